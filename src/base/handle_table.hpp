@@ -1,0 +1,159 @@
+// HandleTable: the objects of one kind that a rank's program holds handles to.
+//
+// A handle of the standard ABI is an opaque 64-bit value. Warren's are
+//     bits 63…32  generation of the slot (never 0)
+//     bits 31…0   first_handle + index of the slot
+// so that a freed, stale or invented handle is recognised (its generation is not the slot's), and the
+// lower half is the Fortran integer of the handle (MPI_Comm_toint and its like). Values below
+// first_handle are the standard's predefined handles, and never come from here.
+//
+// Objects stay where they are until freed; slots are reused first in, last out, with a new generation.
+// Thread rule: insert and remove need the rank's lock; find may run beside them for other handles.
+// Invariant: a slot's generation changes exactly when its object dies, and is odd while it lives.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace warren {
+
+// The standard reserves handle values up to 4095 for predefined handles (MPI 5.0, ABI chapter).
+inline constexpr std::uint32_t first_handle = 0x1000;
+
+template <typename Object>
+class HandleTable {
+  public:
+    HandleTable() = default;
+    HandleTable(const HandleTable&) = delete;
+    HandleTable& operator=(const HandleTable&) = delete;
+
+    ~HandleTable() {
+        for_each([this](Object& object) { remove(object); });
+        for (std::uint32_t chunk = 0; chunk < chunk_limit; ++chunk) {
+            delete[] chunks_[chunk];
+        }
+    }
+
+    // The live object of a handle, or null when the handle is not one of this table.
+    Object* find(const void* handle) const {
+        const auto bits = reinterpret_cast<std::uintptr_t>(handle);
+        Slot* slot = slot_of(static_cast<std::uint32_t>(bits));
+        if (slot == nullptr || slot->generation != static_cast<std::uint32_t>(bits >> 32)) [[unlikely]] {
+            return nullptr;
+        }
+        return slot->object();
+    }
+
+    // Makes an object. Null when 2^24 objects live already or memory is out.
+    template <typename... Arguments>
+    Object* insert(Arguments&&... arguments) {
+        if (free_ == nullptr && !grow()) [[unlikely]] {
+            return nullptr;
+        }
+        Slot* slot = free_;
+        free_ = slot->next_free;
+        Object* object = new (slot->storage) Object(std::forward<Arguments>(arguments)...);
+        slot->generation |= 1;
+        ++live_;
+        return object;
+    }
+
+    void remove(Object& object) {
+        Slot* slot = Slot::of(object);
+        object.~Object();
+        ++slot->generation;
+        slot->next_free = free_;
+        free_ = slot;
+        --live_;
+    }
+
+    // The handle of an object of this table.
+    static void* handle_of(const Object& object) {
+        const Slot* slot = Slot::of(object);
+        return reinterpret_cast<void*>((std::uintptr_t{slot->generation} << 32) |
+                                       (slot->index + first_handle));
+    }
+
+    // The handle of a Fortran integer, or null when nothing lives there.
+    void* from_integer(std::uint32_t integer) const {
+        Slot* slot = slot_of(integer);
+        return slot != nullptr && (slot->generation & 1) ? handle_of(*slot->object()) : nullptr;
+    }
+
+    std::size_t live() const { return live_; }
+
+    // Visits every live object; the visitor may remove the one that it is given.
+    template <typename Visitor>
+    void for_each(Visitor visit) {
+        for (std::uint32_t index = 0; index < made_; ++index) {
+            Slot* slot = slot_of(index + first_handle);
+            if (slot->generation & 1) {
+                visit(*slot->object());
+            }
+        }
+    }
+
+  private:
+    struct Slot {
+        alignas(Object) std::byte storage[sizeof(Object)];
+        Slot* next_free;
+        std::uint32_t generation; // odd: an object lives here
+        std::uint32_t index;
+
+        Object* object() { return std::launder(reinterpret_cast<Object*>(storage)); }
+        static Slot* of(Object& object) { return reinterpret_cast<Slot*>(&object); }
+        static const Slot* of(const Object& object) {
+            return reinterpret_cast<const Slot*>(&object);
+        }
+    };
+
+    // Chunk k holds first_chunk_slots << k slots: constant-time look-up, nothing moves, and a rank
+    // with few objects pays for few.
+    static constexpr std::uint32_t first_chunk_bits = 5;
+    static constexpr std::uint32_t chunk_limit = 20;
+
+    Slot* slot_of(std::uint32_t integer) const {
+        const std::uint32_t position = integer - first_handle + (1U << first_chunk_bits);
+        if (position < (1U << first_chunk_bits) ||
+            integer - first_handle >= made_.load(std::memory_order_acquire)) [[unlikely]] {
+            return nullptr;
+        }
+        const auto high = 31U - static_cast<std::uint32_t>(__builtin_clz(position));
+        return chunks_[high - first_chunk_bits] + (position - (1U << high));
+    }
+
+    bool grow() {
+        if (used_chunks_ == chunk_limit) {
+            return false;
+        }
+        const std::uint32_t slots = 1U << (first_chunk_bits + used_chunks_);
+        Slot* chunk = new (std::nothrow) Slot[slots];
+        if (chunk == nullptr) {
+            return false;
+        }
+        const std::uint32_t before = made_.load(std::memory_order_relaxed);
+        for (std::uint32_t i = slots; i-- > 0;) {
+            // Generation 2, not 0, so that no handle is ever a small number.
+            chunk[i].generation = 2;
+            chunk[i].index = before + i;
+            chunk[i].next_free = free_;
+            free_ = &chunk[i];
+        }
+        chunks_[used_chunks_++] = chunk;
+        // Pairs with the acquire in slot_of: whoever sees the count sees the chunk.
+        made_.store(before + slots, std::memory_order_release);
+        return true;
+    }
+
+    Slot* chunks_[chunk_limit] = {};
+    std::uint32_t used_chunks_ = 0;
+    std::atomic<std::uint32_t> made_{0};
+    std::size_t live_ = 0;
+    Slot* free_ = nullptr;
+};
+
+} // namespace warren

@@ -1,0 +1,194 @@
+#include "node/segment.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/futex.hpp"
+#include "mpi.h"
+
+namespace warren::node {
+
+namespace {
+
+constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
+constexpr std::uint32_t segment_version = 1;
+constexpr std::uint64_t page_bytes = 4096;
+
+// Communicators of a node that have their own counters: enough for a program's few dozen busy ones;
+// the rest use messages.
+constexpr std::uint32_t collective_slot_limit = 256;
+constexpr std::uint64_t collective_bytes_limit = 16 << 20;
+
+// Boxes take address space only until a pair opens them.
+constexpr std::uint64_t box_region_limit = std::uint64_t{1} << 30;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+// Where everything is, for a number of ranks.
+void lay_out(SegmentHeader& header, const SegmentOptions& options) {
+    const std::uint64_t ranks = options.ranks;
+    header.ranks = options.ranks;
+    header.cores = options.cores;
+    header.verbose = options.verbose;
+    header.oversubscribed = options.ranks > options.cores;
+    header.slots_offset = page_bytes;
+    header.queues_offset =
+        round_up(header.slots_offset + ranks * sizeof(RankSlot), page_bytes);
+    header.chunks_offset = header.queues_offset + ranks * queue_cells * cell_bytes;
+    header.collective_offset =
+        round_up(header.chunks_offset + ranks * chunks_per_rank * chunk_bytes, page_bytes);
+    // Two phases of one line per rank, and two pages' worth of lines for counters and results.
+    header.collective_slot_bytes = round_up((2 * ranks + 16) * cache_line_bytes, page_bytes);
+    const std::uint64_t slots = collective_bytes_limit / header.collective_slot_bytes;
+    header.collective_slots = static_cast<std::uint32_t>(
+        slots < 2 ? 2 : (slots > collective_slot_limit ? collective_slot_limit : slots));
+    header.committed_bytes =
+        header.collective_offset + header.collective_slots * header.collective_slot_bytes;
+    // The last collective slots are sparse too: only the first, the world's, is sure to be used.
+    header.boxes_offset = header.committed_bytes;
+    std::uint64_t boxes = ranks * (ranks - 1);
+    if (boxes > ranks * boxes_per_receiver) {
+        boxes = ranks * boxes_per_receiver;
+    }
+    if (boxes > box_region_limit / box_bytes) {
+        boxes = box_region_limit / box_bytes;
+    }
+    header.box_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(boxes);
+    header.bytes = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
+}
+
+} // namespace
+
+Error Segment::create(const SegmentOptions& options, Segment& made) {
+    if (options.ranks == 0 || options.ranks > rank_limit) {
+        return fail(MPI_ERR_ARG, "a node holds 1 to %u ranks, not %u", rank_limit,
+                                    options.ranks);
+    }
+    SegmentHeader plan = {};
+    lay_out(plan, options);
+
+    Segment segment;
+    segment.descriptor_ = memfd_create("warren-node", MFD_CLOEXEC);
+    if (segment.descriptor_ < 0) {
+        return fail(MPI_ERR_OTHER, "memfd_create of the node segment: %s", std::strerror(errno));
+    }
+    if (ftruncate(segment.descriptor_, static_cast<off_t>(plan.bytes)) != 0) {
+        return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB: %s",
+                                    options.ranks, static_cast<unsigned long long>(plan.bytes >> 10),
+                                    std::strerror(errno));
+    }
+    if (fallocate(segment.descriptor_, 0, 0, static_cast<off_t>(plan.committed_bytes)) != 0) {
+        return fail(
+            MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB of memory: %s",
+            options.ranks, static_cast<unsigned long long>(plan.committed_bytes >> 10),
+            std::strerror(errno));
+    }
+    void* base = mmap(nullptr, plan.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      segment.descriptor_, 0);
+    if (base == MAP_FAILED) {
+        return fail(MPI_ERR_NO_MEM, "mapping %llu kB of the node segment: %s",
+                                    static_cast<unsigned long long>(plan.bytes >> 10),
+                                    std::strerror(errno));
+    }
+    segment.header_ = static_cast<SegmentHeader*>(base);
+    SegmentHeader& header = *segment.header_;
+    lay_out(header, options);
+    header.launcher_pid = static_cast<std::uint32_t>(getpid());
+    header.fence_in_wakers.store(header.oversubscribed != 0 || !register_sleeper_fence(),
+                                 std::memory_order_relaxed);
+    // The world and self communicators have the contexts below; see comm/.
+    header.next_context.store(16, std::memory_order_relaxed);
+    header.version = segment_version;
+    header.magic = segment_magic;
+    segment.slots_ = reinterpret_cast<RankSlot*>(segment.at(header.slots_offset));
+    made = std::move(segment);
+    return {};
+}
+
+Error Segment::attach(int descriptor, Segment& made) {
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) {
+        return fail(MPI_ERR_OTHER, "descriptor %d of the node segment: %s",
+                                    descriptor, std::strerror(errno));
+    }
+    SegmentHeader header;
+    const ssize_t read = pread(descriptor, &header, sizeof header, 0);
+    if (read != static_cast<ssize_t>(sizeof header) || header.magic != segment_magic) {
+        return fail(MPI_ERR_OTHER, "descriptor %d is not a node segment", descriptor);
+    }
+    SegmentHeader plan = {};
+    lay_out(plan, {.ranks = header.ranks, .cores = header.cores, .verbose = header.verbose != 0});
+    if (header.version != segment_version || header.ranks == 0 || header.ranks > rank_limit ||
+        header.bytes != plan.bytes || static_cast<std::uint64_t>(status.st_size) != plan.bytes) {
+        return fail(MPI_ERR_OTHER,
+                                    "the node segment has version %u and %llu bytes, this library "
+                                    "makes version %u and %llu bytes: mpiexec and the library come "
+                                    "from different builds of Warren",
+                                    header.version, static_cast<unsigned long long>(header.bytes),
+                                    segment_version, static_cast<unsigned long long>(plan.bytes));
+    }
+    void* base = mmap(nullptr, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                      descriptor, 0);
+    if (base == MAP_FAILED) {
+        return fail(MPI_ERR_NO_MEM, "mapping %llu kB of the node segment: %s",
+                                    static_cast<unsigned long long>(header.bytes >> 10),
+                                    std::strerror(errno));
+    }
+    Segment segment;
+    segment.descriptor_ = descriptor;
+    segment.header_ = static_cast<SegmentHeader*>(base);
+    segment.slots_ = reinterpret_cast<RankSlot*>(segment.at(header.slots_offset));
+    made = std::move(segment);
+    return {};
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : header_(std::exchange(other.header_, nullptr)), slots_(std::exchange(other.slots_, nullptr)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+    std::swap(header_, other.header_);
+    std::swap(slots_, other.slots_);
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+}
+
+Segment::~Segment() {
+    if (header_ != nullptr) {
+        munmap(header_, header_->bytes);
+    }
+    if (descriptor_ >= 0) {
+        close(descriptor_);
+    }
+}
+
+bool Segment::commit(std::uint64_t offset, std::uint64_t bytes) const {
+    return fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+}
+
+bool Segment::record_end(JobEnd end, std::uint32_t rank, int code, const char* text) const {
+    JobEnd running = JobEnd::running;
+    if (!header_->job_end.compare_exchange_strong(running, JobEnd::being_written)) {
+        return false;
+    }
+    header_->end_rank = rank;
+    header_->end_code = code;
+    std::size_t length = 0;
+    while (length + 1 < sizeof header_->end_text && text[length] != '\0') {
+        header_->end_text[length] = text[length];
+        ++length;
+    }
+    header_->end_text[length] = '\0';
+    // Pairs with the launcher's acquire: who sees the end sees its reason.
+    header_->job_end.store(end, std::memory_order_release);
+    return true;
+}
+
+} // namespace warren::node

@@ -1,0 +1,154 @@
+// The node segment: the one region of memory that all ranks of a node and their launcher share.
+//
+// It lives in a memfd, so it needs no file system and no /dev/shm, and it is gone with its last user.
+// Everything in it is found by offsets: every process maps it where it likes. It holds
+//     SegmentHeader    one page: sizes, policy, the job's end (who aborted and why)
+//     RankSlot         one per rank: doorbell, life state, what it waits for
+//     queue            one per rank: the cells of its multi-producer queue   (transport/)
+//     chunks           a few per rank: payloads too large for a cell         (transport/)
+//     collective slots a few per node: counters and lines of communicators   (coll/)
+//     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
+// All but the boxes is committed when the segment is made, so that a node without memory gives an
+// error there and not a SIGBUS later; a box is committed when a pair opens it.
+//
+// Thread rule: create and attach from one thread; the contents are shared by processes, each field
+// says how.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <sys/types.h>
+
+#include "base/error.hpp"
+
+namespace warren::node {
+
+inline constexpr std::size_t cache_line_bytes = 64;
+
+// The limit of ranks on a node: far above what a node of today can start.
+inline constexpr std::uint32_t rank_limit = 65536;
+
+// Why a rank, or the launcher, ended the job. Who changes `job_end` from running writes the rest.
+enum class JobEnd : std::uint32_t { running = 0, being_written = 1, aborted = 2, fatal_error = 3 };
+
+// How far a rank has come. The launcher reads it when the rank's process has ended.
+enum class RankState : std::uint32_t {
+    not_started = 0,
+    initialised = 1, // MPI_Init returned (or a session was opened)
+    finalised = 2,   // MPI_Finalize has begun to succeed: the process may exit
+    aborting = 3     // ends by MPI_Abort or a fatal error
+};
+
+struct SegmentHeader {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t ranks;            // ranks on this node
+    std::uint64_t bytes;            // of the mapping
+    std::uint64_t committed_bytes;  // of them, from the start, present since creation
+    std::uint32_t cores;            // processors that the job may use
+    std::uint32_t oversubscribed;   // 1: more ranks than processors: yield and sleep, don't spin
+    std::uint32_t verbose;          // 1: explain choices on standard error
+    std::uint32_t launcher_pid;
+    std::uint64_t slots_offset;
+    std::uint64_t queues_offset;
+    std::uint64_t chunks_offset;
+    std::uint64_t collective_offset;
+    std::uint64_t collective_slot_bytes;
+    std::uint32_t collective_slots;
+    std::uint32_t box_limit;        // boxes that fit
+    std::uint64_t boxes_offset;
+    // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> next_context; // communicator ids
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> boxes_opened;
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
+    alignas(cache_line_bytes) std::atomic<JobEnd> job_end;
+    std::uint32_t end_rank;         // who ended it
+    std::int32_t end_code;          // the exit code that it asked for
+    char end_text[512];             // the reason, one line
+};
+static_assert(sizeof(SegmentHeader) <= 4096);
+
+// What a rank that has waited for a while waits for; written by it only when a wait gets long, so
+// that it costs a quick call nothing. Readers (the launcher) take the fields as they come.
+struct Activity {
+    std::atomic<std::uint64_t> since_ns;  // monotonic clock; 0: not waiting in a call
+    std::atomic<std::uint32_t> call;      // index of the procedure (abi/calls), 0: none
+    std::atomic<std::int32_t> peer;       // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL
+    std::atomic<std::int32_t> tag;
+    std::atomic<std::uint32_t> context;   // communicator id
+    std::atomic<std::uint32_t> posted;     // receives posted
+    std::atomic<std::uint32_t> unexpected; // messages that came before their receive
+    std::atomic<std::uint32_t> pending_sends;
+    std::atomic<std::uint32_t> requests;   // active requests of the call (Waitall and its like)
+    char communicator_name[32];
+};
+
+struct alignas(cache_line_bytes) RankSlot {
+    // 1: this rank sleeps, or is about to: whoever brings it work swaps 0 in and wakes it.
+    std::atomic<std::uint32_t> doorbell;
+    alignas(cache_line_bytes) std::atomic<RankState> state;
+    std::atomic<std::int32_t> pid;             // of the process that is the rank, once initialised
+    std::atomic<std::uint32_t> inbound_boxes;  // boxes opened towards this rank
+    std::uint32_t application;                 // index of its program on the command line
+    alignas(cache_line_bytes) Activity activity;
+    // Queue ends (transport/): tail is claimed by senders, consumed is stored by the rank.
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> queue_tail;
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> queue_consumed;
+};
+
+// Sizes of the regions, fixed by the version of the segment.
+inline constexpr std::uint32_t queue_cells = 128;                        // power of two
+inline constexpr std::size_t cell_bytes = 64;                            // one cache line
+inline constexpr std::uint32_t chunks_per_rank = 8;
+inline constexpr std::size_t chunk_bytes = 4096 + cache_line_bytes;      // payload + its header
+inline constexpr std::uint32_t box_cells = 128;                          // power of two
+inline constexpr std::size_t box_ring_bytes = 128 * 1024;                // power of two
+inline constexpr std::size_t box_bytes =
+    4096 + box_cells * cell_bytes + box_ring_bytes;                      // ends, cells, payload
+inline constexpr std::uint32_t boxes_per_receiver = 16; // bounds what a poll looks at
+
+struct SegmentOptions {
+    std::uint32_t ranks = 1;
+    std::uint32_t cores = 1;
+    bool verbose = false;
+};
+
+class Segment {
+  public:
+    Segment() = default;
+    Segment(Segment&& other) noexcept;
+    Segment& operator=(Segment&& other) noexcept;
+    ~Segment();
+
+    // Makes the segment of a job. Errors (class MPI_ERR_NO_MEM, MPI_ERR_OTHER) say what is short.
+    static Error create(const SegmentOptions& options, Segment& made);
+
+    // Maps the segment behind an inherited descriptor, which it takes over. Refuses what is not a
+    // segment of this version.
+    static Error attach(int descriptor, Segment& made);
+
+    explicit operator bool() const { return header_ != nullptr; }
+    int descriptor() const { return descriptor_; }
+    SegmentHeader& header() const { return *header_; }
+    std::uint32_t ranks() const { return header_->ranks; }
+    RankSlot& slot(std::uint32_t rank) const { return slots_[rank]; }
+    std::byte* at(std::uint64_t offset) const {
+        return reinterpret_cast<std::byte*>(header_) + offset;
+    }
+
+    // Commits memory of the sparse part. False when the node, or the job's limit, has none left.
+    bool commit(std::uint64_t offset, std::uint64_t bytes) const;
+
+    // Records why the job ends; the first caller wins, the others' reasons are dropped.
+    // Returns true for the first. Async-signal-safe.
+    bool record_end(JobEnd end, std::uint32_t rank, int code, const char* text) const;
+
+  private:
+    SegmentHeader* header_ = nullptr;
+    RankSlot* slots_ = nullptr;
+    int descriptor_ = -1;
+};
+
+} // namespace warren::node

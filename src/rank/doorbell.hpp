@@ -1,0 +1,69 @@
+// How a rank waits, and how others wake it.
+//
+// A waiting rank polls; after a while it sleeps on the doorbell in its slot of the node segment. Who
+// brings it work (a message, a finished collective step, space in its queue) first publishes the
+// work and then calls ring().
+//
+// Invariants
+//  1. doorbell == 1 whenever the rank sleeps or is committed to sleep.
+//  2. A rank that stores 1 looks for work once more before it sleeps; a full fence stands between.
+//  3. A waker publishes its work before it reads the doorbell; a full fence stands between: its own
+//     (fence_in_wakers, when ranks are many and a context switch dwarfs it), or the sleeper's
+//     membarrier, which runs a fence on every processor, so that wakers pay nothing.
+//  By 2 and 3 either the sleeper sees the work or the waker sees the 1.
+// Thread rule: prepare() and sleep() by any thread of the rank, several may sleep at once; ring() by anybody.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/futex.hpp"
+#include "node/segment.hpp"
+
+namespace warren {
+
+class Doorbell {
+  public:
+    Doorbell() = default;
+    Doorbell(node::SegmentHeader& header, std::atomic<std::uint32_t>& word)
+        : header_(&header), word_(&word) {}
+
+    // Joins the processes whose sleepers fence for their wakers. Where this process is refused what
+    // the launcher was granted, all wakers of the node fence from now on; and as one of them may
+    // have read the old policy just before, this rank's own sleeps get a limit.
+    void join();
+
+    // Commits to sleep: after it, the owner looks for work once more, then calls sleep() or, when
+    // there is work, goes on. (The 1 that then stays costs the next waker one needless call; another
+    // thread of the rank may sleep on it, so it is not taken back.)
+    void prepare() {
+        word_->store(1, std::memory_order_relaxed);
+        if (header_->fence_in_wakers.load(std::memory_order_relaxed) != 0) {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        } else {
+            sleeper_fence();
+        }
+    }
+
+    // Sleeps until somebody rings; not at all if somebody has since prepare().
+    void sleep() { futex_wait(*word_, 1, limit_); }
+
+    // Wakes the owner of `word` if it sleeps. The caller has published what the owner waits for.
+    static void ring(const node::SegmentHeader& header, std::atomic<std::uint32_t>& word) {
+        if (header.fence_in_wakers.load(std::memory_order_relaxed) != 0) {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        }
+        if (word.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+            wake(word);
+        }
+    }
+
+  private:
+    [[gnu::cold]] static void wake(std::atomic<std::uint32_t>& word);
+
+    node::SegmentHeader* header_ = nullptr;
+    std::atomic<std::uint32_t>* word_ = nullptr;
+    const timespec* limit_ = nullptr; // of one sleep; null: none
+};
+
+} // namespace warren

@@ -1,0 +1,35 @@
+#include "rank/rank.hpp"
+
+#include <cstring>
+
+namespace warren {
+
+Rank::Rank(node::Segment&& own_segment, std::uint32_t own_index)
+    : segment(std::move(own_segment)), index(own_index), size(segment.ranks()),
+      slot(segment.slot(own_index)), doorbell(segment.header(), slot.doorbell),
+      oversubscribed_(segment.header().oversubscribed != 0) {
+    doorbell.join();
+}
+
+void Rank::publish(const WaitReason& reason) {
+    node::Activity& activity = slot.activity;
+    constexpr auto relaxed = std::memory_order_relaxed;
+    activity.call.store(reason.call, relaxed);
+    activity.peer.store(reason.peer, relaxed);
+    activity.tag.store(reason.tag, relaxed);
+    activity.context.store(reason.context, relaxed);
+    activity.posted.store(reason.posted, relaxed);
+    activity.unexpected.store(reason.unexpected, relaxed);
+    activity.pending_sends.store(reason.pending_sends, relaxed);
+    activity.requests.store(reason.requests, relaxed);
+    std::strncpy(activity.communicator_name, reason.communicator_name,
+                 sizeof activity.communicator_name - 1);
+    // Readers take it as "waiting since": last, so that the rest is there.
+    activity.since_ns.store(monotonic_ns(), std::memory_order_release);
+}
+
+void Rank::unpublish() {
+    slot.activity.since_ns.store(0, std::memory_order_release);
+}
+
+} // namespace warren

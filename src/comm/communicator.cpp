@@ -1,0 +1,81 @@
+#include "comm/communicator.hpp"
+
+namespace warren::comm {
+
+Communicators::Communicators(std::uint32_t world_rank, std::uint32_t world_size)
+    : world_rank_(world_rank),
+      world_(world_context, RankMap::affine(0, 1, static_cast<int>(world_size)),
+             static_cast<int>(world_rank)),
+      self_(self_context, RankMap::affine(world_rank, 1, 1), 0) {
+    world_.name = "MPI_COMM_WORLD";
+    self_.name = "MPI_COMM_SELF";
+    world_.place.slot = 0;
+}
+
+MPI_Comm Communicators::handle_of(const Communicator& communicator) const {
+    if (&communicator == &world_) {
+        return MPI_COMM_WORLD;
+    }
+    if (&communicator == &self_) {
+        return MPI_COMM_SELF;
+    }
+    return static_cast<MPI_Comm>(HandleTable<Communicator>::handle_of(communicator));
+}
+
+MPI_Comm Communicators::communicator_of_integer(int integer) const {
+    for (MPI_Comm predefined : {MPI_COMM_WORLD, MPI_COMM_SELF}) {
+        if (reinterpret_cast<std::intptr_t>(predefined) == integer) {
+            return predefined;
+        }
+    }
+    void* handle = made_.from_integer(static_cast<std::uint32_t>(integer));
+    return handle != nullptr ? static_cast<MPI_Comm>(handle) : MPI_COMM_NULL;
+}
+
+Communicator* Communicators::insert(std::uint32_t context, const RankMap& map) {
+    return made_.insert(context, map, map.rank_of(world_rank_));
+}
+
+bool Communicators::release(Communicator& communicator) {
+    if (--communicator.references_ != 0) {
+        return false;
+    }
+    if (&communicator != &world_ && &communicator != &self_) {
+        made_.remove(communicator);
+    }
+    return true;
+}
+
+bool Communicators::free(Communicator& communicator) {
+    communicator.freed_ = true;
+    return release(communicator);
+}
+
+MPI_Group Communicators::handle_of(const Group& group) const {
+    return &group == &empty_ ? MPI_GROUP_EMPTY
+                             : static_cast<MPI_Group>(HandleTable<Group>::handle_of(group));
+}
+
+MPI_Group Communicators::group_of_integer(int integer) const {
+    if (reinterpret_cast<std::intptr_t>(MPI_GROUP_EMPTY) == integer) {
+        return MPI_GROUP_EMPTY;
+    }
+    void* handle = groups_.from_integer(static_cast<std::uint32_t>(integer));
+    return handle != nullptr ? static_cast<MPI_Group>(handle) : MPI_GROUP_NULL;
+}
+
+MPI_Group Communicators::insert_group(RankMap map) {
+    if (map.size() == 0) {
+        return MPI_GROUP_EMPTY;
+    }
+    const Group* group = groups_.insert(std::move(map), world_rank_);
+    return group != nullptr ? handle_of(*group) : MPI_GROUP_NULL;
+}
+
+void Communicators::remove(Group& group) {
+    if (&group != &empty_) {
+        groups_.remove(group);
+    }
+}
+
+} // namespace warren::comm

@@ -1,0 +1,133 @@
+// Communicator: a group of processes and a private space of messages (MPI chapter 7); and the table
+// of a rank's communicators and groups.
+//
+// A communicator owns two contexts, one for the program's point-to-point messages and the next for
+// the library's collective ones, the same numbers at every member and at no other communicator of
+// the node, ever: contexts are taken from the segment's counter by the communicator's first rank.
+//
+// Life: the handle is one reference, every request that has yet to complete another; freeing the
+// handle makes it unfindable, the last reference ends it.
+// Thread rule: made, changed and released under the rank's lock. Invariant: the contexts are even,
+// odd; 0 means "not a communicator".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/handle_table.hpp"
+#include "comm/group.hpp"
+#include "comm/rank_map.hpp"
+#include "mpi.h"
+
+namespace warren::comm {
+
+class Attributes;   // comm/attributes.hpp
+class ErrorHandler; // comm/error_handler.hpp
+class Info;         // comm/info.hpp
+
+// Contexts that need no agreement. The segment's counter begins above them.
+inline constexpr std::uint32_t world_context = 2;
+inline constexpr std::uint32_t self_context = 4;
+
+// What a communicator knows of its place in the node's collective slots (coll/shared.hpp).
+struct CollectivePlace {
+    static constexpr std::uint32_t none = 0xffffffff;
+    std::uint32_t slot = none;  // the world's is slot 0
+    std::uint32_t sequence = 0; // shared operations that this rank has entered
+};
+
+class Communicator {
+  public:
+    Communicator(std::uint32_t context, RankMap map, int own_rank)
+        : context_(context), rank_(own_rank), map_(std::move(map)) {}
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+
+    // Of messages of the program; of the library's messages inside collective operations.
+    std::uint32_t context() const { return context_; }
+    std::uint32_t collective_context() const { return context_ + 1; }
+
+    int rank() const { return rank_; }
+    int size() const { return map_.size(); }
+    // The world rank of rank 0 ≤ r < size().
+    std::uint32_t world_rank(int r) const { return map_[r]; }
+    const RankMap& map() const { return map_; }
+
+    // Intercommunicators have a remote group; there are none yet.
+    bool inter() const { return false; }
+    // The ranks that messages go to and come from: the remote group of an intercommunicator.
+    int peers() const { return map_.size(); }
+
+    CollectivePlace place;
+
+    // Each null until set; owned by their makers (mpi/), which release them with the communicator.
+    ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
+    Attributes* attributes = nullptr;
+    Info* info = nullptr;
+    std::string name;
+
+  private:
+    friend class Communicators;
+
+    std::uint32_t context_;
+    int rank_;
+    RankMap map_;
+    std::uint32_t references_ = 1;
+    bool freed_ = false; // the handle is gone, a request still holds on
+};
+
+class Communicators {
+  public:
+    Communicators(std::uint32_t world_rank, std::uint32_t world_size);
+
+    Communicator& world() { return world_; }
+    Communicator& self() { return self_; }
+    std::uint32_t world_rank() const { return world_rank_; }
+
+    // The object of a handle; null for MPI_COMM_NULL and what is no communicator.
+    Communicator* find(MPI_Comm handle) {
+        if (handle == MPI_COMM_WORLD) [[likely]] {
+            return &world_;
+        }
+        if (handle == MPI_COMM_SELF) {
+            return &self_;
+        }
+        Communicator* found = made_.find(handle);
+        return found != nullptr && !found->freed_ ? found : nullptr;
+    }
+    MPI_Comm handle_of(const Communicator& communicator) const;
+    // The handle of a Fortran integer; MPI_COMM_NULL when there is none.
+    MPI_Comm communicator_of_integer(int integer) const;
+
+    // Makes a communicator of this rank's process. Null when memory is out.
+    Communicator* insert(std::uint32_t context, const RankMap& map);
+    // A request that has yet to complete keeps its communicator.
+    void retain(Communicator& communicator) { ++communicator.references_; }
+    // Gives up one reference. True: it was the last, and the communicator is gone. What hangs on it
+    // must be released before the last reference goes (mpi/ does with the handle).
+    bool release(Communicator& communicator);
+    // Gives up the handle's: from now on find() does not know it.
+    bool free(Communicator& communicator);
+    std::size_t live() const { return made_.live(); }
+
+    Group* find(MPI_Group handle) {
+        return handle == MPI_GROUP_EMPTY ? &empty_ : groups_.find(handle);
+    }
+    MPI_Group handle_of(const Group& group) const;
+    MPI_Group group_of_integer(int integer) const;
+    // Makes a group; its handle is MPI_GROUP_EMPTY when it has no member. MPI_GROUP_NULL when
+    // memory is out.
+    MPI_Group insert_group(RankMap map);
+    // Frees a group other than the empty one.
+    void remove(Group& group);
+
+  private:
+    const std::uint32_t world_rank_;
+    Communicator world_;
+    Communicator self_;
+    HandleTable<Communicator> made_;
+    Group empty_;
+    HandleTable<Group> groups_;
+};
+
+} // namespace warren::comm

@@ -1,0 +1,64 @@
+# The kinds of tests. Labels choose among them: `ctest --test-dir build/release -L program`.
+#     unit        a GoogleTest program beside the code that it tests
+#     program     an MPI program, started by mpiexec, once per number of ranks
+#     faults      something is killed, refused or missing on purpose
+#     concurrent  threads of one process at once: what ThreadSanitizer has something to say about
+
+# A unit test: src/ROOM/THING_test.cpp becomes the test ROOM.THING_test.
+function(warren_unit_test room source)
+  get_filename_component(name ${source} NAME_WE)
+  set(target ${room}_${name})
+  add_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE warren_core GTest::gtest_main)
+  if(room STREQUAL "launch" AND TARGET warren_launch)
+    target_link_libraries(${target} PRIVATE warren_launch)
+  endif()
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${room}.${name} COMMAND ${target})
+  set(labels unit)
+  file(STRINGS ${source} threads REGEX "std::(j?thread|async)|pthread_create")
+  if(threads)
+    list(APPEND labels concurrent)
+  endif()
+  set_tests_properties(${room}.${name} PROPERTIES TIMEOUT 120 LABELS "${labels}")
+endfunction()
+
+# warren_mpi_test(NAME SOURCES file… RANKS n… [ARGS argument…] [TIMEOUT seconds] [LABELS label…]
+#                 [LIBRARIES target…] [MPIEXEC option…])
+# An MPI program (C or C++) built against the library, run by the built mpiexec on each number of
+# ranks as the test NAME.n. It passes when mpiexec returns 0. A hang ends after TIMEOUT (60 s) with
+# mpiexec's account of what every rank waits for. The default label is program.
+function(warren_mpi_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT"
+                        "SOURCES;RANKS;ARGS;LABELS;LIBRARIES;MPIEXEC")
+  if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_RANKS)
+    message(FATAL_ERROR "warren_mpi_test(${name}): needs SOURCES and RANKS, and does not know: "
+                        "'${test_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 60)
+  endif()
+  if(WARREN_SANITIZE)
+    math(EXPR test_TIMEOUT "${test_TIMEOUT} * 4")
+  endif()
+  if(NOT test_LABELS)
+    set(test_LABELS program)
+  endif()
+  add_executable(${name} ${test_SOURCES})
+  add_dependencies(${name} warren_mpi_header)
+  target_link_libraries(${name} PRIVATE mpi_abi Threads::Threads ${test_LIBRARIES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  # Longer than mpiexec's own limit, so that its account of the hang is seen.
+  math(EXPR limit "${test_TIMEOUT} + 20")
+  foreach(ranks ${test_RANKS})
+    add_test(NAME ${name}.${ranks}
+             COMMAND ${CMAKE_BINARY_DIR}/bin/mpiexec -n ${ranks} --timeout ${test_TIMEOUT}
+                     ${test_MPIEXEC} $<TARGET_FILE:${name}> ${test_ARGS})
+    set(processors 1)
+    if(ranks GREATER 1)
+      set(processors 2)
+    endif()
+    set_tests_properties(${name}.${ranks} PROPERTIES TIMEOUT ${limit} LABELS "${test_LABELS}"
+                                                     PROCESSORS ${processors})
+  endforeach()
+endfunction()

@@ -1,0 +1,33 @@
+/*
+ * Bandwidth from rank 0 to rank 1: windows of nonblocking messages, by size.
+ *
+ *   --sizes 8K,1M   message sizes in bytes
+ *   --window 64     messages under way at once
+ *   --written       write every message's own buffer before sending it (inside the time)
+ */
+#include "window.h"
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    Bench bench;
+    size_t sizes[bench_max_sizes];
+    bench_start(&bench, "bandwidth", argc, argv);
+    int count = bench_sizes(&bench, "8K,64K,1M,4M", sizes);
+    int messages = (int)bench_number(&bench, "--window", "64");
+    bool written = bench_flag(&bench, "--written");
+    bench_check_options(&bench);
+    if (bench.ranks != 2)
+        bench_die(&bench, "exactly two ranks are needed", "");
+    if (messages < 1 || messages > window_max)
+        bench_die(&bench, "--window must be from 1 to 256", "");
+    bench_find_pinning(&bench);
+
+    for (int i = 0; i < count; i++) {
+        BenchTimes times = window_measure(&bench, sizes[i], messages, written);
+        double gigabytes = 1e-9 * (double)sizes[i] * messages;
+        bench_report(&bench, "bandwidth", written ? "written" : "cached", (long long)sizes[i],
+                     "GB/s", gigabytes / times.median, gigabytes / times.best, times.batches, "");
+    }
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,82 @@
+"""How an entry point treats each parameter: what it checks, and what it hands to the core.
+
+The rules go by the standard's parameter kind. `core_parameters` gives the core function's
+parameter list, one for a procedure and its large-count form; entries.py writes the checks.
+"""
+
+from standard import spaced
+
+# Handle kinds passed as objects: kind -> C++ type of the object.
+OBJECTS = {
+    "COMMUNICATOR": "comm::Communicator",
+    "GROUP": "comm::Group",
+    "INFO": "comm::Info",
+    "ERRHANDLER": "comm::ErrorHandler",
+    "DATATYPE": "const datatype::Datatype",
+    "OPERATION": "coll::Op",
+    "REQUEST": "message::Request",
+}
+
+# Procedures that take MPI_REQUEST_NULL: the core gets a null Request.
+NULL_REQUEST = {"MPI_Wait", "MPI_Test", "MPI_Request_get_status"}
+
+# Procedures whose core decides whether the handle becomes MPI_REQUEST_NULL: it also gets its place.
+CLEARED_REQUEST = {"MPI_Wait", "MPI_Test"}
+
+
+def is_varied(small, large):
+    """Whether a parameter differs between a procedure and its large-count form."""
+    return large is not None and small.c_type != large.c_type
+
+
+def is_object(parameter):
+    """Whether the core gets the object of a handle: passed by value, or by pointer to change it."""
+    return (
+        parameter.kind in OBJECTS
+        and parameter.direction != "out"
+        and not parameter.is_array
+        and parameter.kind != "REQUEST"
+    )
+
+
+def is_request(parameter):
+    return parameter.kind == "REQUEST" and parameter.direction != "out" and not parameter.is_array
+
+
+def core_declarations(procedure, parameter, large):
+    """The core's parameters for one of the procedure's: none, one or two declarations."""
+    name = parameter.name
+    if name == "...":
+        return []
+    if is_varied(parameter, large):
+        if parameter.kind == "POLYFUNCTION":
+            return [parameter.declaration, f"{spaced(large.c_type)}{name}_c"]
+        if parameter.is_array:
+            return [f"CountArray {name}"]
+        if parameter.is_pointer:
+            return [f"MPI_Count& {name}"]
+        return [f"MPI_Count {name}"]
+    if is_request(parameter):
+        null = "*" if procedure.name in NULL_REQUEST else "&"
+        objects = [f"message::Request{null} {name}"]
+        if procedure.name in CLEARED_REQUEST:
+            objects.append(f"MPI_Request* {name}_handle")
+        return objects
+    if is_object(parameter):
+        reference = "&"
+        if parameter.kind == "INFO" and not procedure.name.startswith("MPI_Info_"):
+            reference = "*"
+        return [f"{OBJECTS[parameter.kind]}{reference} {name}"]
+    return [parameter.declaration.replace(" *", "* ").replace("* *", "**")]
+
+
+def core_prototype(standard, entry, procedure):
+    """Result and parameters of the core function of a procedure."""
+    large = standard.large_count_form(procedure.name)
+    same_shape = large is not None and len(large.parameters) == len(procedure.parameters)
+    declarations = [] if "before-init" in entry.notes else ["Context& context"]
+    for index, parameter in enumerate(procedure.parameters):
+        twin = large.parameters[index] if same_shape else None
+        declarations += core_declarations(procedure, parameter, twin)
+    result = "Error" if procedure.returns == "int" else procedure.returns
+    return f"{result} {entry.core}({', '.join(declarations)});"

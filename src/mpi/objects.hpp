@@ -1,0 +1,26 @@
+// The kinds of object that entry points hand to the functions of this room, declared only.
+#pragma once
+
+namespace warren::comm {
+class Attributes;
+class Communicator;
+class ErrorHandler;
+class Info;
+struct Group;
+} // namespace warren::comm
+
+namespace warren::coll {
+struct Op;
+}
+
+namespace warren::datatype {
+struct Datatype;
+}
+
+namespace warren::message {
+class Request;
+}
+
+namespace warren::mpi {
+struct Context;
+}

@@ -1,0 +1,49 @@
+// Derived: what a derived datatype has beyond the numbers in Datatype, and extras of predefined
+// ones.
+//
+// Thread rule: layout and signature never change; the rest under the rank's lock.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datatype/datatype.hpp"
+#include "datatype/layout.hpp"
+#include "datatype/signature.hpp"
+
+namespace warren::datatype {
+
+class TypeTable;
+
+// What a room above hangs on a type and ends with it: its attributes.
+struct Attachment {
+    virtual ~Attachment() = default;
+};
+
+// How a type was constructed (MPI_Type_get_contents). The types are kept alive by it.
+struct Contents {
+    int combiner = MPI_COMBINER_NAMED;
+    bool large = false; // made by a procedure with MPI_Count arguments
+    std::vector<int> integers;
+    std::vector<MPI_Aint> addresses;
+    std::vector<MPI_Count> counts;
+    std::vector<const Datatype*> types;
+};
+
+// Name and attributes, which predefined types may be given too.
+struct Extras {
+    bool named = false; // a predefined type may be renamed, also to ""
+    std::string name;
+    std::unique_ptr<Attachment> attachment;
+};
+
+struct Derived {
+    std::shared_ptr<const Body> layout;         // null: contiguous
+    std::shared_ptr<const Signature> signature; // null: Datatype::basic tells it all
+    Contents contents;
+    Extras extras;
+    TypeTable* table = nullptr;
+};
+
+} // namespace warren::datatype

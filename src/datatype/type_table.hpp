@@ -1,0 +1,68 @@
+// TypeTable: the datatypes that a rank's program holds handles to.
+//
+// A type is alive as long as somebody refers to it: handles of the program (MPI_Type_free takes one
+// back, MPI_Type_get_contents may give out more), types made from it, and requests under way. Its
+// handle is valid as long as the program owns at least one.
+// Thread rule: under the rank's lock; find may run beside calls for other handles.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/handle_table.hpp"
+#include "datatype/derived.hpp"
+
+namespace warren::datatype {
+
+// A derived type before it has a handle.
+struct Draft {
+    Datatype type;
+    std::unique_ptr<Derived> derived = std::make_unique<Derived>();
+};
+
+class TypeTable {
+  public:
+    TypeTable() = default;
+    ~TypeTable();
+
+    // The type of a handle that the program gave, or null: not a datatype, or freed.
+    const Datatype* find(MPI_Datatype handle) const {
+        const Datatype* type = predefined(handle);
+        if (type != nullptr) [[likely]] {
+            return type;
+        }
+        type = derived_.find(handle);
+        return type != nullptr && type->handles != 0 ? type : nullptr;
+    }
+
+    // Gives a derived type its handle. The types that its contents name are retained.
+    Error insert(Draft&& draft, MPI_Datatype& handle);
+
+    static MPI_Datatype handle_of(const Datatype& type);
+
+    // Another handle (the same value) for the program, to be freed on its own.
+    static MPI_Datatype share(const Datatype& type);
+
+    // Takes back one of the program's handles.
+    static Error free(const Datatype& type);
+
+    static void commit(const Datatype& type) { const_cast<Datatype&>(type).committed = true; }
+
+    // Name and attributes.
+    Extras& extras(const Datatype& type);
+
+    std::size_t live() const { return derived_.live(); }
+
+    // The handle of a Fortran integer (MPI_Type_fromint), or null.
+    MPI_Datatype from_integer(std::uint32_t integer) const;
+
+  private:
+    friend void release(const Datatype& type);
+    void destroy(const Datatype& type);
+
+    HandleTable<Datatype> derived_;
+    std::map<std::uint8_t, Extras> predefined_extras_; // of the few that have any
+};
+
+} // namespace warren::datatype

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -64,6 +65,20 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.bytes = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
 }
 
+Error mapping_failed(std::uint64_t bytes) {
+    const int reason = errno;
+    rlimit address_space;
+    if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY) {
+        return fail(MPI_ERR_NO_MEM,
+                    "mapping %llu kB of the node segment: %s; the limit of address space is %llu "
+                    "kB (ulimit -v)",
+                    static_cast<unsigned long long>(bytes >> 10), std::strerror(reason),
+                    static_cast<unsigned long long>(address_space.rlim_cur >> 10));
+    }
+    return fail(MPI_ERR_NO_MEM, "mapping %llu kB of the node segment: %s",
+                static_cast<unsigned long long>(bytes >> 10), std::strerror(reason));
+}
+
 } // namespace
 
 Error Segment::create(const SegmentOptions& options, Segment& made) {
@@ -79,12 +94,21 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     if (segment.descriptor_ < 0) {
         return fail(MPI_ERR_OTHER, "memfd_create of the node segment: %s", std::strerror(errno));
     }
+    // Asked first, because the kernel's answer to a file that grows beyond it is SIGXFSZ.
+    rlimit file_size;
+    if (getrlimit(RLIMIT_FSIZE, &file_size) == 0 && plan.bytes > file_size.rlim_cur) {
+        return fail(MPI_ERR_NO_MEM,
+                    "the node segment of %u ranks needs %llu kB, which do not fit the limit of "
+                    "file sizes of %llu kB (ulimit -f)",
+                    options.ranks, static_cast<unsigned long long>(plan.bytes >> 10),
+                    static_cast<unsigned long long>(file_size.rlim_cur >> 10));
+    }
     if (ftruncate(segment.descriptor_, static_cast<off_t>(plan.bytes)) != 0) {
         return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB: %s",
                                     options.ranks, static_cast<unsigned long long>(plan.bytes >> 10),
                                     std::strerror(errno));
     }
-    if (fallocate(segment.descriptor_, 0, 0, static_cast<off_t>(plan.committed_bytes)) != 0) {
+    if (options.commit && !segment.commit(0, plan.committed_bytes)) {
         return fail(
             MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB of memory: %s",
             options.ranks, static_cast<unsigned long long>(plan.committed_bytes >> 10),
@@ -93,9 +117,7 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     void* base = mmap(nullptr, plan.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                       segment.descriptor_, 0);
     if (base == MAP_FAILED) {
-        return fail(MPI_ERR_NO_MEM, "mapping %llu kB of the node segment: %s",
-                                    static_cast<unsigned long long>(plan.bytes >> 10),
-                                    std::strerror(errno));
+        return mapping_failed(plan.bytes);
     }
     segment.header_ = static_cast<SegmentHeader*>(base);
     SegmentHeader& header = *segment.header_;
@@ -137,9 +159,7 @@ Error Segment::attach(int descriptor, Segment& made) {
     void* base = mmap(nullptr, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                       descriptor, 0);
     if (base == MAP_FAILED) {
-        return fail(MPI_ERR_NO_MEM, "mapping %llu kB of the node segment: %s",
-                                    static_cast<unsigned long long>(header.bytes >> 10),
-                                    std::strerror(errno));
+        return mapping_failed(header.bytes);
     }
     Segment segment;
     segment.descriptor_ = descriptor;

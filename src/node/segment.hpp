@@ -89,7 +89,9 @@ struct alignas(cache_line_bytes) RankSlot {
     // 1: this rank sleeps, or is about to: whoever brings it work swaps 0 in and wakes it.
     std::atomic<std::uint32_t> doorbell;
     alignas(cache_line_bytes) std::atomic<RankState> state;
-    std::atomic<std::int32_t> pid;             // of the process that is the rank, once initialised
+    // The rank's process: stored by the launcher when it has started it, then by MPI_Init, which may
+    // run in a process of its own below that one (a wrapper script).
+    std::atomic<std::int32_t> pid;
     std::atomic<std::uint32_t> inbound_boxes;  // boxes opened towards this rank
     std::uint32_t application;                 // index of its program on the command line
     alignas(cache_line_bytes) Activity activity;
@@ -113,6 +115,7 @@ struct SegmentOptions {
     std::uint32_t ranks = 1;
     std::uint32_t cores = 1;
     bool verbose = false;
+    bool commit = true; // false: the caller has commit(0, committed_bytes) done before anybody attaches
 };
 
 class Segment {

@@ -1,0 +1,253 @@
+#include "launch/binding.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <hwloc.h>
+
+#include "mpi.h"
+
+namespace warren::launch {
+
+namespace {
+
+// hwloc's functions, found at run time. Loaded once and kept: mpiexec ends soon.
+class Hwloc {
+  public:
+    bool load();
+    const std::string& problem() const { return problem_; }
+
+    decltype(&hwloc_get_api_version) get_api_version = nullptr;
+    decltype(&hwloc_topology_init) topology_init = nullptr;
+    decltype(&hwloc_topology_load) topology_load = nullptr;
+    decltype(&hwloc_topology_destroy) topology_destroy = nullptr;
+    decltype(&hwloc_topology_set_all_types_filter) set_all_types_filter = nullptr;
+    decltype(&hwloc_topology_set_type_filter) set_type_filter = nullptr;
+    decltype(&hwloc_get_type_depth) get_type_depth = nullptr;
+    decltype(&hwloc_get_nbobjs_by_depth) get_nbobjs_by_depth = nullptr;
+    decltype(&hwloc_get_obj_by_depth) get_obj_by_depth = nullptr;
+    decltype(&hwloc_bitmap_next) bitmap_next = nullptr;
+
+  private:
+    template <typename Function>
+    bool find(void* library, const char* name, Function& function) {
+        function = reinterpret_cast<Function>(dlsym(library, name));
+        if (function == nullptr) {
+            problem_ = std::string(name) + " is missing in libhwloc.so.15";
+        }
+        return function != nullptr;
+    }
+
+    std::string problem_;
+};
+
+bool Hwloc::load() {
+    void* library = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        const char* text = dlerror();
+        problem_ = text != nullptr ? text : "libhwloc.so.15 cannot be loaded";
+        return false;
+    }
+    return find(library, "hwloc_get_api_version", get_api_version) &&
+           find(library, "hwloc_topology_init", topology_init) &&
+           find(library, "hwloc_topology_load", topology_load) &&
+           find(library, "hwloc_topology_destroy", topology_destroy) &&
+           find(library, "hwloc_topology_set_all_types_filter", set_all_types_filter) &&
+           find(library, "hwloc_topology_set_type_filter", set_type_filter) &&
+           find(library, "hwloc_get_type_depth", get_type_depth) &&
+           find(library, "hwloc_get_nbobjs_by_depth", get_nbobjs_by_depth) &&
+           find(library, "hwloc_get_obj_by_depth", get_obj_by_depth) &&
+           find(library, "hwloc_bitmap_next", bitmap_next);
+}
+
+struct Kind {
+    hwloc_obj_type_t type;
+    const char* name;
+};
+
+Kind kind_of(BindTo bind_to) {
+    switch (bind_to) {
+    case BindTo::hwthread:
+        return {HWLOC_OBJ_PU, "hardware thread"};
+    case BindTo::l3cache:
+        return {HWLOC_OBJ_L3CACHE, "L3 cache"};
+    case BindTo::numa:
+        return {HWLOC_OBJ_NUMANODE, "NUMA node"};
+    case BindTo::socket:
+        return {HWLOC_OBJ_PACKAGE, "socket"};
+    default:
+        return {HWLOC_OBJ_CORE, "core"};
+    }
+}
+
+// hwloc looks for plug-ins (graphics, accelerators, XML by libxml2) in a folder and loads them all,
+// which takes longer than the whole launch; none of them knows processors.
+class WithoutPlugins {
+  public:
+    WithoutPlugins() {
+        const char* value = std::getenv(variable);
+        had_ = value != nullptr;
+        former_ = had_ ? value : "";
+        setenv(variable, "/nonexistent", 1);
+    }
+    ~WithoutPlugins() {
+        if (had_) {
+            setenv(variable, former_.c_str(), 1);
+        } else {
+            unsetenv(variable);
+        }
+    }
+    WithoutPlugins(const WithoutPlugins&) = delete;
+    WithoutPlugins& operator=(const WithoutPlugins&) = delete;
+
+  private:
+    static constexpr const char* variable = "HWLOC_PLUGINS_PATH";
+    bool had_;
+    std::string former_;
+};
+
+Error no_hwloc(const std::string& problem) {
+    return fail(MPI_ERR_OTHER, "binding needs hwloc 2.9 or newer: %s", problem.c_str());
+}
+
+} // namespace
+
+Error find_places(BindTo bind_to, const CpuSet& allowed, std::vector<Place>& places) {
+    Hwloc hwloc;
+    if (!hwloc.load()) {
+        return no_hwloc(hwloc.problem());
+    }
+    const WithoutPlugins guard;
+    const Kind kind = kind_of(bind_to);
+    hwloc_topology_t topology = nullptr;
+    if (hwloc.topology_init(&topology) != 0) {
+        return no_hwloc("hwloc_topology_init fails");
+    }
+    // Only what is asked for is discovered, for speed.
+    hwloc.set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    if (kind.type == HWLOC_OBJ_PU) {
+        hwloc.set_type_filter(topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
+    } else if (kind.type != HWLOC_OBJ_NUMANODE) {
+        hwloc.set_type_filter(topology, kind.type, HWLOC_TYPE_FILTER_KEEP_ALL);
+    }
+    if (hwloc.topology_load(topology) != 0) {
+        hwloc.topology_destroy(topology);
+        return no_hwloc("hwloc_topology_load fails");
+    }
+    const int depth = hwloc.get_type_depth(topology, kind.type);
+    const unsigned count =
+        depth == HWLOC_TYPE_DEPTH_UNKNOWN ? 0 : hwloc.get_nbobjs_by_depth(topology, depth);
+    std::vector<hwloc_obj_t> objects;
+    for (unsigned index = 0; index < count; ++index) {
+        objects.push_back(hwloc.get_obj_by_depth(topology, depth, index));
+    }
+    if (kind.type == HWLOC_OBJ_PU) {
+        // The first thread of every core, then the second: few ranks get a core each.
+        std::stable_sort(objects.begin(), objects.end(), [](hwloc_obj_t one, hwloc_obj_t other) {
+            return one->sibling_rank < other->sibling_rank;
+        });
+    }
+    for (const hwloc_obj_t object : objects) {
+        Place place;
+        place.name = kind.name + (" " + std::to_string(object->logical_index));
+        for (int processor = hwloc.bitmap_next(object->cpuset, -1); processor >= 0;
+             processor = hwloc.bitmap_next(object->cpuset, processor)) {
+            place.processors.add(static_cast<std::size_t>(processor));
+        }
+        place.processors &= allowed;
+        // Memory without processors, and two kinds of memory beside the same processors.
+        const bool known = std::any_of(places.begin(), places.end(), [&](const Place& other) {
+            return other.processors == place.processors;
+        });
+        if (!place.processors.empty() && !known) {
+            places.push_back(std::move(place));
+        }
+    }
+    hwloc.topology_destroy(topology);
+    if (places.empty()) {
+        return fail(MPI_ERR_OTHER, "hwloc finds no %s on this machine", kind.name);
+    }
+    return {};
+}
+
+void assign_places(const std::vector<Place>& places, std::uint32_t ranks, Spread spread,
+                   BindingPlan& plan) {
+    const std::uint64_t count = places.size();
+    for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+        std::uint64_t first = rank % count;
+        std::uint64_t last = first;
+        if (spread == Spread::share) {
+            first = rank * count / ranks;
+            last = (rank + 1) * count / ranks - 1;
+        } else if (spread == Spread::block) {
+            first = last = rank * count / ranks;
+        }
+        CpuSet set;
+        for (std::uint64_t place = first; place <= last; ++place) {
+            set |= places[place].processors;
+        }
+        std::string name = places[first].name;
+        if (last > first) {
+            name += " to " + places[last].name;
+        }
+        plan.sets.push_back(set);
+        plan.names.push_back(std::move(name));
+    }
+}
+
+Error plan_bindings(BindTo bind_to, std::uint32_t ranks, const CpuSet& allowed, std::uint32_t quota,
+                    BindingPlan& plan) {
+    plan = {};
+    if (bind_to == BindTo::none) {
+        return {};
+    }
+    std::vector<Place> places;
+    if (bind_to == BindTo::automatic) {
+        if (ranks == 1) {
+            plan.reason = "a single rank is not bound";
+            return {};
+        }
+        if (ranks > allowed.count()) {
+            plan.reason = "more ranks than processors: nothing is bound";
+            return {};
+        }
+        if (quota != 0 && quota < allowed.count()) {
+            plan.reason = "a control group limits processor time: nothing is bound";
+            return {};
+        }
+        Error error = find_places(BindTo::core, allowed, places);
+        if (error) {
+            ErrorRecord* record = error.take();
+            plan.reason = record->text + ": nothing is bound";
+            delete record;
+            return {};
+        }
+        if (ranks > places.size()) {
+            plan.reason = "more ranks than cores: nothing is bound";
+            return {};
+        }
+        assign_places(places, ranks, Spread::share, plan);
+        plan.bound_to = BindTo::core;
+        plan.reason = "each rank is bound to its share of the cores";
+        return {};
+    }
+    if (Error error = find_places(bind_to, allowed, places)) {
+        return error;
+    }
+    const bool wide = bind_to != BindTo::core && bind_to != BindTo::hwthread;
+    assign_places(places, ranks, wide ? Spread::block : Spread::one_by_one, plan);
+    plan.bound_to = bind_to;
+    return {};
+}
+
+std::string hwloc_version() {
+    Hwloc hwloc;
+    if (!hwloc.load()) {
+        return "cannot be used: " + hwloc.problem();
+    }
+    const unsigned version = hwloc.get_api_version();
+    return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff) + "." +
+           std::to_string(version & 0xff);
+}
+
+} // namespace warren::launch

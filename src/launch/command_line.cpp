@@ -1,0 +1,335 @@
+#include "launch/command_line.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "mpi.h"
+#include "node/segment.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+enum class Option : std::uint8_t {
+    ranks,
+    directory,
+    environment, // NAME VALUE or NAME=VALUE, this program
+    global_environment,
+    exported, // NAME or NAME=VALUE, all programs
+    bind_to,
+    report_bindings,
+    tag_output,
+    timeout,
+    verbose,
+    help,
+    version,
+    always_so, // asks for what Warren does anyway
+    several_nodes
+};
+
+struct OptionName {
+    std::string_view name;
+    Option option;
+    bool takes_value;
+};
+
+constexpr std::array option_names{
+    OptionName{"n", Option::ranks, true},
+    OptionName{"np", Option::ranks, true},
+    OptionName{"wdir", Option::directory, true},
+    OptionName{"wd", Option::directory, true},
+    OptionName{"env", Option::environment, true},
+    OptionName{"genv", Option::global_environment, true},
+    OptionName{"x", Option::exported, true},
+    OptionName{"bind-to", Option::bind_to, true},
+    OptionName{"report-bindings", Option::report_bindings, false},
+    OptionName{"l", Option::tag_output, false},
+    OptionName{"tag-output", Option::tag_output, false},
+    OptionName{"prepend-rank", Option::tag_output, false},
+    OptionName{"timeout", Option::timeout, true},
+    OptionName{"v", Option::verbose, false},
+    OptionName{"verbose", Option::verbose, false},
+    OptionName{"h", Option::help, false},
+    OptionName{"help", Option::help, false},
+    OptionName{"V", Option::version, false},
+    OptionName{"version", Option::version, false},
+    OptionName{"oversubscribe", Option::always_so, false},
+    OptionName{"allow-run-as-root", Option::always_so, false},
+    OptionName{"envall", Option::always_so, false},
+    OptionName{"genvall", Option::always_so, false},
+    OptionName{"host", Option::several_nodes, false},
+    OptionName{"hosts", Option::several_nodes, false},
+    OptionName{"hostfile", Option::several_nodes, false},
+    OptionName{"machinefile", Option::several_nodes, false},
+    OptionName{"f", Option::several_nodes, false},
+    OptionName{"ppn", Option::several_nodes, false},
+    OptionName{"npernode", Option::several_nodes, false},
+};
+
+struct BindToName {
+    std::string_view name;
+    BindTo bind_to;
+};
+
+constexpr std::array bind_to_names{
+    BindToName{"auto", BindTo::automatic},    BindToName{"none", BindTo::none},
+    BindToName{"hwthread", BindTo::hwthread}, BindToName{"core", BindTo::core},
+    BindToName{"l3cache", BindTo::l3cache},   BindToName{"numa", BindTo::numa},
+    BindToName{"socket", BindTo::socket},     BindToName{"package", BindTo::socket},
+};
+
+bool whole_number(const std::string& text, std::uint32_t limit, std::uint32_t& number) {
+    if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) {
+        return false;
+    }
+    const unsigned long long value = std::strtoull(text.c_str(), nullptr, 10);
+    number = static_cast<std::uint32_t>(value);
+    return value >= 1 && value <= limit;
+}
+
+// Walks the words once; knows the program that is being described.
+class Parser {
+  public:
+    Parser(const std::vector<std::string>& words, CommandLine& made) : words_(words), made_(made) {}
+
+    Error parse();
+
+  private:
+    Error option(const std::string& word);
+    Error with_value(Option option, const std::string& word, const std::string& value);
+    Error take_value(const std::string& word, std::string& value);
+    Error setting(Option option, const std::string& word, const std::string& value);
+    Error finish_program();
+
+    const std::vector<std::string>& words_;
+    CommandLine& made_;
+    Program program_;
+    std::size_t next_ = 0;
+};
+
+Error Parser::take_value(const std::string& word, std::string& value) {
+    if (next_ >= words_.size()) {
+        return fail(MPI_ERR_ARG, "option %s needs a value", word.c_str());
+    }
+    value = words_[next_++];
+    return {};
+}
+
+Error Parser::setting(Option option, const std::string& word, const std::string& value) {
+    EnvironmentSetting set;
+    const std::size_t equals = value.find('=');
+    set.name = value.substr(0, equals);
+    if (set.name.empty()) {
+        return fail(MPI_ERR_ARG, "option %s %s: the name of the variable is empty", word.c_str(),
+                    value.c_str());
+    }
+    if (equals != std::string::npos) {
+        set.value = value.substr(equals + 1);
+    } else if (option == Option::exported) {
+        return {}; // the whole environment is passed anyway
+    } else if (Error error = take_value(word + " " + value, set.value)) {
+        return error;
+    }
+    if (set.name.starts_with("WARREN_")) {
+        return fail(MPI_ERR_ARG, "option %s %s: names that start with WARREN_ are mpiexec's own",
+                    word.c_str(), value.c_str());
+    }
+    (option == Option::environment ? program_.environment : made_.environment)
+        .push_back(std::move(set));
+    return {};
+}
+
+Error Parser::with_value(Option option, const std::string& word, const std::string& value) {
+    switch (option) {
+    case Option::ranks:
+        if (!whole_number(value, node::rank_limit, program_.ranks)) {
+            return fail(MPI_ERR_ARG, "option %s needs a number of ranks from 1 to %u, not '%s'",
+                        word.c_str(), node::rank_limit, value.c_str());
+        }
+        return {};
+    case Option::directory:
+        if (value.empty()) {
+            return fail(MPI_ERR_ARG, "option %s needs a directory", word.c_str());
+        }
+        program_.directory = value;
+        return {};
+    case Option::bind_to: {
+        const auto* found =
+            std::find_if(bind_to_names.begin(), bind_to_names.end(),
+                         [&](const BindToName& name) { return name.name == value; });
+        if (found == bind_to_names.end()) {
+            return fail(MPI_ERR_ARG,
+                        "option %s needs auto, core, hwthread, l3cache, numa, socket or none, "
+                        "not '%s'",
+                        word.c_str(), value.c_str());
+        }
+        made_.bind_to = found->bind_to;
+        return {};
+    }
+    case Option::timeout: {
+        char* end = nullptr;
+        made_.timeout_s = std::strtod(value.c_str(), &end);
+        // A year: keeps the arithmetic in range; catches nan too.
+        if (value.empty() || *end != '\0' || !(made_.timeout_s > 0 && made_.timeout_s < 3.2e7)) {
+            return fail(MPI_ERR_ARG, "option %s needs a time in seconds above 0, not '%s'",
+                        word.c_str(), value.c_str());
+        }
+        return {};
+    }
+    default:
+        return setting(option, word, value);
+    }
+}
+
+Error Parser::option(const std::string& word) {
+    const std::string_view bare = std::string_view(word).substr(word.starts_with("--") ? 2 : 1);
+    const std::size_t equals = bare.find('=');
+    const std::string_view name = bare.substr(0, equals);
+    const auto* found = std::find_if(option_names.begin(), option_names.end(),
+                                     [&](const OptionName& known) { return known.name == name; });
+    if (found == option_names.end()) {
+        return fail(MPI_ERR_ARG, "unknown option '%s'; mpiexec --help lists the options",
+                    word.c_str());
+    }
+    if (found->takes_value) {
+        std::string value;
+        if (equals != std::string_view::npos) {
+            value = bare.substr(equals + 1);
+        } else if (Error error = take_value(word, value)) {
+            return error;
+        }
+        return with_value(found->option, word, value);
+    }
+    if (found->option == Option::several_nodes) {
+        return fail(MPI_ERR_ARG,
+                    "option %s: this version of Warren starts ranks on its own node only",
+                    word.c_str());
+    }
+    if (equals != std::string_view::npos) {
+        return fail(MPI_ERR_ARG, "option %s takes no value", word.c_str());
+    }
+    switch (found->option) {
+    case Option::report_bindings:
+        made_.report_bindings = true;
+        break;
+    case Option::tag_output:
+        made_.tag_output = true;
+        break;
+    case Option::verbose:
+        made_.verbose = true;
+        break;
+    case Option::help:
+        made_.request = CommandLine::Request::help;
+        break;
+    case Option::version:
+        made_.request = CommandLine::Request::version;
+        break;
+    default:
+        break;
+    }
+    return {};
+}
+
+Error Parser::finish_program() {
+    if (program_.arguments.empty()) {
+        return fail(MPI_ERR_ARG, "%s",
+                    made_.programs.empty() ? "no program to run; mpiexec --help explains"
+                                           : "no program between ':' and the next ':' or the end");
+    }
+    made_.programs.push_back(std::move(program_));
+    program_ = {};
+    if (made_.ranks() > node::rank_limit) {
+        return fail(MPI_ERR_ARG, "a node holds at most %u ranks", node::rank_limit);
+    }
+    return {};
+}
+
+Error Parser::parse() {
+    while (next_ < words_.size()) {
+        const std::string& word = words_[next_];
+        if (word == ":") {
+            ++next_;
+            if (Error error = finish_program()) {
+                return error;
+            }
+            continue;
+        }
+        if (word.size() > 1 && word[0] == '-' && word != "--") {
+            ++next_;
+            if (Error error = option(word)) {
+                return error;
+            }
+            if (made_.request != CommandLine::Request::run) {
+                return {};
+            }
+            continue;
+        }
+        next_ += word == "--" ? 1 : 0;
+        while (next_ < words_.size() && words_[next_] != ":") {
+            program_.arguments.push_back(words_[next_++]);
+        }
+    }
+    return finish_program();
+}
+
+} // namespace
+
+std::uint32_t CommandLine::ranks() const {
+    std::uint64_t sum = 0;
+    for (const Program& program : programs) {
+        sum += program.ranks;
+    }
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
+}
+
+Error parse_command_line(const std::vector<std::string>& words, CommandLine& made) {
+    made = {};
+    return Parser(words, made).parse();
+}
+
+const char* name_of(BindTo bind_to) {
+    const auto* found =
+        std::find_if(bind_to_names.begin(), bind_to_names.end(),
+                     [&](const BindToName& name) { return name.bind_to == bind_to; });
+    return found->name.data();
+}
+
+const char* usage() {
+    return "usage: mpiexec [options] program [arguments] { : [options] program [arguments] }\n"
+           "\n"
+           "What to run\n"
+           "  -n, -np N            start N ranks of the program (default 1), on as many "
+           "processors\n"
+           "                       as there are: more ranks than processors need no option\n"
+           "  -wdir DIR            start the program in DIR\n"
+           "  -env NAME VALUE      set a variable for this program (the environment is passed "
+           "whole)\n"
+           "  -genv NAME VALUE     set a variable for all programs; also -x NAME=VALUE\n"
+           "\n"
+           "Where\n"
+           "  --bind-to WHAT       auto (default), core, hwthread, l3cache, numa, socket or none;\n"
+           "                       auto gives each rank an equal share of the cores when there is\n"
+           "                       a core for each, and binds nothing otherwise\n"
+           "  --report-bindings    print what each rank is bound to\n"
+           "\n"
+           "What is seen of it\n"
+           "  -l, --tag-output     start each line of output with the rank it comes from\n"
+           "  --timeout S          after S seconds print what every rank waits for, end the job "
+           "and\n"
+           "                       return 124\n"
+           "  -v, --verbose        explain choices\n"
+           "  --version, --help\n"
+           "\n"
+           "Standard input goes to rank 0. Ctrl-C is passed on to the ranks; a second one ends\n"
+           "them. SIGUSR1 or SIGQUIT (Ctrl-\\) prints what every rank waits for, and so does\n"
+           "`warren state PID` from another terminal.\n"
+           "\n"
+           "The exit code is 0 when all ranks succeed, else that of the first rank that failed "
+           "(128\n"
+           "+ the signal when it was killed; the code given to MPI_Abort); 2 for a wrong command\n"
+           "line, 126 and 127 for a program that cannot be run or is not there.\n";
+}
+
+} // namespace warren::launch

@@ -1,0 +1,67 @@
+// CommandLine: what the user asks of mpiexec, as data.
+//
+//     mpiexec [options] program [arguments] { : [options] program [arguments] }
+//
+// Options are understood with one dash or two and as "--option value" or "--option=value", because
+// the launchers that people come from differ in it. The first word that is no option is the
+// program; everything after it, up to a ":" alone, belongs to the program. Thread rule: plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace warren::launch {
+
+// What a rank may run on.
+enum class BindTo : std::uint8_t {
+    automatic, // an equal share of the cores when there are enough for all ranks, else none
+    none,
+    hwthread,
+    core,
+    l3cache,
+    numa,
+    socket
+};
+
+struct EnvironmentSetting {
+    std::string name;
+    std::string value;
+};
+
+struct Program {
+    std::uint32_t ranks = 1;
+    std::vector<std::string> arguments; // the first is the program as written
+    std::string directory;              // empty: where mpiexec was started
+    std::vector<EnvironmentSetting> environment;
+};
+
+struct CommandLine {
+    enum class Request : std::uint8_t { run, help, version };
+
+    Request request = Request::run;
+    std::vector<Program> programs;
+    std::vector<EnvironmentSetting> environment; // for all programs, before their own
+    BindTo bind_to = BindTo::automatic;
+    bool report_bindings = false;
+    bool tag_output = false;
+    bool verbose = false;
+    double timeout_s = 0; // 0: none
+
+    std::uint32_t ranks() const;
+};
+
+// Reads the words of the command line (without the launcher's own name). An error names the option
+// and what it needs.
+Error parse_command_line(const std::vector<std::string>& words, CommandLine& made);
+
+// The text of --help.
+const char* usage();
+
+// The word of --bind-to.
+const char* name_of(BindTo bind_to);
+
+} // namespace warren::launch

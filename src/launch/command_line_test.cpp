@@ -1,0 +1,105 @@
+#include "launch/command_line.hpp"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+
+namespace warren::launch {
+namespace {
+
+CommandLine parsed(const std::vector<std::string>& words) {
+    CommandLine line;
+    Error error = parse_command_line(words, line);
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    EXPECT_EQ(record, nullptr) << record->text;
+    return line;
+}
+
+std::string refused(const std::vector<std::string>& words) {
+    CommandLine line;
+    Error error = parse_command_line(words, line);
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    return record ? record->text : "";
+}
+
+TEST(CommandLine, EverythingAfterTheProgramIsTheProgram) {
+    const CommandLine line = parsed({"-n", "4", "./a.out", "-n", "7", "--", "-l"});
+    ASSERT_EQ(line.programs.size(), 1U);
+    EXPECT_EQ(line.programs[0].ranks, 4U);
+    EXPECT_EQ(line.programs[0].arguments,
+              (std::vector<std::string>{"./a.out", "-n", "7", "--", "-l"}));
+    EXPECT_FALSE(line.tag_output);
+}
+
+TEST(CommandLine, ColonsSeparatePrograms) {
+    const CommandLine line =
+        parsed({"-n", "2", "a", "x", ":", "-np", "3", "-wdir", "/tmp", "b", ":", "c"});
+    ASSERT_EQ(line.programs.size(), 3U);
+    EXPECT_EQ(line.ranks(), 6U);
+    EXPECT_EQ(line.programs[1].directory, "/tmp");
+    EXPECT_EQ(line.programs[2].ranks, 1U);
+    EXPECT_TRUE(line.programs[2].directory.empty());
+}
+
+TEST(CommandLine, OptionsWorkWithOneDashOrTwoAndWithEquals) {
+    EXPECT_EQ(parsed({"--np=3", "a"}).programs[0].ranks, 3U);
+    EXPECT_EQ(parsed({"--n", "3", "a"}).programs[0].ranks, 3U);
+    EXPECT_EQ(parsed({"-bind-to", "numa", "a"}).bind_to, BindTo::numa);
+    EXPECT_EQ(parsed({"--bind-to=none", "a"}).bind_to, BindTo::none);
+    EXPECT_TRUE(parsed({"-l", "a"}).tag_output);
+    EXPECT_DOUBLE_EQ(parsed({"--timeout", "1.5", "a"}).timeout_s, 1.5);
+}
+
+TEST(CommandLine, EnvironmentInBothStyles) {
+    const CommandLine line = parsed({"-env", "A", "1", "-genv", "B=2", "-x", "C=3=4", "-x", "D",
+                                     "a", ":", "-env", "E", "", "b"});
+    ASSERT_EQ(line.programs[0].environment.size(), 1U);
+    EXPECT_EQ(line.programs[0].environment[0].name, "A");
+    EXPECT_EQ(line.programs[0].environment[0].value, "1");
+    ASSERT_EQ(line.environment.size(), 2U);
+    EXPECT_EQ(line.environment[0].value, "2");
+    EXPECT_EQ(line.environment[1].value, "3=4");
+    EXPECT_EQ(line.programs[1].environment[0].value, "");
+}
+
+TEST(CommandLine, TwoDashesEndTheOptions) {
+    EXPECT_EQ(parsed({"-n", "2", "--", "-odd-name", "x"}).programs[0].arguments[0], "-odd-name");
+}
+
+TEST(CommandLine, WhatOtherLaunchersNeedIsAccepted) {
+    EXPECT_EQ(parsed({"--oversubscribe", "--allow-run-as-root", "-n", "2", "a"}).ranks(), 2U);
+}
+
+TEST(CommandLine, ErrorsNameTheOptionAndTheValue) {
+    EXPECT_NE(refused({"-n", "zero", "a"}).find("'zero'"), std::string::npos);
+    EXPECT_NE(refused({"-n", "0", "a"}).find("-n"), std::string::npos);
+    EXPECT_NE(refused({"-n", "99999999999999999999", "a"}).find("65536"), std::string::npos);
+    EXPECT_NE(refused({"-n"}).find("needs a value"), std::string::npos);
+    EXPECT_NE(refused({"--frobnicate", "a"}).find("--frobnicate"), std::string::npos);
+    EXPECT_NE(refused({"--bind-to", "moon", "a"}).find("'moon'"), std::string::npos);
+    EXPECT_NE(refused({"--timeout", "-3", "a"}).find("'-3'"), std::string::npos);
+    EXPECT_NE(refused({"--timeout", "nan", "a"}).find("'nan'"), std::string::npos);
+    EXPECT_NE(refused({"-env", "A"}).find("needs a value"), std::string::npos);
+    EXPECT_NE(refused({"-genv", "WARREN_RANK=3", "a"}).find("mpiexec's own"), std::string::npos);
+    EXPECT_NE(refused({"-hostfile", "x", "a"}).find("own node only"), std::string::npos);
+    EXPECT_NE(refused({"-l=3", "a"}).find("takes no value"), std::string::npos);
+}
+
+TEST(CommandLine, AProgramMustBeThere) {
+    EXPECT_NE(refused({}).find("no program"), std::string::npos);
+    EXPECT_NE(refused({"-n", "3"}).find("no program"), std::string::npos);
+    EXPECT_NE(refused({"a", ":"}).find("no program"), std::string::npos);
+    EXPECT_NE(refused({":", "a"}).find("no program"), std::string::npos);
+}
+
+TEST(CommandLine, TheSumOfAllProgramsIsLimited) {
+    EXPECT_NE(refused({"-n", "65536", "a", ":", "b"}).find("at most"), std::string::npos);
+}
+
+TEST(CommandLine, HelpAndVersionNeedNoProgram) {
+    EXPECT_EQ(parsed({"--help"}).request, CommandLine::Request::help);
+    EXPECT_EQ(parsed({"--version"}).request, CommandLine::Request::version);
+}
+
+} // namespace
+} // namespace warren::launch

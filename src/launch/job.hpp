@@ -1,0 +1,154 @@
+// Job: all ranks of one mpiexec, from their start to the end of the last process.
+//
+//     prepare    look up programs, choose bindings, make the node segment, start the guardian
+//     start      one pipe each for output and errors, a lifeline and a process per rank
+//     watch      one epoll loop: output, ends of ranks, signals, time limits
+//     clean up   kill what is left of the process group, hand on the last output
+//
+// The first failure decides the exit code and the message; what happens to the other ranks because
+// of it is not reported. Invariants
+//  1. Every process of the job is in the guardian's process group or carries WARREN_JOB.
+//  2. The near ends of all pipes and lifelines are open in mpiexec only.
+//  3. Nothing is named in a file system.
+// Thread rule: mpiexec's only thread.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <sys/resource.h>
+#include <unordered_map>
+#include <vector>
+
+#include "launch/binding.hpp"
+#include "launch/command_line.hpp"
+#include "launch/guardian.hpp"
+#include "launch/outcome.hpp"
+#include "launch/output.hpp"
+#include "launch/program.hpp"
+#include "launch/terminal_input.hpp"
+#include "node/segment.hpp"
+
+namespace warren::launch {
+
+class Job {
+  public:
+    // `environment` is mpiexec's own.
+    Job(const CommandLine& line, char** environment);
+    ~Job();
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+
+    // Runs the job; the exit code of mpiexec.
+    int run();
+
+  private:
+    struct RankProcess {
+        pid_t pid = -1;
+        int output = -1;
+        int errors = -1;
+        int lifeline = -1;
+        std::uint32_t program = 0;
+        bool ended = false;
+        LineAssembler output_lines;
+        LineAssembler error_lines;
+    };
+
+    // What an event of epoll is about.
+    enum class Source : std::uint32_t {
+        output,
+        errors,
+        lifeline,
+        signals,
+        all_output,
+        sink,
+        input
+    };
+
+    // How far the end of the job has come.
+    enum class Ending : std::uint8_t { not_yet, asked, killed };
+
+    // Each returns false when the job cannot go on; message and exit code are then set.
+    bool prepare();
+    bool plan_processors();
+    bool make_segment();
+    bool start_ranks();
+    bool start_rank(std::uint32_t rank, std::uint32_t program);
+    void watch();
+    void clean_up();
+
+    void watch_descriptor(int group, int descriptor, Source source, std::uint32_t rank);
+    void read_stream(std::uint32_t rank, Source source);
+    void drain(std::uint32_t rank);
+    void close_stream(std::uint32_t rank, Source source);
+    void read_some();
+    void update_input();
+    void update_sinks();
+
+    void take_signals();
+    void take_ended();
+    void rank_ended(std::uint32_t rank, int wait_status);
+    void forward(int number);
+    void stop();
+    void look_for_recorded_end();
+    void look_for_missing_ranks();
+    bool others_initialised(std::uint32_t rank) const;
+
+    void fail_with(int exit_code, const std::string& message);
+    void fail_with(int exit_code, Error error);
+    void end_job(int exit_code, const std::string& message);
+    void kill_ranks();
+    void signal_ranks(int number);
+    int milliseconds_to_deadline() const;
+    void pass_deadlines();
+
+    void say(const std::string& text);
+    void explain(const std::string& text); // with -v
+    void print_states();
+
+    const CommandLine& line_;
+    char** environment_;
+    std::uint64_t started_ns_;
+    std::string name_; // WARREN_JOB
+    std::deque<ResolvedProgram> programs_;
+    BindingPlan bindings_;
+    std::uint32_t processors_ = 1;
+    node::Segment segment_;
+    Guardian guardian_;
+    pid_t group_ = 0; // the guardian's number, also after its end
+    std::vector<RankProcess> ranks_;
+    std::unordered_map<pid_t, std::uint32_t> rank_of_;
+    std::uint32_t alive_ = 0;
+    std::uint32_t open_streams_ = 0;
+
+    Sink output_{1};
+    Sink errors_{2};
+    TerminalInput input_;
+    std::vector<char> buffer_;
+    int events_ = -1;      // epoll: everything
+    int rank_output_ = -1; // epoll in it: the ranks' output, left out while a sink is full
+    int signals_ = -1;
+    int null_input_ = -1;
+    int lifeline_number_ = -1; // a number that is free in mpiexec, for the ranks' end
+    bool reads_output_ = true;
+    bool input_watched_ = false;
+    bool sink_watched_[2] = {false, false};
+    sigset_t former_signals_;
+    rlimit former_descriptors_ = {};
+    bool descriptors_raised_ = false;
+
+    Ending ending_ = Ending::not_yet;
+    bool failed_ = false;
+    int exit_code_ = 0;
+    int forwarded_ = 0; // the signal
+    bool ended_without_init_ = false;
+    EndedRank first_without_init_;
+    std::uint64_t kill_at_ns_ = 0;      // 0: none
+    std::uint64_t time_limit_ns_ = 0;   // 0: none
+    std::uint64_t look_again_ns_ = 0;   // 0: none
+    std::uint64_t show_prompt_ns_ = 0;  // 0: none
+    std::uint64_t linger_until_ns_ = 0; // 0: none
+};
+
+} // namespace warren::launch

@@ -1,0 +1,29 @@
+// What this process may use: memory and processor time that control groups leave, and the
+// descriptors that a job of many ranks needs.
+// Thread rule: any thread; reads files of the system only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <sys/resource.h>
+
+#include "base/error.hpp"
+
+namespace warren::launch {
+
+// Fails when `bytes` more cannot fit the memory limit of one of this process's control groups:
+// asked before memory is taken, because the kernel's answer to too much is to end a process of its
+// choice.
+Error check_memory_room(std::uint64_t bytes);
+
+// The tightest memory limit: "the memory limit of 4096 kB (/sys/fs/cgroup/…)"; empty: none.
+std::string describe_memory_limit();
+
+// Processors' worth of time that the control groups grant, rounded up; 0: no limit.
+std::uint32_t processor_quota();
+
+// Raises the soft limit of descriptors to `needed`. `former` gets the limits to restore in ranks
+// and `raised` whether they differ. Fails when the hard limit is lower.
+Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised);
+
+} // namespace warren::launch

@@ -1,0 +1,67 @@
+// mpiexec: reads the command line and runs the job.
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <memory>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "launch/command_line.hpp"
+#include "launch/job.hpp"
+#include "warren/version.h"
+
+namespace {
+
+// Descriptors 0 to 2 exist from here on, so that no pipe gets one of their numbers.
+void open_standard_descriptors() {
+    int descriptor = 0;
+    while (descriptor >= 0 && descriptor <= 2) {
+        descriptor = open("/dev/null", O_RDWR);
+    }
+    close(descriptor);
+}
+
+// In a rank of another job this mpiexec runs a job of its own; the rank's descriptors are not for
+// it.
+void leave_outer_job() {
+    for (const char* name : {"WARREN_SEGMENT", "WARREN_LIFELINE"}) {
+        const char* text = std::getenv(name);
+        const int descriptor = text != nullptr ? std::atoi(text) : 0;
+        if (descriptor > 2) {
+            fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+        }
+    }
+}
+
+} // namespace
+
+int main(int count, char** words) {
+    using namespace warren;
+    using namespace warren::launch;
+    open_standard_descriptors();
+    leave_outer_job();
+    CommandLine line;
+    if (Error error = parse_command_line({words + 1, words + count}, line)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        std::fprintf(stderr, "mpiexec: %s\n", record->text.c_str());
+        return exit_usage;
+    }
+    switch (line.request) {
+    case CommandLine::Request::help:
+        std::fputs(usage(), stdout);
+        return 0;
+    case CommandLine::Request::version:
+        std::printf("mpiexec (Warren) %d.%d.%d\n", WARREN_VERSION_MAJOR, WARREN_VERSION_MINOR,
+                    WARREN_VERSION_PATCH);
+        return 0;
+    case CommandLine::Request::run:
+        break;
+    }
+    int exit_code = 0;
+    {
+        Job job(line, environ);
+        exit_code = job.run();
+    }
+    return exit_code;
+}

@@ -1,0 +1,76 @@
+// The ranks' output on its way to mpiexec's own: lines stay whole, and a slow reader stops nobody
+// but the writers.
+//
+// LineAssembler holds the unfinished line of one stream of one rank. Sink is mpiexec's standard
+// output or standard error.
+// Thread rule: mpiexec's only thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace warren::launch {
+
+// A line longer than this is passed on in pieces, so that a rank cannot fill mpiexec's memory.
+inline constexpr std::size_t line_limit_bytes = 64 * 1024;
+
+// What a Sink holds for a slow reader before mpiexec stops reading from the ranks.
+inline constexpr std::size_t sink_limit_bytes = 1024 * 1024;
+
+class Sink {
+  public:
+    // `descriptor` stays the caller's.
+    explicit Sink(int descriptor);
+
+    // Appends text of a writer (a rank; mpiexec itself is `own_writer`). When another writer has
+    // left an unfinished line, that one is ended first.
+    void append(std::string_view text, std::uint32_t writer);
+    static constexpr std::uint32_t own_writer = UINT32_MAX;
+
+    // Writes what the reader takes without blocking. Regular files and the like take everything.
+    void flush();
+
+    bool empty() const { return written_ == pending_.size(); }
+    bool full() const { return pending_.size() - written_ >= sink_limit_bytes; }
+    bool pollable() const { return pollable_; }
+
+    // The reader has gone: what is appended is dropped.
+    bool broken() const { return broken_; }
+    int descriptor() const { return descriptor_; }
+
+  private:
+    int descriptor_;
+    bool pollable_ = false;
+    bool broken_ = false;
+    bool line_open_ = false;
+    std::uint32_t last_writer_ = own_writer;
+    std::size_t written_ = 0; // of pending_
+    std::string pending_;
+};
+
+class LineAssembler {
+  public:
+    // `tag` is put before each line ("" for none).
+    void set_tag(std::string tag) { tag_ = std::move(tag); }
+
+    // Passes the whole lines of `text`, together with what was kept before, to the sink and keeps
+    // the rest.
+    void feed(std::string_view text, std::uint32_t rank, Sink& sink);
+
+    // Passes on the unfinished line: at the end of the stream a newline is not invented, but
+    // another rank's next output starts on a line of its own (Sink::append).
+    void finish(std::uint32_t rank, Sink& sink);
+
+    bool unfinished() const { return !partial_.empty(); }
+
+  private:
+    void pass_on(std::string_view text, std::uint32_t rank, Sink& sink);
+
+    std::string tag_;
+    std::string partial_;
+    bool in_line_ = false; // the last piece passed on did not end its line
+};
+
+} // namespace warren::launch

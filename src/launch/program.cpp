@@ -1,0 +1,161 @@
+#include "launch/program.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpi.h"
+
+namespace warren::launch {
+
+namespace {
+
+// Longer than any number of a rank: "WARREN_RANK=65535".
+constexpr std::size_t rank_setting_bytes = 32;
+
+bool is_file(const std::string& path) {
+    struct stat status;
+    return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool runs(const std::string& path) {
+    return is_file(path) && access(path.c_str(), X_OK) == 0;
+}
+
+std::string in_directory(const std::string& directory, const std::string& path) {
+    return directory.empty() || path[0] == '/' ? path : directory + "/" + path;
+}
+
+// Looks a bare name up in PATH, as the shell does. `blocked` gets a file that is there but not
+// executable.
+std::string find_in_path(const std::string& name, const std::string& directory,
+                         std::string& blocked) {
+    const char* path = std::getenv("PATH");
+    std::string rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+    while (true) {
+        const std::size_t colon = rest.find(':');
+        std::string folder = rest.substr(0, colon);
+        if (folder.empty()) {
+            folder = ".";
+        }
+        std::string candidate = folder + "/" + name;
+        if (runs(in_directory(directory, candidate))) {
+            return candidate;
+        }
+        if (blocked.empty() && is_file(in_directory(directory, candidate))) {
+            blocked = candidate;
+        }
+        if (colon == std::string::npos) {
+            return "";
+        }
+        rest.erase(0, colon + 1);
+    }
+}
+
+} // namespace
+
+Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made, int& exit_code) {
+    made.program_ = program;
+    const std::string& name = program.arguments[0];
+    const std::string& directory = program.directory;
+    struct stat status;
+    if (!directory.empty() && (stat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))) {
+        exit_code = exit_usage;
+        return fail(MPI_ERR_ARG, "working directory '%s' of %s is no directory", directory.c_str(),
+                    name.c_str());
+    }
+    exit_code = exit_not_found;
+    std::string blocked;
+    if (name.empty()) {
+        return fail(MPI_ERR_ARG, "the name of the program is empty");
+    }
+    if (name.find('/') != std::string::npos) {
+        made.path_ = name;
+        const std::string full = in_directory(directory, name);
+        if (stat(full.c_str(), &status) != 0) {
+            return fail(MPI_ERR_ARG, "program '%s': %s", full.c_str(), std::strerror(errno));
+        }
+        if (!runs(full)) {
+            blocked = S_ISDIR(status.st_mode) ? full + " (a directory)" : full;
+            made.path_.clear();
+        }
+    } else {
+        made.path_ = find_in_path(name, directory, blocked);
+    }
+    if (made.path_.empty() && !blocked.empty()) {
+        exit_code = exit_not_executable;
+        return fail(MPI_ERR_ARG, "program '%s' is not executable", blocked.c_str());
+    }
+    if (made.path_.empty()) {
+        const bool here = runs(in_directory(directory, "./" + name));
+        return fail(MPI_ERR_ARG, "program '%s' is not in PATH%s%s%s", name.c_str(),
+                    here ? "; did you mean ./" : "", here ? name.c_str() : "", here ? " ?" : "");
+    }
+    exit_code = 0;
+
+    Program& own = made.program_;
+    static char shell[] = "/bin/sh";
+    made.shell_pointers_ = {shell, made.path_.data()};
+    for (std::size_t index = 0; index < own.arguments.size(); ++index) {
+        made.argument_pointers_.push_back(own.arguments[index].data());
+        if (index > 0) {
+            made.shell_pointers_.push_back(own.arguments[index].data());
+        }
+    }
+    made.argument_pointers_.push_back(nullptr);
+    made.shell_pointers_.push_back(nullptr);
+    return {};
+}
+
+void ResolvedProgram::set(const std::string& name, const std::string& value) {
+    const std::string start = name + "=";
+    for (std::string& entry : environment_) {
+        if (entry.starts_with(start)) {
+            entry = start + value;
+            return;
+        }
+    }
+    environment_.push_back(start + value);
+}
+
+void ResolvedProgram::build_environment(const std::vector<EnvironmentSetting>& global,
+                                        const RankEnvironment& rank, char** inherited) {
+    environment_.clear();
+    environment_.emplace_back(rank_setting_bytes, '\0');
+    environment_.push_back("WARREN_SIZE=" + std::to_string(rank.size));
+    environment_.push_back("WARREN_SEGMENT=" + std::to_string(rank.segment));
+    environment_.push_back("WARREN_LIFELINE=" + std::to_string(rank.lifeline));
+    environment_.push_back("WARREN_JOB=" + rank.job);
+    for (char** entry = inherited; *entry != nullptr; ++entry) {
+        // Those of an mpiexec whose rank started this one are not for its ranks.
+        const bool of_outer_job = std::strncmp(*entry, "WARREN_RANK=", 12) == 0 ||
+                                  std::strncmp(*entry, "WARREN_SIZE=", 12) == 0 ||
+                                  std::strncmp(*entry, "WARREN_SEGMENT=", 15) == 0 ||
+                                  std::strncmp(*entry, "WARREN_LIFELINE=", 16) == 0 ||
+                                  std::strncmp(*entry, "WARREN_JOB=", 11) == 0;
+        if (!of_outer_job) {
+            environment_.emplace_back(*entry);
+        }
+    }
+    for (const EnvironmentSetting& setting : global) {
+        set(setting.name, setting.value);
+    }
+    for (const EnvironmentSetting& setting : program_.environment) {
+        set(setting.name, setting.value);
+    }
+    environment_pointers_.clear();
+    for (std::string& entry : environment_) {
+        environment_pointers_.push_back(entry.data());
+    }
+    environment_pointers_.push_back(nullptr);
+    set_rank(0);
+}
+
+void ResolvedProgram::set_rank(std::uint32_t rank) {
+    std::snprintf(environment_[0].data(), rank_setting_bytes, "WARREN_RANK=%u", rank);
+}
+
+} // namespace warren::launch

@@ -65,9 +65,13 @@ void LayoutBuilder::repeat(const Datatype& type, MPI_Count offset, MPI_Count cou
         body_->inner.insert(body_->inner.end(), body->inner.begin(), body->inner.end());
         return;
     }
-    if (steps.size() == 1 && steps[0].inner == nullptr &&
-        stride == steps[0].count * steps[0].stride) {
-        strided(offset + steps[0].offset, steps[0].bytes, steps[0].count * count, steps[0].stride);
+    if (steps.size() == 1 && stride == steps[0].count * steps[0].stride) {
+        // The repeats continue those inside: one longer loop.
+        Step longer = steps[0];
+        longer.offset += offset;
+        longer.count *= count;
+        push(longer);
+        body_->inner.insert(body_->inner.end(), body->inner.begin(), body->inner.end());
         return;
     }
     push({.offset = offset,

@@ -11,15 +11,9 @@
 
 #include "base/error.hpp"
 #include "base/handle_table.hpp"
-#include "datatype/derived.hpp"
+#include "datatype/construct.hpp"
 
 namespace warren::datatype {
-
-// A derived type before it has a handle.
-struct Draft {
-    Datatype type;
-    std::unique_ptr<Derived> derived = std::make_unique<Derived>();
-};
 
 class TypeTable {
   public:

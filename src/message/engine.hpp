@@ -2,19 +2,165 @@
 // operations under way, and drives the transport.
 //
 // Destinations are world ranks: translation by a communicator's rank map happens in the callers.
-// Errors of arguments have been found before; what fails here is memory, or the message itself
-// (truncation), which goes into the operation's outcome.
+// Errors of arguments have been found before; what fails here is memory (an Error), or the message
+// itself (truncation), which goes into the operation's outcome.
 // Thread rule: all calls under the rank's lock; waits release it while they give the processor away.
 #pragma once
-// (interface in preparation; calls for collectives:)
-//
-//   struct Endpoint { Communicator-independent addressing of one call:
-//       std::uint32_t context; int my_rank; (rank in the communicator) }
-//
-//   Error send(Operation mode, const Buffer&, std::uint32_t world_dest, const Envelope& (source = own
-//              rank in the communicator));                               blocking
-//   Error receive(const Buffer&, const Envelope&, Outcome&);             blocking
-//   Error start_send(mode, Buffer, world_dest, Envelope, Request&);      nonblocking
-//   Error start_receive(Buffer, Envelope, Request&);
-//   Error wait(Request&);          // outcome in request.outcome
-//   bool progress();  bool idle() const;
+
+#include <cstdint>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/handle_table.hpp"
+#include "message/matching.hpp"
+#include "message/protocol.hpp"
+#include "message/request.hpp"
+#include "transport/node_transport.hpp"
+
+namespace warren::message {
+
+class Engine {
+  public:
+    explicit Engine(Rank& rank);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    // --- Blocking calls. The envelope's source is the own rank in the communicator.
+    Error send(Operation mode, const Buffer& buffer, std::uint32_t peer, const Envelope& envelope);
+    Error receive(const Buffer& buffer, const Envelope& envelope, Outcome& outcome);
+
+    // --- Operations with a request. make() takes one from the table (null: memory is out);
+    // prepare fills it, start begins it (again, if persistent), wait completes it, discard returns
+    // it to the table. A request that still moves when it is discarded is abandoned: it goes on and
+    // dies by itself.
+    Request* make() { return requests_.insert(); }
+    static void prepare_send(Request& request, Operation mode, const Buffer& buffer,
+                             std::uint32_t peer, const Envelope& envelope);
+    static void prepare_receive(Request& request, const Buffer& buffer, const Envelope& envelope);
+    Error start(Request& request);
+    void wait(Request& request);
+    void discard(Request& request);
+    // Takes back a receive that nothing has matched, or a send that has not left. The request
+    // completes; its outcome says whether it was cancelled.
+    void cancel(Request& request);
+    // Completes a request from outside (generalised requests).
+    void complete(Request& request);
+
+    HandleTable<Request>& requests() { return requests_; }
+
+    // --- Probing. A matched message is taken out of the queue and received by receive_matched.
+    // peek: progress once and look; wait_for_message: until there is one.
+    Unexpected* peek(const Envelope& envelope);
+    Unexpected* wait_for_message(const Envelope& envelope);
+    void take(Unexpected& message) { unexpected_.remove(message); }
+    Error start_matched(Unexpected& message, Request& receive);
+
+    // --- Progress, and waiting for something that is not a request (a collective's step).
+    bool progress();
+    // `what` names it to who asks why the program hangs.
+    template <typename Done>
+    void wait_until(Done done, const WaitReason& what) {
+        rank_.wait(done, [this] { return progress(); }, [this] { arrange_sleep(); },
+                   [&] { return with_counts(what); });
+    }
+
+    // Sees to the end of what the program no longer waits for: sends that wait for room, and abandoned
+    // requests that a peer will still complete. Before MPI_Finalize ends.
+    void flush();
+    // Whether operations are under way (a program error at MPI_Finalize).
+    std::size_t live_requests() const { return requests_.live(); }
+
+    Rank& rank() { return rank_; }
+
+    // The call that the program is in, for WaitReason; set by the entry points.
+    std::uint32_t current_call = 0;
+
+  private:
+    // A stream that is arriving from a peer: into a receive, or into an unexpected message.
+    struct Inbound {
+        Request* receive = nullptr;
+        Unexpected* message = nullptr;
+        std::uint64_t total = 0;
+        std::uint64_t arrived = 0;
+    };
+
+    // What this rank has under way with another.
+    struct Peer : transport::Channel {
+        Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
+
+        Outgoing* first = nullptr; // waiting for room, in order
+        Outgoing* last = nullptr;
+        Peer* next_waiting = nullptr; // among the peers with something waiting
+        Inbound inbound;
+    };
+
+    // An answer of the protocol that found no room.
+    struct Answer : Outgoing {
+        transport::Header header;
+        std::uint8_t length;
+        std::byte payload[transport::inline_bytes];
+    };
+
+    Peer& peer_of(std::uint32_t world_rank) {
+        Peer* peer = peers_[world_rank].get();
+        return peer != nullptr ? *peer : make_peer(world_rank);
+    }
+    Peer& make_peer(std::uint32_t world_rank);
+
+    // Sending (sending.cpp)
+    enum class Step : std::uint8_t {
+        no_room,
+        gone,   // nothing more to send; complete, or waiting for the receiver's answer
+    };
+    Error begin_send(Request& request);
+    Step advance(Peer& peer, Request& send);
+    Step advance_stream(Peer& peer, Request& send);
+    void enqueue(Peer& peer, Outgoing& outgoing);
+    bool push_waiting();
+    bool push_peer(Peer& peer);
+    void answer(std::uint32_t to, transport::CellKind kind, const void* data, std::size_t bytes);
+    Error send_to_self(Request& request);
+
+    // Receiving (arrival.cpp)
+    void arrived(const transport::Arrival& arrival);
+    void arrived_eager(const transport::Arrival& arrival);
+    void arrived_stream_head(const transport::Arrival& arrival);
+    void arrived_stream_part(const transport::Arrival& arrival);
+    void arrived_rendezvous(const transport::Arrival& arrival);
+    void arrived_done(const transport::Arrival& arrival);
+    void arrived_wanted(const transport::Arrival& arrival);
+    void arrived_answer_head(const transport::Arrival& arrival);
+    void take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes);
+    void finish_stream_message(Unexpected& message);
+
+    void accept(Request& receive, const Envelope& envelope, std::uint64_t available);
+    void deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
+                       std::uint64_t bytes);
+    void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
+               std::uint64_t address, std::uint64_t bytes, Token token);
+    void finish_receive(Request& receive);
+    void match_unexpected(Unexpected& message, Request& receive);
+
+    void arrange_sleep();
+    WaitReason with_counts(WaitReason reason) const;
+    WaitReason reason_of(const Request& request) const;
+    Request* find(Token token) {
+        return requests_.find(reinterpret_cast<const void*>(token));
+    }
+    static Token token_of(const Request& request) {
+        return reinterpret_cast<Token>(HandleTable<Request>::handle_of(request));
+    }
+
+    Rank& rank_;
+    transport::NodeTransport transport_;
+    std::unique_ptr<std::unique_ptr<Peer>[]> peers_; // by world rank, made at first contact
+    Peer* waiting_ = nullptr;                        // peers with something waiting for room
+    std::uint32_t waiting_sends_ = 0;
+    std::uint32_t abandoned_sends_ = 0;
+    PostedReceives posted_;
+    UnexpectedMessages unexpected_;
+    HandleTable<Request> requests_;
+};
+
+} // namespace warren::message

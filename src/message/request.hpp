@@ -1,9 +1,10 @@
 // Request: one operation under way, from its start to the call that completes it.
 //
-// Blocking calls keep it on the stack; nonblocking and persistent ones take it from the rank's table
-// (its handle is the MPI_Request). Thread rule: under the rank's lock.
+// Blocking calls that finish at once need none; all others take one from the rank's table (its
+// handle is the MPI_Request). Thread rule: under the rank's lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "datatype/datatype.hpp"
@@ -12,14 +13,14 @@
 namespace warren::message {
 
 enum class Operation : std::uint8_t {
-    none,
     send,        // standard mode
-    buffered,    // completes at once; its data sits in the attached buffer
-    synchronous, // completes when the receive has started
-    ready,       // as standard: the receiver needs no hint
+    buffered,    // complete at once: its data is in the attached buffer
+    synchronous, // complete when the receive has begun
+    ready,       // goes as a standard send: a receive that is posted needs no hint
     receive,
+    probe,       // only as a reason to wait
     generalised, // MPI_Grequest_start
-    combined     // Isendrecv: two requests in one
+    combined     // Isendrecv: stands for two others
 };
 
 // Where a message goes to or may come from, in the terms that both sides share.
@@ -41,16 +42,47 @@ struct Outcome {
 
 // Memory and the datatype that lays it out.
 struct Buffer {
-    void* base;
-    MPI_Count count;
-    const datatype::Datatype* type;
+    void* base = nullptr;
+    MPI_Count count = 0;
+    const datatype::Datatype* type = nullptr;
 
     MPI_Count bytes() const { return count * type->size; }
 };
 
-struct Link {
-    Link* previous;
-    Link* next;
+// Something that waits for room on the way to a peer: a send, or an answer of the protocol.
+struct Outgoing {
+    Outgoing* next = nullptr;
+    bool is_answer = false;
+};
+
+struct Request : Outgoing {
+    Operation operation = Operation::send;
+    bool persistent = false;
+    bool active = false;     // started and not yet completed by the program
+    bool complete = true;    // the outcome stands
+    bool matched = false;    // a receive: no longer posted
+    bool streaming = false;  // a send: its head has gone out
+    bool abandoned = false;  // MPI_Request_free'd: dies when complete
+    Envelope envelope = {};
+    std::uint32_t peer = 0;  // a send's destination: rank in the world
+    Buffer buffer;
+    std::byte* data = nullptr; // contiguous bytes: the buffer's own, or `packed`
+    std::byte* packed = nullptr; // owned copy of a buffer with gaps
+    std::uint64_t bytes = 0;     // to send, or room to receive
+    std::uint64_t moved = 0;     // of them so far
+    std::uint64_t answer_token = 0; // a stream that answers a `wanted`: the receiver's request
+    Outcome outcome;
+
+    // Among the posted receives.
+    Request* previous_posted = nullptr;
+    Request* next_posted = nullptr;
+    std::uint64_t posted_at = 0; // order of posting
+
+    // For the room of entry points: the communicator, whose use ends with the request, and what else
+    // ends then. Called once, just before the request leaves the table.
+    void* communicator = nullptr;
+    void (*release)(Request&) = nullptr;
+    void* attachment = nullptr; // generalised, combined and buffered operations: their own state
 };
 
 } // namespace warren::message

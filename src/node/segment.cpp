@@ -40,8 +40,9 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.verbose = options.verbose;
     header.oversubscribed = options.ranks > options.cores;
     header.slots_offset = page_bytes;
+    header.room_offset = header.slots_offset + ranks * sizeof(RankSlot);
     header.queues_offset =
-        round_up(header.slots_offset + ranks * sizeof(RankSlot), page_bytes);
+        round_up(header.room_offset + ranks * ((ranks + 63) / 64) * 8, page_bytes);
     header.chunks_offset = header.queues_offset + ranks * queue_cells * cell_bytes;
     header.collective_offset =
         round_up(header.chunks_offset + ranks * chunks_per_rank * chunk_bytes, page_bytes);

@@ -27,7 +27,7 @@ namespace warren::node {
 inline constexpr std::size_t cache_line_bytes = 64;
 
 // The limit of ranks on a node: far above what a node of today can start.
-inline constexpr std::uint32_t rank_limit = 65536;
+inline constexpr std::uint32_t rank_limit = 16384;
 
 // Why a rank, or the launcher, ended the job. Who changes `job_end` from running writes the rest.
 enum class JobEnd : std::uint32_t { running = 0, being_written = 1, aborted = 2, fatal_error = 3 };
@@ -51,6 +51,7 @@ struct SegmentHeader {
     std::uint32_t verbose;          // 1: explain choices on standard error
     std::uint32_t launcher_pid;
     std::uint64_t slots_offset;
+    std::uint64_t room_offset;      // per rank: a bit for each rank that waits for room there
     std::uint64_t queues_offset;
     std::uint64_t chunks_offset;
     std::uint64_t collective_offset;
@@ -98,6 +99,8 @@ struct alignas(cache_line_bytes) RankSlot {
     // Queue ends (transport/): tail is claimed by senders, consumed is stored by the rank.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> queue_tail;
     alignas(cache_line_bytes) std::atomic<std::uint32_t> queue_consumed;
+    // 1: a bit is set among the ranks that sleep until this one has taken cells or chunks.
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> room_wanted;
 };
 
 // Sizes of the regions, fixed by the version of the segment.
@@ -137,6 +140,12 @@ class Segment {
     SegmentHeader& header() const { return *header_; }
     std::uint32_t ranks() const { return header_->ranks; }
     RankSlot& slot(std::uint32_t rank) const { return slots_[rank]; }
+    // The bits of the ranks that wait for room at `rank`: room_words() words of 64.
+    std::atomic<std::uint64_t>* room_waiters(std::uint32_t rank) const {
+        return reinterpret_cast<std::atomic<std::uint64_t>*>(at(header_->room_offset)) +
+               std::uint64_t{rank} * room_words();
+    }
+    std::uint32_t room_words() const { return (header_->ranks + 63) / 64; }
     std::byte* at(std::uint64_t offset) const {
         return reinterpret_cast<std::byte*>(header_) + offset;
     }

@@ -38,11 +38,12 @@ class Rank {
     Doorbell doorbell;
 
     // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,
-    // then sleeps, as the node's load asks for. idle() says without side effects whether progress()
-    // would find nothing; reason() is asked once the wait gets long.
+    // then sleeps, as the node's load asks for. Before a sleep, arrange() tells those who could
+    // bring work without being asked (a queue that gets room again); then progress() is tried once
+    // more. reason() is asked once the wait gets long.
     // The rank's lock is released while the processor is given away.
-    template <typename Done, typename Progress, typename Idle, typename Reason>
-    void wait(Done done, Progress progress, Idle idle, Reason reason);
+    template <typename Done, typename Progress, typename Arrange, typename Reason>
+    void wait(Done done, Progress progress, Arrange arrange, Reason reason);
 
     // Wakes another rank of the node for work that has been published.
     void ring(std::uint32_t other) { Doorbell::ring(header(), segment.slot(other).doorbell); }
@@ -77,8 +78,8 @@ inline constexpr std::uint32_t spins_shared = 4;
 inline constexpr std::uint32_t yields = 64;
 } // namespace wait_policy
 
-template <typename Done, typename Progress, typename Idle, typename Reason>
-void Rank::wait(Done done, Progress progress, Idle idle, Reason reason) {
+template <typename Done, typename Progress, typename Arrange, typename Reason>
+void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason) {
     if (done()) {
         return;
     }
@@ -114,8 +115,9 @@ void Rank::wait(Done done, Progress progress, Idle idle, Reason reason) {
         }
         // Another thread may complete this wait while the lock is free: done() is asked again by
         // the loop, and whoever completes it rings (wake_threads).
+        arrange();
         doorbell.prepare();
-        if (idle() && !done()) {
+        if (!progress() && !done()) {
             lock.unlock();
             doorbell.sleep();
             lock.lock();

@@ -1,0 +1,307 @@
+// The receiving half of the engine.
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "message/engine.hpp"
+#include "transport/copy.hpp"
+
+namespace warren::message {
+
+namespace {
+
+// An allocation inside the library that no call can report: the message has arrived, and MPI has no
+// way to refuse it.
+[[noreturn]] void out_of_memory(const Rank& rank, std::uint64_t bytes) {
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "no memory for an unexpected message of %llu bytes (post its receive earlier, or "
+                  "raise the memory limit)",
+                  static_cast<unsigned long long>(bytes));
+    std::fprintf(stderr, "warren: rank %u: %s\n", rank.index, text);
+    rank.segment.record_end(node::JobEnd::fatal_error, rank.index, 1, text);
+    std::_Exit(1);
+}
+
+Envelope envelope_of(const transport::Header& header) {
+    return {.context = header.context, .source = header.source, .tag = header.tag};
+}
+
+template <typename Data>
+Data read_payload(const transport::Arrival& arrival) {
+    Data data;
+    std::memcpy(&data, arrival.data, sizeof data);
+    return data;
+}
+
+StreamHead read_head(const transport::Arrival& arrival) {
+    StreamHead head;
+    std::memcpy(&head, arrival.extra, sizeof head);
+    return head;
+}
+
+} // namespace
+
+void Engine::prepare_receive(Request& request, const Buffer& buffer, const Envelope& envelope) {
+    request.operation = Operation::receive;
+    request.buffer = buffer;
+    request.envelope = envelope;
+}
+
+Error Engine::receive(const Buffer& buffer, const Envelope& envelope, Outcome& outcome) {
+    Request* request = make();
+    if (request == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for one more request");
+    }
+    prepare_receive(*request, buffer, envelope);
+    if (Error error = start(*request)) {
+        request->complete = true;
+        discard(*request);
+        return error;
+    }
+    wait(*request);
+    outcome = request->outcome;
+    discard(*request);
+    return {};
+}
+
+void Engine::arrived(const transport::Arrival& arrival) {
+    switch (arrival.header.kind) {
+    case kind::eager:
+        return arrived_eager(arrival);
+    case kind::stream_head:
+        return arrived_stream_head(arrival);
+    case kind::stream_part:
+        return arrived_stream_part(arrival);
+    case kind::rendezvous:
+        return arrived_rendezvous(arrival);
+    case kind::done:
+        return arrived_done(arrival);
+    case kind::wanted:
+        return arrived_wanted(arrival);
+    case kind::answer_head:
+        return arrived_answer_head(arrival);
+    default:
+        std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n",
+                     rank_.index, arrival.header.kind, arrival.sender);
+        rank_.segment.record_end(node::JobEnd::fatal_error, rank_.index, 1,
+                                 "the node segment is damaged: a cell of unknown kind");
+        std::_Exit(1);
+    }
+}
+
+void Engine::accept(Request& receive, const Envelope& envelope, std::uint64_t available) {
+    receive.matched = true;
+    receive.outcome.source = envelope.source;
+    receive.outcome.tag = envelope.tag;
+    receive.outcome.available = static_cast<MPI_Count>(available);
+    if (available > receive.bytes) [[unlikely]] {
+        receive.outcome.bytes = static_cast<MPI_Count>(receive.bytes);
+        receive.outcome.error_class = MPI_ERR_TRUNCATE;
+    } else {
+        receive.outcome.bytes = static_cast<MPI_Count>(available);
+    }
+}
+
+void Engine::finish_receive(Request& receive) {
+    if (!receive.buffer.type->contiguous && receive.outcome.bytes > 0) {
+        receive.buffer.type->unpack(receive.packed, receive.outcome.bytes, receive.buffer.base,
+                                    receive.buffer.count);
+    }
+    complete(receive);
+}
+
+void Engine::deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
+                           std::uint64_t bytes) {
+    accept(receive, envelope, bytes);
+    const auto kept = static_cast<std::size_t>(receive.outcome.bytes);
+    if (kept <= transport::inline_bytes) {
+        transport::copy_small(receive.data, data, kept);
+    } else {
+        std::memcpy(receive.data, data, kept);
+    }
+    finish_receive(receive);
+}
+
+void Engine::arrived_eager(const transport::Arrival& arrival) {
+    const Envelope envelope = envelope_of(arrival.header);
+    if (Request* receive = posted_.match(envelope)) {
+        deliver_whole(*receive, envelope, arrival.data, arrival.bytes);
+        return;
+    }
+    Unexpected* message = unexpected_.make(arrival.bytes);
+    if (message == nullptr) {
+        out_of_memory(rank_, arrival.bytes);
+    }
+    message->envelope = envelope;
+    message->sender = arrival.sender;
+    std::memcpy(message->data, arrival.data, arrival.bytes);
+    unexpected_.add(*message);
+}
+
+void Engine::arrived_stream_head(const transport::Arrival& arrival) {
+    Peer& peer = peer_of(arrival.sender);
+    const Envelope envelope = envelope_of(arrival.header);
+    const std::uint64_t total = read_head(arrival).total;
+    peer.inbound = {.receive = nullptr, .message = nullptr, .total = total, .arrived = 0};
+    if (Request* receive = posted_.match(envelope)) {
+        accept(*receive, envelope, total);
+        peer.inbound.receive = receive;
+    } else {
+        Unexpected* message = unexpected_.make(total);
+        if (message == nullptr) {
+            out_of_memory(rank_, total);
+        }
+        message->form = Unexpected::Form::arriving;
+        message->envelope = envelope;
+        message->sender = arrival.sender;
+        unexpected_.add(*message);
+        peer.inbound.message = message;
+    }
+    take_inbound(peer, arrival.data, arrival.bytes);
+}
+
+void Engine::arrived_stream_part(const transport::Arrival& arrival) {
+    take_inbound(peer_of(arrival.sender), arrival.data, arrival.bytes);
+}
+
+void Engine::arrived_answer_head(const transport::Arrival& arrival) {
+    Peer& peer = peer_of(arrival.sender);
+    const StreamHead head = read_head(arrival);
+    peer.inbound = {.receive = find(head.receiver),
+                    .message = nullptr,
+                    .total = head.total,
+                    .arrived = 0};
+    take_inbound(peer, arrival.data, arrival.bytes);
+}
+
+void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes) {
+    Inbound& inbound = peer.inbound;
+    if (inbound.message != nullptr) {
+        std::memcpy(inbound.message->data + inbound.arrived, data, bytes);
+    } else if (inbound.receive != nullptr && inbound.arrived < inbound.receive->bytes) {
+        const std::uint64_t room = inbound.receive->bytes - inbound.arrived;
+        std::memcpy(inbound.receive->data + inbound.arrived, data, bytes < room ? bytes : room);
+    }
+    inbound.arrived += bytes;
+    if (inbound.arrived < inbound.total) {
+        return;
+    }
+    const Inbound ended = inbound;
+    inbound = {};
+    if (ended.receive != nullptr) {
+        finish_receive(*ended.receive);
+    } else if (ended.message != nullptr) {
+        finish_stream_message(*ended.message);
+    }
+}
+
+void Engine::finish_stream_message(Unexpected& message) {
+    message.form = Unexpected::Form::whole;
+    if (message.taker != nullptr) {
+        Request& receive = *message.taker;
+        deliver_whole(receive, message.envelope, message.data, message.bytes);
+        unexpected_.destroy(message);
+    }
+}
+
+void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
+    const auto data = read_payload<RendezvousData>(arrival);
+    const Envelope envelope = envelope_of(arrival.header);
+    if (Request* receive = posted_.match(envelope)) {
+        fetch(*receive, envelope, arrival.sender, data.address, data.bytes, data.sender);
+        return;
+    }
+    Unexpected* message = unexpected_.make(0);
+    if (message == nullptr) {
+        out_of_memory(rank_, sizeof(Unexpected));
+    }
+    message->form = Unexpected::Form::rendezvous;
+    message->envelope = envelope;
+    message->sender = arrival.sender;
+    message->bytes = data.bytes;
+    message->address = data.address;
+    message->token = data.sender;
+    unexpected_.add(*message);
+}
+
+void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
+                   std::uint64_t address, std::uint64_t bytes, Token token) {
+    accept(receive, envelope, bytes);
+    const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
+    if (kept == 0 || transport_.read_peer(sender, address, receive.data, kept) ==
+                         transport::PeerCopy::done) {
+        const DoneData done = {.sender = token};
+        answer(sender, kind::done, &done, sizeof done);
+        finish_receive(receive);
+        return;
+    }
+    const WantedData wanted = {.sender = token, .receiver = token_of(receive), .bytes = kept};
+    answer(sender, kind::wanted, &wanted, sizeof wanted);
+}
+
+void Engine::arrived_done(const transport::Arrival& arrival) {
+    if (Request* send = find(read_payload<DoneData>(arrival).sender)) {
+        complete(*send);
+    }
+}
+
+void Engine::arrived_wanted(const transport::Arrival& arrival) {
+    const auto data = read_payload<WantedData>(arrival);
+    Request* send = find(data.sender);
+    if (send == nullptr) {
+        return;
+    }
+    if (data.bytes < send->bytes) {
+        send->bytes = data.bytes;
+    }
+    send->answer_token = data.receiver;
+    Peer& peer = peer_of(arrival.sender);
+    if (peer.first != nullptr || advance(peer, *send) == Step::no_room) {
+        enqueue(peer, *send);
+    }
+}
+
+Error Engine::start_matched(Unexpected& message, Request& receive) {
+    receive.active = true;
+    receive.complete = false;
+    receive.outcome = {};
+    receive.bytes = static_cast<std::uint64_t>(receive.buffer.bytes());
+    receive.data = static_cast<std::byte*>(receive.buffer.base);
+    if (!receive.buffer.type->contiguous && receive.bytes > 0) {
+        receive.packed = static_cast<std::byte*>(std::malloc(receive.bytes));
+        if (receive.packed == nullptr) {
+            return fail(MPI_ERR_NO_MEM, "no memory for %llu packed bytes",
+                        static_cast<unsigned long long>(receive.bytes));
+        }
+        receive.data = receive.packed;
+    }
+    match_unexpected(message, receive);
+    return {};
+}
+
+void Engine::match_unexpected(Unexpected& message, Request& receive) {
+    switch (message.form) {
+    case Unexpected::Form::whole:
+        deliver_whole(receive, message.envelope, message.data, message.bytes);
+        break;
+    case Unexpected::Form::arriving:
+        accept(receive, message.envelope, message.bytes);
+        message.taker = &receive;
+        return; // the stream's end delivers and destroys it
+    case Unexpected::Form::rendezvous:
+        fetch(receive, message.envelope, message.sender, message.address, message.bytes,
+              message.token);
+        break;
+    case Unexpected::Form::own: {
+        Request& send = *message.own;
+        deliver_whole(receive, message.envelope, send.data, send.bytes);
+        complete(send);
+        break;
+    }
+    }
+    unexpected_.destroy(message);
+}
+
+} // namespace warren::message

@@ -1,0 +1,125 @@
+#include "message/engine.hpp"
+
+#include <cstdlib>
+
+namespace warren::message {
+
+Engine::Engine(Rank& rank)
+    : rank_(rank), transport_(rank), peers_(new std::unique_ptr<Peer>[rank.size]) {}
+
+Engine::~Engine() {
+    requests_.for_each([](Request& request) { std::free(request.packed); });
+    for (std::uint32_t peer = 0; peer < rank_.size; ++peer) {
+        while (peers_[peer] != nullptr && peers_[peer]->first != nullptr) {
+            Outgoing* outgoing = peers_[peer]->first;
+            peers_[peer]->first = outgoing->next;
+            if (outgoing->is_answer) {
+                delete static_cast<Answer*>(outgoing);
+            }
+        }
+    }
+}
+
+Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {
+    peers_[world_rank] = std::make_unique<Peer>(rank_.segment, world_rank);
+    return *peers_[world_rank];
+}
+
+bool Engine::progress() {
+    bool moved = transport_.poll([this](const transport::Arrival& arrival) { arrived(arrival); });
+    if (waiting_ != nullptr) [[unlikely]] {
+        moved |= push_waiting();
+    }
+    return moved;
+}
+
+void Engine::wait(Request& request) {
+    rank_.wait([&request] { return request.complete; }, [this] { return progress(); },
+               [this] { arrange_sleep(); }, [&] { return reason_of(request); });
+}
+
+void Engine::complete(Request& request) {
+    request.complete = true;
+    if (request.abandoned) [[unlikely]] {
+        abandoned_sends_ -= request.operation != Operation::receive;
+        discard(request);
+        return;
+    }
+    rank_.wake_threads();
+}
+
+void Engine::discard(Request& request) {
+    if (!request.complete) {
+        request.abandoned = true;
+        abandoned_sends_ += request.operation != Operation::receive;
+        return;
+    }
+    if (request.release != nullptr) {
+        request.release(request);
+    }
+    std::free(request.packed);
+    requests_.remove(request);
+}
+
+void Engine::cancel(Request& request) {
+    if (request.complete) {
+        return;
+    }
+    if (request.operation == Operation::receive && !request.matched) {
+        posted_.remove(request);
+        request.outcome.cancelled = true;
+        complete(request);
+    }
+    // A send is on its way, or will be: the standard lets the cancellation of a send fail.
+}
+
+Unexpected* Engine::peek(const Envelope& envelope) {
+    Unexpected* message = unexpected_.find(envelope);
+    if (message == nullptr && progress()) {
+        message = unexpected_.find(envelope);
+    }
+    return message;
+}
+
+Unexpected* Engine::wait_for_message(const Envelope& envelope) {
+    Unexpected* message = nullptr;
+    wait_until(
+        [&] {
+            message = unexpected_.find(envelope);
+            return message != nullptr;
+        },
+        {.call = current_call,
+         .peer = envelope.source,
+         .tag = envelope.tag,
+         .context = envelope.context});
+    return message;
+}
+
+void Engine::flush() {
+    wait_until([this] { return waiting_ == nullptr && abandoned_sends_ == 0; }, {.call = current_call});
+}
+
+void Engine::arrange_sleep() {
+    for (Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
+        transport_.ask_for_room(*peer);
+    }
+}
+
+WaitReason Engine::with_counts(WaitReason reason) const {
+    reason.posted = posted_.count();
+    reason.unexpected = unexpected_.count();
+    reason.pending_sends = waiting_sends_;
+    reason.requests = static_cast<std::uint32_t>(requests_.live());
+    return reason;
+}
+
+WaitReason Engine::reason_of(const Request& request) const {
+    const bool is_receive = request.operation == Operation::receive;
+    return with_counts({.call = current_call,
+                        .peer = is_receive ? request.envelope.source
+                                           : static_cast<std::int32_t>(request.peer),
+                        .tag = request.envelope.tag,
+                        .context = request.envelope.context});
+}
+
+} // namespace warren::message

@@ -1,0 +1,137 @@
+#include "message/matching.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace warren::message {
+
+void PostedReceives::post(Request& receive) {
+    receive.posted_at = ++posted_;
+    List& list = list_of(receive.envelope);
+    receive.previous_posted = list.last;
+    receive.next_posted = nullptr;
+    (list.last != nullptr ? list.last->next_posted : list.first) = &receive;
+    list.last = &receive;
+    ++count_;
+}
+
+void PostedReceives::remove(Request& receive) {
+    List& list = list_of(receive.envelope);
+    (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
+        receive.next_posted;
+    (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =
+        receive.previous_posted;
+    --count_;
+}
+
+Request* PostedReceives::match(const Envelope& message) {
+    Request* exact = exact_[bucket_of(message)].first;
+    while (exact != nullptr && !takes(exact->envelope, message)) {
+        exact = exact->next_posted;
+    }
+    Request* wild = wild_.first;
+    while (wild != nullptr && !takes(wild->envelope, message)) {
+        wild = wild->next_posted;
+    }
+    Request* first = exact;
+    if (wild != nullptr && (exact == nullptr || wild->posted_at < exact->posted_at)) {
+        first = wild;
+    }
+    if (first != nullptr) {
+        remove(*first);
+    }
+    return first;
+}
+
+UnexpectedMessages::~UnexpectedMessages() {
+    while (arrived_.first != nullptr) {
+        Unexpected* message = arrived_.first;
+        remove(*message);
+        destroy(*message);
+    }
+    while (free_small_ != nullptr) {
+        Unexpected* message = free_small_;
+        free_small_ = message->next_arrived;
+        std::free(message);
+    }
+}
+
+Unexpected* UnexpectedMessages::make(std::uint64_t bytes) {
+    const bool small = bytes <= small_bytes;
+    void* memory = nullptr;
+    if (small && free_small_ != nullptr) {
+        memory = free_small_;
+        free_small_ = free_small_->next_arrived;
+    } else {
+        const std::uint64_t data_bytes = small ? small_bytes : bytes;
+        if (data_bytes > SIZE_MAX - sizeof(Unexpected)) {
+            return nullptr;
+        }
+        memory = std::malloc(sizeof(Unexpected) + data_bytes);
+    }
+    if (memory == nullptr) {
+        return nullptr;
+    }
+    auto* message = new (memory) Unexpected;
+    message->small = small;
+    message->bytes = bytes;
+    message->data = reinterpret_cast<std::byte*>(message + 1);
+    return message;
+}
+
+void UnexpectedMessages::destroy(Unexpected& message) {
+    if (message.small) {
+        message.next_arrived = free_small_;
+        free_small_ = &message;
+    } else {
+        std::free(&message);
+    }
+}
+
+void UnexpectedMessages::add(Unexpected& message) {
+    List& bucket = buckets_[bucket_of(message.envelope)];
+    message.previous_in_bucket = bucket.last;
+    message.next_in_bucket = nullptr;
+    (bucket.last != nullptr ? bucket.last->next_in_bucket : bucket.first) = &message;
+    bucket.last = &message;
+
+    message.previous_arrived = arrived_.last;
+    message.next_arrived = nullptr;
+    (arrived_.last != nullptr ? arrived_.last->next_arrived : arrived_.first) = &message;
+    arrived_.last = &message;
+    ++count_;
+}
+
+void UnexpectedMessages::remove(Unexpected& message) {
+    List& bucket = buckets_[bucket_of(message.envelope)];
+    (message.previous_in_bucket != nullptr ? message.previous_in_bucket->next_in_bucket
+                                           : bucket.first) = message.next_in_bucket;
+    (message.next_in_bucket != nullptr ? message.next_in_bucket->previous_in_bucket
+                                       : bucket.last) = message.previous_in_bucket;
+    (message.previous_arrived != nullptr ? message.previous_arrived->next_arrived
+                                         : arrived_.first) = message.next_arrived;
+    (message.next_arrived != nullptr ? message.next_arrived->previous_arrived : arrived_.last) =
+        message.previous_arrived;
+    --count_;
+}
+
+Unexpected* UnexpectedMessages::find(const Envelope& receive) const {
+    if (receive.source == MPI_ANY_SOURCE || receive.tag == MPI_ANY_TAG) {
+        for (Unexpected* message = arrived_.first; message != nullptr;
+             message = message->next_arrived) {
+            if (takes(receive, message->envelope)) {
+                return message;
+            }
+        }
+        return nullptr;
+    }
+    for (Unexpected* message = buckets_[bucket_of(receive)].first; message != nullptr;
+         message = message->next_in_bucket) {
+        if (takes(receive, message->envelope)) {
+            return message;
+        }
+    }
+    return nullptr;
+}
+
+} // namespace warren::message

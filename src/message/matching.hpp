@@ -1,0 +1,123 @@
+// Matching: the posted receives and the unexpected messages of a rank.
+//
+// Both are hashed by the whole envelope, so that a match costs the same with one or ten thousand
+// outstanding; receives with wildcards stand in a list of their own, and unexpected messages also in
+// one by order of arrival, which receives with wildcards walk.
+// Invariants: a message never passes another of the same sender, communicator and tag; among the
+// receives that would take it, the one posted first does (MPI 5.0, 3.5 "Order").
+// Thread rule: under the rank's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "message/request.hpp"
+
+namespace warren::message {
+
+inline constexpr std::uint32_t match_buckets = 256;
+
+inline std::uint32_t bucket_of(const Envelope& envelope) {
+    std::uint32_t hash = envelope.context * 0x9E3779B1U;
+    hash = (hash ^ static_cast<std::uint32_t>(envelope.source)) * 0x85EBCA6BU;
+    hash = (hash ^ static_cast<std::uint32_t>(envelope.tag)) * 0xC2B2AE35U;
+    return hash >> 24;
+}
+
+// Whether a receive (or probe) takes a message.
+inline bool takes(const Envelope& receive, const Envelope& message) {
+    return receive.context == message.context &&
+           (receive.source == message.source || receive.source == MPI_ANY_SOURCE) &&
+           (receive.tag == message.tag || receive.tag == MPI_ANY_TAG);
+}
+
+class PostedReceives {
+  public:
+    void post(Request& receive);
+    void remove(Request& receive);
+
+    // Takes out the receive that a message belongs to; null when none is posted.
+    Request* match(const Envelope& message);
+
+    std::uint32_t count() const { return count_; }
+
+  private:
+    struct List {
+        Request* first;
+        Request* last;
+    };
+
+    static bool is_wild(const Envelope& envelope) {
+        return envelope.source == MPI_ANY_SOURCE || envelope.tag == MPI_ANY_TAG;
+    }
+    List& list_of(const Envelope& envelope) {
+        return is_wild(envelope) ? wild_ : exact_[bucket_of(envelope)];
+    }
+
+    List exact_[match_buckets] = {};
+    List wild_ = {};
+    std::uint64_t posted_ = 0;
+    std::uint32_t count_ = 0;
+};
+
+// A message that came before its receive.
+struct Unexpected {
+    enum class Form : std::uint8_t {
+        whole,      // all data in `data`
+        arriving,   // a stream that fills `data`
+        rendezvous, // the sender has the data
+        own         // a send of this rank to itself, of which `own` has the data
+    };
+
+    Form form = Form::whole;
+    bool small = false; // from the pool of small ones
+    Envelope envelope = {};
+    std::uint32_t sender = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t arrived = 0; // of a stream
+    std::byte* data = nullptr;
+    std::uint64_t address = 0; // of a rendezvous
+    std::uint64_t token = 0;   // of a rendezvous: the sender's request
+    Request* own = nullptr;
+    Request* taker = nullptr;  // of a stream: the receive that waits for the rest
+
+    Unexpected* previous_in_bucket = nullptr;
+    Unexpected* next_in_bucket = nullptr;
+    Unexpected* previous_arrived = nullptr;
+    Unexpected* next_arrived = nullptr;
+};
+
+class UnexpectedMessages {
+  public:
+    ~UnexpectedMessages();
+
+    // Makes room for a message's data (bytes may be 0); null when memory is out. Not yet in the
+    // lists.
+    Unexpected* make(std::uint64_t bytes);
+    void destroy(Unexpected& message);
+
+    void add(Unexpected& message);
+    void remove(Unexpected& message);
+
+    // The first message that a receive takes, left where it is; null when there is none.
+    Unexpected* find(const Envelope& receive) const;
+
+    std::uint32_t count() const { return count_; }
+
+  private:
+    // Data of up to this many bytes stands behind the message itself, in memory that is used again
+    // and again.
+    static constexpr std::size_t small_bytes = 64;
+
+    struct List {
+        Unexpected* first;
+        Unexpected* last;
+    };
+
+    List buckets_[match_buckets] = {};
+    List arrived_ = {};
+    Unexpected* free_small_ = nullptr; // linked by next_arrived
+    std::uint32_t count_ = 0;
+};
+
+} // namespace warren::message

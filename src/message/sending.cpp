@@ -1,0 +1,274 @@
+// The sending half of the engine.
+
+#include <cstdlib>
+#include <cstring>
+
+#include "message/engine.hpp"
+
+namespace warren::message {
+
+namespace {
+
+// Larger messages go in pieces, so that the receiver copies one while the sender copies the next.
+constexpr std::uint64_t eager_block_bytes = 4096;
+// Size of the pieces.
+constexpr std::uint64_t stream_block_bytes = 8192;
+// Larger messages wait for their receive and are copied once by the kernel.
+constexpr std::uint64_t stream_limit_bytes = 256 * 1024;
+
+transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
+    return {.kind = kind,
+            .context = envelope.context,
+            .source = envelope.source,
+            .tag = envelope.tag};
+}
+
+} // namespace
+
+Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank,
+                   const Envelope& envelope) {
+    if (buffer.type->contiguous && mode != Operation::synchronous && peer_rank != rank_.index)
+        [[likely]] {
+        Peer& peer = peer_of(peer_rank);
+        const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
+        if (bytes <= eager_block_bytes && peer.first == nullptr) {
+            if (bytes <= transport::inline_bytes) {
+                if (transport_.send_inline(peer, header_of(kind::eager, envelope), buffer.base,
+                                           bytes)) [[likely]] {
+                    return {};
+                }
+            } else if (transport_.send_block(peer, header_of(kind::eager, envelope), {},
+                                             buffer.base, bytes)) {
+                return {};
+            }
+        }
+    }
+    Request* request = make();
+    if (request == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for one more request");
+    }
+    prepare_send(*request, mode, buffer, peer_rank, envelope);
+    if (Error error = start(*request)) {
+        request->complete = true;
+        discard(*request);
+        return error;
+    }
+    wait(*request);
+    discard(*request);
+    return {};
+}
+
+void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
+                          std::uint32_t peer, const Envelope& envelope) {
+    request.operation = mode;
+    request.buffer = buffer;
+    request.peer = peer;
+    request.envelope = envelope;
+}
+
+Error Engine::start(Request& request) {
+    request.active = true;
+    request.complete = false;
+    request.moved = 0;
+    request.streaming = false;
+    request.matched = false;
+    request.answer_token = 0;
+    request.outcome = {};
+    request.bytes = static_cast<std::uint64_t>(request.buffer.bytes());
+    if (request.buffer.type->contiguous) [[likely]] {
+        request.data = static_cast<std::byte*>(request.buffer.base);
+    } else {
+        if (request.packed == nullptr && request.bytes > 0) {
+            request.packed = static_cast<std::byte*>(std::malloc(request.bytes));
+            if (request.packed == nullptr) {
+                return fail(MPI_ERR_NO_MEM, "no memory for %llu packed bytes",
+                            static_cast<unsigned long long>(request.bytes));
+            }
+        }
+        request.data = request.packed;
+    }
+    if (request.operation == Operation::receive) {
+        if (Unexpected* message = unexpected_.find(request.envelope)) {
+            unexpected_.remove(*message);
+            match_unexpected(*message, request);
+        } else {
+            posted_.post(request);
+        }
+        return {};
+    }
+    if (!request.buffer.type->contiguous) {
+        request.buffer.type->pack(request.buffer.base, request.buffer.count, request.packed);
+    }
+    return begin_send(request);
+}
+
+Error Engine::begin_send(Request& request) {
+    if (request.peer == rank_.index) [[unlikely]] {
+        return send_to_self(request);
+    }
+    Peer& peer = peer_of(request.peer);
+    if (peer.first != nullptr || advance(peer, request) == Step::no_room) {
+        enqueue(peer, request);
+    }
+    return {};
+}
+
+Engine::Step Engine::advance(Peer& peer, Request& send) {
+    if (send.streaming || send.answer_token != 0) {
+        return advance_stream(peer, send);
+    }
+    const std::uint64_t bytes = send.bytes;
+    if (send.operation != Operation::synchronous) {
+        if (bytes <= transport::inline_bytes) {
+            if (!transport_.send_inline(peer, header_of(kind::eager, send.envelope), send.data,
+                                        bytes)) {
+                return Step::no_room;
+            }
+            complete(send);
+            return Step::gone;
+        }
+        if (bytes <= eager_block_bytes && bytes <= transport_.block_limit(peer)) {
+            if (!transport_.send_block(peer, header_of(kind::eager, send.envelope), {}, send.data,
+                                       bytes)) {
+                return Step::no_room;
+            }
+            complete(send);
+            return Step::gone;
+        }
+        if (peer.box && bytes <= stream_limit_bytes) {
+            return advance_stream(peer, send);
+        }
+    }
+    const RendezvousData data = {.address = reinterpret_cast<std::uint64_t>(send.data),
+                                 .bytes = bytes,
+                                 .sender = token_of(send)};
+    return transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
+                                  sizeof data)
+               ? Step::gone
+               : Step::no_room;
+}
+
+Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
+    const std::uint64_t limit = transport_.block_limit(peer);
+    const std::uint64_t block = stream_block_bytes < limit ? stream_block_bytes : limit;
+    do {
+        const std::uint64_t left = send.bytes - send.moved;
+        const std::uint64_t bytes = left < block ? left : block;
+        std::byte extra[transport::extra_bytes] = {};
+        transport::Header header = header_of(kind::stream_part, send.envelope);
+        if (!send.streaming) {
+            const StreamHead head = {.total = send.bytes, .receiver = send.answer_token};
+            std::memcpy(extra, &head, sizeof head);
+            header.kind = send.answer_token != 0 ? kind::answer_head : kind::stream_head;
+        }
+        if (!transport_.send_block(peer, header, extra, send.data + send.moved, bytes)) {
+            return Step::no_room;
+        }
+        send.streaming = true;
+        send.moved += bytes;
+    } while (send.moved < send.bytes);
+    complete(send);
+    return Step::gone;
+}
+
+void Engine::enqueue(Peer& peer, Outgoing& outgoing) {
+    outgoing.next = nullptr;
+    if (peer.first == nullptr) {
+        peer.first = &outgoing;
+        peer.next_waiting = waiting_;
+        waiting_ = &peer;
+    } else {
+        peer.last->next = &outgoing;
+    }
+    peer.last = &outgoing;
+    ++waiting_sends_;
+}
+
+bool Engine::push_waiting() {
+    bool moved = false;
+    Peer** link = &waiting_;
+    while (*link != nullptr) {
+        Peer& peer = **link;
+        moved |= push_peer(peer);
+        if (peer.first == nullptr) {
+            *link = peer.next_waiting;
+        } else {
+            link = &peer.next_waiting;
+        }
+    }
+    return moved;
+}
+
+bool Engine::push_peer(Peer& peer) {
+    bool moved = false;
+    while (peer.first != nullptr) {
+        Outgoing* outgoing = peer.first;
+        // Taken out before it may complete: whoever completes it may free it.
+        Outgoing* next = outgoing->next;
+        if (outgoing->is_answer) {
+            auto* answer = static_cast<Answer*>(outgoing);
+            if (!transport_.send_inline(peer, answer->header, answer->payload, answer->length)) {
+                return moved;
+            }
+            delete answer;
+        } else {
+            auto* send = static_cast<Request*>(outgoing);
+            const std::uint64_t before = send->moved;
+            if (advance(peer, *send) == Step::no_room) {
+                return moved || send->moved != before;
+            }
+        }
+        peer.first = next;
+        --waiting_sends_;
+        moved = true;
+    }
+    return moved;
+}
+
+void Engine::answer(std::uint32_t to, transport::CellKind kind, const void* data,
+                    std::size_t bytes) {
+    Peer& peer = peer_of(to);
+    const transport::Header header = {.kind = kind, .context = 0, .source = 0, .tag = 0};
+    if (peer.first == nullptr && transport_.send_inline(peer, header, data, bytes)) {
+        return;
+    }
+    auto* waiting = new Answer;
+    waiting->is_answer = true;
+    waiting->header = header;
+    waiting->length = static_cast<std::uint8_t>(bytes);
+    std::memcpy(waiting->payload, data, bytes);
+    enqueue(peer, *waiting);
+}
+
+Error Engine::send_to_self(Request& request) {
+    if (Request* receive = posted_.match(request.envelope)) {
+        receive->matched = true;
+        deliver_whole(*receive, request.envelope, request.data, request.bytes);
+        complete(request);
+        return {};
+    }
+    // A synchronous send waits for its receive; all others leave their data and are done.
+    const bool leaves_data = request.operation != Operation::synchronous;
+    Unexpected* message = unexpected_.make(leaves_data ? request.bytes : 0);
+    if (message == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for a message of %llu bytes to the rank itself",
+                    static_cast<unsigned long long>(request.bytes));
+    }
+    message->envelope = request.envelope;
+    message->sender = rank_.index;
+    message->bytes = request.bytes;
+    if (leaves_data) {
+        if (request.bytes > 0) {
+            std::memcpy(message->data, request.data, request.bytes);
+        }
+        unexpected_.add(*message);
+        complete(request);
+    } else {
+        message->form = Unexpected::Form::own;
+        message->own = &request;
+        unexpected_.add(*message);
+    }
+    return {};
+}
+
+} // namespace warren::message

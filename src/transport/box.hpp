@@ -1,0 +1,122 @@
+// Box: the private road of a pair of ranks that talk: one sender, one receiver, no atomic
+// read-modify-write, and one cache line for a short message.
+//
+// A ring of cells, and a ring of bytes for data that does not fit a cell. The sender counts what it
+// has written, the receiver what it has read; the sender looks at the receiver's count only when its
+// own copy of it says that there is no room.
+//
+// Invariants
+//  1. Position p uses cell p mod box_cells; its sequence is p + 1 once it is published.
+//  2. cells: consumed ≤ written ≤ consumed + box_cells; bytes: likewise with box_ring_bytes.
+//  3. The data of a cell is one piece of the ring: what does not fit before the ring's end starts at
+//     its beginning, and the bytes left out count as written.
+// Thread rule: one sender and one receiver, each under its own rank's lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "node/segment.hpp"
+#include "transport/cell.hpp"
+
+namespace warren::transport {
+
+struct Box {
+    // Stored by the receiver, read by the sender.
+    struct alignas(node::cache_line_bytes) Consumed {
+        std::atomic<std::uint64_t> bytes;
+        std::atomic<std::uint32_t> cells;
+    };
+
+    Consumed consumed;
+    alignas(4096) Cell cells[node::box_cells];
+    alignas(4096) std::byte ring[node::box_ring_bytes];
+
+    static Box* at(const node::Segment& segment, std::uint32_t number) {
+        return reinterpret_cast<Box*>(segment.at(segment.header().boxes_offset) +
+                                      std::uint64_t{number} * node::box_bytes);
+    }
+};
+static_assert(sizeof(Box) == node::box_bytes);
+
+class BoxSender {
+  public:
+    BoxSender() = default;
+    explicit BoxSender(Box* box) : box_(box) {}
+
+    explicit operator bool() const { return box_ != nullptr; }
+
+    // The next cell, or null when the receiver is a whole ring behind.
+    Cell* claim() {
+        if (written_ - consumed_ >= node::box_cells) [[unlikely]] {
+            // Acquire pairs with the receiver's release: it has read the cell's last contents.
+            consumed_ = box_->consumed.cells.load(std::memory_order_acquire);
+            if (written_ - consumed_ >= node::box_cells) {
+                return nullptr;
+            }
+        }
+        return &box_->cells[written_ % node::box_cells];
+    }
+
+    void publish(Cell& cell) { cell.sequence.store(++written_, std::memory_order_release); }
+
+    // Room for `bytes` (≤ half the ring) of data in one piece, or null when there is none now.
+    // Nothing is taken until commit_ring(reference).
+    std::byte* claim_ring(std::uint32_t bytes, BlockReference& reference) {
+        const std::uint64_t offset = ring_written_ % node::box_ring_bytes;
+        const std::uint64_t to_end = node::box_ring_bytes - offset;
+        const std::uint64_t start = bytes <= to_end ? ring_written_ : ring_written_ + to_end;
+        constexpr std::uint64_t line = node::cache_line_bytes;
+        const std::uint64_t end = start + ((bytes + line - 1) & ~(line - 1));
+        if (end - ring_consumed_ > node::box_ring_bytes) {
+            ring_consumed_ = box_->consumed.bytes.load(std::memory_order_acquire);
+            if (end - ring_consumed_ > node::box_ring_bytes) {
+                return nullptr;
+            }
+        }
+        reference.bytes = bytes;
+        reference.position = static_cast<std::uint32_t>(start % node::box_ring_bytes);
+        reference.ring_end = end;
+        return box_->ring + reference.position;
+    }
+
+    void commit_ring(const BlockReference& reference) { ring_written_ = reference.ring_end; }
+
+  private:
+    Box* box_ = nullptr;
+    std::uint32_t written_ = 0;
+    std::uint32_t consumed_ = 0; // as last seen
+    std::uint64_t ring_written_ = 0;
+    std::uint64_t ring_consumed_ = 0; // as last seen
+};
+
+class BoxReceiver {
+  public:
+    BoxReceiver(Box* box, std::uint32_t sender) : box_(box), next_(box->cells), sender_(sender) {}
+
+    std::uint32_t sender() const { return sender_; }
+
+    Cell* peek() const {
+        return next_->sequence.load(std::memory_order_acquire) == read_ + 1 ? next_ : nullptr;
+    }
+
+    void pop() {
+        ++read_;
+        next_ = &box_->cells[read_ % node::box_cells];
+        box_->consumed.cells.store(read_, std::memory_order_release);
+    }
+
+    const std::byte* ring(std::uint32_t position) const { return box_->ring + position; }
+    void release_ring(std::uint64_t end) {
+        box_->consumed.bytes.store(end, std::memory_order_release);
+    }
+
+  private:
+    Box* box_;
+    Cell* next_;
+    std::uint32_t read_ = 0;
+    std::uint32_t sender_;
+};
+
+} // namespace warren::transport

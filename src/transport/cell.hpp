@@ -1,0 +1,69 @@
+// Cell: one cache line that carries a message of a few bytes, or says where its data is.
+//
+// Both roads between two ranks of a node move cells: the receiver's queue, which everybody may write
+// to, and the box of a pair. A cell is published by storing its sequence last and read after it, so
+// that a short message costs the transfer of a single line.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "node/segment.hpp"
+
+namespace warren::transport {
+
+// What the message room wants with a cell (message/protocol.hpp); 0 is this room's own.
+using CellKind = std::uint16_t;
+inline constexpr CellKind cell_opens_box = 0; // payload: number of the box, four bytes
+
+// Where the data of a cell is.
+enum class Place : std::uint8_t {
+    cell,  // in the payload
+    chunk, // in a chunk of the sender (queue)
+    ring   // in the box's ring
+};
+
+inline constexpr std::size_t inline_bytes = 40;
+
+// What a cell says beside its data: its purpose and the envelope of a message.
+struct Header {
+    CellKind kind;
+    std::uint32_t context;
+    std::int32_t source;
+    std::int32_t tag;
+};
+
+struct alignas(node::cache_line_bytes) Cell {
+    std::atomic<std::uint32_t> sequence; // position + 1; stored last
+    CellKind kind;
+    Place place;
+    std::uint8_t length; // bytes in the payload, when the data is there
+    std::uint32_t context;
+    std::int32_t source;
+    std::int32_t tag;
+    std::uint32_t sender; // rank on the node
+    std::byte payload[inline_bytes];
+};
+static_assert(sizeof(Cell) == node::cell_bytes);
+
+// The payload of a cell whose data is in a chunk or ring. `extra` is the message room's.
+inline constexpr std::size_t extra_bytes = 24;
+struct BlockReference {
+    std::uint32_t bytes;
+    std::uint32_t position; // chunk: its number among all; ring: where the data starts
+    std::uint64_t ring_end; // ring: how much is consumed once this block is
+    std::byte extra[extra_bytes];
+};
+static_assert(sizeof(BlockReference) == inline_bytes);
+
+// A received cell, valid during the handler's call.
+struct Arrival {
+    Header header;
+    std::uint32_t sender;
+    std::uint32_t bytes;
+    const std::byte* data;
+    const std::byte* extra; // of a block; null when the data was in the cell
+};
+
+} // namespace warren::transport

@@ -1,0 +1,201 @@
+#include "transport/node_transport.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/uio.h>
+
+namespace warren::transport {
+
+NodeTransport::NodeTransport(Rank& rank)
+    : rank_(rank), queue_(rank.segment, rank.index), chunks_(chunks_of(rank.segment)) {}
+
+bool NodeTransport::queue_inline(Channel& channel, const Header& header, const void* data,
+                                 std::size_t bytes) {
+    if (open_box(channel)) {
+        return send_inline(channel, header, data, bytes);
+    }
+    std::uint32_t position;
+    Cell* cell = channel.queue.claim(position);
+    if (cell == nullptr) {
+        return false;
+    }
+    fill(*cell, header);
+    cell->place = Place::cell;
+    cell->length = static_cast<std::uint8_t>(bytes);
+    copy_small(cell->payload, data, bytes);
+    QueueSender::publish(*cell, position);
+    Doorbell::ring(rank_.header(), *channel.doorbell);
+    return true;
+}
+
+bool NodeTransport::send_block(Channel& channel, const Header& header,
+                               const std::byte (&extra)[extra_bytes], const void* data,
+                               std::size_t bytes) {
+    BlockReference reference = {};
+    std::memcpy(reference.extra, extra, extra_bytes);
+    if (channel.box || open_box(channel)) {
+        Cell* cell = channel.box.claim();
+        if (cell == nullptr) {
+            return false;
+        }
+        std::byte* place =
+            channel.box.claim_ring(static_cast<std::uint32_t>(bytes), reference);
+        if (place == nullptr) {
+            return false;
+        }
+        std::memcpy(place, data, bytes);
+        channel.box.commit_ring(reference);
+        fill(*cell, header);
+        cell->place = Place::ring;
+        std::memcpy(cell->payload, &reference, sizeof reference);
+        channel.box.publish(*cell);
+    } else {
+        if (!channel.queue.has_room()) {
+            return false;
+        }
+        Chunk* chunk = free_chunk(reference.position);
+        if (chunk == nullptr) {
+            return false;
+        }
+        std::uint32_t position;
+        Cell* cell = channel.queue.claim(position);
+        if (cell == nullptr) {
+            return false;
+        }
+        chunk->busy.store(channel.peer + 1, std::memory_order_relaxed);
+        std::memcpy(chunk->data, data, bytes);
+        reference.bytes = static_cast<std::uint32_t>(bytes);
+        fill(*cell, header);
+        cell->place = Place::chunk;
+        std::memcpy(cell->payload, &reference, sizeof reference);
+        QueueSender::publish(*cell, position);
+    }
+    Doorbell::ring(rank_.header(), *channel.doorbell);
+    return true;
+}
+
+Chunk* NodeTransport::free_chunk(std::uint32_t& number) {
+    const std::uint32_t first = rank_.index * node::chunks_per_rank;
+    for (std::uint32_t i = 0; i < node::chunks_per_rank; ++i) {
+        const std::uint32_t mine = (next_chunk_ + i) % node::chunks_per_rank;
+        Chunk& chunk = chunks_[first + mine];
+        // Acquire pairs with the receiver's release: it has read what was in it.
+        if (chunk.busy.load(std::memory_order_acquire) == 0) {
+            next_chunk_ = mine + 1;
+            number = first + mine;
+            return &chunk;
+        }
+    }
+    return nullptr;
+}
+
+bool NodeTransport::open_box(Channel& channel) {
+    node::SegmentHeader& header = rank_.header();
+    // A rank that shares its processor gains nothing from a box: the switch between ranks dwarfs it.
+    if (header.box_limit == 0 || channel.cells_before_box < cells_until_box) {
+        ++channel.cells_before_box;
+        return false;
+    }
+    if (channel.cells_before_box > cells_until_box) {
+        return false; // refused before
+    }
+    std::uint32_t position;
+    if (!channel.queue.has_room()) {
+        return false;
+    }
+    ++channel.cells_before_box;
+    std::atomic<std::uint32_t>& inbound = rank_.segment.slot(channel.peer).inbound_boxes;
+    if (inbound.fetch_add(1, std::memory_order_relaxed) >= node::boxes_per_receiver) {
+        inbound.fetch_sub(1, std::memory_order_relaxed);
+        return false;
+    }
+    const std::uint32_t number = header.boxes_opened.fetch_add(1, std::memory_order_relaxed);
+    if (number >= header.box_limit ||
+        !rank_.segment.commit(header.boxes_offset + std::uint64_t{number} * node::box_bytes,
+                              node::box_bytes)) {
+        return false;
+    }
+    Cell* cell = channel.queue.claim(position);
+    if (cell == nullptr) {
+        return false; // the box is lost, the queue goes on
+    }
+    fill(*cell, {.kind = cell_opens_box, .context = 0, .source = 0, .tag = 0});
+    cell->place = Place::cell;
+    cell->length = sizeof number;
+    std::memcpy(cell->payload, &number, sizeof number);
+    QueueSender::publish(*cell, position);
+    channel.box = BoxSender(Box::at(rank_.segment, number));
+    return true;
+}
+
+void NodeTransport::accept_box(std::uint32_t number, std::uint32_t sender) {
+    boxes_.emplace_back(Box::at(rank_.segment, number), sender);
+}
+
+void NodeTransport::want_room(std::uint32_t at) {
+    rank_.segment.room_waiters(at)[rank_.index / 64].fetch_or(std::uint64_t{1} << rank_.index % 64,
+                                                              std::memory_order_relaxed);
+    // Release: who takes the 1 away finds the bit.
+    rank_.segment.slot(at).room_wanted.store(1, std::memory_order_release);
+}
+
+void NodeTransport::ask_for_room(const Channel& channel) {
+    want_room(channel.peer);
+    const std::uint32_t first = rank_.index * node::chunks_per_rank;
+    for (std::uint32_t i = 0; i < node::chunks_per_rank; ++i) {
+        const std::uint32_t holder = chunks_[first + i].busy.load(std::memory_order_relaxed);
+        if (holder != 0) {
+            want_room(holder - 1);
+        }
+    }
+}
+
+void NodeTransport::ring_room_waiters() {
+    if (rank_.slot.room_wanted.exchange(0, std::memory_order_acquire) == 0) {
+        return;
+    }
+    std::atomic<std::uint64_t>* words = rank_.segment.room_waiters(rank_.index);
+    for (std::uint32_t word = 0; word < rank_.segment.room_words(); ++word) {
+        if (words[word].load(std::memory_order_relaxed) == 0) {
+            continue;
+        }
+        std::uint64_t bits = words[word].exchange(0, std::memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) {
+            rank_.ring(word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
+        }
+    }
+}
+
+PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, void* to,
+                                  std::uint64_t bytes) {
+    if (peer_copy_refused_) {
+        return PeerCopy::refused;
+    }
+    const int pid = rank_.segment.slot(peer).pid.load(std::memory_order_relaxed);
+    auto* target = static_cast<char*>(to);
+    while (bytes > 0) {
+        iovec local = {.iov_base = target, .iov_len = bytes};
+        iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
+        const ssize_t copied = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+        if (copied <= 0) {
+            if (copied < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) {
+                peer_copy_refused_ = true;
+                if (rank_.verbose()) {
+                    std::fprintf(stderr,
+                                 "warren: rank %u may not read other ranks' memory (%s): large "
+                                 "messages go through the node segment\n",
+                                 rank_.index, std::strerror(errno));
+                }
+                return PeerCopy::refused;
+            }
+            return PeerCopy::failed;
+        }
+        target += copied;
+        address += static_cast<std::uint64_t>(copied);
+        bytes -= static_cast<std::uint64_t>(copied);
+    }
+    return PeerCopy::done;
+}
+
+} // namespace warren::transport

@@ -1,0 +1,207 @@
+// NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
+//
+// What it promises the message room: cells of one pair of ranks arrive in the order of their sends;
+// a send that returns false has done nothing and may be tried again after progress; data handed to a
+// send is copied before it returns.
+// A pair starts on the receiver's queue. Once it has talked for a while, and ranks have processors of
+// their own, the sender opens a box: it tells so in the queue, behind which all it sends goes into
+// the box, so that order holds.
+// Thread rule: under the rank's lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rank/rank.hpp"
+#include "transport/box.hpp"
+#include "transport/cell.hpp"
+#include "transport/copy.hpp"
+#include "transport/queue.hpp"
+
+namespace warren::transport {
+
+// What a rank keeps of another that it talks to. The message room derives its own from it.
+struct Channel {
+    explicit Channel(const node::Segment& segment, std::uint32_t to)
+        : queue(segment, to), peer(to), doorbell(&segment.slot(to).doorbell) {}
+
+    BoxSender box;
+    QueueSender queue;
+    const std::uint32_t peer;
+    std::uint32_t cells_before_box = 0;
+    std::atomic<std::uint32_t>* doorbell; // the peer's
+};
+
+// What became of a copy out of another process's memory.
+enum class PeerCopy : std::uint8_t {
+    done,
+    refused, // by the kernel or a filter, now and always: send the data another way
+    failed   // the other side's memory can't be read
+};
+
+class NodeTransport {
+  public:
+    explicit NodeTransport(Rank& rank);
+
+    // Sends up to inline_bytes of data in the cell.
+    bool send_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes) {
+        if (channel.box) [[likely]] {
+            Cell* cell = channel.box.claim();
+            if (cell == nullptr) [[unlikely]] {
+                return false;
+            }
+            fill(*cell, header);
+            cell->place = Place::cell;
+            cell->length = static_cast<std::uint8_t>(bytes);
+            copy_small(cell->payload, data, bytes);
+            channel.box.publish(*cell);
+            Doorbell::ring(rank_.header(), *channel.doorbell);
+            return true;
+        }
+        return queue_inline(channel, header, data, bytes);
+    }
+
+    // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler.
+    bool send_block(Channel& channel, const Header& header, const std::byte (&extra)[extra_bytes],
+                    const void* data, std::size_t bytes);
+
+    // The largest block of this channel, and the largest that leaves room for the next one to be
+    // copied while the receiver copies this one.
+    static std::size_t block_limit(const Channel& channel) {
+        return channel.box ? node::box_ring_bytes / 2 : chunk_data_bytes;
+    }
+
+    // Hands everything that has arrived to handler(const Arrival&), in order per sender. Returns
+    // whether there was anything.
+    template <typename Handler>
+    bool poll(Handler&& handler) {
+        bool any = false;
+        for (BoxReceiver& box : boxes_) {
+            // A bound, so that one busy sender doesn't keep the others waiting.
+            for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
+                Cell* cell = box.peek();
+                if (cell == nullptr) {
+                    break;
+                }
+                any = true;
+                deliver_box_cell(box, *cell, handler);
+            }
+        }
+        for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
+            Cell* cell = queue_.peek();
+            if (cell == nullptr) {
+                break;
+            }
+            any = true;
+            deliver_queue_cell(*cell, handler);
+        }
+        if (any) {
+            offer_room();
+        }
+        return any;
+    }
+
+    // Before a sleep with sends that found no room: has the channel's peer, and whoever holds this
+    // rank's chunks, ring when they have taken something.
+    void ask_for_room(const Channel& channel);
+
+    // Copies out of the memory of the process of another rank of the node (CMA).
+    PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
+
+    Rank& rank() { return rank_; }
+
+  private:
+    static constexpr std::uint32_t cells_per_poll = 32;
+    // Cells that a pair sends before it gets a box: a program that says hello to everybody once does
+    // not need 64 KiB per pair for that.
+    static constexpr std::uint32_t cells_until_box = 8;
+
+    // Rings the ranks that sleep until this one has taken something. Like every waker (see
+    // rank/doorbell.hpp) it fences between what it has stored and what it looks at, or the sleeper
+    // does for it.
+    void offer_room() {
+        if (rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        }
+        if (rank_.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+            ring_room_waiters();
+        }
+    }
+    void ring_room_waiters();
+    void want_room(std::uint32_t at);
+
+    void fill(Cell& cell, const Header& header) const {
+        cell.kind = header.kind;
+        cell.context = header.context;
+        cell.source = header.source;
+        cell.tag = header.tag;
+        cell.sender = rank_.index;
+    }
+
+    static Arrival arrival_of(const Cell& cell) {
+        return {.header = {.kind = cell.kind,
+                           .context = cell.context,
+                           .source = cell.source,
+                           .tag = cell.tag},
+                .sender = cell.sender,
+                .bytes = cell.length,
+                .data = cell.payload,
+                .extra = nullptr};
+    }
+
+    bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
+    Chunk* free_chunk(std::uint32_t& number);
+    // Opens the pair's box when it is due; true when the channel has one now.
+    bool open_box(Channel& channel);
+    void accept_box(std::uint32_t number, std::uint32_t sender);
+
+    template <typename Handler>
+    void deliver_box_cell(BoxReceiver& box, const Cell& cell, Handler&& handler) {
+        Arrival arrival = arrival_of(cell);
+        if (cell.place == Place::ring) {
+            BlockReference reference;
+            std::memcpy(&reference, cell.payload, sizeof reference);
+            arrival.data = box.ring(reference.position);
+            arrival.bytes = reference.bytes;
+            arrival.extra = reference.extra;
+            handler(arrival);
+            box.release_ring(reference.ring_end);
+        } else {
+            handler(arrival);
+        }
+        box.pop();
+    }
+
+    template <typename Handler>
+    void deliver_queue_cell(const Cell& cell, Handler&& handler) {
+        Arrival arrival = arrival_of(cell);
+        if (cell.place == Place::chunk) {
+            BlockReference reference;
+            std::memcpy(&reference, cell.payload, sizeof reference);
+            Chunk& chunk = chunks_[reference.position];
+            arrival.data = chunk.data;
+            arrival.bytes = reference.bytes;
+            arrival.extra = reference.extra;
+            handler(arrival);
+            // Release: the data has been read before the owner writes the chunk again.
+            chunk.busy.store(0, std::memory_order_release);
+        } else if (cell.kind == cell_opens_box) {
+            std::uint32_t number;
+            std::memcpy(&number, cell.payload, sizeof number);
+            accept_box(number, cell.sender);
+        } else {
+            handler(arrival);
+        }
+        queue_.pop();
+    }
+
+    Rank& rank_;
+    QueueReceiver queue_;
+    Chunk* chunks_;                  // of all ranks
+    std::uint32_t next_chunk_ = 0;   // where the search for a free one starts
+    bool peer_copy_refused_ = false; // CMA
+    std::vector<BoxReceiver> boxes_; // inbound
+};
+
+} // namespace warren::transport

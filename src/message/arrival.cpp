@@ -1,5 +1,6 @@
 // The receiving half of the engine.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -143,23 +144,45 @@ void Engine::arrived_eager(const transport::Arrival& arrival) {
 void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     Peer& peer = peer_of(arrival.sender);
     const Envelope envelope = envelope_of(arrival.header);
-    const std::uint64_t total = read_head(arrival).total;
-    peer.inbound = {.receive = nullptr, .message = nullptr, .total = total, .arrived = 0};
+    const StreamHead stream = read_head(arrival);
+    peer.inbound = {.left = arrival.block_bytes};
     if (Request* receive = posted_.match(envelope)) {
-        accept(*receive, envelope, total);
+        accept(*receive, envelope, stream.total);
+        receive->moved = 0;
+        // Asked for now, the rest is on its way before the head has been copied.
+        receive->streaming = stream.total > arrival.block_bytes &&
+                             ask_for_rest(*receive, arrival.sender, stream.token,
+                                          arrival.block_bytes);
         peer.inbound.receive = receive;
     } else {
-        Unexpected* message = unexpected_.make(total);
+        Unexpected* message = unexpected_.make(arrival.block_bytes);
         if (message == nullptr) {
-            out_of_memory(rank_, total);
+            out_of_memory(rank_, arrival.block_bytes);
         }
         message->form = Unexpected::Form::arriving;
         message->envelope = envelope;
         message->sender = arrival.sender;
+        message->bytes = stream.total;
+        message->head_bytes = arrival.block_bytes;
+        message->token = stream.token;
         unexpected_.add(*message);
         peer.inbound.message = message;
     }
     take_inbound(peer, arrival.data, arrival.bytes);
+}
+
+bool Engine::ask_for_rest(Request& receive, std::uint32_t sender, Token token,
+                          std::uint64_t there) {
+    const auto wanted_bytes = static_cast<std::uint64_t>(receive.outcome.bytes);
+    if (wanted_bytes <= there) {
+        const DoneData done = {.sender = token};
+        answer(sender, kind::done, &done, sizeof done);
+        return false;
+    }
+    const WantedData wanted = {
+        .sender = token, .receiver = token_of(receive), .from = there, .to = wanted_bytes};
+    answer(sender, kind::wanted, &wanted, sizeof wanted);
+    return true;
 }
 
 void Engine::arrived_stream_part(const transport::Arrival& arrival) {
@@ -168,41 +191,51 @@ void Engine::arrived_stream_part(const transport::Arrival& arrival) {
 
 void Engine::arrived_answer_head(const transport::Arrival& arrival) {
     Peer& peer = peer_of(arrival.sender);
-    const StreamHead head = read_head(arrival);
-    peer.inbound = {.receive = find(head.receiver),
-                    .message = nullptr,
-                    .total = head.total,
-                    .arrived = 0};
+    const StreamHead stream = read_head(arrival);
+    peer.inbound = {.receive = find(stream.token), .left = stream.total};
+    if (peer.inbound.receive != nullptr) {
+        peer.inbound.receive->streaming = false; // nothing is to follow this stream
+    }
     take_inbound(peer, arrival.data, arrival.bytes);
 }
 
 void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes) {
     Inbound& inbound = peer.inbound;
-    if (inbound.message != nullptr) {
-        std::memcpy(inbound.message->data + inbound.arrived, data, bytes);
-    } else if (inbound.receive != nullptr && inbound.arrived < inbound.receive->bytes) {
-        const std::uint64_t room = inbound.receive->bytes - inbound.arrived;
-        std::memcpy(inbound.receive->data + inbound.arrived, data, bytes < room ? bytes : room);
+    if (Request* receive = inbound.receive) {
+        const auto limit = static_cast<std::uint64_t>(receive->outcome.bytes);
+        if (receive->moved < limit) {
+            const std::uint64_t room = limit - receive->moved;
+            transport_.copy().get(receive->data + receive->moved, data,
+                                  bytes < room ? bytes : room);
+        }
+        receive->moved += bytes;
+    } else if (Unexpected* message = inbound.message) {
+        transport_.copy().get(message->data + message->arrived, data, bytes);
+        message->arrived += bytes;
     }
-    inbound.arrived += bytes;
-    if (inbound.arrived < inbound.total) {
-        return;
-    }
-    const Inbound ended = inbound;
-    inbound = {};
-    if (ended.receive != nullptr) {
-        finish_receive(*ended.receive);
-    } else if (ended.message != nullptr) {
-        finish_stream_message(*ended.message);
+    inbound.left -= bytes;
+    if (inbound.left == 0) {
+        const Inbound ended = inbound;
+        inbound = {};
+        end_stream(ended);
     }
 }
 
-void Engine::finish_stream_message(Unexpected& message) {
-    message.form = Unexpected::Form::whole;
-    if (message.taker != nullptr) {
-        Request& receive = *message.taker;
-        deliver_whole(receive, message.envelope, message.data, message.bytes);
-        unexpected_.destroy(message);
+void Engine::end_stream(const Inbound& inbound) {
+    if (Request* receive = inbound.receive) {
+        if (!receive->streaming) {
+            finish_receive(*receive);
+        }
+        return;
+    }
+    Unexpected* message = inbound.message;
+    if (message == nullptr) {
+        return;
+    }
+    message->form = message->head_bytes == message->bytes ? Unexpected::Form::whole
+                                                          : Unexpected::Form::head;
+    if (message->taker != nullptr) {
+        match_unexpected(*message, *message->taker);
     }
 }
 
@@ -237,8 +270,8 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         finish_receive(receive);
         return;
     }
-    const WantedData wanted = {.sender = token, .receiver = token_of(receive), .bytes = kept};
-    answer(sender, kind::wanted, &wanted, sizeof wanted);
+    receive.moved = 0;
+    ask_for_rest(receive, sender, token, 0);
 }
 
 void Engine::arrived_done(const transport::Arrival& arrival) {
@@ -253,9 +286,8 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
     if (send == nullptr) {
         return;
     }
-    if (data.bytes < send->bytes) {
-        send->bytes = data.bytes;
-    }
+    send->moved = data.from;
+    send->bytes = data.to;
     send->answer_token = data.receiver;
     Peer& peer = peer_of(arrival.sender);
     if (peer.first != nullptr || advance(peer, *send) == Step::no_room) {
@@ -289,7 +321,16 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
     case Unexpected::Form::arriving:
         accept(receive, message.envelope, message.bytes);
         message.taker = &receive;
-        return; // the stream's end delivers and destroys it
+        return; // the stream's end comes back here, and destroys it
+    case Unexpected::Form::head:
+        accept(receive, message.envelope, message.bytes);
+        receive.moved = message.head_bytes;
+        std::memcpy(receive.data, message.data,
+                    std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
+        if (!ask_for_rest(receive, message.sender, message.token, message.head_bytes)) {
+            finish_receive(receive);
+        }
+        break;
     case Unexpected::Form::rendezvous:
         fetch(receive, message.envelope, message.sender, message.address, message.bytes,
               message.token);

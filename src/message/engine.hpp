@@ -77,12 +77,12 @@ class Engine {
     std::uint32_t current_call = 0;
 
   private:
-    // A stream that is arriving from a peer: into a receive, or into an unexpected message.
+    // A stream that is arriving from a peer: into a receive, or into an unexpected message, which
+    // count what they have.
     struct Inbound {
         Request* receive = nullptr;
         Unexpected* message = nullptr;
-        std::uint64_t total = 0;
-        std::uint64_t arrived = 0;
+        std::uint64_t left = 0;
     };
 
     // What this rank has under way with another.
@@ -132,7 +132,10 @@ class Engine {
     void arrived_wanted(const transport::Arrival& arrival);
     void arrived_answer_head(const transport::Arrival& arrival);
     void take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes);
-    void finish_stream_message(Unexpected& message);
+    void end_stream(const Inbound& inbound);
+    // Asks the sender of a message, of which `there` bytes have come, for the rest of what the
+    // receive has room for. False when nothing is missing (the sender is told so too).
+    bool ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there);
 
     void accept(Request& receive, const Envelope& envelope, std::uint64_t available);
     void deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,

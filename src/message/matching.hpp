@@ -64,7 +64,8 @@ class PostedReceives {
 struct Unexpected {
     enum class Form : std::uint8_t {
         whole,      // all data in `data`
-        arriving,   // a stream that fills `data`
+        arriving,   // a stream that fills `data`, which has room for `head_bytes`
+        head,       // the first head_bytes in `data`; the sender keeps the rest
         rendezvous, // the sender has the data
         own         // a send of this rank to itself, of which `own` has the data
     };
@@ -74,10 +75,11 @@ struct Unexpected {
     Envelope envelope = {};
     std::uint32_t sender = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t arrived = 0; // of a stream
+    std::uint64_t head_bytes = 0; // of a stream
+    std::uint64_t arrived = 0;    // of a stream
     std::byte* data = nullptr;
     std::uint64_t address = 0; // of a rendezvous
-    std::uint64_t token = 0;   // of a rendezvous: the sender's request
+    std::uint64_t token = 0;   // of a rendezvous or head: the sender's request
     Request* own = nullptr;
     Request* taker = nullptr;  // of a stream: the receive that waits for the rest
 

@@ -1,11 +1,16 @@
 // Protocol: how a message of any size crosses a transport that moves cells and blocks.
 //
 //   eager        the whole message with its envelope: in the cell, or in one block
-//   stream       stream_head (envelope, first block), then stream_part until all is there. The
-//                blocks of one sender's streams never mix: a pair has one stream at a time
+//   stream       (pairs with a box) stream_head: envelope, total and first block, which is all of a
+//                message of up to a block. Of a larger one the rest waits until the receive is
+//                matched: the receiver answers `wanted`, usually before the sender is through
+//                with the head
 //   rendezvous   the envelope and where the data is; the receiver, once it has matched it, copies it
 //                straight from the sender's memory and answers `done`; where the kernel refuses that
-//                it answers `wanted`, and the sender streams it (answer_head, stream_part)
+//                it answers `wanted`
+//   wanted       the sender streams the rest to the receive that it names: answer_head, then
+//                stream_part until all is there. The blocks of one sender's streams never mix: a
+//                pair has one stream at a time
 // A synchronous send is a rendezvous of any size.
 // Tokens are handles of the rank's request table, so that a stale one is recognised.
 #pragma once
@@ -17,9 +22,9 @@
 namespace warren::message {
 
 namespace kind {
-inline constexpr transport::CellKind eager = 1;
-inline constexpr transport::CellKind stream_head = 2;
-inline constexpr transport::CellKind stream_part = 3;
+inline constexpr transport::CellKind stream_part = transport::further_piece;
+inline constexpr transport::CellKind eager = 2;
+inline constexpr transport::CellKind stream_head = 3;
 inline constexpr transport::CellKind rendezvous = 4;
 inline constexpr transport::CellKind done = 5;
 inline constexpr transport::CellKind wanted = 6;
@@ -41,13 +46,14 @@ struct DoneData {
 struct WantedData {
     Token sender;
     Token receiver;
-    std::uint64_t bytes; // that the receiver has room for
+    std::uint64_t from; // what the receiver has already
+    std::uint64_t to;   // where its room ends
 };
 
 // Beside the first block of a stream.
 struct StreamHead {
-    std::uint64_t total;
-    Token receiver; // of an answer
+    std::uint64_t total; // of the message; of an answer: of this stream
+    Token token;         // the sender's request; of an answer: the receiver's
 };
 
 static_assert(sizeof(RendezvousData) <= transport::inline_bytes);

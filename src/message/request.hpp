@@ -61,7 +61,7 @@ struct Request : Outgoing {
     bool active = false;     // started and not yet completed by the program
     bool complete = true;    // the outcome stands
     bool matched = false;    // a receive: no longer posted
-    bool streaming = false;  // a send: its head has gone out
+    bool streaming = false;  // a send: the head of an answer has gone out
     bool abandoned = false;  // MPI_Request_free'd: dies when complete
     Envelope envelope = {};
     std::uint32_t peer = 0;  // a send's destination: rank in the world
@@ -70,7 +70,7 @@ struct Request : Outgoing {
     std::byte* packed = nullptr; // owned copy of a buffer with gaps
     std::uint64_t bytes = 0;     // to send, or room to receive
     std::uint64_t moved = 0;     // of them so far
-    std::uint64_t answer_token = 0; // a stream that answers a `wanted`: the receiver's request
+    std::uint64_t answer_token = 0; // of a send that streams to a receive: that receive
     Outcome outcome;
 
     // Among the posted receives.

@@ -9,12 +9,8 @@ namespace warren::message {
 
 namespace {
 
-// Larger messages go in pieces, so that the receiver copies one while the sender copies the next.
+// Larger messages are streams, whose receiver copies while the sender still does, or rendezvous.
 constexpr std::uint64_t eager_block_bytes = 4096;
-// Size of the pieces.
-constexpr std::uint64_t stream_block_bytes = 8192;
-// Larger messages wait for their receive and are copied once by the kernel.
-constexpr std::uint64_t stream_limit_bytes = 256 * 1024;
 
 transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
     return {.kind = kind,
@@ -114,7 +110,7 @@ Error Engine::begin_send(Request& request) {
 }
 
 Engine::Step Engine::advance(Peer& peer, Request& send) {
-    if (send.streaming || send.answer_token != 0) {
+    if (send.answer_token != 0) {
         return advance_stream(peer, send);
     }
     const std::uint64_t bytes = send.bytes;
@@ -135,8 +131,19 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
             complete(send);
             return Step::gone;
         }
-        if (peer.box && bytes <= stream_limit_bytes) {
-            return advance_stream(peer, send);
+        if (const std::uint64_t limit = transport_.block_limit(peer); limit > eager_block_bytes) {
+            const std::uint64_t head = bytes < limit ? bytes : limit;
+            std::byte extra[transport::extra_bytes] = {};
+            const StreamHead stream = {.total = bytes, .token = token_of(send)};
+            std::memcpy(extra, &stream, sizeof stream);
+            if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
+                                       send.data, head, bytes)) {
+                return Step::no_room;
+            }
+            if (head == bytes) {
+                complete(send);
+            }
+            return Step::gone;
         }
     }
     const RendezvousData data = {.address = reinterpret_cast<std::uint64_t>(send.data),
@@ -150,18 +157,18 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
 
 Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
     const std::uint64_t limit = transport_.block_limit(peer);
-    const std::uint64_t block = stream_block_bytes < limit ? stream_block_bytes : limit;
     do {
         const std::uint64_t left = send.bytes - send.moved;
-        const std::uint64_t bytes = left < block ? left : block;
+        const std::uint64_t bytes = left < limit ? left : limit;
         std::byte extra[transport::extra_bytes] = {};
         transport::Header header = header_of(kind::stream_part, send.envelope);
         if (!send.streaming) {
-            const StreamHead head = {.total = send.bytes, .receiver = send.answer_token};
+            const StreamHead head = {.total = left, .token = send.answer_token};
             std::memcpy(extra, &head, sizeof head);
-            header.kind = send.answer_token != 0 ? kind::answer_head : kind::stream_head;
+            header.kind = kind::answer_head;
         }
-        if (!transport_.send_block(peer, header, extra, send.data + send.moved, bytes)) {
+        if (!transport_.send_block(peer, header, extra, send.data + send.moved, bytes,
+                                   send.bytes)) {
             return Step::no_room;
         }
         send.streaming = true;

@@ -64,6 +64,11 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     }
     header.box_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(boxes);
     header.bytes = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
+    if (header.box_limit > 0) {
+        header.bounces_offset = header.bytes;
+        header.bytes = round_up(header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes,
+                                page_bytes);
+    }
 }
 
 Error mapping_failed(std::uint64_t bytes) {

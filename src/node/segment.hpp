@@ -8,8 +8,10 @@
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
 //     collective slots a few per node: counters and lines of communicators   (coll/)
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
-// All but the boxes is committed when the segment is made, so that a node without memory gives an
-// error there and not a SIGBUS later; a box is committed when a pair opens it.
+//     bounce buffers   a few per rank: where large messages pass              (transport/)
+// All but the last two is committed when the segment is made, so that a node without memory gives an
+// error there and not a SIGBUS later; these are committed when a pair opens a box, or a rank sends
+// its first large message.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -58,6 +60,7 @@ struct SegmentHeader {
     std::uint64_t collective_slot_bytes;
     std::uint32_t collective_slots;
     std::uint32_t box_limit;        // boxes that fit
+    std::uint64_t bounces_offset;   // 0: none (ranks share processors)
     std::uint64_t boxes_offset;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
@@ -101,6 +104,8 @@ struct alignas(cache_line_bytes) RankSlot {
     alignas(cache_line_bytes) std::atomic<std::uint32_t> queue_consumed;
     // 1: a bit is set among the ranks that sleep until this one has taken cells or chunks.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> room_wanted;
+    // A bit for each of this rank's bounce buffers that has been given back (transport/bounce.hpp).
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> bounces_returned;
 };
 
 // Sizes of the regions, fixed by the version of the segment.
@@ -109,9 +114,13 @@ inline constexpr std::size_t cell_bytes = 64;                            // one 
 inline constexpr std::uint32_t chunks_per_rank = 8;
 inline constexpr std::size_t chunk_bytes = 4096 + cache_line_bytes;      // payload + its header
 inline constexpr std::uint32_t box_cells = 128;                          // power of two
-inline constexpr std::size_t box_ring_bytes = 128 * 1024;                // power of two
+inline constexpr std::size_t box_ring_bytes = 32 * 1024;                 // power of two
 inline constexpr std::size_t box_bytes =
     4096 + box_cells * cell_bytes + box_ring_bytes;                      // ends, cells, payload
+inline constexpr std::uint32_t bounce_buffers = 8;                       // per rank
+inline constexpr std::size_t bounce_bytes = 256 * 1024;
+// Not a power of two, so that the buffers don't compete for the same sets of the caches.
+inline constexpr std::size_t bounce_stride_bytes = bounce_bytes + 4096 + 5 * cache_line_bytes;
 inline constexpr std::uint32_t boxes_per_receiver = 16; // bounds what a poll looks at
 
 struct SegmentOptions {

@@ -22,6 +22,9 @@
 
 namespace warren::transport {
 
+// Larger blocks go through bounce buffers.
+inline constexpr std::size_t ring_block_limit = 4096;
+
 struct Box {
     // Stored by the receiver, read by the sender.
     struct alignas(node::cache_line_bytes) Consumed {
@@ -61,7 +64,7 @@ class BoxSender {
 
     void publish(Cell& cell) { cell.sequence.store(++written_, std::memory_order_release); }
 
-    // Room for `bytes` (≤ half the ring) of data in one piece, or null when there is none now.
+    // Room for `bytes` (≤ ring_block_limit) of data in one piece, or null when there is none now.
     // Nothing is taken until commit_ring(reference).
     std::byte* claim_ring(std::uint32_t bytes, BlockReference& reference) {
         const std::uint64_t offset = ring_written_ % node::box_ring_bytes;
@@ -77,11 +80,11 @@ class BoxSender {
         }
         reference.bytes = bytes;
         reference.position = static_cast<std::uint32_t>(start % node::box_ring_bytes);
-        reference.ring_end = end;
+        reference.mark = end;
         return box_->ring + reference.position;
     }
 
-    void commit_ring(const BlockReference& reference) { ring_written_ = reference.ring_end; }
+    void commit_ring(const BlockReference& reference) { ring_written_ = reference.mark; }
 
   private:
     Box* box_ = nullptr;
@@ -106,6 +109,9 @@ class BoxReceiver {
         next_ = &box_->cells[read_ % node::box_cells];
         box_->consumed.cells.store(read_, std::memory_order_release);
     }
+
+    // Bytes of the block in peek()'s cell that have been handed over already.
+    std::uint64_t handed = 0;
 
     const std::byte* ring(std::uint32_t position) const { return box_->ring + position; }
     void release_ring(std::uint64_t end) {

@@ -16,12 +16,16 @@ namespace warren::transport {
 // What the message room wants with a cell (message/protocol.hpp); 0 is this room's own.
 using CellKind = std::uint16_t;
 inline constexpr CellKind cell_opens_box = 0; // payload: number of the box, four bytes
+// A block in a bounce buffer may be handed over in pieces: the first with the cell's kind, the
+// others with this one. It is for blocks whose handler knows how much is to come.
+inline constexpr CellKind further_piece = 1;
 
 // Where the data of a cell is.
 enum class Place : std::uint8_t {
     cell,  // in the payload
     chunk, // in a chunk of the sender (queue)
-    ring   // in the box's ring
+    ring,  // in the box's ring
+    bounce // in a bounce buffer, and perhaps still arriving (box)
 };
 
 inline constexpr std::size_t inline_bytes = 40;
@@ -51,17 +55,23 @@ static_assert(sizeof(Cell) == node::cell_bytes);
 inline constexpr std::size_t extra_bytes = 24;
 struct BlockReference {
     std::uint32_t bytes;
-    std::uint32_t position; // chunk: its number among all; ring: where the data starts
-    std::uint64_t ring_end; // ring: how much is consumed once this block is
+    std::uint32_t position; // chunk, bounce: its number among all; ring: where the data starts
+    // ring: how much is consumed once this block is
+    // bounce: bytes that are there, growing while the receiver reads; bit 63: it may be kept
+    std::uint64_t mark;
     std::byte extra[extra_bytes];
 };
+inline constexpr std::size_t block_progress_offset = 8; // of mark in the payload
+inline constexpr std::uint64_t may_be_kept_bit = std::uint64_t{1} << 63;
 static_assert(sizeof(BlockReference) == inline_bytes);
 
-// A received cell, valid during the handler's call.
+// What has arrived: a cell, or the next piece of a block that is still arriving. Valid during the
+// handler's call.
 struct Arrival {
     Header header;
     std::uint32_t sender;
     std::uint32_t bytes;
+    std::uint32_t block_bytes; // of the whole block, of which this may be a piece
     const std::byte* data;
     const std::byte* extra; // of a block; null when the data was in the cell
 };

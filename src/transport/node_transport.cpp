@@ -8,7 +8,8 @@
 namespace warren::transport {
 
 NodeTransport::NodeTransport(Rank& rank)
-    : rank_(rank), queue_(rank.segment, rank.index), chunks_(chunks_of(rank.segment)) {}
+    : rank_(rank), queue_(rank.segment, rank.index), chunks_(chunks_of(rank.segment)),
+      bounces_(rank) {}
 
 bool NodeTransport::queue_inline(Channel& channel, const Header& header, const void* data,
                                  std::size_t bytes) {
@@ -31,46 +32,117 @@ bool NodeTransport::queue_inline(Channel& channel, const Header& header, const v
 
 bool NodeTransport::send_block(Channel& channel, const Header& header,
                                const std::byte (&extra)[extra_bytes], const void* data,
-                               std::size_t bytes) {
+                               std::size_t bytes, std::uint64_t total) {
     BlockReference reference = {};
     std::memcpy(reference.extra, extra, extra_bytes);
+    reference.bytes = static_cast<std::uint32_t>(bytes);
     if (channel.box || open_box(channel)) {
-        Cell* cell = channel.box.claim();
-        if (cell == nullptr) {
-            return false;
-        }
-        std::byte* place =
-            channel.box.claim_ring(static_cast<std::uint32_t>(bytes), reference);
-        if (place == nullptr) {
-            return false;
-        }
-        std::memcpy(place, data, bytes);
-        channel.box.commit_ring(reference);
-        fill(*cell, header);
-        cell->place = Place::ring;
-        std::memcpy(cell->payload, &reference, sizeof reference);
-        channel.box.publish(*cell);
-    } else {
-        if (!channel.queue.has_room()) {
-            return false;
-        }
-        Chunk* chunk = free_chunk(reference.position);
-        if (chunk == nullptr) {
-            return false;
-        }
-        std::uint32_t position;
-        Cell* cell = channel.queue.claim(position);
-        if (cell == nullptr) {
-            return false;
-        }
-        chunk->busy.store(channel.peer + 1, std::memory_order_relaxed);
-        std::memcpy(chunk->data, data, bytes);
-        reference.bytes = static_cast<std::uint32_t>(bytes);
-        fill(*cell, header);
-        cell->place = Place::chunk;
-        std::memcpy(cell->payload, &reference, sizeof reference);
-        QueueSender::publish(*cell, position);
+        return bytes <= ring_block_limit
+                   ? send_through_ring(channel, header, reference, data, bytes)
+                   : send_through_bounce(channel, header, reference, data, bytes, total);
     }
+    return send_through_chunk(channel, header, reference, data, bytes);
+}
+
+bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
+                                      BlockReference& reference, const void* data,
+                                      std::size_t bytes) {
+    Cell* cell = channel.box.claim();
+    if (cell == nullptr) {
+        return false;
+    }
+    std::byte* place = channel.box.claim_ring(static_cast<std::uint32_t>(bytes), reference);
+    if (place == nullptr) {
+        return false;
+    }
+    std::memcpy(place, data, bytes);
+    channel.box.commit_ring(reference);
+    fill(*cell, header);
+    cell->place = Place::ring;
+    std::memcpy(cell->payload, &reference, sizeof reference);
+    channel.box.publish(*cell);
+    Doorbell::ring(rank_.header(), *channel.doorbell);
+    return true;
+}
+
+namespace {
+
+// How much of a block is published at a time: little while the receiver waits for it, so that its
+// copy begins early; more while it is behind, since every publication costs both a cache line.
+std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind) {
+    constexpr std::size_t kilo = 1024;
+    if (receiver_is_behind) {
+        return bytes <= 16 * kilo ? bytes : (total <= node::bounce_bytes ? 12 * kilo : 64 * kilo);
+    }
+    return bytes <= 16 * kilo ? 4 * kilo : (bytes <= 48 * kilo ? 8 * kilo : 12 * kilo);
+}
+
+// Own buffers under way from which on the receiver counts as behind.
+constexpr std::uint32_t behind_from = 3;
+
+} // namespace
+
+bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
+                                        BlockReference& reference, const void* data,
+                                        std::size_t bytes, std::uint64_t total) {
+    Cell* cell = channel.box.claim();
+    if (cell == nullptr) {
+        return false;
+    }
+    Bounce bounce;
+    if (!bounces_.take(bounce)) {
+        return false;
+    }
+    const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
+    const std::size_t frame = frame_bytes(bytes, total, bounces_.outstanding() >= behind_from);
+    std::byte* place = bounces_.memory(bounce.number);
+    const auto* source = static_cast<const std::byte*>(data);
+    std::size_t done = 0;
+    while (true) {
+        const std::size_t left = bytes - done;
+        // A short tail goes with the last frame.
+        const std::size_t step = left > frame + frame / 2 ? frame : left;
+        copy_.put(place + done, source + done, step);
+        done += step;
+        if (done == step) {
+            reference.position = bounce.number;
+            reference.mark = done | kept;
+            fill(*cell, header);
+            cell->place = Place::bounce;
+            std::memcpy(cell->payload, &reference, sizeof reference);
+            channel.box.publish(*cell);
+        } else {
+            block_mark(*cell).store(done | kept, std::memory_order_release);
+        }
+        if (done == bytes) {
+            break;
+        }
+    }
+    Doorbell::ring(rank_.header(), *channel.doorbell);
+    return true;
+}
+
+bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
+                                       BlockReference& reference, const void* data,
+                                       std::size_t bytes) {
+    if (!channel.queue.has_room()) {
+        return false;
+    }
+    Chunk* chunk = free_chunk(reference.position);
+    if (chunk == nullptr) {
+        return false;
+    }
+    std::uint32_t position;
+    Cell* cell = channel.queue.claim(position);
+    if (cell == nullptr) {
+        return false;
+    }
+    chunk->busy.store(channel.peer + 1, std::memory_order_relaxed);
+    std::memcpy(chunk->data, data, bytes);
+    fill(*cell, header);
+    cell->place = Place::chunk;
+    std::memcpy(cell->payload, &reference, sizeof reference);
+    QueueSender::publish(*cell, position);
     Doorbell::ring(rank_.header(), *channel.doorbell);
     return true;
 }
@@ -142,6 +214,12 @@ void NodeTransport::want_room(std::uint32_t at) {
 
 void NodeTransport::ask_for_room(const Channel& channel) {
     want_room(channel.peer);
+    if (channel.box) {
+        if (!bounces_.ask_for_return()) {
+            // One has come back since: the attempt that follows will find it. Nothing to wait for.
+        }
+        return;
+    }
     const std::uint32_t first = rank_.index * node::chunks_per_rank;
     for (std::uint32_t i = 0; i < node::chunks_per_rank; ++i) {
         const std::uint32_t holder = chunks_[first + i].busy.load(std::memory_order_relaxed);

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "rank/rank.hpp"
+#include "transport/bounce.hpp"
 #include "transport/box.hpp"
 #include "transport/cell.hpp"
 #include "transport/copy.hpp"
+#include "transport/copy_large.hpp"
 #include "transport/queue.hpp"
 
 namespace warren::transport {
@@ -62,15 +64,22 @@ class NodeTransport {
         return queue_inline(channel, header, data, bytes);
     }
 
-    // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler.
+    // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A block
+    // of more than ring_block_limit may reach the handler in pieces; `total` is what the message has
+    // altogether, a hint for their size.
     bool send_block(Channel& channel, const Header& header, const std::byte (&extra)[extra_bytes],
-                    const void* data, std::size_t bytes);
+                    const void* data, std::size_t bytes, std::uint64_t total = 0);
 
-    // The largest block of this channel, and the largest that leaves room for the next one to be
-    // copied while the receiver copies this one.
-    static std::size_t block_limit(const Channel& channel) {
-        return channel.box ? node::box_ring_bytes / 2 : chunk_data_bytes;
+    // The largest block of this channel.
+    std::size_t block_limit(const Channel& channel) const {
+        if (!channel.box) {
+            return chunk_data_bytes;
+        }
+        return bounces_.available() ? node::bounce_bytes : ring_block_limit;
     }
+
+    // For copies of a piece's data.
+    const LargeCopy& copy() const { return copy_; }
 
     // Hands everything that has arrived to handler(const Arrival&), in order per sender. Returns
     // whether there was anything.
@@ -84,8 +93,10 @@ class NodeTransport {
                 if (cell == nullptr) {
                     break;
                 }
+                if (!deliver_box_cell(box, *cell, handler)) {
+                    break;
+                }
                 any = true;
-                deliver_box_cell(box, *cell, handler);
             }
         }
         for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
@@ -146,31 +157,68 @@ class NodeTransport {
                            .tag = cell.tag},
                 .sender = cell.sender,
                 .bytes = cell.length,
+                .block_bytes = cell.length,
                 .data = cell.payload,
                 .extra = nullptr};
     }
 
     bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
+    bool send_through_ring(Channel& channel, const Header& header, BlockReference& reference,
+                           const void* data, std::size_t bytes);
+    bool send_through_bounce(Channel& channel, const Header& header, BlockReference& reference,
+                             const void* data, std::size_t bytes, std::uint64_t total);
+    bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
+                            const void* data, std::size_t bytes);
+    static std::atomic_ref<std::uint64_t> block_mark(Cell& cell) {
+        return std::atomic_ref<std::uint64_t>(
+            *reinterpret_cast<std::uint64_t*>(cell.payload + block_progress_offset));
+    }
     Chunk* free_chunk(std::uint32_t& number);
     // Opens the pair's box when it is due; true when the channel has one now.
     bool open_box(Channel& channel);
     void accept_box(std::uint32_t number, std::uint32_t sender);
 
+    // False when nothing new is there: a block whose next piece has not come.
     template <typename Handler>
-    void deliver_box_cell(BoxReceiver& box, const Cell& cell, Handler&& handler) {
+    bool deliver_box_cell(BoxReceiver& box, Cell& cell, Handler&& handler) {
         Arrival arrival = arrival_of(cell);
+        if (cell.place == Place::cell) [[likely]] {
+            handler(arrival);
+            box.pop();
+            return true;
+        }
+        BlockReference reference;
+        std::memcpy(&reference, cell.payload, sizeof reference);
+        arrival.extra = reference.extra;
+        arrival.block_bytes = reference.bytes;
         if (cell.place == Place::ring) {
-            BlockReference reference;
-            std::memcpy(&reference, cell.payload, sizeof reference);
             arrival.data = box.ring(reference.position);
             arrival.bytes = reference.bytes;
-            arrival.extra = reference.extra;
             handler(arrival);
-            box.release_ring(reference.ring_end);
-        } else {
-            handler(arrival);
+            box.release_ring(reference.mark);
+            box.pop();
+            return true;
         }
-        box.pop();
+        // Acquire pairs with the sender's release after each frame: the bytes are there.
+        const std::uint64_t mark = block_mark(cell).load(std::memory_order_acquire);
+        const std::uint64_t there = mark & ~may_be_kept_bit;
+        if (there == box.handed) {
+            return false;
+        }
+        arrival.data = bounces_.memory(reference.position) + box.handed;
+        arrival.bytes = static_cast<std::uint32_t>(there - box.handed);
+        if (box.handed != 0) {
+            arrival.header.kind = further_piece;
+        }
+        handler(arrival);
+        box.handed = there;
+        if (there == reference.bytes) {
+            bounces_.drop({.number = reference.position,
+                           .may_be_kept = (mark & may_be_kept_bit) != 0});
+            box.handed = 0;
+            box.pop();
+        }
+        return true;
     }
 
     template <typename Handler>
@@ -182,6 +230,7 @@ class NodeTransport {
             Chunk& chunk = chunks_[reference.position];
             arrival.data = chunk.data;
             arrival.bytes = reference.bytes;
+            arrival.block_bytes = reference.bytes;
             arrival.extra = reference.extra;
             handler(arrival);
             // Release: the data has been read before the owner writes the chunk again.
@@ -202,6 +251,8 @@ class NodeTransport {
     std::uint32_t next_chunk_ = 0;   // where the search for a free one starts
     bool peer_copy_refused_ = false; // CMA
     std::vector<BoxReceiver> boxes_; // inbound
+    BounceStock bounces_;
+    LargeCopy copy_;
 };
 
 } // namespace warren::transport

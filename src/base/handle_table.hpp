@@ -3,13 +3,14 @@
 // A handle of the standard ABI is an opaque 64-bit value. Warren's are
 //     bits 63…32  generation of the slot (never 0)
 //     bits 31…0   first_handle + index of the slot
-// so that a freed, stale or invented handle is recognised (its generation is not the slot's), and the
-// lower half is the Fortran integer of the handle (MPI_Comm_toint and its like). Values below
+// so that a freed, stale or invented handle is recognised (its generation is not the slot's), and
+// the lower half is the Fortran integer of the handle (MPI_Comm_toint and its like). Values below
 // first_handle are the standard's predefined handles, and never come from here.
 //
-// Objects stay where they are until freed; slots are reused first in, last out, with a new generation.
-// Thread rule: insert and remove need the rank's lock; find may run beside them for other handles.
-// Invariant: a slot's generation changes exactly when its object dies, and is odd while it lives.
+// Objects stay where they are until freed; slots are reused first in, last out, with a new
+// generation. Thread rule: insert and remove need the rank's lock; find may run beside them for
+// other handles. Invariant: a slot's generation changes exactly when its object dies, and is odd
+// while it lives.
 #pragma once
 
 #include <atomic>
@@ -42,7 +43,8 @@ class HandleTable {
     Object* find(const void* handle) const {
         const auto bits = reinterpret_cast<std::uintptr_t>(handle);
         Slot* slot = slot_of(static_cast<std::uint32_t>(bits));
-        if (slot == nullptr || slot->generation != static_cast<std::uint32_t>(bits >> 32)) [[unlikely]] {
+        if (slot == nullptr || slot->generation != static_cast<std::uint32_t>(bits >> 32))
+            [[unlikely]] {
             return nullptr;
         }
         return slot->object();

@@ -150,9 +150,9 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         accept(*receive, envelope, stream.total);
         receive->moved = 0;
         // Asked for now, the rest is on its way before the head has been copied.
-        receive->streaming = stream.total > arrival.block_bytes &&
-                             ask_for_rest(*receive, arrival.sender, stream.token,
-                                          arrival.block_bytes);
+        receive->streaming =
+            stream.total > arrival.block_bytes &&
+            ask_for_rest(*receive, arrival.sender, stream.token, arrival.block_bytes);
         peer.inbound.receive = receive;
     } else {
         Unexpected* message = unexpected_.make(arrival.block_bytes);
@@ -232,8 +232,8 @@ void Engine::end_stream(const Inbound& inbound) {
     if (message == nullptr) {
         return;
     }
-    message->form = message->head_bytes == message->bytes ? Unexpected::Form::whole
-                                                          : Unexpected::Form::head;
+    message->form =
+        message->head_bytes == message->bytes ? Unexpected::Form::whole : Unexpected::Form::head;
     if (message->taker != nullptr) {
         match_unexpected(*message, *message->taker);
     }
@@ -263,8 +263,8 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
                    std::uint64_t address, std::uint64_t bytes, Token token) {
     accept(receive, envelope, bytes);
     const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
-    if (kept == 0 || transport_.read_peer(sender, address, receive.data, kept) ==
-                         transport::PeerCopy::done) {
+    if (kept == 0 ||
+        transport_.read_peer(sender, address, receive.data, kept) == transport::PeerCopy::done) {
         const DoneData done = {.sender = token};
         answer(sender, kind::done, &done, sizeof done);
         finish_receive(receive);
@@ -325,8 +325,9 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
     case Unexpected::Form::head:
         accept(receive, message.envelope, message.bytes);
         receive.moved = message.head_bytes;
-        std::memcpy(receive.data, message.data,
-                    std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
+        std::memcpy(
+            receive.data, message.data,
+            std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
         if (!ask_for_rest(receive, message.sender, message.token, message.head_bytes)) {
             finish_receive(receive);
         }

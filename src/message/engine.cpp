@@ -96,7 +96,8 @@ Unexpected* Engine::wait_for_message(const Envelope& envelope) {
 }
 
 void Engine::flush() {
-    wait_until([this] { return waiting_ == nullptr && abandoned_sends_ == 0; }, {.call = current_call});
+    wait_until([this] { return waiting_ == nullptr && abandoned_sends_ == 0; },
+               {.call = current_call});
 }
 
 void Engine::arrange_sleep() {
@@ -115,11 +116,11 @@ WaitReason Engine::with_counts(WaitReason reason) const {
 
 WaitReason Engine::reason_of(const Request& request) const {
     const bool is_receive = request.operation == Operation::receive;
-    return with_counts({.call = current_call,
-                        .peer = is_receive ? request.envelope.source
-                                           : static_cast<std::int32_t>(request.peer),
-                        .tag = request.envelope.tag,
-                        .context = request.envelope.context});
+    return with_counts(
+        {.call = current_call,
+         .peer = is_receive ? request.envelope.source : static_cast<std::int32_t>(request.peer),
+         .tag = request.envelope.tag,
+         .context = request.envelope.context});
 }
 
 } // namespace warren::message

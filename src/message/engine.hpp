@@ -4,7 +4,8 @@
 // Destinations are world ranks: translation by a communicator's rank map happens in the callers.
 // Errors of arguments have been found before; what fails here is memory (an Error), or the message
 // itself (truncation), which goes into the operation's outcome.
-// Thread rule: all calls under the rank's lock; waits release it while they give the processor away.
+// Thread rule: all calls under the rank's lock; waits release it while they give the processor
+// away.
 #pragma once
 
 #include <cstdint>
@@ -61,12 +62,13 @@ class Engine {
     // `what` names it to who asks why the program hangs.
     template <typename Done>
     void wait_until(Done done, const WaitReason& what) {
-        rank_.wait(done, [this] { return progress(); }, [this] { arrange_sleep(); },
-                   [&] { return with_counts(what); });
+        rank_.wait(
+            done, [this] { return progress(); }, [this] { arrange_sleep(); },
+            [&] { return with_counts(what); });
     }
 
-    // Sees to the end of what the program no longer waits for: sends that wait for room, and abandoned
-    // requests that a peer will still complete. Before MPI_Finalize ends.
+    // Sees to the end of what the program no longer waits for: sends that wait for room, and
+    // abandoned requests that a peer will still complete. Before MPI_Finalize ends.
     void flush();
     // Whether operations are under way (a program error at MPI_Finalize).
     std::size_t live_requests() const { return requests_.live(); }
@@ -111,7 +113,7 @@ class Engine {
     // Sending (sending.cpp)
     enum class Step : std::uint8_t {
         no_room,
-        gone,   // nothing more to send; complete, or waiting for the receiver's answer
+        gone, // nothing more to send; complete, or waiting for the receiver's answer
     };
     Error begin_send(Request& request);
     Step advance(Peer& peer, Request& send);
@@ -148,9 +150,7 @@ class Engine {
     void arrange_sleep();
     WaitReason with_counts(WaitReason reason) const;
     WaitReason reason_of(const Request& request) const;
-    Request* find(Token token) {
-        return requests_.find(reinterpret_cast<const void*>(token));
-    }
+    Request* find(Token token) { return requests_.find(reinterpret_cast<const void*>(token)); }
     static Token token_of(const Request& request) {
         return reinterpret_cast<Token>(HandleTable<Request>::handle_of(request));
     }

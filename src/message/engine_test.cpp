@@ -81,9 +81,10 @@ TEST_P(EngineTest, ring_of_all_sizes_arrives_intact) {
     node.run([&](Engine& engine, std::uint32_t me) {
         const std::uint32_t to = (me + 1) % 3;
         const std::uint32_t from = (me + 2) % 3;
-        for (std::uint64_t bytes : {0U, 1U, 7U, 8U, 16U, 31U, 32U, 39U, 40U, 41U, 64U, 1000U, 4096U,
-                                    4097U, 8192U, 10000U, 65536U, 100000U, 262144U, 262145U,
-                                    1000000U, 5000000U}) {
+        for (std::uint64_t bytes :
+             {0U,     1U,      7U,      8U,      16U,      31U,     32U,   39U,
+              40U,    41U,     64U,     1000U,   4096U,    4097U,   8192U, 10000U,
+              65536U, 100000U, 262144U, 262145U, 1000000U, 5000000U}) {
             for (int mode = 0; mode < 2; ++mode) {
                 std::vector<std::byte> out(bytes);
                 std::vector<std::byte> in(bytes + 1, std::byte{0x5A});

@@ -106,8 +106,8 @@ void UnexpectedMessages::remove(Unexpected& message) {
     List& bucket = buckets_[bucket_of(message.envelope)];
     (message.previous_in_bucket != nullptr ? message.previous_in_bucket->next_in_bucket
                                            : bucket.first) = message.next_in_bucket;
-    (message.next_in_bucket != nullptr ? message.next_in_bucket->previous_in_bucket
-                                       : bucket.last) = message.previous_in_bucket;
+    (message.next_in_bucket != nullptr ? message.next_in_bucket->previous_in_bucket : bucket.last) =
+        message.previous_in_bucket;
     (message.previous_arrived != nullptr ? message.previous_arrived->next_arrived
                                          : arrived_.first) = message.next_arrived;
     (message.next_arrived != nullptr ? message.next_arrived->previous_arrived : arrived_.last) =

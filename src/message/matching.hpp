@@ -1,11 +1,10 @@
 // Matching: the posted receives and the unexpected messages of a rank.
 //
 // Both are hashed by the whole envelope, so that a match costs the same with one or ten thousand
-// outstanding; receives with wildcards stand in a list of their own, and unexpected messages also in
-// one by order of arrival, which receives with wildcards walk.
-// Invariants: a message never passes another of the same sender, communicator and tag; among the
-// receives that would take it, the one posted first does (MPI 5.0, 3.5 "Order").
-// Thread rule: under the rank's lock.
+// outstanding; receives with wildcards stand in a list of their own, and unexpected messages also
+// in one by order of arrival, which receives with wildcards walk. Invariants: a message never
+// passes another of the same sender, communicator and tag; among the receives that would take it,
+// the one posted first does (MPI 5.0, 3.5 "Order"). Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstddef>
@@ -81,7 +80,7 @@ struct Unexpected {
     std::uint64_t address = 0; // of a rendezvous
     std::uint64_t token = 0;   // of a rendezvous or head: the sender's request
     Request* own = nullptr;
-    Request* taker = nullptr;  // of a stream: the receive that waits for the rest
+    Request* taker = nullptr; // of a stream: the receive that waits for the rest
 
     Unexpected* previous_in_bucket = nullptr;
     Unexpected* next_in_bucket = nullptr;

@@ -5,9 +5,10 @@
 //                message of up to a block. Of a larger one the rest waits until the receive is
 //                matched: the receiver answers `wanted`, usually before the sender is through
 //                with the head
-//   rendezvous   the envelope and where the data is; the receiver, once it has matched it, copies it
-//                straight from the sender's memory and answers `done`; where the kernel refuses that
-//                it answers `wanted`
+//   rendezvous   the envelope and where the data is; the receiver, once it has matched it, copies
+//   it
+//                straight from the sender's memory and answers `done`; where the kernel refuses
+//                that it answers `wanted`
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
 //                pair has one stream at a time

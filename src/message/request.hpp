@@ -58,18 +58,18 @@ struct Outgoing {
 struct Request : Outgoing {
     Operation operation = Operation::send;
     bool persistent = false;
-    bool active = false;     // started and not yet completed by the program
-    bool complete = true;    // the outcome stands
-    bool matched = false;    // a receive: no longer posted
-    bool streaming = false;  // a send: the head of an answer has gone out
-    bool abandoned = false;  // MPI_Request_free'd: dies when complete
+    bool active = false;    // started and not yet completed by the program
+    bool complete = true;   // the outcome stands
+    bool matched = false;   // a receive: no longer posted
+    bool streaming = false; // a send: the head of an answer has gone out
+    bool abandoned = false; // MPI_Request_free'd: dies when complete
     Envelope envelope = {};
-    std::uint32_t peer = 0;  // a send's destination: rank in the world
+    std::uint32_t peer = 0; // a send's destination: rank in the world
     Buffer buffer;
-    std::byte* data = nullptr; // contiguous bytes: the buffer's own, or `packed`
-    std::byte* packed = nullptr; // owned copy of a buffer with gaps
-    std::uint64_t bytes = 0;     // to send, or room to receive
-    std::uint64_t moved = 0;     // of them so far
+    std::byte* data = nullptr;      // contiguous bytes: the buffer's own, or `packed`
+    std::byte* packed = nullptr;    // owned copy of a buffer with gaps
+    std::uint64_t bytes = 0;        // to send, or room to receive
+    std::uint64_t moved = 0;        // of them so far
     std::uint64_t answer_token = 0; // of a send that streams to a receive: that receive
     Outcome outcome;
 
@@ -78,8 +78,8 @@ struct Request : Outgoing {
     Request* next_posted = nullptr;
     std::uint64_t posted_at = 0; // order of posting
 
-    // For the room of entry points: the communicator, whose use ends with the request, and what else
-    // ends then. Called once, just before the request leaves the table.
+    // For the room of entry points: the communicator, whose use ends with the request, and what
+    // else ends then. Called once, just before the request leaves the table.
     void* communicator = nullptr;
     void (*release)(Request&) = nullptr;
     void* attachment = nullptr; // generalised, combined and buffered operations: their own state

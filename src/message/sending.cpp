@@ -13,10 +13,8 @@ namespace {
 constexpr std::uint64_t eager_block_bytes = 4096;
 
 transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
-    return {.kind = kind,
-            .context = envelope.context,
-            .source = envelope.source,
-            .tag = envelope.tag};
+    return {
+        .kind = kind, .context = envelope.context, .source = envelope.source, .tag = envelope.tag};
 }
 
 } // namespace

@@ -66,8 +66,8 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.bytes = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
     if (header.box_limit > 0) {
         header.bounces_offset = header.bytes;
-        header.bytes = round_up(header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes,
-                                page_bytes);
+        header.bytes = round_up(
+            header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes, page_bytes);
     }
 }
 
@@ -89,8 +89,7 @@ Error mapping_failed(std::uint64_t bytes) {
 
 Error Segment::create(const SegmentOptions& options, Segment& made) {
     if (options.ranks == 0 || options.ranks > rank_limit) {
-        return fail(MPI_ERR_ARG, "a node holds 1 to %u ranks, not %u", rank_limit,
-                                    options.ranks);
+        return fail(MPI_ERR_ARG, "a node holds 1 to %u ranks, not %u", rank_limit, options.ranks);
     }
     SegmentHeader plan = {};
     lay_out(plan, options);
@@ -110,15 +109,13 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
                     static_cast<unsigned long long>(file_size.rlim_cur >> 10));
     }
     if (ftruncate(segment.descriptor_, static_cast<off_t>(plan.bytes)) != 0) {
-        return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB: %s",
-                                    options.ranks, static_cast<unsigned long long>(plan.bytes >> 10),
-                                    std::strerror(errno));
+        return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB: %s", options.ranks,
+                    static_cast<unsigned long long>(plan.bytes >> 10), std::strerror(errno));
     }
     if (options.commit && !segment.commit(0, plan.committed_bytes)) {
-        return fail(
-            MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB of memory: %s",
-            options.ranks, static_cast<unsigned long long>(plan.committed_bytes >> 10),
-            std::strerror(errno));
+        return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB of memory: %s",
+                    options.ranks, static_cast<unsigned long long>(plan.committed_bytes >> 10),
+                    std::strerror(errno));
     }
     void* base = mmap(nullptr, plan.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                       segment.descriptor_, 0);
@@ -143,8 +140,8 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
 Error Segment::attach(int descriptor, Segment& made) {
     struct stat status;
     if (fstat(descriptor, &status) != 0) {
-        return fail(MPI_ERR_OTHER, "descriptor %d of the node segment: %s",
-                                    descriptor, std::strerror(errno));
+        return fail(MPI_ERR_OTHER, "descriptor %d of the node segment: %s", descriptor,
+                    std::strerror(errno));
     }
     SegmentHeader header;
     const ssize_t read = pread(descriptor, &header, sizeof header, 0);
@@ -156,11 +153,11 @@ Error Segment::attach(int descriptor, Segment& made) {
     if (header.version != segment_version || header.ranks == 0 || header.ranks > rank_limit ||
         header.bytes != plan.bytes || static_cast<std::uint64_t>(status.st_size) != plan.bytes) {
         return fail(MPI_ERR_OTHER,
-                                    "the node segment has version %u and %llu bytes, this library "
-                                    "makes version %u and %llu bytes: mpiexec and the library come "
-                                    "from different builds of Warren",
-                                    header.version, static_cast<unsigned long long>(header.bytes),
-                                    segment_version, static_cast<unsigned long long>(plan.bytes));
+                    "the node segment has version %u and %llu bytes, this library "
+                    "makes version %u and %llu bytes: mpiexec and the library come "
+                    "from different builds of Warren",
+                    header.version, static_cast<unsigned long long>(header.bytes), segment_version,
+                    static_cast<unsigned long long>(plan.bytes));
     }
     void* base = mmap(nullptr, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                       descriptor, 0);
@@ -176,7 +173,8 @@ Error Segment::attach(int descriptor, Segment& made) {
 }
 
 Segment::Segment(Segment&& other) noexcept
-    : header_(std::exchange(other.header_, nullptr)), slots_(std::exchange(other.slots_, nullptr)),
+    : header_(std::exchange(other.header_, nullptr)),
+      slots_(std::exchange(other.slots_, nullptr)),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 Segment& Segment::operator=(Segment&& other) noexcept {

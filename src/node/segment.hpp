@@ -1,7 +1,7 @@
 // The node segment: the one region of memory that all ranks of a node and their launcher share.
 //
-// It lives in a memfd, so it needs no file system and no /dev/shm, and it is gone with its last user.
-// Everything in it is found by offsets: every process maps it where it likes. It holds
+// It lives in a memfd, so it needs no file system and no /dev/shm, and it is gone with its last
+// user. Everything in it is found by offsets: every process maps it where it likes. It holds
 //     SegmentHeader    one page: sizes, policy, the job's end (who aborted and why)
 //     RankSlot         one per rank: doorbell, life state, what it waits for
 //     queue            one per rank: the cells of its multi-producer queue   (transport/)
@@ -9,9 +9,9 @@
 //     collective slots a few per node: counters and lines of communicators   (coll/)
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
 //     bounce buffers   a few per rank: where large messages pass              (transport/)
-// All but the last two is committed when the segment is made, so that a node without memory gives an
-// error there and not a SIGBUS later; these are committed when a pair opens a box, or a rank sends
-// its first large message.
+// All but the last two is committed when the segment is made, so that a node without memory gives
+// an error there and not a SIGBUS later; these are committed when a pair opens a box, or a rank
+// sends its first large message.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -45,22 +45,22 @@ enum class RankState : std::uint32_t {
 struct SegmentHeader {
     std::uint64_t magic;
     std::uint32_t version;
-    std::uint32_t ranks;            // ranks on this node
-    std::uint64_t bytes;            // of the mapping
-    std::uint64_t committed_bytes;  // of them, from the start, present since creation
-    std::uint32_t cores;            // processors that the job may use
-    std::uint32_t oversubscribed;   // 1: more ranks than processors: yield and sleep, don't spin
-    std::uint32_t verbose;          // 1: explain choices on standard error
+    std::uint32_t ranks;           // ranks on this node
+    std::uint64_t bytes;           // of the mapping
+    std::uint64_t committed_bytes; // of them, from the start, present since creation
+    std::uint32_t cores;           // processors that the job may use
+    std::uint32_t oversubscribed;  // 1: more ranks than processors: yield and sleep, don't spin
+    std::uint32_t verbose;         // 1: explain choices on standard error
     std::uint32_t launcher_pid;
     std::uint64_t slots_offset;
-    std::uint64_t room_offset;      // per rank: a bit for each rank that waits for room there
+    std::uint64_t room_offset; // per rank: a bit for each rank that waits for room there
     std::uint64_t queues_offset;
     std::uint64_t chunks_offset;
     std::uint64_t collective_offset;
     std::uint64_t collective_slot_bytes;
     std::uint32_t collective_slots;
-    std::uint32_t box_limit;        // boxes that fit
-    std::uint64_t bounces_offset;   // 0: none (ranks share processors)
+    std::uint32_t box_limit;      // boxes that fit
+    std::uint64_t bounces_offset; // 0: none (ranks share processors)
     std::uint64_t boxes_offset;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
@@ -68,24 +68,24 @@ struct SegmentHeader {
     alignas(cache_line_bytes) std::atomic<std::uint32_t> boxes_opened;
     alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
     alignas(cache_line_bytes) std::atomic<JobEnd> job_end;
-    std::uint32_t end_rank;         // who ended it
-    std::int32_t end_code;          // the exit code that it asked for
-    char end_text[512];             // the reason, one line
+    std::uint32_t end_rank; // who ended it
+    std::int32_t end_code;  // the exit code that it asked for
+    char end_text[512];     // the reason, one line
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
 // What a rank that has waited for a while waits for; written by it only when a wait gets long, so
 // that it costs a quick call nothing. Readers (the launcher) take the fields as they come.
 struct Activity {
-    std::atomic<std::uint64_t> since_ns;  // monotonic clock; 0: not waiting in a call
-    std::atomic<std::uint32_t> call;      // index of the procedure (abi/calls), 0: none
-    std::atomic<std::int32_t> peer;       // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL
+    std::atomic<std::uint64_t> since_ns; // monotonic clock; 0: not waiting in a call
+    std::atomic<std::uint32_t> call;     // index of the procedure (abi/calls), 0: none
+    std::atomic<std::int32_t> peer;      // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL
     std::atomic<std::int32_t> tag;
-    std::atomic<std::uint32_t> context;   // communicator id
+    std::atomic<std::uint32_t> context;    // communicator id
     std::atomic<std::uint32_t> posted;     // receives posted
     std::atomic<std::uint32_t> unexpected; // messages that came before their receive
     std::atomic<std::uint32_t> pending_sends;
-    std::atomic<std::uint32_t> requests;   // active requests of the call (Waitall and its like)
+    std::atomic<std::uint32_t> requests; // active requests of the call (Waitall and its like)
     char communicator_name[32];
 };
 
@@ -93,11 +93,11 @@ struct alignas(cache_line_bytes) RankSlot {
     // 1: this rank sleeps, or is about to: whoever brings it work swaps 0 in and wakes it.
     std::atomic<std::uint32_t> doorbell;
     alignas(cache_line_bytes) std::atomic<RankState> state;
-    // The rank's process: stored by the launcher when it has started it, then by MPI_Init, which may
-    // run in a process of its own below that one (a wrapper script).
+    // The rank's process: stored by the launcher when it has started it, then by MPI_Init, which
+    // may run in a process of its own below that one (a wrapper script).
     std::atomic<std::int32_t> pid;
-    std::atomic<std::uint32_t> inbound_boxes;  // boxes opened towards this rank
-    std::uint32_t application;                 // index of its program on the command line
+    std::atomic<std::uint32_t> inbound_boxes; // boxes opened towards this rank
+    std::uint32_t application;                // index of its program on the command line
     alignas(cache_line_bytes) Activity activity;
     // Queue ends (transport/): tail is claimed by senders, consumed is stored by the rank.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> queue_tail;
@@ -109,15 +109,15 @@ struct alignas(cache_line_bytes) RankSlot {
 };
 
 // Sizes of the regions, fixed by the version of the segment.
-inline constexpr std::uint32_t queue_cells = 128;                        // power of two
-inline constexpr std::size_t cell_bytes = 64;                            // one cache line
+inline constexpr std::uint32_t queue_cells = 128; // power of two
+inline constexpr std::size_t cell_bytes = 64;     // one cache line
 inline constexpr std::uint32_t chunks_per_rank = 8;
-inline constexpr std::size_t chunk_bytes = 4096 + cache_line_bytes;      // payload + its header
-inline constexpr std::uint32_t box_cells = 128;                          // power of two
-inline constexpr std::size_t box_ring_bytes = 32 * 1024;                 // power of two
+inline constexpr std::size_t chunk_bytes = 4096 + cache_line_bytes; // payload + its header
+inline constexpr std::uint32_t box_cells = 128;                     // power of two
+inline constexpr std::size_t box_ring_bytes = 32 * 1024;            // power of two
 inline constexpr std::size_t box_bytes =
-    4096 + box_cells * cell_bytes + box_ring_bytes;                      // ends, cells, payload
-inline constexpr std::uint32_t bounce_buffers = 8;                       // per rank
+    4096 + box_cells * cell_bytes + box_ring_bytes; // ends, cells, payload
+inline constexpr std::uint32_t bounce_buffers = 8;  // per rank
 inline constexpr std::size_t bounce_bytes = 256 * 1024;
 // Not a power of two, so that the buffers don't compete for the same sets of the caches.
 inline constexpr std::size_t bounce_stride_bytes = bounce_bytes + 4096 + 5 * cache_line_bytes;
@@ -127,7 +127,8 @@ struct SegmentOptions {
     std::uint32_t ranks = 1;
     std::uint32_t cores = 1;
     bool verbose = false;
-    bool commit = true; // false: the caller has commit(0, committed_bytes) done before anybody attaches
+    bool commit =
+        true; // false: the caller has commit(0, committed_bytes) done before anybody attaches
 };
 
 class Segment {

@@ -9,7 +9,8 @@ constexpr timespec refused_sleep_limit = {.tv_sec = 0, .tv_nsec = 10'000'000};
 }
 
 void Doorbell::join() {
-    if (header_->fence_in_wakers.load(std::memory_order_relaxed) == 0 && !register_sleeper_fence()) {
+    if (header_->fence_in_wakers.load(std::memory_order_relaxed) == 0 &&
+        !register_sleeper_fence()) {
         header_->fence_in_wakers.store(1, std::memory_order_seq_cst);
         limit_ = &refused_sleep_limit;
     }

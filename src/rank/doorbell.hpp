@@ -1,8 +1,8 @@
 // How a rank waits, and how others wake it.
 //
-// A waiting rank polls; after a while it sleeps on the doorbell in its slot of the node segment. Who
-// brings it work (a message, a finished collective step, space in its queue) first publishes the
-// work and then calls ring().
+// A waiting rank polls; after a while it sleeps on the doorbell in its slot of the node segment.
+// Who brings it work (a message, a finished collective step, space in its queue) first publishes
+// the work and then calls ring().
 //
 // Invariants
 //  1. doorbell == 1 whenever the rank sleeps or is committed to sleep.
@@ -11,7 +11,8 @@
 //     (fence_in_wakers, when ranks are many and a context switch dwarfs it), or the sleeper's
 //     membarrier, which runs a fence on every processor, so that wakers pay nothing.
 //  By 2 and 3 either the sleeper sees the work or the waker sees the 1.
-// Thread rule: prepare() and sleep() by any thread of the rank, several may sleep at once; ring() by anybody.
+// Thread rule: prepare() and sleep() by any thread of the rank, several may sleep at once; ring()
+// by anybody.
 #pragma once
 
 #include <atomic>
@@ -34,8 +35,8 @@ class Doorbell {
     void join();
 
     // Commits to sleep: after it, the owner looks for work once more, then calls sleep() or, when
-    // there is work, goes on. (The 1 that then stays costs the next waker one needless call; another
-    // thread of the rank may sleep on it, so it is not taken back.)
+    // there is work, goes on. (The 1 that then stays costs the next waker one needless call;
+    // another thread of the rank may sleep on it, so it is not taken back.)
     void prepare() {
         word_->store(1, std::memory_order_relaxed);
         if (header_->fence_in_wakers.load(std::memory_order_relaxed) != 0) {

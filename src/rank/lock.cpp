@@ -20,8 +20,8 @@ void RankLock::acquire() {
         }
         spin_pause();
     }
-    // seq_cst on sleepers_ and serving_: either release() sees this sleeper, or this thread sees the
-    // ticket that release() served.
+    // seq_cst on sleepers_ and serving_: either release() sees this sleeper, or this thread sees
+    // the ticket that release() served.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (true) {
         const std::uint32_t serving = serving_.load(std::memory_order_seq_cst);

@@ -1,9 +1,9 @@
-// RankLock: keeps the threads of one rank apart when the program asked for MPI_THREAD_MULTIPLE; costs
-// one predicted branch otherwise.
+// RankLock: keeps the threads of one rank apart when the program asked for MPI_THREAD_MULTIPLE;
+// costs one predicted branch otherwise.
 //
-// A ticket lock whose waiters sleep: first come, first served, so that a thread that polls in a wait
-// and passes the lock on cannot starve the others.
-// Invariant: `serving` is the ticket of the holder; the lock is free when serving == next.
+// A ticket lock whose waiters sleep: first come, first served, so that a thread that polls in a
+// wait and passes the lock on cannot starve the others. Invariant: `serving` is the ticket of the
+// holder; the lock is free when serving == next.
 #pragma once
 
 #include <atomic>

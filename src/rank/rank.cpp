@@ -5,8 +5,11 @@
 namespace warren {
 
 Rank::Rank(node::Segment&& own_segment, std::uint32_t own_index)
-    : segment(std::move(own_segment)), index(own_index), size(segment.ranks()),
-      slot(segment.slot(own_index)), doorbell(segment.header(), slot.doorbell),
+    : segment(std::move(own_segment)),
+      index(own_index),
+      size(segment.ranks()),
+      slot(segment.slot(own_index)),
+      doorbell(segment.header(), slot.doorbell),
       oversubscribed_(segment.header().oversubscribed != 0) {
     doorbell.join();
 }

@@ -72,9 +72,9 @@ namespace wait_policy {
 inline constexpr std::uint32_t spins_alone = 20'000;
 // Polls before a rank that shares its processor gives way: one round trip of a cache line or two.
 inline constexpr std::uint32_t spins_shared = 4;
-// Turns in which it then yields before it sleeps. A yield is a third of a sleep and a wake, so while
-// everybody comes back soon (a barrier of many ranks) nobody should sleep; but a rank that waits
-// for a long computation must not take turns from it.
+// Turns in which it then yields before it sleeps. A yield is a third of a sleep and a wake, so
+// while everybody comes back soon (a barrier of many ranks) nobody should sleep; but a rank that
+// waits for a long computation must not take turns from it.
 inline constexpr std::uint32_t yields = 64;
 } // namespace wait_policy
 

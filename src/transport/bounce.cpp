@@ -62,8 +62,8 @@ void BounceStock::push_own(std::uint32_t number) {
 void BounceStock::give_back(std::uint32_t number) {
     const std::uint32_t to = owner(number);
     node::RankSlot& slot = rank_.segment.slot(to);
-    const std::uint32_t before = slot.bounces_returned.fetch_or(
-        1U << number % node::bounce_buffers, std::memory_order_acq_rel);
+    const std::uint32_t before = slot.bounces_returned.fetch_or(1U << number % node::bounce_buffers,
+                                                                std::memory_order_acq_rel);
     if ((before & wanted_bit) != 0) {
         slot.bounces_returned.fetch_and(~wanted_bit, std::memory_order_relaxed);
         rank_.ring(to);

@@ -2,13 +2,14 @@
 // read-modify-write, and one cache line for a short message.
 //
 // A ring of cells, and a ring of bytes for data that does not fit a cell. The sender counts what it
-// has written, the receiver what it has read; the sender looks at the receiver's count only when its
-// own copy of it says that there is no room.
+// has written, the receiver what it has read; the sender looks at the receiver's count only when
+// its own copy of it says that there is no room.
 //
 // Invariants
 //  1. Position p uses cell p mod box_cells; its sequence is p + 1 once it is published.
 //  2. cells: consumed ≤ written ≤ consumed + box_cells; bytes: likewise with box_ring_bytes.
-//  3. The data of a cell is one piece of the ring: what does not fit before the ring's end starts at
+//  3. The data of a cell is one piece of the ring: what does not fit before the ring's end starts
+//  at
 //     its beginning, and the bytes left out count as written.
 // Thread rule: one sender and one receiver, each under its own rank's lock.
 #pragma once

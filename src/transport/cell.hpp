@@ -1,8 +1,8 @@
 // Cell: one cache line that carries a message of a few bytes, or says where its data is.
 //
-// Both roads between two ranks of a node move cells: the receiver's queue, which everybody may write
-// to, and the box of a pair. A cell is published by storing its sequence last and read after it, so
-// that a short message costs the transfer of a single line.
+// Both roads between two ranks of a node move cells: the receiver's queue, which everybody may
+// write to, and the box of a pair. A cell is published by storing its sequence last and read after
+// it, so that a short message costs the transfer of a single line.
 #pragma once
 
 #include <atomic>

@@ -8,7 +8,9 @@
 namespace warren::transport {
 
 NodeTransport::NodeTransport(Rank& rank)
-    : rank_(rank), queue_(rank.segment, rank.index), chunks_(chunks_of(rank.segment)),
+    : rank_(rank),
+      queue_(rank.segment, rank.index),
+      chunks_(chunks_of(rank.segment)),
       bounces_(rank) {}
 
 bool NodeTransport::queue_inline(Channel& channel, const Header& header, const void* data,
@@ -164,7 +166,8 @@ Chunk* NodeTransport::free_chunk(std::uint32_t& number) {
 
 bool NodeTransport::open_box(Channel& channel) {
     node::SegmentHeader& header = rank_.header();
-    // A rank that shares its processor gains nothing from a box: the switch between ranks dwarfs it.
+    // A rank that shares its processor gains nothing from a box: the switch between ranks dwarfs
+    // it.
     if (header.box_limit == 0 || channel.cells_before_box < cells_until_box) {
         ++channel.cells_before_box;
         return false;

@@ -1,12 +1,11 @@
 // NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
 //
 // What it promises the message room: cells of one pair of ranks arrive in the order of their sends;
-// a send that returns false has done nothing and may be tried again after progress; data handed to a
-// send is copied before it returns.
-// A pair starts on the receiver's queue. Once it has talked for a while, and ranks have processors of
-// their own, the sender opens a box: it tells so in the queue, behind which all it sends goes into
-// the box, so that order holds.
-// Thread rule: under the rank's lock.
+// a send that returns false has done nothing and may be tried again after progress; data handed to
+// a send is copied before it returns. A pair starts on the receiver's queue. Once it has talked for
+// a while, and ranks have processors of their own, the sender opens a box: it tells so in the
+// queue, behind which all it sends goes into the box, so that order holds. Thread rule: under the
+// rank's lock.
 #pragma once
 
 #include <cstdint>
@@ -64,9 +63,9 @@ class NodeTransport {
         return queue_inline(channel, header, data, bytes);
     }
 
-    // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A block
-    // of more than ring_block_limit may reach the handler in pieces; `total` is what the message has
-    // altogether, a hint for their size.
+    // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A
+    // block of more than ring_block_limit may reach the handler in pieces; `total` is what the
+    // message has altogether, a hint for their size.
     bool send_block(Channel& channel, const Header& header, const std::byte (&extra)[extra_bytes],
                     const void* data, std::size_t bytes, std::uint64_t total = 0);
 
@@ -124,8 +123,8 @@ class NodeTransport {
 
   private:
     static constexpr std::uint32_t cells_per_poll = 32;
-    // Cells that a pair sends before it gets a box: a program that says hello to everybody once does
-    // not need 64 KiB per pair for that.
+    // Cells that a pair sends before it gets a box: a program that says hello to everybody once
+    // does not need 64 KiB per pair for that.
     static constexpr std::uint32_t cells_until_box = 8;
 
     // Rings the ranks that sleep until this one has taken something. Like every waker (see
@@ -213,8 +212,8 @@ class NodeTransport {
         handler(arrival);
         box.handed = there;
         if (there == reference.bytes) {
-            bounces_.drop({.number = reference.position,
-                           .may_be_kept = (mark & may_be_kept_bit) != 0});
+            bounces_.drop(
+                {.number = reference.position, .may_be_kept = (mark & may_be_kept_bit) != 0});
             box.handed = 0;
             box.pop();
         }

@@ -2,7 +2,8 @@
 //
 // A ring of cells in the node segment. A sender claims the tail by compare-and-swap when there is
 // room, fills the cell and publishes it; the receiver takes the cells in order of their claims.
-// Data that does not fit a cell goes into one of the sender's chunks, which the receiver gives back.
+// Data that does not fit a cell goes into one of the sender's chunks, which the receiver gives
+// back.
 //
 // Invariants
 //  1. Position p (counted without end, modulo 2^32) uses cell p mod queue_cells. Its sequence is
@@ -52,13 +53,12 @@ class QueueSender {
             // Acquire pairs with the release in pop(): the receiver has read the cell's last
             // contents before they are overwritten. The signed comparison also refuses a tail that
             // was read before others moved on; the compare-and-swap would fail anyway.
-            const std::uint32_t used =
-                tail - slot_->queue_consumed.load(std::memory_order_acquire);
+            const std::uint32_t used = tail - slot_->queue_consumed.load(std::memory_order_acquire);
             if (static_cast<std::int32_t>(used) >= static_cast<std::int32_t>(node::queue_cells)) {
                 return nullptr;
             }
-        } while (!slot_->queue_tail.compare_exchange_weak(tail, tail + 1,
-                                                          std::memory_order_relaxed));
+        } while (
+            !slot_->queue_tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
         position = tail;
         return &cells_[tail % node::queue_cells];
     }
@@ -83,7 +83,8 @@ class QueueSender {
 class QueueReceiver {
   public:
     QueueReceiver(const node::Segment& segment, std::uint32_t receiver)
-        : cells_(queue_of(segment, receiver)), slot_(&segment.slot(receiver)),
+        : cells_(queue_of(segment, receiver)),
+          slot_(&segment.slot(receiver)),
           position_(slot_->queue_consumed.load(std::memory_order_relaxed)) {}
 
     // The next cell, or null when none has been published.

@@ -29,11 +29,30 @@ endfunction()
 # ranks as the test NAME.n. It passes when mpiexec returns 0. A hang ends after TIMEOUT (60 s) with
 # mpiexec's account of what every rank waits for. The default label is program.
 function(warren_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT"
-                        "SOURCES;RANKS;ARGS;LABELS;LIBRARIES;MPIEXEC")
-  if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES OR NOT test_RANKS)
-    message(FATAL_ERROR "warren_mpi_test(${name}): needs SOURCES and RANKS, and does not know: "
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "" "SOURCES;LIBRARIES;RANKS;ARGS;TIMEOUT;LABELS;MPIEXEC")
+  if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES)
+    message(FATAL_ERROR "warren_mpi_test(${name}): needs SOURCES, and does not know: "
                         "'${test_UNPARSED_ARGUMENTS}'")
+  endif()
+  add_executable(${name} ${test_SOURCES})
+  add_dependencies(${name} warren_mpi_header)
+  target_link_libraries(${name} PRIVATE mpi_abi Threads::Threads ${test_LIBRARIES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set(runs "")
+  foreach(keyword RANKS ARGS TIMEOUT LABELS MPIEXEC)
+    if(test_${keyword})
+      list(APPEND runs ${keyword} ${test_${keyword}})
+    endif()
+  endforeach()
+  warren_mpi_runs(${name} TARGET ${name} ${runs})
+endfunction()
+
+# warren_mpi_runs(NAME TARGET program RANKS n… [ARGS …] [TIMEOUT …] [LABELS …] [MPIEXEC …])
+# The runs of warren_mpi_test, of a program that is built elsewhere.
+function(warren_mpi_runs name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS;MPIEXEC")
+  if(test_UNPARSED_ARGUMENTS OR NOT test_RANKS)
+    message(FATAL_ERROR "${name}: needs RANKS, and does not know: '${test_UNPARSED_ARGUMENTS}'")
   endif()
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 60)
@@ -44,16 +63,12 @@ function(warren_mpi_test name)
   if(NOT test_LABELS)
     set(test_LABELS program)
   endif()
-  add_executable(${name} ${test_SOURCES})
-  add_dependencies(${name} warren_mpi_header)
-  target_link_libraries(${name} PRIVATE mpi_abi Threads::Threads ${test_LIBRARIES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   # Longer than mpiexec's own limit, so that its account of the hang is seen.
   math(EXPR limit "${test_TIMEOUT} + 20")
   foreach(ranks ${test_RANKS})
     add_test(NAME ${name}.${ranks}
              COMMAND ${CMAKE_BINARY_DIR}/bin/mpiexec -n ${ranks} --timeout ${test_TIMEOUT}
-                     ${test_MPIEXEC} $<TARGET_FILE:${name}> ${test_ARGS})
+                     ${test_MPIEXEC} $<TARGET_FILE:${test_TARGET}> ${test_ARGS})
     set(processors 1)
     if(ranks GREATER 1)
       set(processors 2)

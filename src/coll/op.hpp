@@ -41,7 +41,8 @@ Kernel kernel_of(OpKind kind, datatype::Element element);
 
 class Op {
   public:
-    Op(OpKind kind) : kind_(kind) {}
+    Op() = default; // null, which no handle finds
+    explicit Op(OpKind kind) : kind_(kind) {}
     Op(MPI_User_function* function, bool commutative)
         : kind_(OpKind::user), commutative_(commutative), function_(function) {}
     Op(MPI_User_function_c* function, bool commutative)
@@ -60,7 +61,7 @@ class Op {
   private:
     friend class Ops;
 
-    OpKind kind_;
+    OpKind kind_ = OpKind::null;
     bool commutative_ = true;
     std::uint32_t references_ = 1;
     MPI_User_function* function_ = nullptr;

@@ -29,11 +29,12 @@ class Info;         // comm/info.hpp
 inline constexpr std::uint32_t world_context = 2;
 inline constexpr std::uint32_t self_context = 4;
 
-// What a communicator knows of its place in the node's collective slots (coll/shared.hpp).
+// What a rank knows of a communicator's place in the node's collective slots (coll/shared.hpp).
 struct CollectivePlace {
     static constexpr std::uint32_t none = 0xffffffff;
-    std::uint32_t slot = none;  // the world's is slot 0
-    std::uint32_t sequence = 0; // shared operations that this rank has entered
+    std::uint32_t slot = none;     // the world's is slot 0
+    std::uint64_t operations = 0;  // that this rank has entered
+    std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
 };
 
 class Communicator {

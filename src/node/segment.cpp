@@ -46,15 +46,15 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.chunks_offset = header.queues_offset + ranks * queue_cells * cell_bytes;
     header.collective_offset =
         round_up(header.chunks_offset + ranks * chunks_per_rank * chunk_bytes, page_bytes);
-    // Two phases of one line per rank, and two pages' worth of lines for counters and results.
-    header.collective_slot_bytes = round_up((2 * ranks + 16) * cache_line_bytes, page_bytes);
+    header.collective_slot_bytes =
+        round_up(cache_line_bytes + collective_phases * collective_phase_bytes(ranks), page_bytes);
     const std::uint64_t slots = collective_bytes_limit / header.collective_slot_bytes;
     header.collective_slots = static_cast<std::uint32_t>(
         slots < 2 ? 2 : (slots > collective_slot_limit ? collective_slot_limit : slots));
-    header.committed_bytes =
+    // Only the first slot, the world's, is sure to be used.
+    header.committed_bytes = header.collective_offset + header.collective_slot_bytes;
+    header.boxes_offset =
         header.collective_offset + header.collective_slots * header.collective_slot_bytes;
-    // The last collective slots are sparse too: only the first, the world's, is sure to be used.
-    header.boxes_offset = header.committed_bytes;
     std::uint64_t boxes = ranks * (ranks - 1);
     if (boxes > ranks * boxes_per_receiver) {
         boxes = ranks * boxes_per_receiver;
@@ -128,8 +128,10 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     header.launcher_pid = static_cast<std::uint32_t>(getpid());
     header.fence_in_wakers.store(header.oversubscribed != 0 || !register_sleeper_fence(),
                                  std::memory_order_relaxed);
-    // The world and self communicators have the contexts below; see comm/.
+    // The world and self communicators have the contexts below, and the world the first collective
+    // slot; see comm/.
     header.next_context.store(16, std::memory_order_relaxed);
+    header.collective_map[0].store(1, std::memory_order_relaxed);
     header.version = segment_version;
     header.magic = segment_magic;
     segment.slots_ = reinterpret_cast<RankSlot*>(segment.at(header.slots_offset));

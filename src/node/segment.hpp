@@ -6,12 +6,13 @@
 //     RankSlot         one per rank: doorbell, life state, what it waits for
 //     queue            one per rank: the cells of its multi-producer queue   (transport/)
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
-//     collective slots a few per node: counters and lines of communicators   (coll/)
+//     collective slots a few per node: counters and lines of communicators   (coll/shared.hpp)
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
 //     bounce buffers   a few per rank: where large messages pass              (transport/)
-// All but the last two is committed when the segment is made, so that a node without memory gives
-// an error there and not a SIGBUS later; these are committed when a pair opens a box, or a rank
-// sends its first large message.
+// What is sure to be used is committed when the segment is made, so that a node without memory
+// gives an error there and not a SIGBUS later. The rest when its time comes: a box when a pair
+// opens it, a bounce buffer when a rank sends its first large message, the collective slots after
+// the first, the world's, when a communicator gets one.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -123,6 +124,15 @@ inline constexpr std::size_t bounce_bytes = 256 * 1024;
 inline constexpr std::size_t bounce_stride_bytes = bounce_bytes + 4096 + 5 * cache_line_bytes;
 inline constexpr std::uint32_t boxes_per_receiver = 16; // bounds what a poll looks at
 
+// Collective slots: a line, and phases of two lines, a line per rank, and four bitmaps of ranks.
+inline constexpr std::uint32_t collective_phases = 4; // power of two
+constexpr std::size_t collective_bitmap_bytes(std::size_t ranks) {
+    return (ranks + 8 * cache_line_bytes - 1) / (8 * cache_line_bytes) * cache_line_bytes;
+}
+constexpr std::size_t collective_phase_bytes(std::size_t ranks) {
+    return (2 + ranks) * cache_line_bytes + 4 * collective_bitmap_bytes(ranks);
+}
+
 struct SegmentOptions {
     std::uint32_t ranks = 1;
     std::uint32_t cores = 1;
@@ -158,6 +168,14 @@ class Segment {
     std::uint32_t room_words() const { return (header_->ranks + 63) / 64; }
     std::byte* at(std::uint64_t offset) const {
         return reinterpret_cast<std::byte*>(header_) + offset;
+    }
+
+    std::byte* collective_slot(std::uint32_t slot) const {
+        return at(header_->collective_offset + slot * header_->collective_slot_bytes);
+    }
+    bool commit_collective_slot(std::uint32_t slot) const {
+        return commit(header_->collective_offset + slot * header_->collective_slot_bytes,
+                      header_->collective_slot_bytes);
     }
 
     // Commits memory of the sparse part. False when the node, or the job's limit, has none left.

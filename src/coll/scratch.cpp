@@ -1,0 +1,75 @@
+#include "coll/scratch.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace warren::coll {
+
+namespace {
+// Elements are combined by vector instructions: aligned to the widest.
+constexpr std::size_t alignment_bytes = 64;
+} // namespace
+
+Error Scratch::allocate(MPI_Count bytes) {
+    const std::size_t size =
+        (static_cast<std::size_t>(bytes) + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+    memory_.reset(static_cast<std::byte*>(
+        std::aligned_alloc(alignment_bytes, size > 0 ? size : alignment_bytes)));
+    if (memory_ == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for %lld bytes of a collective operation",
+                    static_cast<long long>(bytes));
+    }
+    base_ = memory_.get();
+    return {};
+}
+
+Error Scratch::allocate(MPI_Count count, const datatype::Datatype& type) {
+    // Extents may be negative: element 0 is then the highest.
+    const MPI_Count last = count > 1 ? (count - 1) * type.extent : 0;
+    const MPI_Count low = type.true_lower_bound + std::min<MPI_Count>(last, 0);
+    const MPI_Count high = type.true_lower_bound + type.true_extent + std::max<MPI_Count>(last, 0);
+    if (Error error = allocate(high - low)) {
+        return error;
+    }
+    base_ = memory_.get() - low;
+    count_ = count;
+    type_ = &type;
+    return {};
+}
+
+Error copy(const message::Buffer& from, const message::Buffer& to) {
+    const MPI_Count bytes = std::min(from.bytes(), to.bytes());
+    if (bytes == 0 || (from.base == to.base && from.type == to.type)) {
+        return {};
+    }
+    if (from.type->contiguous && to.type->contiguous) {
+        std::memcpy(to.base, from.base, static_cast<std::size_t>(bytes));
+    } else if (from.type->contiguous) {
+        to.type->unpack(from.base, bytes, to.base, to.count);
+    } else if (to.type->contiguous && from.bytes() == bytes) {
+        from.type->pack(from.base, from.count, to.base);
+    } else {
+        Scratch between;
+        if (Error error = between.allocate(from.bytes())) {
+            return error;
+        }
+        from.type->pack(from.base, from.count, between.data());
+        to.type->unpack(between.data(), bytes, to.base, to.count);
+    }
+    return {};
+}
+
+Error packed(const message::Buffer& buffer, Scratch& scratch, std::byte*& bytes) {
+    if (buffer.type->contiguous || buffer.bytes() == 0) {
+        bytes = static_cast<std::byte*>(buffer.base);
+        return {};
+    }
+    if (Error error = scratch.allocate(buffer.bytes())) {
+        return error;
+    }
+    buffer.type->pack(buffer.base, buffer.count, scratch.data());
+    bytes = scratch.data();
+    return {};
+}
+
+} // namespace warren::coll

@@ -1,0 +1,389 @@
+#include "coll/shared.hpp"
+
+#include <cstring>
+#include <sched.h>
+
+namespace warren::coll {
+
+namespace {
+
+constexpr std::uint64_t phases = node::collective_phases;
+constexpr std::size_t line_bytes = node::cache_line_bytes;
+
+// Polls of a flat operation before the engine's work is looked at: a peer that has a processor and
+// comes at about the same time is here by then.
+constexpr int flat_spins = 64;
+
+// Turns in which a rank of a crowded node gives way before it sleeps. Among ranks that all come to
+// the same operation, one is enough as a rule; the others are for those who compute in between.
+constexpr int yields_before_sleep = 64;
+
+// Sleepers that one rank wakes, each of which wakes as many.
+constexpr int wake_fan_out = 2;
+
+std::uint32_t words_of(int ranks) {
+    return (static_cast<std::uint32_t>(ranks) + 63) / 64;
+}
+
+} // namespace
+
+// One cache line: the data first, for its alignment.
+struct SharedSlot::Line {
+    std::byte data[shared_bytes];
+    std::atomic<std::uint64_t> operation; // 1 + number of the operation that it belongs to
+};
+
+SharedSlot::SharedSlot(message::Engine& engine, comm::Communicator& communicator)
+    : engine_(engine),
+      node_rank_(engine.rank()),
+      communicator_(communicator),
+      place_(communicator.place),
+      base_(node_rank_.segment.collective_slot(communicator.place.slot)),
+      rank_(communicator.rank()),
+      size_(communicator.size()),
+      flat_(!node_rank_.oversubscribed() && size_ <= flat_ranks) {
+    static_assert(sizeof(Line) == line_bytes);
+}
+
+// --- Where things are: one line of the slot itself, then the phases. A phase has a line of
+// arrivals, the published line, a line per rank, and the bitmaps of waiters: two kinds, and of each
+// one for even and one for odd rounds of the phase, so that a rank that is late to leave an
+// operation, and then wakes others, never takes the bits of the phase's next round.
+
+std::byte* SharedSlot::phase(std::uint64_t operation) const {
+    return base_ + line_bytes +
+           (operation % phases) * node::collective_phase_bytes(node_rank_.size);
+}
+
+std::atomic<std::uint32_t>& SharedSlot::arrivals(std::uint64_t operation) const {
+    return *reinterpret_cast<std::atomic<std::uint32_t>*>(phase(operation));
+}
+
+SharedSlot::Line& SharedSlot::published(std::uint64_t operation) const {
+    return *reinterpret_cast<Line*>(phase(operation) + line_bytes);
+}
+
+SharedSlot::Line& SharedSlot::line(std::uint64_t operation, int rank) const {
+    return *reinterpret_cast<Line*>(phase(operation) +
+                                    (2 + static_cast<std::size_t>(rank)) * line_bytes);
+}
+
+std::atomic<std::uint64_t>* SharedSlot::published_waiters(std::uint64_t operation) const {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(
+        phase(operation) + (2 + static_cast<std::size_t>(node_rank_.size)) * line_bytes +
+        operation / phases % 2 * 2 * node::collective_bitmap_bytes(node_rank_.size));
+}
+
+std::atomic<std::uint64_t>* SharedSlot::arrived_waiters(std::uint64_t operation) const {
+    return published_waiters(operation) +
+           node::collective_bitmap_bytes(node_rank_.size) / sizeof(std::uint64_t);
+}
+
+// What the phase's arrivals are once all have arrived in the operation.
+std::uint32_t SharedSlot::arrivals_after(std::uint64_t operation) const {
+    return static_cast<std::uint32_t>((operation / phases + 1) * static_cast<std::uint64_t>(size_));
+}
+
+WaitReason SharedSlot::reason() const {
+    WaitReason reason;
+    reason.call = engine_.current_call;
+    reason.peer = MPI_ANY_SOURCE;
+    reason.tag = MPI_ANY_TAG;
+    reason.context = communicator_.collective_context();
+    reason.communicator_name = communicator_.name.c_str();
+    return reason;
+}
+
+// --- Flat
+
+void SharedSlot::flat_arrive(std::uint64_t operation) {
+    // Pairs with the acquire in flat_wait: who sees the arrival sees the data, and that everything
+    // before is done.
+    line(operation, rank_).operation.store(operation + 1, std::memory_order_release);
+    for (int other = 0; other < size_; ++other) {
+        if (other != rank_) {
+            node_rank_.ring(communicator_.world_rank(other));
+        }
+    }
+}
+
+void SharedSlot::flat_wait(int rank, std::uint64_t operation) {
+    const std::atomic<std::uint64_t>& arrived = line(operation, rank).operation;
+    // The line may already belong to a later operation: see settle().
+    const auto done = [&] { return arrived.load(std::memory_order_acquire) > operation; };
+    for (int spin = 0; spin < flat_spins; ++spin) {
+        if (done()) {
+            return;
+        }
+        spin_pause();
+    }
+    engine_.wait_until(done, reason());
+}
+
+// --- Counted
+
+bool SharedSlot::count_arrival(std::uint64_t operation) {
+    // Release: what this rank wrote and read before. Acquire: what all others did, for the last.
+    const std::uint32_t arrived = arrivals(operation).fetch_add(1, std::memory_order_acq_rel) + 1;
+    return arrived == arrivals_after(operation);
+}
+
+void SharedSlot::publish(std::uint64_t operation) {
+    published(operation).operation.store(operation + 1, std::memory_order_release);
+    wake_some(published_waiters(operation));
+}
+
+void SharedSlot::wait_published(std::uint64_t operation) {
+    const std::atomic<std::uint64_t>& number = published(operation).operation;
+    wait_counted(published_waiters(operation),
+                 [&] { return number.load(std::memory_order_acquire) > operation; });
+}
+
+void SharedSlot::wait_arrived(std::uint64_t operation) {
+    const std::atomic<std::uint32_t>& arrived = arrivals(operation);
+    const std::uint32_t all = arrivals_after(operation);
+    wait_counted(arrived_waiters(operation), [&] {
+        // At or beyond, modulo 2^32.
+        return static_cast<std::int32_t>(arrived.load(std::memory_order_acquire) - all) >= 0;
+    });
+}
+
+template <typename Done>
+void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, Done done) {
+    if (done()) {
+        return;
+    }
+    if (node_rank_.oversubscribed()) {
+        for (int turn = 0; turn < yields_before_sleep; ++turn) {
+            node_rank_.lock.unlock();
+            sched_yield();
+            node_rank_.lock.lock();
+            if (done()) {
+                return;
+            }
+            engine_.progress();
+        }
+    } else {
+        for (std::uint32_t spin = 0; spin < wait_policy::spins_alone; ++spin) {
+            spin_pause();
+            if (done()) {
+                return;
+            }
+            engine_.progress();
+            node_rank_.lock.pass();
+        }
+    }
+    // The bit stands before the doorbell is prepared, whose fence therefore orders both before the
+    // last look at done(); the waker's side is in wake_some.
+    std::atomic<std::uint64_t>& word = waiters[rank_ / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (rank_ % 64);
+    word.fetch_or(bit, std::memory_order_seq_cst);
+    engine_.wait_until(done, reason());
+    if ((word.fetch_and(~bit, std::memory_order_acq_rel) & bit) == 0) {
+        wake_some(waiters);
+    }
+}
+
+void SharedSlot::wake_some(std::atomic<std::uint64_t>* waiters) {
+    // What the waiters wait for has been published; as in Doorbell::ring.
+    if (node_rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    } else {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    int woken = 0;
+    for (std::uint32_t i = 0; i < words_of(size_); ++i) {
+        std::uint64_t bits = waiters[i].load(std::memory_order_relaxed);
+        while (bits != 0) {
+            const std::uint64_t bit = bits & -bits;
+            bits &= ~bit;
+            if ((waiters[i].fetch_and(~bit, std::memory_order_acq_rel) & bit) == 0) {
+                continue; // another has taken it
+            }
+            const int sleeper = static_cast<int>(64 * i) + __builtin_ctzll(bit);
+            node_rank_.ring(communicator_.world_rank(sleeper));
+            if (++woken == wake_fan_out) {
+                return;
+            }
+        }
+    }
+}
+
+// --- Both
+
+// Waits until the phase of the operation may be written: invariant 2.
+void SharedSlot::settle(std::uint64_t operation) {
+    if (operation + 1 < phases || place_.all_arrived > operation + 1 - phases) {
+        return;
+    }
+    const std::uint64_t needed = operation + 1 - phases;
+    if (flat_) {
+        for (int other = 0; other < size_; ++other) {
+            if (other != rank_) {
+                flat_wait(other, needed);
+            }
+        }
+    } else {
+        wait_arrived(needed);
+    }
+    place_.all_arrived = needed + 1;
+}
+
+// Folds the contributions of all ranks in their order; own: this rank's, null for its line.
+void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t operation,
+                         MPI_Count count, const datatype::Datatype& type, const Op& op) {
+    const auto bytes = static_cast<std::size_t>(count * type.size);
+    alignas(line_bytes) std::byte total[shared_bytes];
+    for (int r = size_ - 1; r >= 0; --r) {
+        if (flat_ && r != rank_) {
+            flat_wait(r, operation);
+        }
+        const std::byte* operand = r == rank_ && own != nullptr ? own : line(operation, r).data;
+        if (r == size_ - 1) {
+            std::memcpy(total, operand, bytes);
+        } else {
+            apply_unlocked(node_rank_, op, operand, total, count, type);
+        }
+    }
+    std::memcpy(result, total, bytes);
+}
+
+void SharedSlot::barrier() {
+    const std::uint64_t operation = place_.operations++;
+    if (flat_) {
+        flat_arrive(operation);
+        for (int other = 0; other < size_; ++other) {
+            if (other != rank_) {
+                flat_wait(other, operation);
+            }
+        }
+    } else if (count_arrival(operation)) {
+        publish(operation);
+    } else {
+        wait_published(operation);
+    }
+    place_.all_arrived = operation + 1;
+}
+
+void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
+                           const datatype::Datatype& type, const Op& op) {
+    const std::uint64_t operation = place_.operations++;
+    const auto bytes = static_cast<std::size_t>(count * type.size);
+    settle(operation);
+    std::memcpy(line(operation, rank_).data, in, bytes);
+    if (flat_) {
+        flat_arrive(operation);
+        combine(out, nullptr, operation, count, type, op);
+    } else {
+        Line& result = published(operation);
+        if (count_arrival(operation)) {
+            combine(result.data, nullptr, operation, count, type, op);
+            publish(operation);
+        } else {
+            wait_published(operation);
+        }
+        std::memcpy(out, result.data, bytes);
+    }
+    place_.all_arrived = operation + 1;
+}
+
+void SharedSlot::reduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
+                        const Op& op, int root) {
+    const std::uint64_t operation = place_.operations++;
+    const auto bytes = static_cast<std::size_t>(count * type.size);
+    if (rank_ != root) {
+        settle(operation);
+        std::memcpy(line(operation, rank_).data, in, bytes);
+        if (flat_) {
+            flat_arrive(operation);
+        } else {
+            const std::uint32_t arrived =
+                arrivals(operation).fetch_add(1, std::memory_order_acq_rel) + 1;
+            if (arrived == arrivals_after(operation) - 1) {
+                node_rank_.ring(communicator_.world_rank(root));
+            }
+        }
+        return;
+    }
+    const auto* own = static_cast<const std::byte*>(in);
+    if (flat_) {
+        combine(out, own, operation, count, type, op);
+        flat_arrive(operation);
+    } else {
+        const std::atomic<std::uint32_t>& arrived = arrivals(operation);
+        const std::uint32_t others = arrivals_after(operation) - 1;
+        const auto done = [&] { return arrived.load(std::memory_order_acquire) == others; };
+        if (!done()) {
+            // Only the root waits for this, and the last of the others rings it.
+            engine_.wait_until(done, reason());
+        }
+        combine(out, own, operation, count, type, op);
+        count_arrival(operation);
+        wake_some(arrived_waiters(operation));
+    }
+    place_.all_arrived = operation + 1;
+}
+
+void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
+    const std::uint64_t operation = place_.operations++;
+    const auto size = static_cast<std::size_t>(bytes);
+    if (flat_) {
+        if (rank_ == root) {
+            settle(operation);
+            std::memcpy(line(operation, rank_).data, data, size);
+        } else {
+            flat_wait(root, operation);
+            std::memcpy(data, line(operation, root).data, size);
+        }
+        flat_arrive(operation);
+        return;
+    }
+    Line& message = published(operation);
+    if (rank_ == root) {
+        settle(operation);
+        std::memcpy(message.data, data, size);
+        publish(operation);
+    } else {
+        wait_published(operation);
+        std::memcpy(data, message.data, size);
+    }
+    if (count_arrival(operation)) {
+        wake_some(arrived_waiters(operation));
+    }
+}
+
+// --- Slots
+
+std::uint32_t SharedSlot::acquire(const node::Segment& segment, int members) {
+    node::SegmentHeader& header = segment.header();
+    for (std::uint32_t slot = 0; slot < header.collective_slots; ++slot) {
+        const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
+        std::atomic<std::uint64_t>& word = header.collective_map[slot / 64];
+        if ((word.load(std::memory_order_relaxed) & bit) != 0 ||
+            // Acquire: pairs with give_back, whose zeros this user must see.
+            (word.fetch_or(bit, std::memory_order_acquire) & bit) != 0) {
+            continue;
+        }
+        if (!segment.commit_collective_slot(slot)) {
+            word.fetch_and(~bit, std::memory_order_relaxed);
+            return comm::CollectivePlace::none;
+        }
+        // The members learn of the slot by messages, which order this before their use.
+        reinterpret_cast<std::atomic<std::uint32_t>*>(segment.collective_slot(slot))
+            ->store(static_cast<std::uint32_t>(members), std::memory_order_relaxed);
+        return slot;
+    }
+    return comm::CollectivePlace::none;
+}
+
+void SharedSlot::give_back(const node::Segment& segment, std::uint32_t slot) {
+    auto* users = reinterpret_cast<std::atomic<std::uint32_t>*>(segment.collective_slot(slot));
+    // acq_rel: the last sees all others' uses before it clears.
+    if (users->fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        std::memset(segment.collective_slot(slot), 0, segment.header().collective_slot_bytes);
+        segment.header().collective_map[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)),
+                                                             std::memory_order_release);
+    }
+}
+
+} // namespace warren::coll

@@ -1,0 +1,216 @@
+// Shared collectives under stress: random sequences of operations, the same at all ranks, as
+// threads that each map the segment themselves, and as processes.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "coll/shared.hpp"
+
+namespace warren::coll {
+namespace {
+
+struct Random {
+    std::uint32_t state;
+    std::uint32_t operator()() {
+        state = state * 1664525U + 1013904223U;
+        return state >> 8;
+    }
+};
+
+struct Member {
+    Rank rank;
+    message::Engine engine;
+    comm::Communicators communicators;
+
+    Member(node::Segment&& segment, std::uint32_t index, std::uint32_t size)
+        : rank(std::move(segment), index), engine(rank), communicators(index, size) {
+        rank.slot.pid = getpid();
+    }
+};
+
+using Program = std::function<bool(Member&)>;
+
+bool run_member(const node::Segment& segment, std::uint32_t index, const Program& program) {
+    node::Segment own;
+    Error error = node::Segment::attach(dup(segment.descriptor()), own);
+    if (error) {
+        error.drop();
+        return false;
+    }
+    Member member(std::move(own), index, segment.ranks());
+    const bool good = program(member);
+    SharedSlot(member.engine, member.communicators.world()).barrier();
+    return good;
+}
+
+bool run_threads(std::uint32_t ranks, std::uint32_t cores, const Program& program) {
+    node::Segment segment;
+    Error error = node::Segment::create({.ranks = ranks, .cores = cores}, segment);
+    EXPECT_FALSE(error);
+    std::atomic<std::uint32_t> good{0};
+    std::vector<std::thread> threads;
+    for (std::uint32_t index = 0; index < ranks; ++index) {
+        threads.emplace_back([&, index] { good += run_member(segment, index, program); });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    return good == ranks;
+}
+
+bool run_processes(std::uint32_t ranks, std::uint32_t cores, const Program& program) {
+    node::Segment segment;
+    Error error = node::Segment::create({.ranks = ranks, .cores = cores}, segment);
+    EXPECT_FALSE(error);
+    for (std::uint32_t index = 0; index < ranks; ++index) {
+        if (fork() == 0) {
+            _exit(run_member(segment, index, program) ? 0 : 1);
+        }
+    }
+    std::uint32_t good = 0;
+    int status = 0;
+    while (wait(&status) > 0) {
+        good += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    return good == ranks;
+}
+
+// Every rank draws the same operations; between them some ranks are slow.
+bool random_operations(Member& member, std::uint32_t seed, int operations) {
+    comm::Communicator& world = member.communicators.world();
+    SharedSlot slot(member.engine, world);
+    const int rank = world.rank();
+    const int size = world.size();
+    const datatype::Datatype& type = datatype::basic(MPI_INT64_T);
+    const Op sum(OpKind::sum);
+    // Takes the right operand: shows the order of combination, for the last rank wins.
+    const Op last([](void*, void*, int*, MPI_Datatype*) {}, false);
+    Random shared{seed};
+    Random own{seed ^ static_cast<std::uint32_t>(rank * 7919)};
+    bool good = true;
+    for (int i = 0; i < operations && good; ++i) {
+        const std::uint32_t kind = shared() % 8;
+        const int root = static_cast<int>(shared() % static_cast<std::uint32_t>(size));
+        const MPI_Count count = 1 + shared() % 7;
+        std::int64_t in[7], out[7];
+        for (int k = 0; k < 7; ++k) {
+            in[k] = i * 1000003LL + rank * (k + 1);
+            out[k] = -1;
+        }
+        const std::int64_t ranks_sum = std::int64_t{size} * (size - 1) / 2;
+        switch (kind) {
+        case 0:
+            slot.barrier();
+            break;
+        case 1:
+        case 2:
+            slot.allreduce(in, out, count, type, sum);
+            for (int k = 0; k < count; ++k) {
+                good = good && out[k] == i * 1000003LL * size + ranks_sum * (k + 1);
+            }
+            break;
+        case 3:
+            slot.allreduce(in, out, count, type, last);
+            for (int k = 0; k < count; ++k) {
+                good = good && out[k] == i * 1000003LL + (size - 1) * (k + 1);
+            }
+            break;
+        case 4:
+        case 5:
+            slot.reduce(in, out, count, type, sum, root);
+            for (int k = 0; k < count && rank == root; ++k) {
+                good = good && out[k] == i * 1000003LL * size + ranks_sum * (k + 1);
+            }
+            break;
+        default:
+            slot.bcast(in, 8 * count, root);
+            for (int k = 0; k < count; ++k) {
+                good = good && in[k] == i * 1000003LL + root * (k + 1);
+            }
+        }
+        const std::uint32_t pause = own() % 512;
+        if (pause == 0) {
+            usleep(200); // long enough for the others to sleep
+        } else if (pause < 8) {
+            sched_yield();
+        }
+    }
+    EXPECT_TRUE(good) << "rank " << rank << " of " << size;
+    return good;
+}
+
+struct Shape {
+    std::uint32_t ranks;
+    std::uint32_t cores;
+};
+
+class SharedTest : public testing::TestWithParam<Shape> {};
+
+// Flat, counted with spinning, counted with yields and sleeps.
+INSTANTIATE_TEST_SUITE_P(Shapes, SharedTest,
+                         testing::Values(Shape{2, 2}, Shape{5, 64}, Shape{11, 64}, Shape{2, 1},
+                                         Shape{3, 2}, Shape{8, 2}, Shape{17, 2}, Shape{70, 2}),
+                         [](const testing::TestParamInfo<Shape>& tested) {
+                             return std::to_string(tested.param.ranks) + "_ranks_" +
+                                    std::to_string(tested.param.cores) + "_cores";
+                         });
+
+#if defined(__SANITIZE_THREAD__)
+constexpr int operations_total = 20'000;
+#else
+constexpr int operations_total = 60'000;
+#endif
+
+// More ranks than real processors that spin take their time.
+int operations_of(const Shape& shape) {
+    const bool slow = shape.ranks <= shape.cores && shape.ranks > 2;
+    return operations_total / static_cast<int>(shape.ranks) / (slow ? 100 : 1);
+}
+
+TEST_P(SharedTest, random_operations_of_threads_agree_with_a_reference) {
+    const Shape shape = GetParam();
+    EXPECT_TRUE(run_threads(shape.ranks, shape.cores, [&](Member& member) {
+        return random_operations(member, 1, operations_of(shape));
+    }));
+}
+
+#if !defined(__SANITIZE_THREAD__) // which follows no memory across processes
+TEST_P(SharedTest, random_operations_of_processes_agree_with_a_reference) {
+    const Shape shape = GetParam();
+    EXPECT_TRUE(run_processes(shape.ranks, shape.cores, [&](Member& member) {
+        return random_operations(member, 2, operations_of(shape));
+    }));
+}
+#endif
+
+TEST(SharedSlots, are_taken_once_and_come_back_clean) {
+    node::Segment segment;
+    Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);
+    ASSERT_FALSE(error);
+    const std::uint32_t first = SharedSlot::acquire(segment, 2);
+    const std::uint32_t second = SharedSlot::acquire(segment, 1);
+    EXPECT_NE(first, 0U); // the world's
+    EXPECT_NE(first, second);
+    segment.collective_slot(first)[100] = std::byte{1};
+    SharedSlot::give_back(segment, first);
+    EXPECT_NE(SharedSlot::acquire(segment, 1), first);
+    SharedSlot::give_back(segment, first);
+    EXPECT_EQ(SharedSlot::acquire(segment, 1), first);
+    EXPECT_EQ(segment.collective_slot(first)[100], std::byte{0});
+    std::uint32_t slot = 0;
+    std::uint32_t taken = 3;
+    while ((slot = SharedSlot::acquire(segment, 1)) != comm::CollectivePlace::none) {
+        ++taken;
+    }
+    EXPECT_EQ(taken + 1, segment.header().collective_slots);
+}
+
+} // namespace
+} // namespace warren::coll

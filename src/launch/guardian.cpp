@@ -111,12 +111,17 @@ int commit(const node::Segment& segment) {
     // mpiexec kills the group, and so this process, before it ends: it has not come to that.
     std::fprintf(stderr, "mpiexec: mpiexec (pid %d) was killed; its ranks are ended with it\n",
                  static_cast<int>(mpiexec));
-    if (fork() == 0) {
-        // Outside the group, to see the group's end.
+    const pid_t group = getpid();
+    const pid_t cleaner = fork();
+    if (cleaner == 0) {
+        // Outside the group, to outlive its end.
         setpgid(0, 0);
-        kill(-getppid(), SIGKILL);
+        kill(-group, SIGKILL);
         kill_stragglers(job);
         _exit(0);
+    }
+    if (cleaner > 0) {
+        waitpid(cleaner, nullptr, 0); // which ends this process, too
     }
     kill(0, SIGKILL);
     _exit(1);

@@ -1,0 +1,527 @@
+#!/usr/bin/env python3
+"""Fault tests: something is killed, refused or missing on purpose.
+
+Every case runs a job, does its harm, and checks that mpiexec ends in time, with the right exit code
+and a message that names the cause, and that nothing is left: no process of the job (known by a mark
+in its environment, which every child inherits), no file in /tmp or /dev/shm.
+
+    faults.py --mpiexec M --fake F [--traffic T --refuse R] [--runs N] [--only PART | --case NAME]
+              [--list]
+"""
+import argparse
+import os
+import pathlib
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+END_WITHIN_S = 5.0
+SKIP = "skip"
+
+
+class Fault(Exception):
+    """What a case found wrong."""
+
+
+def processes_with(mark):
+    """Pids of living processes that carry the mark in their environment."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if mark.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+    return found
+
+
+def rank_of(pid):
+    """The rank that a process is or belongs to, or None."""
+    try:
+        environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    match = re.search(rb"(?:^|\0)WARREN_RANK=(\d+)\0", environment)
+    return int(match[1]) if match else None
+
+
+def parent_of(pid):
+    try:
+        status = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(status.rsplit(")", 1)[1].split()[1])
+
+
+class Job:
+    """One mpiexec with the mark; its output goes to files, so that no pipe is held open."""
+
+    def __init__(self, arguments, wrapper=(), **options):
+        self.mark = "FAULT_TEST_MARK=" + uuid.uuid4().hex
+        environment = dict(os.environ)
+        environment.update([self.mark.split("=")])
+        self.files = shared_files()
+        self.output = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([*wrapper, args.mpiexec, *arguments], env=environment,
+                                        stdin=subprocess.DEVNULL, stdout=self.output,
+                                        stderr=subprocess.STDOUT, **options)
+        self.since = time.monotonic()
+
+    def ranks(self):
+        """pid by rank, of mpiexec's direct children."""
+        return {rank_of(pid): pid for pid in processes_with(self.mark)
+                if rank_of(pid) is not None and parent_of(pid) == self.process.pid}
+
+    def guardian(self):
+        for pid in processes_with(self.mark):
+            try:
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "warren-guardian":
+                    return pid
+            except OSError:
+                pass
+        raise Fault("no guardian")
+
+    def wait_for_ranks(self, count, seconds=20):
+        deadline = time.monotonic() + seconds
+        while len(self.ranks()) < count:
+            if self.process.poll() is not None:
+                raise Fault(f"mpiexec ended early with {self.process.returncode}: {self.text()}")
+            if time.monotonic() > deadline:
+                raise Fault(f"only {len(self.ranks())} of {count} ranks after {seconds} s")
+            time.sleep(0.01)
+        self.since = time.monotonic()
+
+    def harm(self, pid, number=signal.SIGKILL):
+        self.since = time.monotonic()
+        os.kill(pid, number)
+
+    def text(self):
+        self.output.seek(0)
+        return self.output.read().decode(errors="replace")
+
+    def ends(self, codes, *patterns, messages=1, within=END_WITHIN_S):
+        """Checks the end: exit code, what the output must have, what must be gone."""
+        try:
+            code = self.process.wait(timeout=within + 5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Fault(f"mpiexec does not end: {self.text()}") from None
+        took = time.monotonic() - self.since
+        text = self.text()
+        if code not in ([codes] if isinstance(codes, int) else codes):
+            raise Fault(f"exit code {code}, not {codes}: {text}")
+        if took > within:
+            raise Fault(f"took {took:.1f} s: {text}")
+        # The guardian's part comes after the death of mpiexec.
+        deadline = time.monotonic() + END_WITHIN_S
+        while (left := processes_with(self.mark)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if left:
+            commands = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left]
+            raise Fault(f"left behind: {left} {commands}: {text}")
+        text = self.text()
+        for pattern in patterns:
+            if not re.search(pattern, text):
+                raise Fault(f"no '{pattern}' in: {text}")
+        said = [line for line in text.splitlines() if line.startswith("mpiexec: ")]
+        if len(said) != messages:
+            raise Fault(f"{len(said)} messages, not {messages}: {text}")
+        new = shared_files() - self.files
+        if new:
+            raise Fault(f"new files: {sorted(new)}")
+        return text
+
+
+def shared_files():
+    """Files that somebody of this machine's MPI could have left; other programs' come and go."""
+    return {str(path) for folder in ("/tmp", "/dev/shm") if os.path.isdir(folder)
+            for path in pathlib.Path(folder).iterdir()
+            if re.search("warren|mpi", path.name, re.IGNORECASE)}
+
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+# --- the launcher alone ----------------------------------------------------------------------------
+
+@case
+def rank_is_killed():
+    job = Job(["-n", "4", args.fake, "none", "wait"])
+    job.wait_for_ranks(4)
+    victim = random.randrange(4)
+    job.harm(job.ranks()[victim])
+    job.ends(137, rf"rank {victim} \(.*fake_rank, pid \d+\) was killed by SIGKILL")
+
+
+@case
+def mpiexec_is_killed():
+    job = Job(["-n", "4", args.fake, "none", "stubborn"])
+    job.wait_for_ranks(4)
+    job.harm(job.process.pid)
+    job.ends(-9, r"mpiexec \(pid \d+\) was killed")
+
+
+@case
+def mpiexec_is_killed_with_wrappers_around_the_ranks():
+    # A child in the background, one in a process group of its own, one in a session of its own.
+    job = Job(["-n", "2", "sh", "-c", "sleep 60 & timeout 60 sleep 60 & setsid sleep 60 & "
+               f"{args.fake} none wait; true"])
+    job.wait_for_ranks(2)
+    time.sleep(0.2)
+    job.harm(job.process.pid)
+    job.ends(-9, r"mpiexec \(pid \d+\) was killed")
+
+
+@case
+def mpiexec_is_killed_while_it_starts_ranks():
+    job = Job(["-n", "200", "sleep", "60"])
+    job.wait_for_ranks(random.randrange(1, 150))
+    job.harm(job.process.pid)
+    job.ends(-9)
+
+
+@case
+def guardian_is_killed():
+    job = Job(["-n", "3", args.fake, "none", "wait"])
+    job.wait_for_ranks(3)
+    job.harm(job.guardian())
+    job.ends(1, "the guardian process .* was killed by SIGKILL")
+
+
+@case
+def guardian_and_mpiexec_are_killed():
+    job = Job(["-n", "3", "sleep", "60"])
+    job.wait_for_ranks(3)
+    guardian = job.guardian()
+    os.kill(job.process.pid, signal.SIGSTOP)
+    os.kill(guardian, signal.SIGKILL)
+    job.harm(job.process.pid)
+    job.ends(-9, messages=0)
+
+
+@case
+def rank_aborts():
+    Job(["-n", "4", args.fake, "2", "abort", "7"]).ends(
+        7, r"rank 2 \(.*fake_rank\) called MPI_Abort with code 7: the density is negative")
+
+
+@case
+def rank_below_a_wrapper_aborts():
+    Job(["-n", "3", "sh", "-c", f"{args.fake} 1 abort 7; sleep 60"]).ends(
+        7, r"rank 1 \(sh\) called MPI_Abort with code 7")
+
+
+@case
+def abort_with_code_0_is_a_failure():
+    Job(["-n", "2", args.fake, "0", "abort", "0"]).ends(1, "MPI_Abort with code 0")
+
+
+@case
+def rank_crashes():
+    Job(["-n", "4", args.fake, "3", "crash", "11"]).ends(139, r"rank 3 .*SIGSEGV \(Segm")
+
+
+@case
+def rank_ends_without_finalize():
+    Job(["-n", "3", args.fake, "1", "leave", "0"]).ends(1, r"rank 1 .*without calling MPI_Finalize")
+
+
+@case
+def rank_ends_without_init():
+    Job(["-n", "3", args.fake, "0", "skip", "0"]).ends(1, r"rank 0 .*without calling MPI_Init")
+
+
+@case
+def failing_rank_ends_without_init():
+    Job(["-n", "3", args.fake, "0", "skip", "5"]).ends(5, r"rank 0 .* exited with code 5")
+
+
+@case
+def rank_leaves_a_child_and_the_job_fails():
+    Job(["-n", "2", args.fake, "1", "fork_and_leave", "3"]).ends(3, "without calling MPI_Finalize")
+
+
+@case
+def failed_job_with_stubborn_ranks():
+    job = Job(["-n", "3", args.fake, "none", "stubborn", ":", "-n", "1", args.fake, "all", "stubborn"])
+    job.wait_for_ranks(4)
+    time.sleep(0.2)
+    job.harm(job.ranks()[1])
+    job.ends(137, "rank 1 .*SIGKILL")
+
+
+@case
+def interrupt_is_passed_on():
+    job = Job(["-n", "3", args.fake, "none", "wait"])
+    job.wait_for_ranks(3)
+    job.harm(job.process.pid, signal.SIGINT)
+    job.ends(130, r"SIGINT \(Interrupt\) was passed on")
+
+
+@case
+def second_interrupt_kills():
+    job = Job(["-n", "3", args.fake, "all", "stubborn"])
+    job.wait_for_ranks(3)
+    time.sleep(0.5)
+    os.kill(job.process.pid, signal.SIGINT)
+    time.sleep(0.2)
+    job.harm(job.process.pid, signal.SIGINT)
+    job.ends(130, "ended by SIGINT")
+
+
+@case
+def terminate_reaches_ranks_outside_the_group():
+    job = Job(["-n", "2", "timeout", "60", "sleep", "60"])
+    job.wait_for_ranks(2)
+    time.sleep(0.2)
+    job.harm(job.process.pid, signal.SIGTERM)
+    job.ends([124, 143], r"SIGTERM \(Terminated\) was passed on")
+
+
+@case
+def time_limit_shows_what_ranks_wait_for():
+    text = Job(["-n", "3", "--timeout", "1", args.fake, "none", "wait"]).ends(
+        124, "state of the 3 ranks", r"rank 1 \(pid \d+\): waits in .*peer 2, tag 42",
+        "communicator MPI_COMM_WORLD", "3 posted", "time limit of 1 s", messages=2)
+    if "for 0." not in text and "for 1." not in text:
+        raise Fault(f"no time in: {text}")
+
+
+@case
+def user_signal_shows_states():
+    job = Job(["-n", "2", "sleep", "2"])
+    job.wait_for_ranks(2)
+    job.harm(job.process.pid, signal.SIGUSR1)
+    job.ends(0, r"ranks 0-1: not initialised; process sleeping")
+
+
+@case
+def background_child_of_a_good_job_is_cleaned_up():
+    Job(["-n", "2", "sh", "-c", "sleep 60 & exit 0"]).ends(0, messages=0)
+
+
+@case
+def nobody_reads_the_output():
+    job = Job([])  # for its mark and files
+    job.process.wait()
+    pipeline = f"{args.mpiexec} -n 2 yes | head -1"
+    environment = dict(os.environ)
+    environment.update([job.mark.split("=")])
+    begin = time.monotonic()
+    done = subprocess.run(["sh", "-c", pipeline], env=environment, capture_output=True, timeout=10)
+    if done.stdout != b"y\n" or time.monotonic() - begin > END_WITHIN_S:
+        raise Fault(f"{done}")
+    deadline = time.monotonic() + END_WITHIN_S
+    while (left := processes_with(job.mark)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if left:
+        raise Fault(f"left behind: {left}")
+
+
+# --- limits ----------------------------------------------------------------------------------------
+
+def in_memory_group(limit_bytes):
+    """A control group with a memory limit: (folder, function that joins it), or None."""
+    for root, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                       ("/sys/fs/cgroup", "memory.max")):
+        folder = pathlib.Path(root) / f"warren-fault-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            (folder / name).write_text(str(limit_bytes))
+            return folder, lambda: (folder / "cgroup.procs").write_text(str(os.getpid()))
+        except OSError:
+            folder.rmdir()
+    return None
+
+
+def with_memory_limit(limit_bytes, arguments, wrapper, *patterns):
+    group = in_memory_group(limit_bytes)
+    if group is None:
+        return SKIP
+    folder, join = group
+    try:
+        Job(arguments, wrapper, preexec_fn=join).ends(1, *patterns)
+    finally:
+        for _ in range(50):
+            try:
+                folder.rmdir()
+                break
+            except OSError:
+                time.sleep(0.1)
+    return None
+
+
+@case
+def memory_limit_is_too_small():
+    return with_memory_limit(24 << 20, ["-n", "600", args.fake, "all", "finish"], [],
+                             "node segment of 600 ranks needs .* kB, which do not fit the memory "
+                             r"limit of 24576 kB \(/sys/fs/cgroup")
+
+
+@case
+def memory_limit_is_too_small_and_cannot_be_read():
+    hidden = "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\""
+    wrapper = ["unshare", "-m", "sh", "-c", hidden, "sh"]
+    if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
+        return SKIP
+    return with_memory_limit(24 << 20, ["-n", "600", args.fake, "all", "finish"], wrapper,
+                             "node segment of 600 ranks needs .* kB, which do not fit the memory")
+
+
+def with_limit(kind, value, *patterns, ranks=100):
+    def limit():
+        resource.setrlimit(kind, (value, value))
+    Job(["-n", str(ranks), args.fake, "all", "finish"], preexec_fn=limit).ends(1, *patterns)
+
+
+@case
+def file_size_limit_is_too_small():
+    with_limit(resource.RLIMIT_FSIZE, 1 << 20, r"limit of file sizes of 1024 kB \(ulimit -f\)")
+
+
+@case
+def address_space_limit_is_too_small():
+    if args.sanitized:
+        return SKIP  # the sanitizer itself needs terabytes of addresses
+    with_limit(resource.RLIMIT_AS, 20 << 20, r"limit of address space is 20480 kB \(ulimit -v\)",
+               ranks=600)
+    return None
+
+
+@case
+def descriptor_limit_is_too_small():
+    with_limit(resource.RLIMIT_NOFILE, 100, r"364 file descriptors are needed.*\(ulimit -Hn\)")
+
+
+@case
+def program_is_missing():
+    Job(["-n", "2", "no-such-program"]).ends(127, "program 'no-such-program' is not in PATH")
+    Job(["-n", "2", "/no/such/program"]).ends(127, "program '/no/such/program': No such file")
+    Job(["-n", "2", "/etc/passwd"]).ends(126, "'/etc/passwd' is not executable")
+    Job(["-n", "2", "-wdir", "/no/such", "true"]).ends(2, "working directory '/no/such'")
+    Job(["--no-such-option", "true"]).ends(2, "unknown option '--no-such-option'")
+
+
+# --- with the MPI library --------------------------------------------------------------------------
+
+@case
+def traffic_and_a_rank_is_killed():
+    job = Job(["-n", "4", args.traffic, "none", "-1", "0"])
+    job.wait_for_ranks(4)
+    time.sleep(random.uniform(0, 0.5))
+    victim = random.randrange(4)
+    job.harm(job.ranks()[victim])
+    job.ends(137, rf"rank {victim} .*SIGKILL")
+
+
+@case
+def traffic_and_mpiexec_is_killed():
+    job = Job(["-n", "4", args.traffic, "none", "-1", "0"])
+    job.wait_for_ranks(4)
+    time.sleep(random.uniform(0, 0.5))
+    job.harm(job.process.pid)
+    job.ends(-9, r"mpiexec \(pid \d+\) was killed")
+
+
+@case
+def traffic_and_a_rank_aborts():
+    who = random.randrange(4)
+    Job(["-n", "4", args.traffic, "abort", str(who), str(random.randrange(300))]).ends(
+        7, rf"rank {who} .*MPI_Abort with code 7")
+
+
+@case
+def traffic_and_a_rank_leaves():
+    who = random.randrange(4)
+    Job(["-n", "4", args.traffic, "leave", str(who), str(random.randrange(300))]).ends(
+        1, rf"rank {who} .*without calling MPI_Finalize")
+
+
+@case
+def traffic_and_a_rank_crashes():
+    if args.sanitized:
+        return SKIP  # the sanitizer makes an exit of it
+    who = random.randrange(4)
+    Job(["-n", "4", args.traffic, "crash", str(who), str(random.randrange(300))]).ends(
+        139, rf"rank {who} .*SIGSEGV")
+    return None
+
+
+@case
+def traffic_in_too_little_memory():
+    return with_memory_limit(24 << 20, ["-n", "600", args.traffic, "finish", "0", "0"], [],
+                             "node segment of 600 ranks needs .* memory limit of 24576 kB")
+
+
+@case
+def traffic_where_cma_is_refused():
+    Job(["-n", "4", args.refuse, args.traffic, "finish", "0", "0"]).ends(0, messages=0, within=30)
+    # A filter on mpiexec holds for all ranks, one on a rank only for that one.
+    Job(["-n", "1", args.refuse, args.traffic, "finish", "0", "0", ":", "-n", "3", args.traffic,
+         "finish", "0", "0"]).ends(0, messages=0, within=30)
+    Job(["-n", "4", args.traffic, "finish", "0", "0"], [args.refuse]).ends(
+        0, messages=0, within=30)
+
+
+@case
+def traffic_without_dev_shm():
+    for hide in ("umount -l /dev/shm", "mount -t tmpfs -o ro,size=4k none /dev/shm"):
+        wrapper = ["unshare", "-m", "sh", "-c", hide + " && exec \"$@\"", "sh"]
+        if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
+            return SKIP
+        Job(["-n", "4", args.traffic, "finish", "0", "0"], wrapper).ends(0, messages=0, within=30)
+    return None
+
+
+def main():
+    for name, function in CASES.items():
+        if args.list:
+            print(name)
+            continue
+        if args.only not in name or (args.case and args.case != name):
+            continue
+        if name.startswith("traffic") and not args.traffic:
+            print(f"{name:55} skipped: no --traffic", flush=True)
+            continue
+        begin = time.monotonic()
+        for run in range(args.runs):
+            try:
+                result = function()
+            except Fault as fault:
+                print(f"{name}: run {run + 1}: {fault}", flush=True)
+                return 1
+            if result == SKIP:
+                break
+        word = "skipped: not possible here" if result == SKIP else f"passed {args.runs} times"
+        print(f"{name:55} {word} ({time.monotonic() - begin:.1f} s)", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mpiexec", default="mpiexec")
+    parser.add_argument("--fake", help="the fake_rank program")
+    parser.add_argument("--traffic", help="the traffic program")
+    parser.add_argument("--refuse", help="the refuse_cma program")
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--only", default="", help="part of the names of the cases to run")
+    parser.add_argument("--case", help="the name of the case to run")
+    parser.add_argument("--sanitized", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    sys.exit(main())

@@ -1,0 +1,65 @@
+/* traffic DEED WHO MILLISECONDS: all ranks exchange messages of 8 B to 1 MiB round a ring and check
+   them. After that time rank WHO does the deed in the middle of it: "abort" (MPI_Abort with code
+   7), "leave" (exit(0) without MPI_Finalize), "crash" (a bad pointer), or "finish": all end well.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { largest = 1 << 20 };
+
+static void exchange(int rank, int size, int step, char* out, char* in) {
+    static const int sizes[] = {8, 0, 1000, 64 << 10, 100, largest, 5000, 300 << 10};
+    const int bytes = sizes[step % 8];
+    const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    memset(out, rank + step, (size_t)bytes);
+    MPI_Request requests[2];
+    MPI_Irecv(in, bytes, MPI_CHAR, from, step, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, bytes, MPI_CHAR, to, step, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int at = 0; at < bytes; ++at) {
+        if (in[at] != (char)(from + step)) {
+            fprintf(stderr, "rank %d: wrong byte %d of step %d\n", rank, at, step);
+            MPI_Abort(MPI_COMM_WORLD, 99);
+        }
+    }
+}
+
+int main(int count, char** words) {
+    MPI_Init(&count, &words);
+    if (count != 4) {
+        MPI_Abort(MPI_COMM_WORLD, 98);
+    }
+    const char* deed = words[1];
+    const int who = atoi(words[2]);
+    const double seconds = atof(words[3]) * 1e-3;
+    int rank, size;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    char* out = malloc(largest);
+    char* in = malloc(largest);
+    const double start = MPI_Wtime();
+    int step = 0;
+    if (strcmp(deed, "finish") == 0) {
+        for (; step < 64; ++step) {
+            exchange(rank, size, step, out, in);
+        }
+        free(in);
+        free(out);
+        MPI_Finalize();
+        return 0;
+    }
+    while (1) {
+        exchange(rank, size, step++, out, in);
+        if (rank == who && MPI_Wtime() - start > seconds) {
+            if (strcmp(deed, "abort") == 0) {
+                MPI_Abort(MPI_COMM_WORLD, 7);
+            } else if (strcmp(deed, "leave") == 0) {
+                exit(0);
+            } else if (strcmp(deed, "crash") == 0) {
+                *(volatile int*)8 = 1;
+            }
+        }
+    }
+}

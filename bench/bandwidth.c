@@ -21,12 +21,13 @@ int main(int argc, char** argv) {
     if (messages < 1 || messages > window_max)
         bench_die(&bench, "--window must be from 1 to 256", "");
     bench_find_pinning(&bench);
+    bench_share_line(&bench);
 
     for (int i = 0; i < count; i++) {
         BenchTimes times = window_measure(&bench, sizes[i], messages, written);
         double gigabytes = 1e-9 * (double)sizes[i] * messages;
-        bench_report(&bench, "bandwidth", written ? "written" : "cached", (long long)sizes[i],
-                     "GB/s", gigabytes / times.median, gigabytes / times.best, times.batches, "");
+        bench_report_times(&bench, "bandwidth", written ? "written" : "cached", (long long)sizes[i],
+                           "GB/s", &times, gigabytes, true, "");
     }
     MPI_Finalize();
     return 0;

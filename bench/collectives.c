@@ -59,7 +59,7 @@ static bool wanted(const char* list, const char* name) {
     return false;
 }
 
-static void measure(const Bench* bench, int which, size_t size) {
+static void measure(Bench* bench, int which, size_t size) {
     Operands operands = {.count = (int)(size / sizeof(double))};
     size_t elements = size / sizeof(double) * (size_t)bench->ranks;
     operands.send = (double*)(void*)bench_buffer(bench, elements * sizeof(double));
@@ -70,9 +70,9 @@ static void measure(const Bench* bench, int which, size_t size) {
         bench_measure(bench, operations[which].work, &operands, operations[which].clock);
     if (operations[which].work == allreduce && size > 0 && operands.receive[0] != bench->ranks)
         bench_die(bench, "the sum of ones is not the number of ranks", "");
-    bench_report(bench, operations[which].name, "",
-                 operations[which].work == barrier ? -1 : (long long)size, "us", 1e6 * times.median,
-                 1e6 * times.best, times.batches, "");
+    bench_report_times(bench, operations[which].name, "",
+                       operations[which].work == barrier ? -1 : (long long)size, "us", &times, 1e6,
+                       false, "");
     free(operands.send);
     free(operands.receive);
 }
@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
     const char* list = bench_option(&bench, "--operations", "barrier,allreduce");
     bench_check_options(&bench);
     bench_find_pinning(&bench);
+    bench_share_line(&bench);
     for (int which = 0; which < (int)(sizeof operations / sizeof operations[0]); which++) {
         if (!wanted(list, operations[which].name))
             continue;

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
     if (bench.ranks % 2 != 0)
         bench_die(&bench, "an even number of ranks is needed", "");
     bench_find_pinning(&bench);
+    bench_share_line(&bench);
 
     int half = bench.ranks / 2;
     game.first = bench.rank < half;
@@ -87,9 +88,9 @@ int main(int argc, char** argv) {
             write_only(&game, 100);
             snprintf(more, sizeof more, "\"writing_us\":%.4g", 1e6 * (bench_now() - start) / 100);
         }
-        bench_report(&bench, bench.ranks > 2 ? "pairs latency" : "latency",
-                     game.written ? "written" : "cached", (long long)sizes[i], "us",
-                     1e6 * times.median / 2, 1e6 * times.best / 2, times.batches, more);
+        bench_report_times(&bench, bench.ranks > 2 ? "pairs latency" : "latency",
+                           game.written ? "written" : "cached", (long long)sizes[i], "us", &times,
+                           1e6 / 2, false, more);
         free(game.send);
         free(game.receive);
     }

@@ -51,8 +51,7 @@ static inline void window_run(void* state, int repetitions) {
 }
 
 /* Seconds per window. Aborts if the last window did not arrive as it was written. */
-static inline BenchTimes window_measure(const Bench* bench, size_t size, int messages,
-                                        bool written) {
+static inline BenchTimes window_measure(Bench* bench, size_t size, int messages, bool written) {
     Window window = {.stride = written ? (size + 4095) & ~(size_t)4095 : 0,
                      .size = (int)size,
                      .messages = messages,

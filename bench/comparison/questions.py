@@ -1,0 +1,94 @@
+"""What is asked, and what Warren aims at.
+
+A question is one program with fixed arguments on a number of ranks. A program prints one JSON line
+per figure; figures are told apart by (figure, mode, size, ranks).
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Question:
+    name: str  # what --only selects
+    program: str
+    ranks: int  # as reported
+    arguments: list = field(default_factory=list)
+    quick_arguments: list = field(default_factory=list)  # for trials of settings, and --quick
+    start_ranks: int = 0  # as started, when different
+    timeout: float = 120
+
+    def started(self):
+        return self.start_ranks or self.ranks
+
+    @property
+    def figures(self):
+        return {"message_rate": ["message rate"], "collectives": ["barrier", "allreduce"]}.get(
+            self.program, [self.program])
+
+
+@dataclass
+class Target:
+    """Warren's aim: a ratio to the best peer or an absolute value."""
+
+    figure: str
+    limit: float
+    kind: str = "ratio"  # or "absolute"
+    ranks: tuple = ()
+    modes: tuple = ()
+    sizes: tuple = (0, float("inf"))  # from, to (inclusive)
+
+    def concerns(self, key):
+        figure, mode, size, ranks = key
+        return (figure == self.figure and (not self.ranks or ranks in self.ranks)
+                and (not self.modes or mode in self.modes)
+                and (size is None or self.sizes[0] <= size <= self.sizes[1]))
+
+
+HIGHER_IS_BETTER = {"bandwidth", "message rate"}
+KIB, MIB = 1024, 1024 * 1024
+
+TARGETS = [
+    Target("latency", 0.8, ranks=(2,), modes=("cached",), sizes=(0, KIB)),
+    Target("latency", 1.0, ranks=(2,), sizes=(8 * KIB, 4 * MIB)),
+    Target("bandwidth", 1.0, ranks=(2,), sizes=(8 * KIB, 4 * MIB)),
+    Target("message rate", 1.2, ranks=(2,), modes=("cached",)),
+    Target("launch", 0.1, ranks=(64, 256)),
+    Target("private dirty", 400, kind="absolute", ranks=(64,)),
+    Target("library's own", 150, kind="absolute", ranks=(64,)),
+    Target("barrier", 0.2, ranks=(64,)),
+    Target("allreduce", 0.2, ranks=(64,)),
+    Target("idle CPU", 2, kind="absolute", ranks=(64,)),
+]
+
+NAMES = ["latency", "bandwidth", "message_rate", "launch", "memory", "collectives", "pairs", "idle"]
+
+
+def questions(only, ranks, quick):
+    """The list of questions; `ranks` replaces the usual numbers of ranks where any number goes."""
+    asked = []
+    sizes = "0,8,1K,8K,64K,1M,4M"
+    large = "8K,64K,1M,4M"
+    short = ["--seconds", "0.1"]
+    normal = ["--seconds", "0.4"]
+    for mode in ([], ["--written"]):
+        asked.append(Question("latency", "latency", 2, ["--sizes", sizes, *mode, *normal],
+                              ["--sizes", sizes, *mode, *short]))
+        asked.append(Question("bandwidth", "bandwidth", 2, ["--sizes", large, *mode, *normal],
+                              ["--sizes", large, *mode, *short]))
+    for mode in ([], ["--written"]):
+        asked.append(Question("message_rate", "message_rate", 2, [*mode, *normal],
+                              [*mode, *short]))
+    for n in ranks or ((2, 8, 64) if quick else (2, 8, 64, 256)):
+        asked.append(Question("launch", "launch", n, timeout=60 + n))
+    for n in ranks or ((2, 8) if quick else (2, 8, 64)):
+        asked.append(Question("memory", "memory", n, timeout=60 + n))
+    for n in ranks or ((2, 8) if quick else (2, 8, 32, 64)):
+        longer = ["--seconds", "0.4" if n <= 8 else "2"]
+        asked.append(Question("collectives", "collectives", n, longer, short, timeout=60 + 2 * n))
+        if n > 2 and n % 2 == 0:
+            asked.append(Question("pairs", "latency", n, ["--sizes", "8", *longer],
+                                  ["--sizes", "8", *short], timeout=60 + 2 * n))
+    for n in ranks or ((8,) if quick else (64,)):
+        asked.append(Question("idle", "idle", n, ["--seconds", "3"], ["--seconds", "1"],
+                              start_ranks=n + 1, timeout=60 + n))
+    return [q for q in asked if not only or q.name in only]

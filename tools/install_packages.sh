@@ -1,0 +1,29 @@
+#!/bin/sh
+# Installs the Debian packages named as arguments, of them only the missing ones. Quick, silent and
+# without the network when nothing is missing. Needs root or sudo.
+set -eu
+
+missing=
+for package in "$@"; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null || true)
+    [ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get > /dev/null; then
+    echo "This machine has no apt-get; install what corresponds to:$missing" >&2
+    exit 1
+fi
+as_root=
+if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo > /dev/null; then
+        echo "Installing$missing needs root: run this once as root, or install sudo." >&2
+        exit 1
+    fi
+    as_root=sudo
+fi
+echo "Installing$missing"
+# A source of packages that is out of order is no reason to fail while the others have what we need.
+$as_root apt-get update -qq || echo "apt-get update had errors; going on" >&2
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    -o Dpkg::Use-Pty=0 $missing > /dev/null

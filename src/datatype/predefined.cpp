@@ -28,7 +28,7 @@ struct Row {
     char name[name_limit];
 };
 
-consteval Row row(unsigned index, Element element, std::size_t size, std::size_t alignment,
+constexpr Row row(unsigned index, Element element, std::size_t size, std::size_t alignment,
                   const char* name) {
     Row made{};
     made.index = static_cast<std::uint8_t>(index);
@@ -42,18 +42,18 @@ consteval Row row(unsigned index, Element element, std::size_t size, std::size_t
     return made;
 }
 
-consteval Row plain(unsigned index, Element element, std::size_t size, std::size_t alignment,
+constexpr Row plain(unsigned index, Element element, std::size_t size, std::size_t alignment,
                     const char* name) {
     return row(index, element, size, alignment, name);
 }
 
 template <typename Type>
-consteval Row plain(unsigned index, Element element, const char* name) {
+constexpr Row plain(unsigned index, Element element, const char* name) {
     return row(index, element, sizeof(Type), alignof(Type), name);
 }
 
 template <typename First, typename Second>
-consteval Row pair(unsigned index, Element element, const char* name) {
+constexpr Row pair(unsigned index, Element element, const char* name) {
     struct Pair {
         First first;
         Second second;

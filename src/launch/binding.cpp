@@ -147,7 +147,7 @@ Error find_places(BindTo bind_to, const CpuSet& allowed, std::vector<Place>& pla
             return one->sibling_rank < other->sibling_rank;
         });
     }
-    for (const hwloc_obj_t object : objects) {
+    for (const hwloc_obj* object : objects) {
         Place place;
         place.name = kind.name + (" " + std::to_string(object->logical_index));
         for (int processor = hwloc.bitmap_next(object->cpuset, -1); processor >= 0;

@@ -105,8 +105,7 @@ int commit(const node::Segment& segment) {
     close_all_but(lifeline, lifeline);
 
     char byte;
-    ssize_t got = 0;
-    while ((got = read(lifeline, &byte, 1)) < 0 && errno == EINTR) {
+    while (read(lifeline, &byte, 1) < 0 && errno == EINTR) {
     }
     // mpiexec kills the group, and so this process, before it ends: it has not come to that.
     std::fprintf(stderr, "mpiexec: mpiexec (pid %d) was killed; its ranks are ended with it\n",

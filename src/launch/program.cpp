@@ -41,7 +41,8 @@ std::string find_in_path(const std::string& name, const std::string& directory,
         if (folder.empty()) {
             folder = ".";
         }
-        std::string candidate = folder + "/" + name;
+        std::string candidate = folder;
+        candidate.append("/").append(name);
         if (runs(in_directory(directory, candidate))) {
             return candidate;
         }

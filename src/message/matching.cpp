@@ -44,10 +44,10 @@ Request* PostedReceives::match(const Envelope& message) {
 }
 
 UnexpectedMessages::~UnexpectedMessages() {
-    while (arrived_.first != nullptr) {
-        Unexpected* message = arrived_.first;
-        remove(*message);
+    for (Unexpected* message = arrived_.first; message != nullptr;) {
+        Unexpected* next = message->next_arrived;
         destroy(*message);
+        message = next;
     }
     while (free_small_ != nullptr) {
         Unexpected* message = free_small_;

@@ -53,6 +53,14 @@ Extras& TypeTable::extras(const Datatype& type) {
     return type.predefined ? predefined_extras_[type.basic] : type.derived->extras;
 }
 
+const Extras* TypeTable::find_extras(const Datatype& type) const {
+    if (!type.predefined) {
+        return &type.derived->extras;
+    }
+    const auto found = predefined_extras_.find(type.basic);
+    return found == predefined_extras_.end() ? nullptr : &found->second;
+}
+
 MPI_Datatype TypeTable::from_integer(std::uint32_t integer) const {
     if (integer < first_handle) {
         return reinterpret_cast<MPI_Datatype>(std::uintptr_t{integer});

@@ -43,7 +43,8 @@ class TypeTable {
 
     static void commit(const Datatype& type) { const_cast<Datatype&>(type).committed = true; }
 
-    // Name and attributes.
+    // Name and attributes; find_extras gives null where a predefined type has none.
+    const Extras* find_extras(const Datatype& type) const;
     Extras& extras(const Datatype& type);
 
     std::size_t live() const { return derived_.live(); }

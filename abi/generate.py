@@ -1,69 +1,63 @@
 #!/usr/bin/env python3
-"""Writes mpi.h from the standard's data (procedures.json, constants.tsv, types.tsv)."""
+"""Writes what the build makes of the standard's data: mpi.h, the call table, the entry points.
 
-import csv
-import json
+    generate.py list               the names of the files that `write` makes
+    generate.py write DIRECTORY    makes them: include/mpi.h, generated/…
+
+Modules: standard (the data), header (mpi.h), calls (call table), parameters (what the core gets),
+checks and collectives (what is refused), entries (the entry points), check_tests (calls that must
+fail, for the tests).
+"""
+
 import pathlib
 import sys
 
-HERE = pathlib.Path(__file__).parent
+import calls
+import entries
+import header
+import standard
 
 
-def declaration(name, procedure):
-    parameters = []
-    for parameter in procedure["parameters"]:
-        if "c" in parameter:
-            parameters.append(parameter["c"])
-            continue
-        c_type = parameter["c_type"]
-        if "[" in c_type:
-            base, brackets = c_type.split("[", 1)
-            parameters.append(f"{base.strip()} {parameter['name']}[{brackets}")
-        else:
-            parameters.append(f"{c_type} {parameter['name']}")
-    return f"{procedure['returns']} {name}({', '.join(parameters) or 'void'});"
+def chapters(implemented):
+    return sorted({entry.chapter for entry in implemented.values()}) + ["unsupported"]
 
 
-def write_header(path):
-    with open(HERE / "procedures.json") as file:
-        procedures = json.load(file)["procedures"]
-    with open(HERE / "types.tsv") as file:
-        types = list(csv.DictReader(file, delimiter="\t"))
-    with open(HERE / "constants.tsv") as file:
-        constants = list(csv.DictReader(file, delimiter="\t"))
-    out = ["/* mpi.h: the MPI 5.0 standard ABI. Generated from abi/ by abi/generate.py. */",
-           "#ifndef MPI_H_ABI", "#define MPI_H_ABI", "", "#include <stdint.h>", "",
-           "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    for row in types:
-        print(row, file=sys.stderr) if False else None
-        name, form, definition = row["name"], row["form"], row["definition"]
-        if form in ("opaque pointer", "integer"):
-            out.append(f"typedef {definition}{'' if definition.endswith('*') else ' '}{name};")
-    out += ["typedef struct MPI_Status {", "    int MPI_SOURCE;", "    int MPI_TAG;",
-            "    int MPI_ERROR;", "    int MPI_internal[5];", "} MPI_Status;"]
-    for name in ("MPI_T_cb_safety", "MPI_T_source_order"):
-        if not any(row["name"] == name for row in types):
-            out.append(f"typedef int {name};")
-    for row in types:
-        name, form, definition = row["name"], row["form"], row["definition"]
-        if form == "callback":
-            result, rest = definition.split("(", 1)
-            out.append(f"typedef {result.strip()} {name}({rest};")
-    out.append("")
-    for row in constants:
-        name, c_type, value = row["name"], row["c_type"], row["value"]
-        out.append(f"#define {name} (({c_type}){value})" if c_type else f"#define {name} {value}"
-                   if not value.startswith("-") else f"#define {name} ({value})")
-    out.append("")
-    for procedure in procedures:
-        out.append(declaration(procedure["name"], procedure))
-    for procedure in procedures:
-        out.append(declaration("P" + procedure["name"], procedure))
-    out += ["", "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
-    pathlib.Path(path).write_text("\n".join(out) + "\n")
+def files(data, implemented):
+    """File name -> function that makes its text."""
+    made = {
+        "include/mpi.h": lambda: header.text(data),
+        "generated/mpi/calls.hpp": lambda: calls.header(data),
+        "generated/calls.cpp": lambda: calls.source(data),
+    }
+    for chapter in chapters(implemented):
+        made[f"generated/entries_{chapter}.cpp"] = (
+            lambda chapter=chapter: entries.chapter_source(data, implemented, chapter)
+        )
+    return made
+
+
+def write(path, text):
+    """Leaves a file alone that has the text already, so that what depends on it isn't rebuilt."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def main(arguments):
+    data = standard.Standard()
+    try:
+        implemented = standard.read_entries(data)
+    except ValueError as error:
+        sys.exit(str(error))
+    if arguments == ["list"]:
+        print(";".join(files(data, implemented)))
+    elif len(arguments) == 2 and arguments[0] == "write":
+        for name, text in files(data, implemented).items():
+            write(pathlib.Path(arguments[1]) / name, text())
+    else:
+        sys.exit(__doc__)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] != "header":
-        sys.exit("usage: generate.py header FILE")
-    write_header(sys.argv[2])
+    main(sys.argv[1:])

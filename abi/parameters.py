@@ -70,13 +70,20 @@ def core_declarations(procedure, parameter, large):
     return [parameter.declaration.replace(" *", "* ").replace("* *", "**")]
 
 
+def first_parameter(entry):
+    """What the core gets before the procedure's own parameters."""
+    if entry.notes & {"free", "value"}:
+        return ""
+    return "Process& process" if "anytime" in entry.notes else "Context& context"
+
+
 def core_prototype(standard, entry, procedure):
     """Result and parameters of the core function of a procedure."""
     large = standard.large_count_form(procedure.name)
     same_shape = large is not None and len(large.parameters) == len(procedure.parameters)
-    declarations = [] if "before-init" in entry.notes else ["Context& context"]
+    declarations = [c for c in [first_parameter(entry)] if c]
     for index, parameter in enumerate(procedure.parameters):
         twin = large.parameters[index] if same_shape else None
         declarations += core_declarations(procedure, parameter, twin)
-    result = "Error" if procedure.returns == "int" else procedure.returns
+    result = procedure.returns if "value" in entry.notes else "Error"
     return f"{result} {entry.core}({', '.join(declarations)});"

@@ -122,7 +122,8 @@ def read_entries(standard):
     return entries
 
 
-# before-init: may be called before MPI_Init and after MPI_Finalize; the core gets no Context.
-# no-lock: the core neither changes nor waits for anything of the rank: call it without the lock.
-# null-request: …
-NOTES = {"before-init", "no-lock"}
+# anytime: may be called before MPI_Init and after MPI_Finalize; the core gets the Process.
+# free: the same, and needs nothing at all of the process's state, or finds it itself.
+# value: like free, and the result is the core's, whatever it is: nothing is checked.
+# no-lock: the core neither changes nor awaits anything of the rank: called without the lock.
+NOTES = {"anytime", "free", "value", "no-lock"}

@@ -204,10 +204,7 @@ bool Job::start_ranks() {
             }
         }
     }
-    char text[64];
-    std::snprintf(text, sizeof text, "all ranks started after %.1f ms",
-                  static_cast<double>(monotonic_ns() - started_ns_) * 1e-6);
-    explain(text);
+    explain("all ranks started after " + in_seconds(monotonic_ns() - started_ns_));
     return true;
 }
 

@@ -10,7 +10,7 @@ struct Group;
 } // namespace warren::comm
 
 namespace warren::coll {
-struct Op;
+class Op;
 }
 
 namespace warren::datatype {
@@ -18,7 +18,7 @@ struct Datatype;
 }
 
 namespace warren::message {
-class Request;
+struct Request;
 }
 
 namespace warren::mpi {

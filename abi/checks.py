@@ -1,0 +1,176 @@
+"""The argument checks of an entry point: which parameter, what is refused, with which class.
+
+Every check is described once, here. entries.py writes it as code of the library, check_tests.py
+writes for each the calls that must fail.
+"""
+
+from dataclasses import dataclass
+
+import parameters
+
+ANY_TAG_PROCEDURES = {"Recv", "Irecv", "Recv_init", "Probe", "Iprobe", "Mprobe", "Improbe"}
+
+# Kinds whose values are counts of elements, or lengths, and not negative.
+COUNT_KINDS = {
+    "POLYXFER_NUM_ELEM_NNI",
+    "POLYDTYPE_NUM_ELEM_NNI",
+    "XFER_NUM_ELEM_NNI",
+    "POLYXFER_NUM_ELEM",
+}
+LENGTH_KINDS = {"POLYNUM_BYTES_NNI", "ARRAY_LENGTH_NNI", "POLYNUM_BYTES"}
+
+# Result parameters that may be null.
+OPTIONAL_KINDS = {"BUFFER", "LOGICAL_OPTIONAL", "ARGUMENT_COUNT", "ARGUMENT_LIST", "WEIGHT"}
+
+ERROR_CLASSES = {
+    "COMMUNICATOR": "MPI_ERR_COMM",
+    "GROUP": "MPI_ERR_GROUP",
+    "INFO": "MPI_ERR_INFO",
+    "ERRHANDLER": "MPI_ERR_ERRHANDLER",
+    "DATATYPE": "MPI_ERR_TYPE",
+    "OPERATION": "MPI_ERR_OP",
+    "REQUEST": "MPI_ERR_REQUEST",
+    "MESSAGE": "MPI_ERR_REQUEST",
+}
+
+
+@dataclass
+class Check:
+    parameter: object
+    rule: str  # object, object_or_null, committed, count, length, destination, source, root, tag, …
+    expression: str  # C++, true when the argument is accepted
+    error_class: str
+    condition: str = ""  # C++, the check is made only if true
+
+
+def base_name(name):
+    name = name.removeprefix("MPI_")
+    return name.removesuffix("_c")
+
+
+def object_name(parameter):
+    return f"{parameter.name}_"
+
+
+def handle_of(parameter):
+    """The handle in an argument that is passed by value or by pointer."""
+    return f"*{parameter.name}" if parameter.is_pointer else parameter.name
+
+
+def communicators(procedure):
+    return [p for p in procedure.parameters if p.kind == "COMMUNICATOR" and p.direction != "out"]
+
+
+def follower(procedure, parameter, kinds):
+    """The next parameter of one of the kinds."""
+    index = procedure.parameters.index(parameter)
+    for later in procedure.parameters[index + 1 :]:
+        if later.kind in kinds:
+            return later
+    return None
+
+
+def object_check(procedure, parameter, first_communicator):
+    """Finds the object of a handle argument."""
+    name, kind = parameter.name, parameter.kind
+    error_class = ERROR_CLASSES[kind]
+    finder = "find"
+    rule = "object"
+    if kind == "COMMUNICATOR" and parameter is not first_communicator:
+        finder = "find_other"
+    if kind == "INFO" and not procedure.name.startswith("MPI_Info_"):
+        finder, rule = "find_or_null", "object_or_null"
+    if kind == "REQUEST" and procedure.name in parameters.NULL_REQUEST:
+        finder, rule = "find_or_null", "object_or_null"
+    if kind == "DATATYPE" and needs_commit(procedure):
+        finder, rule = "find_committed", "committed"
+    expression = f'entry.{finder}("{name}", {handle_of(parameter)}, {object_name(parameter)})'
+    if parameter.is_pointer:
+        expression = f'entry.not_null("{name}", {name}) && {expression}'
+    return Check(parameter, rule, expression, error_class)
+
+
+def needs_commit(procedure):
+    """Whether datatypes of a call are used for communication or packing, not just for making others."""
+    base = base_name(procedure.name)
+    return not (
+        base.startswith("Type_")
+        or base.startswith("Status_")
+        or base.startswith("Get_")
+        or base in {"Pack_size", "Pack_external_size"}
+    )
+
+
+def number_check(procedure, parameter, communicator):
+    name, kind = parameter.name, parameter.kind
+    if parameter.direction != "in" or parameter.is_array or parameter.is_pointer:
+        return None
+    if kind in COUNT_KINDS:
+        return Check(parameter, "count", f'entry.count("{name}", {name})', "MPI_ERR_COUNT")
+    if kind == "ARRAY_LENGTH_NNI" and follower(procedure, parameter, {"REQUEST"}):
+        return Check(parameter, "count", f'entry.count("{name}", {name})', "MPI_ERR_COUNT")
+    if kind in LENGTH_KINDS:
+        return Check(parameter, "length", f'entry.length("{name}", {name})', "MPI_ERR_ARG")
+    if kind == "RANK" and communicator is not None:
+        rule = {"dest": "destination", "source": "source", "root": "root"}.get(name)
+        if rule is not None:
+            error_class = "MPI_ERR_ROOT" if rule == "root" else "MPI_ERR_RANK"
+            expression = f'entry.{rule}("{name}", {name}, {object_name(communicator)})'
+            return Check(parameter, rule, expression, error_class)
+    if kind == "TAG":
+        wild = name == "recvtag" or base_name(procedure.name) in ANY_TAG_PROCEDURES
+        wildcard = "allowed" if wild else "refused"
+        expression = f'entry.tag("{name}", {name}, Wildcard::{wildcard})'
+        return Check(parameter, "any_tag" if wild else "tag", expression, "MPI_ERR_TAG")
+    return None
+
+
+def memory_check(procedure, parameter):
+    name, kind = parameter.name, parameter.kind
+    if kind == "BUFFER":
+        count = follower(procedure, parameter, COUNT_KINDS)
+        datatype = follower(procedure, parameter, {"DATATYPE"})
+        if count is None or datatype is None or count.is_array or datatype.is_array:
+            return None
+        expression = f'entry.buffer("{name}", {name}, {count.name}, {object_name(datatype)})'
+        return Check(parameter, "buffer", expression, "MPI_ERR_BUFFER")
+    if kind in OPTIONAL_KINDS or parameter.name == "...":
+        return None
+    if kind == "STATUS" and parameter.direction == "out":
+        return None  # MPI_STATUS_IGNORE
+    lengths = {p.name for p in procedure.parameters}
+    if parameter.is_array:
+        if parameter.length in lengths:
+            expression = f'entry.array("{name}", {name}, {parameter.length})'
+            return Check(parameter, "array", expression, "MPI_ERR_ARG")
+        return None
+    if kind == "MESSAGE" and parameter.direction == "inout":
+        expression = f'entry.not_null("{name}", {name}) && entry.message("{name}", *{name})'
+        return Check(parameter, "message", expression, "MPI_ERR_REQUEST")
+    pointer = parameter.is_pointer and kind not in {"FUNCTION", "POLYFUNCTION"}
+    if pointer and (parameter.direction in {"out", "inout"} or kind == "STRING" or kind == "STATUS"):
+        if kind in {"EXTRA_STATE", "ATTRIBUTE_VAL"} and parameter.direction == "in":
+            return None
+        if parameter.length and parameter.length in lengths:
+            return None  # a result of a length that may be 0
+        return Check(parameter, "pointer", f'entry.not_null("{name}", {name})', "MPI_ERR_ARG")
+    return None
+
+
+def checks_of(procedure):
+    """All checks of a procedure outside the collectives, in the order in which they are made."""
+    comms = communicators(procedure)
+    first = comms[0] if comms else None
+    found, memory, made = [], [], []
+    for parameter in procedure.parameters:
+        if parameters.is_object(parameter) or parameters.is_request(parameter):
+            check = object_check(procedure, parameter, first)
+            (made if parameter is first else found).append(check)
+            continue
+        number = number_check(procedure, parameter, first)
+        if number is not None:
+            found.append(number)
+        check = memory_check(procedure, parameter)
+        if check is not None:
+            memory.append(check)
+    return made + found + memory

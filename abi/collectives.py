@@ -1,0 +1,131 @@
+"""Argument checks of collective communication, where not every argument means something.
+
+Under MPI_IN_PLACE, and away from the root, one side's arguments are ignored: they are not checked,
+and the core gets count 0 and MPI_BYTE for them, or a null array of counts.
+"""
+
+from dataclasses import dataclass
+
+from checks import base_name, object_name
+
+
+@dataclass
+class Side:
+    """The parameters that describe one buffer: its address, counts, displacements, datatypes."""
+
+    buffer: object
+    counts: object
+    displacements: object
+    datatype: object
+
+    @property
+    def root_only(self):
+        return any(p is not None and p.root_only for p in (self.buffer, self.counts, self.datatype))
+
+
+def sides_of(procedure):
+    """Send and receive side of a collective that moves data, else []."""
+    by_name = {p.name: p for p in procedure.parameters}
+    sides = []
+    for prefix in ("send", "recv"):
+        buffer = by_name.get(f"{prefix}buf")
+        counts = by_name.get(f"{prefix}count") or by_name.get(f"{prefix}counts")
+        datatype = by_name.get(f"{prefix}type") or by_name.get(f"{prefix}types")
+        if buffer is None or counts is None or datatype is None:
+            return []
+        displacements = by_name.get(f"{prefix[0]}displs")
+        if displacements is None and counts.is_array:
+            displacements = by_name.get("displs")
+        sides.append(Side(buffer, counts, displacements, datatype))
+    return sides
+
+
+def significance(procedure, side, other):
+    """C++: whether a side means something at the calling rank; and what must hold else."""
+    name = side.buffer.name
+    rooted = any(p.name == "root" for p in procedure.parameters)
+    if side.root_only:
+        return "is_root(comm_, root)", ""
+    if not rooted:
+        # Allgather, Alltoall and their like: MPI_IN_PLACE replaces the send side.
+        return (f"{name} != MPI_IN_PLACE", "") if name == "sendbuf" else ("true", "")
+    # The contribution of a gather, the result of a scatter: MPI_IN_PLACE at the root only.
+    return (
+        f"({name} != MPI_IN_PLACE || !is_root(comm_, root)) && is_member(comm_, root)",
+        f'entry.not_in_place("{name}", {name})',
+    )
+
+
+def side_lines(procedure, side, other):
+    """Declarations and checks of one side."""
+    condition, else_check = significance(procedure, side, other)
+    scalar_count = not side.counts.is_array
+    scalar_type = not side.datatype.is_array
+    lines, checks = [], []
+    flag = side.buffer.name.removesuffix("buf")
+    flag = {"send": "sends", "recv": "receives"}[flag]
+    if else_check:
+        checks.append(else_check)
+    if scalar_count:
+        lines.append(f"    MPI_Count {side.counts.name}_ = 0;")
+        checks.append(f'entry.count("{side.counts.name}", {side.counts.name})')
+    else:
+        lines.append(f"    CountArray {side.counts.name}_;")
+        checks.append(f'entry.not_null("{side.counts.name}", {side.counts.name})')
+        if side.displacements is not None:
+            lines.append(f"    CountArray {side.displacements.name}_;")
+            checks.append(f'entry.not_null("{side.displacements.name}", {side.displacements.name})')
+    if scalar_type:
+        lines.append(f"    const datatype::Datatype* {object_name(side.datatype)} = unused_type();")
+        name = side.datatype.name
+        checks.append(f'entry.find_committed("{name}", {name}, {object_name(side.datatype)})')
+        if scalar_count:
+            checks.append(
+                f'entry.buffer("{side.buffer.name}", {side.buffer.name}, {side.counts.name}, '
+                f"{object_name(side.datatype)})"
+            )
+    else:
+        checks.append(f'entry.not_null("{side.datatype.name}", {side.datatype.name})')
+    indent = "    " if condition == "true" else "        "
+    body = [f"{indent}if (!(" + (f" &&\n{indent}      ".join(checks)) + ")) [[unlikely]] {",
+            f"{indent}    return entry.refuse();", f"{indent}}}"]
+    body.append(f"{indent}{side.counts.name}_ = {side.counts.name};")
+    if side.displacements is not None:
+        body.append(f"{indent}{side.displacements.name}_ = {side.displacements.name};")
+    if condition == "true":
+        return lines + body
+    return lines + [f"    const bool {flag} = {condition};", f"    if ({flag}) {{"] + body + ["    }"]
+
+
+def ignored_names(procedure):
+    """Parameters that side_lines deals with: name -> the core's argument."""
+    arguments = {}
+    for side in sides_of(procedure):
+        arguments[side.counts.name] = f"{side.counts.name}_"
+        if side.displacements is not None:
+            arguments[side.displacements.name] = f"{side.displacements.name}_"
+        if side.datatype.is_array:
+            arguments[side.datatype.name] = side.datatype.name
+        else:
+            arguments[side.datatype.name] = f"*{object_name(side.datatype)}"
+        arguments[side.buffer.name] = side.buffer.name
+    return arguments
+
+
+def reduction_buffers(procedure):
+    """Extra checks of the reductions' buffers: recvbuf is always real; sendbuf may be MPI_IN_PLACE."""
+    base = base_name(procedure.name).lower()
+    names = {p.name for p in procedure.parameters}
+    if "op" not in names or "sendbuf" not in names or not {"count", "datatype"} <= names:
+        return []
+    rooted = "root" in names
+    receives = "is_root(comm_, root)" if rooted else "true"
+    checks = []
+    guard = f"!{receives} || " if rooted else ""
+    checks.append(f'({guard}(entry.buffer("recvbuf", recvbuf, count, datatype_) && '
+                  f'entry.not_in_place("recvbuf", recvbuf)))')
+    if rooted:
+        checks.append(f'({receives} || entry.not_in_place("sendbuf", sendbuf))')
+    if base != "reduce_local":
+        checks.append('entry.buffer("sendbuf", sendbuf, count, datatype_)')
+    return checks

@@ -1,0 +1,241 @@
+"""The entry points: PMPI_X, strong, and MPI_X, its weak alias, for every procedure.
+
+src/mpi/entry.hpp says what the code written here means.
+"""
+
+import checks
+import collectives
+import parameters
+from checks import object_name
+
+# Results that an original procedure gives as MPI_UNDEFINED when they don't fit its int.
+UNDEFINED_WHEN_LARGE = {"MPI_Get_count", "MPI_Get_elements", "MPI_Type_size"}
+
+# Handles that a successful call ends: procedure -> (parameter, null handle).
+FREES = {
+    "MPI_Comm_free": ("comm", "MPI_COMM_NULL"),
+    "MPI_Comm_disconnect": ("comm", "MPI_COMM_NULL"),
+    "MPI_Group_free": ("group", "MPI_GROUP_NULL"),
+    "MPI_Type_free": ("datatype", "MPI_DATATYPE_NULL"),
+    "MPI_Op_free": ("op", "MPI_OP_NULL"),
+    "MPI_Info_free": ("info", "MPI_INFO_NULL"),
+    "MPI_Errhandler_free": ("errhandler", "MPI_ERRHANDLER_NULL"),
+    "MPI_Request_free": ("request", "MPI_REQUEST_NULL"),
+}
+
+
+def signature(procedure):
+    return f"{procedure.returns} P{procedure.name}({procedure.prototype})"
+
+
+def alias(procedure):
+    # Parameter names would only repeat the line above.
+    return (f"{procedure.returns} {procedure.name}({procedure.prototype}) "
+            f'__attribute__((weak, alias("P{procedure.name}")));')
+
+
+def unsupported_body(procedure):
+    name = procedure.name
+    if procedure.name.startswith("MPI_T_"):
+        return ["    return unsupported_tool_call();"]
+    comms = checks.communicators(procedure)
+    argument = ""
+    if comms:
+        argument = f", {comms[0].name}" if not comms[0].is_pointer else ""
+    call = f"unsupported(calls::{name}{argument})"
+    if procedure.returns == "int":
+        return [f"    return {call};"]
+    # Conversions of handles: no code to return, so the null handle or number.
+    return [f"    {call};", f"    return {{}};"]
+
+
+def core_argument(entry, procedure, parameter, base, large, prepared):
+    """Arguments of the core's call for one parameter."""
+    name = parameter.name
+    if name in prepared:
+        return [prepared[name]]
+    small, twin = base, large
+    if parameters.is_varied(small, twin):
+        if parameter.kind == "POLYFUNCTION":
+            return [name, "nullptr"] if parameter.c_type == small.c_type else ["nullptr", name]
+        if parameter.is_array:
+            return [name]
+        if parameter.is_pointer:
+            return [f"{name}_"] if parameter.c_type == "int *" else [f"*{name}"]
+        return [name]
+    if parameters.is_request(parameter):
+        null = procedure_base_name(procedure) in parameters.NULL_REQUEST
+        handle = [name] if procedure_base_name(procedure) in parameters.CLEARED_REQUEST else []
+        return [object_name(parameter) if null else f"*{object_name(parameter)}"] + handle
+    if parameters.is_object(parameter):
+        nullable = parameter.kind == "INFO" and not procedure.name.startswith("MPI_Info_")
+        return [object_name(parameter) if nullable else f"*{object_name(parameter)}"]
+    return [name]
+
+
+def procedure_base_name(procedure):
+    return procedure.name.removesuffix("_c")
+
+
+OBJECT_TYPES = {
+    kind: f"{object_type}*" for kind, object_type in parameters.OBJECTS.items()
+}
+
+
+class EntryWriter:
+    """Writes the entry point of one implemented procedure."""
+
+    def __init__(self, standard, entry, procedure):
+        self.entry = entry
+        self.procedure = procedure
+        base = standard.procedures[entry.procedure]
+        large = standard.large_count_form(entry.procedure)
+        same = large is not None and len(large.parameters) == len(base.parameters)
+        self.pairs = [
+            (p, base.parameters[i] if same or large is None else p, large.parameters[i] if same else None)
+            for i, p in enumerate(procedure.parameters)
+        ]
+        self.core = entry.core
+        if large is not None and not same and procedure is large:
+            self.core += "_c"  # another list of parameters, another function
+
+    def lines(self):
+        notes = self.entry.notes
+        if "value" in notes:
+            names = ", ".join(p.name for p in self.procedure.parameters if p.name != "...")
+            return [f"    return {self.core}({names});"]
+        lines = [self.opening()]
+        prepared = {}
+        if self.entry.chapter == "collectives":
+            lines += self.collective_checks(prepared)
+        else:
+            lines += self.plain_checks()
+        return lines + self.narrowed_results() + self.call(prepared)
+
+    def opening(self):
+        kind = "Entry"
+        if self.entry.notes & {"anytime", "free"}:
+            kind = "AnytimeEntry"
+        return f"    {kind} entry(calls::{self.procedure.name});"
+
+    def objects(self, except_names=()):
+        """Declarations of the objects behind handles."""
+        lines = []
+        for parameter in self.procedure.parameters:
+            if parameter.name in except_names:
+                continue
+            if parameters.is_object(parameter) or parameters.is_request(parameter):
+                lines.append(f"    {OBJECT_TYPES[parameter.kind]} {object_name(parameter)};")
+        return lines
+
+    @staticmethod
+    def refusal(expressions):
+        if not expressions:
+            return []
+        if len(expressions) == 1 and "&&" not in expressions[0]:
+            condition = f"!{expressions[0]}"
+        else:
+            condition = "!(" + " &&\n          ".join(expressions) + ")"
+        return [f"    if ({condition}) [[unlikely]] {{", "        return entry.refuse();", "    }"]
+
+    def plain_checks(self):
+        made = checks.checks_of(self.procedure)
+        return self.objects() + self.refusal([check.expression for check in made])
+
+    def collective_checks(self, prepared):
+        procedure = self.procedure
+        prepared.update(collectives.ignored_names(procedure))
+        made = [c for c in checks.checks_of(procedure) if c.parameter.name not in prepared]
+        expressions = [c.expression for c in made]
+        reduction = collectives.reduction_buffers(procedure)
+        if reduction:
+            expressions = [
+                e for c, e in zip(made, expressions) if c.rule != "buffer"
+            ] + reduction
+        lines = self.objects(prepared) + self.refusal(expressions)
+        sides = collectives.sides_of(procedure)
+        for side in sides:
+            other = sides[1] if side is sides[0] else sides[0]
+            lines += collectives.side_lines(procedure, side, other)
+        return lines
+
+    def narrowed(self):
+        """Results that the core makes as MPI_Count and this form returns as int."""
+        return [
+            p
+            for p, base, large in self.pairs
+            if parameters.is_varied(base, large)
+            and p.is_pointer
+            and p.kind != "POLYFUNCTION"
+            and p.c_type == "int *"
+        ]
+
+    def narrowed_results(self):
+        return [
+            f"    MPI_Count {p.name}_ = {'*' + p.name if p.direction == 'inout' else '0'};"
+            for p in self.narrowed()
+        ]
+
+    def call(self, prepared):
+        first = {"Context& context": ["entry.context"], "Process& process": ["entry.process"], "": []}
+        arguments = list(first[parameters.first_parameter(self.entry)])
+        for parameter, base, large in self.pairs:
+            if parameter.name != "...":
+                arguments += core_argument(
+                    self.entry, self.procedure, parameter, base, large, prepared)
+        runner = "run"
+        if self.entry.notes & {"no-lock", "free"}:
+            runner = "run_unlocked"
+        call = f"{self.core}({', '.join(arguments)})"
+        after = []
+        for p in self.narrowed():
+            if procedure_base_name(self.procedure) in UNDEFINED_WHEN_LARGE:
+                after.append(f"*{p.name} = narrow_or_undefined({p.name}_);")
+            else:
+                after.append(f'error = narrow("{p.name}", {p.name}_, {p.name});')
+        freed = FREES.get(self.procedure.name)
+        if freed is not None:
+            after.append(f"*{freed[0]} = {freed[1]};")
+        if not after:
+            return [f"    return entry.{runner}([&] {{ return {call}; }});"]
+        lines = [f"    return entry.{runner}([&] {{", f"        Error error = {call};"]
+        for step in after:
+            lines += ["        if (!error) {", f"            {step}", "        }"]
+        return lines + ["        return error;", "    });"]
+
+
+PROLOGUE = """// Entry points of MPI: {subject}. Generated by abi/generate.py from abi/; read
+// src/mpi/entry.hpp first.
+#include "mpi.h"
+
+{includes}
+
+using namespace warren;
+using namespace warren::mpi;
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC visibility push(default)
+extern "C" {{
+"""
+
+EPILOGUE = """
+} // extern "C"
+#pragma GCC visibility pop
+"""
+
+
+def chapter_source(standard, entries, chapter):
+    """The file of a chapter's entry points; of chapter "unsupported" all that no line lists."""
+    text = []
+    for name, procedure in standard.procedures.items():
+        base = name[:-2] if standard.is_large_count_form(name) else name
+        entry = entries.get(base)
+        if (entry.chapter if entry else "unsupported") != chapter:
+            continue
+        body = EntryWriter(standard, entry, procedure).lines() if entry else unsupported_body(procedure)
+        text.append("\n" + signature(procedure) + " {\n" + "\n".join(body) + "\n}\n" + alias(procedure) + "\n")
+    includes = ['#include "mpi/entry.hpp"']
+    if chapter != "unsupported":
+        includes.append(f'#include "mpi/{chapter}.hpp"')
+    subject = chapter.replace("_", " ") if chapter != "unsupported" else "what is not implemented yet"
+    return PROLOGUE.format(subject=subject, includes="\n".join(includes)) + "".join(text) + EPILOGUE

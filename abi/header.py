@@ -1,0 +1,82 @@
+"""mpi.h: the standard ABI for C and C++."""
+
+PROLOGUE = """/* mpi.h: the MPI 5.0 standard ABI, version {version}.{subversion}. Generated from abi/ by abi/generate.py. */
+#ifndef MPI_H_ABI
+#define MPI_H_ABI
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+"""
+
+EPILOGUE = """
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+"""
+
+STATUS = """
+typedef struct MPI_Status {
+    int MPI_SOURCE;
+    int MPI_TAG;
+    int MPI_ERROR;
+    int MPI_internal[5];
+} MPI_Status;
+"""
+
+# Enumerations of the tool information interface: their constants are enumerators.
+ENUMERATIONS = {
+    "MPI_T_cb_safety": "MPI_T_CB_REQUIRE_",
+    "MPI_T_source_order": "MPI_T_SOURCE_",
+}
+
+# Names of MPI 2 that the standard keeps.
+ERROR_HANDLER_TYPES = ("Comm", "File", "Session", "Win")
+
+
+def constant(row):
+    name, c_type, value = row["name"], row["c_type"], row["value"]
+    if c_type:
+        return f"#define {name} (({c_type}){value})"
+    return f"#define {name} {value}" if not value.startswith("-") else f"#define {name} ({value})"
+
+
+def enumeration(name, prefix, constants):
+    lines = [f"typedef enum {name} {{"]
+    rows = [row for row in constants if row["name"].startswith(prefix)]
+    lines += [f"    {row['name']} = {row['value']}," for row in rows]
+    lines[-1] = lines[-1].rstrip(",")
+    return lines + [f"}} {name};"]
+
+
+def text(standard):
+    values = {row["name"]: row["value"] for row in standard.constants}
+    lines = [PROLOGUE.format(version=values["MPI_ABI_VERSION"],
+                             subversion=values["MPI_ABI_SUBVERSION"])]
+    for row in standard.types:
+        if row["form"] in ("opaque pointer", "integer"):
+            definition = row["definition"]
+            space = "" if definition.endswith("*") else " "
+            lines.append(f"typedef {definition}{space}{row['name']};")
+    lines.append(STATUS)
+    for name, prefix in ENUMERATIONS.items():
+        lines += enumeration(name, prefix, standard.constants)
+    lines.append("")
+    for row in standard.types:
+        if row["form"] == "callback":
+            result, rest = row["definition"].split("(", 1)
+            lines.append(f"typedef {result.strip()} {row['name']}({rest};")
+    for kind in ERROR_HANDLER_TYPES:
+        lines.append(f"typedef MPI_{kind}_errhandler_function MPI_{kind}_errhandler_fn;")
+    lines.append("")
+    enumerated = tuple(ENUMERATIONS.values())
+    lines += [constant(row) for row in standard.constants if not row["name"].startswith(enumerated)]
+    lines.append("")
+    for prefix in ("", "P"):
+        for procedure in standard.procedures.values():
+            lines.append(f"{procedure.returns} {prefix}{procedure.name}({procedure.prototype});")
+    return "\n".join(lines) + "\n" + EPILOGUE

@@ -1,0 +1,94 @@
+// Context: everything that an MPI process is, its rank with all of the rooms' per-rank state.
+//
+// MPI_Init makes it, MPI_Finalize ends it. A thread finds it by one thread-local load; a thread
+// that has none yet adopts the process's only context at its first call. There is no other mutable
+// state in the library but the two pointers that lead here and the process's life state. Thread
+// rule: members say; find_context by anybody.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/attributes.hpp"
+#include "comm/communicator.hpp"
+#include "datatype/type_table.hpp"
+#include "message/engine.hpp"
+#include "mpi/process.hpp"
+#include "rank/rank.hpp"
+
+namespace warren::mpi {
+
+struct Context {
+    Context(node::Segment&& segment, std::uint32_t own_index);
+    ~Context();
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+
+    Process& process;
+    comm::ErrorHandlers& error_handlers = process.error_handlers;
+    comm::Infos& infos = process.infos;
+
+    Rank rank;
+    message::Engine messages;
+    comm::Keyvals keyvals;
+    datatype::TypeTable datatypes;
+    comm::Communicators communicators;
+
+    // The communicator that the running call's failure belongs to, when it isn't one of the call's
+    // arguments (a request's): set by the callee that returns an error, under the lock.
+    comm::Communicator* failed_on = nullptr;
+
+    // Handlers of errors that belong to windows and files that do not exist (yet).
+    comm::ErrorHandler* file_error_handler = nullptr; // of MPI_FILE_NULL; null: MPI_ERRORS_RETURN
+
+    int thread_level = MPI_THREAD_SINGLE;
+    std::uint64_t main_thread = 0; // the kernel's number of the thread that initialised
+    int lifeline = -1;             // to mpiexec; -1: started alone
+
+    // What the predefined attributes' values point to.
+    struct {
+        int tag_ub = 0;
+        int host = MPI_PROC_NULL;
+        int io = MPI_ANY_SOURCE;
+        int wtime_is_global = 1;
+        int universe_size = 1;
+        int application = 0;
+    } attributes;
+};
+
+// The largest tag: a message's envelope carries 31 bits of it.
+inline constexpr int tag_limit = 0x7fffffff;
+
+// Where the process stands.
+enum class Life : std::uint8_t { before_init, running, finalising, after_finalize };
+
+extern thread_local Context* own_context;
+
+// The calling thread's context after the first look: adopts the process's, or ends the program with
+// the reason why there is none.
+[[gnu::cold]] Context& adopt_context(std::uint32_t call);
+
+inline Context& find_context(std::uint32_t call) {
+    Context* context = own_context;
+    if (context == nullptr) [[unlikely]] {
+        return adopt_context(call);
+    }
+    return *context;
+}
+
+// The process's context, or null when MPI is not initialised. For calls allowed at any time.
+Context* process_context();
+
+// Life of the process. make_context is MPI_Init's work; an error leaves everything as it was.
+// The end has two parts: what the program may still do while delete functions run, and the rest.
+Life life();
+Error make_context(int thread_level);
+void begin_end_of_context();
+void end_context();
+
+// The kernel's number of the calling thread.
+std::uint64_t kernel_thread();
+
+} // namespace warren::mpi

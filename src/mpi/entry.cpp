@@ -1,0 +1,126 @@
+#include "mpi/entry.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+// "MPI_COMM_NULL", "0x1000000001000", …: handles as a reader knows them.
+const char* null_handle_name(int error_class) {
+    switch (error_class) {
+    case MPI_ERR_COMM:
+        return "MPI_COMM_NULL";
+    case MPI_ERR_TYPE:
+        return "MPI_DATATYPE_NULL";
+    case MPI_ERR_GROUP:
+        return "MPI_GROUP_NULL";
+    case MPI_ERR_OP:
+        return "MPI_OP_NULL";
+    case MPI_ERR_INFO:
+        return "MPI_INFO_NULL";
+    case MPI_ERR_ERRHANDLER:
+        return "MPI_ERRHANDLER_NULL";
+    case MPI_ERR_SESSION:
+        return "MPI_SESSION_NULL";
+    case MPI_ERR_WIN:
+        return "MPI_WIN_NULL";
+    default:
+        return "MPI_REQUEST_NULL";
+    }
+}
+
+bool is_null_handle(const void* handle) {
+    return handle == MPI_COMM_NULL || handle == MPI_DATATYPE_NULL || handle == MPI_GROUP_NULL ||
+           handle == MPI_OP_NULL || handle == MPI_INFO_NULL || handle == MPI_ERRHANDLER_NULL ||
+           handle == MPI_SESSION_NULL || handle == MPI_WIN_NULL || handle == MPI_REQUEST_NULL ||
+           handle == MPI_MESSAGE_NULL;
+}
+
+} // namespace
+
+int Entry::failed(Error error) {
+    comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
+    return raise(context, call_, communicator != nullptr ? communicator : communicator_, error);
+}
+
+bool PlainChecks::no_object(int error_class, const char* name, const char* kind,
+                            const void* handle) {
+    if (is_null_handle(handle)) {
+        const char* null =
+            handle == MPI_MESSAGE_NULL ? "MPI_MESSAGE_NULL" : null_handle_name(error_class);
+        error_ = fail(error_class, "%s is %s", name, null);
+    } else {
+        error_ = fail(error_class, "%s = %p is no %s: it was never made, or has been freed", name,
+                      handle, kind);
+    }
+    return false;
+}
+
+bool Entry::not_committed(const char* name, MPI_Datatype handle) {
+    error_ = fail(MPI_ERR_TYPE, "%s = %p has not been committed: call MPI_Type_commit first", name,
+                  static_cast<void*>(handle));
+    return false;
+}
+
+bool PlainChecks::negative(int error_class, const char* name, MPI_Count value) {
+    error_ = fail(error_class, "%s = %lld is negative", name, static_cast<long long>(value));
+    return false;
+}
+
+bool Entry::no_rank(int error_class, const char* name, int rank,
+                    const comm::Communicator& communicator) {
+    const char* meant = rank == MPI_ANY_SOURCE  ? " (MPI_ANY_SOURCE)"
+                        : rank == MPI_PROC_NULL ? " (MPI_PROC_NULL)"
+                        : rank == MPI_ROOT      ? " (MPI_ROOT)"
+                                                : "";
+    error_ = fail(error_class, "%s = %d%s is not in 0 … %d", name, rank, meant,
+                  communicator.peers() - 1);
+    return false;
+}
+
+bool PlainChecks::bad_tag(const char* name, int value) {
+    error_ = fail(MPI_ERR_TAG, "%s = %d%s is not in 0 … %d", name, value,
+                  value == MPI_ANY_TAG ? " (MPI_ANY_TAG)" : "", tag_limit);
+    return false;
+}
+
+bool Entry::null_buffer(const char* name, MPI_Count elements) {
+    error_ = fail(MPI_ERR_BUFFER, "%s is a null pointer, but %lld elements are to be there", name,
+                  static_cast<long long>(elements));
+    return false;
+}
+
+bool PlainChecks::null_pointer(const char* name) {
+    error_ = fail(MPI_ERR_ARG, "%s is a null pointer", name);
+    return false;
+}
+
+bool Entry::in_place(const char* name) {
+    error_ = fail(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, which has no meaning here", name);
+    return false;
+}
+
+Error narrow(const char* name, MPI_Count value, int* result) {
+    if (value != static_cast<int>(value)) {
+        return fail(MPI_ERR_VALUE_TOO_LARGE,
+                    "%s = %lld does not fit an int: use the call's _c form", name,
+                    static_cast<long long>(value));
+    }
+    *result = static_cast<int>(value);
+    return {};
+}
+
+Error no_memory() {
+    return fail(MPI_ERR_NO_MEM, "memory is exhausted");
+}
+
+int unsupported(std::uint32_t call, MPI_Comm communicator) {
+    Context& context = find_context(call);
+    return raise(context, call, context.communicators.find(communicator),
+                 fail(MPI_ERR_UNSUPPORTED_OPERATION, "Warren does not implement this call yet"));
+}
+
+int unsupported_tool_call() {
+    return MPI_T_ERR_NOT_SUPPORTED;
+}
+
+} // namespace warren::mpi

@@ -1,0 +1,104 @@
+#include "mpi/failure.hpp"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unistd.h>
+#include <utility>
+
+#include "mpi/calls.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+std::string name_of(Context& context, const comm::Communicator& communicator) {
+    if (!communicator.name.empty()) {
+        return communicator.name;
+    }
+    if (&communicator == &context.communicators.world()) {
+        return "MPI_COMM_WORLD";
+    }
+    if (&communicator == &context.communicators.self()) {
+        return "MPI_COMM_SELF";
+    }
+    return "a communicator of " + std::to_string(communicator.size()) + " ranks";
+}
+
+void say(const char* text) {
+    // One write, so that lines of several ranks don't mix.
+    const std::string line = std::string("warren: ") + text + "\n";
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) {
+        return; // nowhere left to say it
+    }
+}
+
+} // namespace
+
+void end_job(Context& context, node::JobEnd end, int code, const char* text) {
+    std::fflush(nullptr); // what the program has printed so far belongs to the story
+    context.rank.slot.state.store(node::RankState::aborting, std::memory_order_release);
+    const bool first = context.rank.segment.record_end(end, context.rank.index, code, text);
+    if (context.lifeline < 0) {
+        say(text);
+    } else if (first && write(context.lifeline, "!", 1) < 0) {
+        say(text); // mpiexec is gone
+    }
+    // Exit codes have 8 bits: a failure must not become a success by losing the others.
+    _exit((code & 0xff) != 0 || code == 0 ? code & 0xff : 1);
+}
+
+void end_process(const char* format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    std::fflush(nullptr);
+    say(text);
+    _exit(1);
+}
+
+int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error) {
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    if (communicator == nullptr) {
+        communicator = &context.communicators.self();
+    }
+    const char* class_name = error_class_name(record->error_class);
+    std::string text = std::string(call_name(call)) + " on " + name_of(context, *communicator) +
+                       ": " + record->text;
+    if (class_name != nullptr) {
+        text += std::string(" (") + class_name + ")";
+    }
+    std::unique_lock lock(context.process.mutex);
+    ErrorCodes& codes = context.process.error_codes;
+    const comm::ErrorHandler* handler = communicator->error_handler;
+    using Kind = comm::ErrorHandler::Kind;
+    if (handler == nullptr || handler->kind() == Kind::fatal || handler->kind() == Kind::aborts) {
+        end_job(context, node::JobEnd::fatal_error, codes.class_of(record->error_class),
+                text.c_str());
+    }
+    const int code = codes.instance(record->error_class, std::move(text));
+    const MPI_Comm handle = context.communicators.handle_of(*communicator);
+    lock.unlock();
+    if (handler->kind() == Kind::communicator) {
+        handler->call(handle, code);
+    }
+    return code;
+}
+
+int raise_anytime(std::uint32_t call, Error error) {
+    Context* context = process_context();
+    if (context != nullptr) {
+        return raise(*context, call, nullptr, error);
+    }
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    const char* class_name = error_class_name(record->error_class);
+    end_process("%s: %s (%s)", call_name(call), record->text.c_str(),
+                class_name != nullptr ? class_name : "an error of the program's own");
+}
+
+} // namespace warren::mpi

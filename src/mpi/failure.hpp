@@ -1,0 +1,28 @@
+// Failure: what a failed call does, by the error handler of the object that it failed on.
+//
+// Thread rule: by any thread, without the rank's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "mpi/context.hpp"
+
+namespace warren::mpi {
+
+// Gives the error to the handler of the communicator (null: MPI_COMM_SELF's) and returns the code
+// for the program, if the handler lets it go on.
+[[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Communicator* communicator,
+                        Error error);
+
+// The same for calls that may come before MPI_Init or after MPI_Finalize, where errors are fatal.
+[[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);
+
+// Ends the job: records why for mpiexec (a rank that was started alone says it itself) and exits.
+// `code` is the job's exit code.
+[[noreturn]] void end_job(Context& context, node::JobEnd end, int code, const char* text);
+
+// Ends a process that is in no job: says why and exits.
+[[noreturn, gnu::format(printf, 1, 2)]] void end_process(const char* format, ...);
+
+} // namespace warren::mpi

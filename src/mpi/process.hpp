@@ -1,0 +1,31 @@
+// Process: the part of the library's state that programs may use before MPI_Init and after
+// MPI_Finalize: info objects, error handlers, error classes and codes.
+//
+// Made at first use; ends with MPI_Finalize when nothing of the program's is left in it.
+// Thread rule: under its mutex, which is taken after a rank's lock where both are needed.
+#pragma once
+
+#include <mutex>
+
+#include "comm/error_handler.hpp"
+#include "comm/info.hpp"
+#include "mpi/error_codes.hpp"
+
+namespace warren::mpi {
+
+struct Process {
+    std::mutex mutex;
+    comm::Infos infos;
+    comm::ErrorHandlers error_handlers;
+    ErrorCodes error_codes;
+    // What MPI_INFO_ENV has is filled in at its first use.
+    bool environment_known = false;
+};
+
+// The process's, made if need be.
+Process& find_process();
+
+// Ends it if the program has nothing left in it.
+void end_process_state();
+
+} // namespace warren::mpi

@@ -1,0 +1,48 @@
+#include "mpi/release.hpp"
+
+#include <new>
+
+#include "mpi/context.hpp"
+
+namespace warren::mpi {
+
+Error release_attached(Context& context, comm::Communicator& communicator) {
+    if (communicator.attributes != nullptr) {
+        const MPI_Comm handle = context.communicators.handle_of(communicator);
+        if (Error error = communicator.attributes->clear(context.rank.lock, handle)) {
+            return error;
+        }
+        delete std::exchange(communicator.attributes, nullptr);
+    }
+    if (communicator.error_handler != nullptr) {
+        const std::lock_guard lock(context.process.mutex);
+        context.error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
+    }
+    delete std::exchange(communicator.info, nullptr);
+    return {};
+}
+
+Error duplicate_attached(Context& context, const comm::Communicator& from, comm::Communicator& to,
+                         bool copy_info) {
+    inherit_error_handler(context, from, to);
+    if (copy_info && from.info != nullptr) {
+        to.info = new comm::Info(*from.info);
+    }
+    if (from.attributes == nullptr || from.attributes->empty()) {
+        return {};
+    }
+    to.attributes = new comm::Attributes(context.keyvals);
+    return to.attributes->copy_from(context.rank.lock, context.communicators.handle_of(from),
+                                    *from.attributes);
+}
+
+void inherit_error_handler(Context& context, const comm::Communicator& from,
+                           comm::Communicator& to) {
+    to.error_handler = from.error_handler;
+    if (to.error_handler != nullptr) {
+        const std::lock_guard lock(context.process.mutex);
+        context.error_handlers.retain(*to.error_handler);
+    }
+}
+
+} // namespace warren::mpi

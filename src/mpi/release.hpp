@@ -1,0 +1,24 @@
+// What hangs on communicators beside their ranks: attributes, error handler, info. Whoever makes a
+// communicator from another, or frees one, calls these.
+#pragma once
+
+#include "base/error.hpp"
+#include "mpi/objects.hpp"
+
+namespace warren::mpi {
+
+// Before a communicator's handle goes: calls the delete functions of its attributes, and gives up
+// its error handler and info object. An error is a delete function's; the communicator stays then.
+// Under the rank's lock, which is free while a function runs.
+Error release_attached(Context& context, comm::Communicator& communicator);
+
+// MPI_Comm_dup: error handler, info (`copy_info`) and the attributes that their functions want
+// copied.
+Error duplicate_attached(Context& context, const comm::Communicator& from, comm::Communicator& to,
+                         bool copy_info);
+
+// A communicator made by other means has its parent's error handler (MPI chapter 9.3).
+void inherit_error_handler(Context& context, const comm::Communicator& from,
+                           comm::Communicator& to);
+
+} // namespace warren::mpi

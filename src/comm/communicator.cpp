@@ -46,11 +46,6 @@ bool Communicators::release(Communicator& communicator) {
     return true;
 }
 
-bool Communicators::free(Communicator& communicator) {
-    communicator.freed_ = true;
-    return release(communicator);
-}
-
 MPI_Group Communicators::handle_of(const Group& group) const {
     return &group == &empty_ ? MPI_GROUP_EMPTY
                              : static_cast<MPI_Group>(HandleTable<Group>::handle_of(group));

@@ -107,8 +107,8 @@ class Communicators {
     // Gives up one reference. True: it was the last, and the communicator is gone. What hangs on it
     // must be released before the last reference goes (mpi/ does with the handle).
     bool release(Communicator& communicator);
-    // Gives up the handle's: from now on find() does not know it.
-    bool free(Communicator& communicator);
+    // The program has freed the handle: from now on find() does not know it.
+    void hide(Communicator& communicator) { communicator.freed_ = true; }
     std::size_t live() const { return made_.live(); }
 
     Group* find(MPI_Group handle) {

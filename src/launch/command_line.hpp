@@ -35,8 +35,8 @@ struct EnvironmentSetting {
 struct Program {
     std::uint32_t ranks = 1;
     std::vector<std::string> arguments; // the first is the program as written
-    std::string directory;              // empty: where mpiexec was started
-    std::vector<EnvironmentSetting> environment;
+    std::string directory = {};         // empty: where mpiexec was started
+    std::vector<EnvironmentSetting> environment = {};
 };
 
 struct CommandLine {

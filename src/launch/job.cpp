@@ -204,7 +204,10 @@ bool Job::start_ranks() {
             }
         }
     }
-    explain("all ranks started after " + in_seconds(monotonic_ns() - started_ns_));
+    char text[64];
+    std::snprintf(text, sizeof text, "all ranks started after %.1f ms",
+                  static_cast<double>(monotonic_ns() - started_ns_) * 1e-6);
+    explain(text);
     return true;
 }
 

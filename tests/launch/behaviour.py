@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""What users see of mpiexec, with ordinary programs.
+
+    behaviour.py --mpiexec M [--only PART | --case NAME] [--list]
+"""
+import argparse
+import os
+import pathlib
+import pty
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def run(*arguments, **options):
+    options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("timeout", 60)
+    return subprocess.run([args.mpiexec, *arguments], capture_output=True, text=True, check=False,
+                          **options)
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def wait_until(condition, what, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        expect(time.monotonic() < deadline, what)
+        time.sleep(0.02)
+
+
+def state_of(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+@case
+def ranks_know_rank_and_size():
+    done = run("-n", "3", "sh", "-c", "echo $WARREN_RANK of $WARREN_SIZE")
+    expect(sorted(done.stdout.split("\n")) == ["", "0 of 3", "1 of 3", "2 of 3"], done)
+
+
+@case
+def several_programs_with_directories_and_variables():
+    done = run("-genv", "BOTH", "b", "-n", "2", "-env", "A", "1", "sh", "-c",
+               "echo first $WARREN_RANK $A $BOTH", ":", "-wdir", "/usr", "-x", "C=x y", "sh", "-c",
+               "echo second $WARREN_RANK $A$BOTH \"$C\" $(pwd)")
+    expect(sorted(done.stdout.splitlines()) ==
+           ["first 0 1 b", "first 1 1 b", "second 2 b x y /usr"], done)
+
+
+@case
+def lines_of_ranks_stay_whole():
+    script = "for i in $(seq 300); do printf \"$WARREN_RANK-\"; printf \"$i-\"; echo end; done"
+    done = run("-n", "8", "sh", "-c", script)
+    lines = done.stdout.splitlines()
+    expect(len(lines) == 2400, len(lines))
+    expect(all(re.fullmatch(r"\d-\d+-end", line) for line in lines), "a line is mixed")
+    for rank in range(8):
+        numbers = [int(line.split("-")[1]) for line in lines if line.startswith(f"{rank}-")]
+        expect(numbers == list(range(1, 301)), f"order of rank {rank}")
+
+
+@case
+def output_and_errors_stay_apart():
+    done = run("-n", "2", "sh", "-c", "echo out; echo err >&2")
+    expect(done.stdout == "out\nout\n" and done.stderr == "err\nerr\n", done)
+
+
+@case
+def tags_name_the_rank_of_each_line():
+    done = run("-l", "-n", "2", "sh", "-c", "echo one; printf two")
+    expect(sorted(done.stdout.split()) == ["[0]", "[0]", "[1]", "[1]", "one", "one", "two", "two"], done)
+
+
+@case
+def bulk_output_arrives_complete():
+    done = run("-n", "2", "sh", "-c", "head -c 20000000 /dev/zero | tr '\\0' x; echo")
+    expect(sorted(map(len, done.stdout.split("\n"))) [-1] <= 20000000, "lengths")
+    expect(done.stdout.count("x") == 40000000, done.stdout.count("x"))
+
+
+@case
+def binary_output_of_one_rank_is_unchanged():
+    data = os.urandom(3_000_000)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        done = subprocess.run([args.mpiexec, "-n", "1", "cat", file.name], capture_output=True,
+                              check=True)
+    expect(done.stdout == data, "bytes differ")
+
+
+@case
+def input_goes_to_rank_0():
+    done = run("-n", "3", "sh", "-c", "echo $WARREN_RANK $(wc -c)", stdin=None, input="hello")
+    expect(sorted(done.stdout.splitlines()) == ["0 5", "1 0", "2 0"], done)
+
+
+@case
+def a_terminal_is_passed_on_to_rank_0_and_questions_are_seen():
+    script = "printf 'name? '; read name; echo \"hello $name\"; wc -c"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(args.mpiexec, [args.mpiexec, "-n", "2", "sh", "-c",
+                                f"test $WARREN_RANK = 1 || {{ {script}; }}"])
+    seen = b""
+
+    def has(text):
+        nonlocal seen
+        seen += os.read(terminal, 1000)
+        return text in seen
+
+    wait_until(lambda: has(b"name? "), "no question")
+    os.write(terminal, b"you\n")
+    wait_until(lambda: has(b"hello you"), "no answer")
+    os.write(terminal, b"12345\n\x04")  # Ctrl-D: the end
+    wait_until(lambda: has(b"\r\n6\r\n"), seen)
+    expect(os.waitpid(pid, 0)[1] == 0, "exit code")
+
+
+@case
+def control_c_at_a_terminal_ends_the_job():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(args.mpiexec, [args.mpiexec, "-n", "2", "sh", "-c", "echo up; sleep 60"])
+    seen = b""
+    while seen.count(b"up") < 2:
+        seen += os.read(terminal, 1000)
+    begin = time.monotonic()
+    os.write(terminal, b"\x03")
+    status = os.waitpid(pid, 0)[1]
+    expect(os.waitstatus_to_exitcode(status) == 130, status)
+    expect(time.monotonic() - begin < 5, "slow")
+
+
+@case
+def stop_and_continue_reach_the_ranks():
+    with subprocess.Popen([args.mpiexec, "-n", "2", "sleep", "60"]) as job:
+        children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
+
+        def ranks():
+            return [int(pid) for pid in children.read_text().split()
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text() == "sleep\n"]
+
+        wait_until(lambda: len(ranks()) == 2, "no ranks")
+        job.send_signal(signal.SIGTSTP)
+        wait_until(lambda: all(state_of(pid) == "T" for pid in [job.pid, *ranks()]), "not stopped")
+        job.send_signal(signal.SIGCONT)
+        wait_until(lambda: all(state_of(pid) != "T" for pid in [job.pid, *ranks()]), "not continued")
+        job.terminate()
+        expect(job.wait(10) == 143, job.returncode)
+
+
+@case
+def the_first_failing_code_is_returned():
+    done = run("-n", "4", "sh", "-c", "test $WARREN_RANK = 2 && { sleep 0.2; exit 9; }; "
+               "test $WARREN_RANK = 1 && { sleep 0.5; exit 4; }; sleep 0.7; echo done")
+    expect(done.returncode == 9, done)
+    expect(done.stdout == "done\ndone\n", done)  # plain programs go on
+    expect(re.fullmatch(r"mpiexec: rank 2 \(sh, pid \d+\) exited with code 9\n", done.stderr), done)
+
+
+@case
+def ranks_get_clean_descriptors_and_signals():
+    done = run("-n", "1", "sh", "-c", "ls /proc/self/fd | wc -l; grep -E 'SigBlk|SigIgn' "
+               "/proc/self/status")
+    lines = done.stdout.split()
+    # 0, 1, 2, the segment, the lifeline, and the folder that ls itself reads.
+    expect(lines[0] == "6", done)
+    expect(lines[2] == "0" * 16 and int(lines[4], 16) & 0x7ff == 0, done)
+
+
+@case
+def the_limit_of_descriptors_is_raised_for_mpiexec_only():
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (80, 4096))
+    done = run("-n", "40", "sh", "-c", "ulimit -Sn", preexec_fn=few)
+    expect(done.stdout == "80\n" * 40, done)
+
+
+@case
+def scripts_without_interpreter_line_run():
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "script"
+        script.write_text("echo plain $1\n")
+        script.chmod(0o755)
+        done = run("-n", "1", str(script), "word")
+        expect(done.stdout == "plain word\n", done)
+        script.write_text("#!/no/such/interpreter\n")
+        done = run("-n", "1", str(script))
+        expect(done.returncode == 127 and "interpreter" in done.stderr, done)
+        done = run("-n", "1", "-wdir", folder, "./script")
+        expect(done.returncode == 127, done)
+
+
+@case
+def a_job_can_run_inside_a_rank():
+    done = run("-n", "2", args.mpiexec, "-n", "2", "sh", "-c", "echo $WARREN_RANK/$WARREN_SIZE")
+    expect(sorted(done.stdout.split()) == ["0/2", "0/2", "1/2", "1/2"] and done.stderr == "", done)
+
+
+@case
+def closed_standard_descriptors_do_no_harm():
+    command = f"{args.mpiexec} -n 2 sh -c 'echo out; cat; echo err >&2' "
+    for closed in ("<&-", ">&-", "<&- >&- 2>&-", "2>&-"):
+        done = subprocess.run(["sh", "-c", command + closed], capture_output=True, text=True,
+                              timeout=20, check=False)
+        expect(done.returncode == 0, (closed, done))
+
+
+@case
+def a_reader_that_does_not_read_stops_no_signal():
+    with subprocess.Popen([args.mpiexec, "-n", "2", "yes"], stdout=subprocess.PIPE) as job:
+        time.sleep(1)
+        expect(job.poll() is None, "ended")
+        job.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        job.send_signal(signal.SIGTERM)
+        expect(job.wait(5) == 143, job.returncode)
+
+
+@case
+def bindings_are_reported_and_true():
+    allowed = sorted(os.sched_getaffinity(0))
+    done = run("--bind-to", "hwthread", "--report-bindings", "-n", str(len(allowed)), "grep",
+               "Cpus_allowed_list", "/proc/self/status")
+    if "hwloc" in done.stderr and done.returncode != 0:
+        return
+    expect(sorted(int(line.split()[1]) for line in done.stdout.splitlines()) == allowed, done)
+    expect(done.stderr.count("is bound to hardware thread") == len(allowed), done)
+    done = run("--bind-to", "core", "-n", "1", "grep", "Cpus_allowed_list", "/proc/self/status",
+               preexec_fn=lambda: os.sched_setaffinity(0, allowed[-1:]))
+    expect(done.stdout.split()[1] == str(allowed[-1]), done)
+
+
+@case
+def oversubscription_needs_no_option():
+    ranks = 2 * len(os.sched_getaffinity(0)) + 3
+    done = run("-v", "-n", str(ranks), "true")
+    expect(done.returncode == 0 and "oversubscribed" in done.stderr, done)
+
+
+@case
+def help_and_version_and_mistakes():
+    expect("usage: mpiexec" in run("--help").stdout, "help")
+    expect(run("--version").stdout.startswith("mpiexec (Warren) "), "version")
+    done = run("-n", "two", "true")
+    expect(done.returncode == 2 and done.stderr.count("\n") == 1 and "'two'" in done.stderr, done)
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "here"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        done = run("here", cwd=folder)
+        expect(done.returncode == 127 and "did you mean ./here" in done.stderr, done)
+
+
+def main():
+    failures = 0
+    for name, function in CASES.items():
+        if args.list:
+            print(name)
+            continue
+        if args.only not in name or (args.case and args.case != name):
+            continue
+        begin = time.monotonic()
+        try:
+            function()
+        except Exception as problem:  # the next case is worth running
+            failures += 1
+            print(f"{name}: FAILED: {type(problem).__name__}: {problem}", flush=True)
+        else:
+            print(f"{name:60} passed ({time.monotonic() - begin:.1f} s)", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mpiexec", default="mpiexec")
+    parser.add_argument("--only", default="", help="part of the names of the cases to run")
+    parser.add_argument("--case", help="the name of the case to run")
+    parser.add_argument("--list", action="store_true")
+    args = parser.parse_args()
+    args.mpiexec = os.path.abspath(args.mpiexec) if "/" in args.mpiexec else args.mpiexec
+    sys.exit(main())

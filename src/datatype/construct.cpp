@@ -86,8 +86,9 @@ class Assembly {
         draft.derived->layout = layout_.finish();
         if (layout_.too_large()) {
             return fail(MPI_ERR_NO_MEM,
-                        "the datatype has more than %zu separate blocks of irregular place",
-                        step_limit);
+                        "the datatype has more than %zu blocks of the same or %zu of different "
+                        "sizes in irregular places",
+                        place_limit, step_limit);
         }
         set_layout(draft);
         set_signature(draft);
@@ -98,10 +99,8 @@ class Assembly {
         Datatype& type = draft.type;
         draft.type.derived = draft.derived.get();
         const Body* body = draft.derived->layout.get();
-        const bool block = body != nullptr && body->steps.size() == 1 &&
-                           body->steps[0].inner == nullptr && body->steps[0].count == 1;
-        type.contiguous =
-            body == nullptr || (block && body->steps[0].offset == 0 && type.extent == type.size);
+        type.contiguous = body == nullptr || (body->is_block() && body->steps[0].offset == 0 &&
+                                              type.extent == type.size);
         if (type.contiguous) {
             draft.derived->layout = nullptr;
         }

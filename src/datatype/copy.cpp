@@ -13,10 +13,6 @@ namespace {
 // Memory is addressed by integers: a base may be MPI_BOTTOM, with absolute addresses as offsets.
 using Address = std::uintptr_t;
 
-bool is_block(const Body& body) {
-    return body.steps.size() == 1 && body.steps[0].inner == nullptr && body.steps[0].count == 1;
-}
-
 enum class Direction { pack, unpack };
 
 template <Direction direction>
@@ -42,11 +38,26 @@ struct Copier {
 
     static void whole_body(const Body& body, Address memory, std::byte* packed) {
         for (const Step& step : body.steps) {
-            repeats(step, memory + step.offset, packed + step.start, step.count);
+            if (step.places != nullptr) {
+                scattered(step, memory, packed + step.start, 0, step.count);
+            } else {
+                repeats(step, memory + step.offset, packed + step.start, step.count);
+            }
         }
     }
 
-    // `count` repeats of a step, the first at memory.
+    // Irregular blocks from number `first` on; memory is the base of their body.
+    static void scattered(const Step& step, Address memory, std::byte* packed, MPI_Count first,
+                          MPI_Count count) {
+        auto* base = reinterpret_cast<std::byte*>(memory);
+        if constexpr (direction == Direction::pack) {
+            gather_blocks(packed, base, step.places + first, count, step.bytes);
+        } else {
+            scatter_blocks(base, step.places + first, packed, count, step.bytes);
+        }
+    }
+
+    // `count` repeats of a step that has no places, the first at memory.
     static void repeats(const Step& step, Address memory, std::byte* packed, MPI_Count count) {
         if (step.inner == nullptr) {
             blocks(memory, step.stride, packed, step.bytes, count, step.bytes);
@@ -80,9 +91,8 @@ struct Copier {
     static bool all_single_blocks(const Body& body) {
         constexpr std::size_t field_limit = 32;
         return body.steps.size() <= field_limit &&
-               std::all_of(body.steps.begin(), body.steps.end(), [](const Step& step) {
-                   return step.inner == nullptr && step.count == 1;
-               });
+               std::all_of(body.steps.begin(), body.steps.end(),
+                           [](const Step& step) { return step.is_block(); });
     }
 
     // Bytes [skip, skip + bytes) of a body's data.
@@ -104,28 +114,30 @@ struct Copier {
 
     static void part_of_step(const Step& step, Address memory, std::byte* packed, MPI_Count skip,
                              MPI_Count bytes) {
-        memory += step.stride * (skip / step.bytes);
+        MPI_Count repeat = skip / step.bytes;
         skip %= step.bytes;
         if (skip != 0) {
             const MPI_Count head = std::min(bytes, step.bytes - skip);
-            part_of_repeat(step, memory, packed, skip, head);
-            memory += step.stride;
+            part_of_repeat(step, repeat, memory, packed, skip, head);
+            ++repeat;
             packed += head;
             bytes -= head;
         }
         const MPI_Count whole = bytes / step.bytes;
-        if (whole != 0) {
-            repeats(step, memory, packed, whole);
+        if (whole != 0 && step.places != nullptr) {
+            scattered(step, memory, packed, repeat, whole);
+        } else if (whole != 0) {
+            repeats(step, memory + step.stride * repeat, packed, whole);
         }
         const MPI_Count tail = bytes % step.bytes;
         if (tail != 0) {
-            part_of_repeat(step, memory + step.stride * whole, packed + step.bytes * whole, 0,
-                           tail);
+            part_of_repeat(step, repeat + whole, memory, packed + step.bytes * whole, 0, tail);
         }
     }
 
-    static void part_of_repeat(const Step& step, Address memory, std::byte* packed, MPI_Count skip,
-                               MPI_Count bytes) {
+    static void part_of_repeat(const Step& step, MPI_Count repeat, Address memory,
+                               std::byte* packed, MPI_Count skip, MPI_Count bytes) {
+        memory += step.places != nullptr ? step.places[repeat] : step.stride * repeat;
         if (step.inner == nullptr) {
             block(memory + skip, packed, bytes);
         } else {
@@ -154,7 +166,7 @@ struct Copier {
         if (type.layout == nullptr) {
             pair = body_of(type);
             all.inner = pair.get();
-        } else if (is_block(*type.layout)) {
+        } else if (type.layout->is_block()) {
             memory += type.layout->steps[0].offset;
             all.inner = nullptr;
         }
@@ -183,7 +195,7 @@ void* Datatype::one_piece(const void* base, MPI_Count count) const {
         return reinterpret_cast<void*>(memory);
     }
     // One block spans its true extent; two overlapping ones may too, so the layout has to agree.
-    const bool block = layout == nullptr ? size == true_extent : is_block(*layout);
+    const bool block = layout == nullptr ? size == true_extent : layout->is_block();
     if (!block || (count > 1 && extent != size)) {
         return nullptr;
     }

@@ -2,7 +2,8 @@
 //
 // A body is a list of steps in the order of the type map; a step repeats a block of memory or
 // another body at a constant stride. So a vector of a million blocks is one step, and a vector of
-// vectors two. Bodies are immutable and shared: a type made from another refers to its body.
+// vectors two. Blocks of one size in irregular places are one step too, with a list of places.
+// Bodies are immutable and shared: a type made from another refers to its body.
 //
 // Every step knows how much of its body's data comes before it, so any byte of the packed data is
 // found in O(depth · log steps), and no cursor needs to be kept between parts of a message.
@@ -29,19 +30,28 @@ struct Step {
     MPI_Count bytes;   // data of one repeat
     MPI_Count start;   // data of the body before this step
     const Body* inner; // what is repeated; null: a block of memory
+    // Of irregular blocks: where each lies from the base of the body. Offset and stride are 0 then.
+    const MPI_Count* places = nullptr;
+
+    bool is_block() const { return inner == nullptr && count == 1; }
 };
 
 struct Body {
     std::vector<Step> steps;
     std::vector<std::shared_ptr<const Body>> inner; // keeps the steps' bodies
+    std::vector<MPI_Count> places;                  // of all steps that have some
+
+    // All of it is one block of memory.
+    bool is_block() const { return steps.size() == 1 && steps[0].is_block(); }
 };
 
 // The body of a type that is not one block, or null. Of the predefined types only pairs with a gap
 // inside (MPI_SHORT_INT) need one, and get it here each time: their constants hold no pointers.
 std::shared_ptr<const Body> body_of(const Datatype& type);
 
-// A type whose blocks would need more steps than this is refused: it would take 800 MB.
-inline constexpr std::size_t step_limit = std::size_t{1} << 24;
+// A type that needs more steps or places than this is refused: it would take half a gigabyte.
+inline constexpr std::size_t step_limit = std::size_t{1} << 23;
+inline constexpr std::size_t place_limit = std::size_t{1} << 26;
 
 // Writes a body in the order of the type map, joining what is adjacent or evenly spaced.
 class LayoutBuilder {
@@ -52,7 +62,7 @@ class LayoutBuilder {
     // The body so far; null when there is no data in it.
     std::shared_ptr<const Body> finish();
 
-    // More than step_limit steps were needed; the layout is incomplete.
+    // More than step_limit steps or place_limit places were needed; the layout is incomplete.
     bool too_large() const { return too_large_; }
 
   private:
@@ -60,6 +70,9 @@ class LayoutBuilder {
     void strided(MPI_Count offset, MPI_Count bytes, MPI_Count count, MPI_Count stride);
     void push(const Step& step);
     void flush();
+    bool extend_last(MPI_Count offset, MPI_Count bytes);
+    void settle();
+    void list_blocks(Step& list, const Step& step);
 
     std::unique_ptr<Body> body_ = std::make_unique<Body>();
     // The last block, which the next may extend.

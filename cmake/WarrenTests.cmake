@@ -16,11 +16,18 @@ function(warren_unit_test room source)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${room}.${name} COMMAND ${target})
   set(labels unit)
+  set(processors 1)
+  set(limit 120)
   file(STRINGS ${source} threads REGEX "std::(j?thread|async)|pthread_create")
   if(threads)
     list(APPEND labels concurrent)
+    set(processors 2) # threads that spin for each other want no company
   endif()
-  set_tests_properties(${room}.${name} PROPERTIES TIMEOUT 120 LABELS "${labels}")
+  if(WARREN_SANITIZE)
+    set(limit 400)
+  endif()
+  set_tests_properties(${room}.${name} PROPERTIES TIMEOUT ${limit} LABELS "${labels}"
+                                                  PROCESSORS ${processors})
 endfunction()
 
 # warren_mpi_test(NAME SOURCES file… RANKS n… [ARGS argument…] [TIMEOUT seconds] [LABELS label…]

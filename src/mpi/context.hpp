@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "coll/op.hpp"
 #include "comm/attributes.hpp"
 #include "comm/communicator.hpp"
 #include "datatype/type_table.hpp"
@@ -34,6 +35,7 @@ struct Context {
     message::Engine messages;
     comm::Keyvals keyvals;
     datatype::TypeTable datatypes;
+    coll::Ops operations;
     comm::Communicators communicators;
 
     // The communicator that the running call's failure belongs to, when it isn't one of the call's

@@ -91,6 +91,10 @@ class Entry : public PlainChecks {
         object = context.communicators.find(handle);
         return object != nullptr || no_object(MPI_ERR_GROUP, name, "group", handle);
     }
+    bool find(const char* name, MPI_Op handle, coll::Op*& object) {
+        object = context.operations.find(handle);
+        return object != nullptr || no_object(MPI_ERR_OP, name, "operation", handle);
+    }
     bool find(const char* name, MPI_Info handle, comm::Info*& object) {
         object = context.infos.find(handle);
         return object != nullptr || no_object(MPI_ERR_INFO, name, "info object", handle);

@@ -3,11 +3,14 @@
 # without the network when nothing is missing. Needs root or sudo.
 set -eu
 
-missing=
-for package in "$@"; do
-    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null || true)
-    [ "$status" = installed ] || missing="$missing $package"
-done
+missing_of() {
+    for package in "$@"; do
+        status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null || true)
+        [ "$status" = installed ] || printf ' %s' "$package"
+    done
+}
+
+missing=$(missing_of "$@")
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get > /dev/null; then
@@ -22,8 +25,23 @@ if [ "$(id -u)" != 0 ]; then
     fi
     as_root=sudo
 fi
+
 echo "Installing$missing"
 # A source of packages that is out of order is no reason to fail while the others have what we need.
 $as_root apt-get update -qq || echo "apt-get update had errors; going on" >&2
+# apt reports "dlstatus:what:percent:…" and "pmstatus:what:percent:…": one line per tenth.
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    -o Dpkg::Use-Pty=0 $missing > /dev/null
+    -o Dpkg::Use-Pty=0 -o APT::Status-Fd=3 $missing 3>&1 > /dev/null |
+    awk -F: '/^(dl|pm)status:/ {
+        tenth = int($3 / 10)
+        if (tenth > last[$1]) {
+            last[$1] = tenth
+            printf "  %s %d %%\n", $1 == "dlstatus" ? "downloaded" : "installed", tenth * 10
+            fflush()
+        }
+    }'
+missing=$(missing_of "$@")
+if [ -n "$missing" ]; then
+    echo "Could not install:$missing" >&2
+    exit 1
+fi

@@ -55,6 +55,17 @@ def end_leftovers():
     return len(killed)
 
 
+def _end(process):
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def run_job(command, environment, timeout):
     """(output lines that are JSON, error or None)"""
     with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
@@ -67,13 +78,9 @@ def run_job(command, environment, timeout):
                 process.wait(timeout)
             except subprocess.TimeoutExpired:
                 error = f"no end after {timeout:.0f} s"
-                process.terminate()
-                try:
-                    process.wait(5)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-            end_leftovers()
+            finally:  # also when this program is interrupted
+                _end(process)
+                end_leftovers()
             out.seek(0)
             err.seek(0)
             text = out.read().decode(errors="replace")

@@ -80,12 +80,10 @@ def mpich(prefix):
         variants={
             "startup": [Variant("default"), Variant("ofi", {"MPIR_CVAR_CH4_NETMOD": "ofi"})],
             "fits": [Variant("default"),
-                     Variant("ofi", {"MPIR_CVAR_CH4_NETMOD": "ofi"}),
-                     Variant("ucx-shm", {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "self,sm"})],
+                     Variant("ofi", {"MPIR_CVAR_CH4_NETMOD": "ofi"})],
             "oversubscribed": [
                 Variant("no-device-collectives", plain),
                 Variant("no-device-collectives, bound", plain, ["-bind-to", "core"]),
-                Variant("no-device-collectives, ofi", {**plain, "MPIR_CVAR_CH4_NETMOD": "ofi"}),
                 Variant("no-device-collectives, heavy-yield",
                         {**plain, "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"})]})
 
@@ -106,7 +104,6 @@ def openmpi(prefix):
         variants={
             "startup": [Variant("default"), Variant("sm", {}, shared)],
             "fits": [Variant("default"),
-                     Variant("sm+cma", {}, [*shared, "--mca", "smsc", "cma"]),
                      Variant("ucx", {}, ucx),
                      Variant("ucx, copies only", {"UCX_RNDV_THRESH": "inf"}, ucx)],
             "oversubscribed": [
@@ -127,9 +124,7 @@ def intel(prefix):
             "startup": [Variant("default")],
             "fits": [Variant("bound", {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": "core"}),
                      Variant("bound, shm clx_avx2", {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": "core",
-                                                     "I_MPI_SHM": "clx_avx2"}),
-                     Variant("bound, shm heap", {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": "core",
-                                                 "I_MPI_SHM_HEAP": "1"})],
+                                                     "I_MPI_SHM": "clx_avx2"})],
             "oversubscribed": [
                 Variant("bound", {"I_MPI_PIN": "1"}),
                 Variant("unbound", {"I_MPI_PIN": "0"}),

@@ -110,6 +110,13 @@ class Communicators {
     // The program has freed the handle: from now on find() does not know it.
     void hide(Communicator& communicator) { communicator.freed_ = true; }
     std::size_t live() const { return made_.live(); }
+    // Visits the world, the own and every made communicator.
+    template <typename Visitor>
+    void for_each(Visitor visit) {
+        visit(world_);
+        visit(self_);
+        made_.for_each(visit);
+    }
 
     Group* find(MPI_Group handle) {
         return handle == MPI_GROUP_EMPTY ? &empty_ : groups_.find(handle);

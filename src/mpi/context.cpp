@@ -118,6 +118,17 @@ Context::Context(node::Segment&& segment, std::uint32_t own_index)
       communicators(own_index, rank.size) {}
 
 Context::~Context() {
+    // What the program has not freed; its functions are not called any more.
+    communicators.for_each([this](comm::Communicator& communicator) {
+        delete std::exchange(communicator.attributes, nullptr);
+        delete std::exchange(communicator.info, nullptr);
+        if (communicator.error_handler != nullptr) {
+            error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
+        }
+    });
+    if (file_error_handler != nullptr) {
+        error_handlers.release(*file_error_handler);
+    }
     if (lifeline >= 0) {
         close(lifeline);
     }

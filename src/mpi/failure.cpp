@@ -62,6 +62,32 @@ void end_process(const char* format, ...) {
     _exit(1);
 }
 
+namespace {
+
+bool is_fatal(const comm::ErrorHandler* handler) {
+    using Kind = comm::ErrorHandler::Kind;
+    return handler == nullptr || handler->kind() == Kind::fatal || handler->kind() == Kind::aborts;
+}
+
+} // namespace
+
+void call_handler(Context& context, comm::Communicator& communicator, int code) {
+    std::unique_lock lock(context.process.mutex);
+    const comm::ErrorHandler* handler = communicator.error_handler;
+    if (is_fatal(handler)) {
+        const ErrorCodes& codes = context.process.error_codes;
+        const std::string text =
+            "MPI_Comm_call_errhandler on " + name_of(context, communicator) + ": " +
+            (codes.known(code) ? codes.text_of(code) : "code " + std::to_string(code));
+        end_job(context, node::JobEnd::fatal_error, codes.class_of(code), text.c_str());
+    }
+    const MPI_Comm handle = context.communicators.handle_of(communicator);
+    lock.unlock();
+    if (handler->kind() == comm::ErrorHandler::Kind::communicator) {
+        handler->call(handle, code);
+    }
+}
+
 int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error) {
     const std::unique_ptr<ErrorRecord> record(error.take());
     if (communicator == nullptr) {
@@ -76,15 +102,14 @@ int raise(Context& context, std::uint32_t call, comm::Communicator* communicator
     std::unique_lock lock(context.process.mutex);
     ErrorCodes& codes = context.process.error_codes;
     const comm::ErrorHandler* handler = communicator->error_handler;
-    using Kind = comm::ErrorHandler::Kind;
-    if (handler == nullptr || handler->kind() == Kind::fatal || handler->kind() == Kind::aborts) {
+    if (is_fatal(handler)) {
         end_job(context, node::JobEnd::fatal_error, codes.class_of(record->error_class),
                 text.c_str());
     }
     const int code = codes.instance(record->error_class, std::move(text));
     const MPI_Comm handle = context.communicators.handle_of(*communicator);
     lock.unlock();
-    if (handler->kind() == Kind::communicator) {
+    if (handler->kind() == comm::ErrorHandler::Kind::communicator) {
         handler->call(handle, code);
     }
     return code;

@@ -1,0 +1,53 @@
+// What Warren keeps in the library's part of an MPI_Status: the bytes received, and whether the
+// operation was cancelled. The standard ABI gives it five ints.
+#pragma once
+
+#include <cstring>
+
+#include "message/request.hpp"
+#include "mpi.h"
+
+namespace warren::mpi {
+
+inline constexpr int status_bytes_word = 0;     // two words
+inline constexpr int status_cancelled_word = 2; // 0 or 1
+
+inline void set_status_bytes(MPI_Status& status, MPI_Count bytes) {
+    std::memcpy(&status.MPI_internal[status_bytes_word], &bytes, sizeof bytes);
+}
+
+inline MPI_Count status_bytes(const MPI_Status& status) {
+    MPI_Count bytes;
+    std::memcpy(&bytes, &status.MPI_internal[status_bytes_word], sizeof bytes);
+    return bytes;
+}
+
+inline void set_status_cancelled(MPI_Status& status, bool cancelled) {
+    status.MPI_internal[status_cancelled_word] = cancelled;
+}
+
+inline bool status_cancelled(const MPI_Status& status) {
+    return status.MPI_internal[status_cancelled_word] != 0;
+}
+
+// All but MPI_ERROR, which only calls that complete several requests set. Null: ignored.
+inline void set_status(MPI_Status* status, const message::Outcome& outcome) {
+    if (status != nullptr) {
+        status->MPI_SOURCE = outcome.source;
+        status->MPI_TAG = outcome.tag;
+        set_status_bytes(*status, outcome.bytes);
+        set_status_cancelled(*status, outcome.cancelled);
+    }
+}
+
+// The status of a null or inactive request, and of a completed send.
+inline message::Outcome empty_outcome() {
+    return {};
+}
+
+// Of a receive from MPI_PROC_NULL.
+inline message::Outcome null_peer_outcome() {
+    return {.source = MPI_PROC_NULL, .tag = MPI_ANY_TAG};
+}
+
+} // namespace warren::mpi

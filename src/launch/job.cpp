@@ -16,7 +16,6 @@
 
 #include "base/futex.hpp"
 #include "launch/limits.hpp"
-#include "launch/spawn.hpp"
 #include "launch/state_report.hpp"
 
 namespace warren::launch {
@@ -27,6 +26,10 @@ namespace {
 // left some open.
 constexpr std::uint64_t descriptors_per_rank = 3;
 constexpr std::uint64_t other_descriptors = 64;
+
+// Ranks on their way to their program at once, on a machine with as many processors: starting them
+// is then no longer what takes the time.
+constexpr std::uint32_t starts_at_once = 32;
 
 constexpr std::size_t read_bytes = 64 * 1024;
 
@@ -72,8 +75,7 @@ int Job::run() {
     return exit_code_;
 }
 
-// --- prepare
-// ---------------------------------------------------------------------------------------
+// --- prepare -----------------------------------------------------
 
 bool Job::prepare() {
     // Signals come through a descriptor. Blocked ones stay what they were for the ranks, which get
@@ -190,19 +192,24 @@ bool Job::make_segment() {
     return true;
 }
 
-// --- start
-// -----------------------------------------------------------------------------------------
+// --- start -------------------------------------------------------
 
 bool Job::start_ranks() {
     ranks_.resize(line_.ranks());
     rank_of_.reserve(line_.ranks());
+    Spawner spawner(std::min(processors_, starts_at_once));
     std::uint32_t rank = 0;
     for (std::uint32_t program = 0; program < programs_.size(); ++program) {
         for (std::uint32_t turn = 0; turn < programs_[program].ranks(); ++turn, ++rank) {
-            if (!start_rank(rank, program)) {
+            if (!start_rank(rank, program, spawner)) {
                 return false;
             }
         }
+    }
+    const SpawnFailure failure = spawner.finish();
+    if (failure.error_number != 0) {
+        not_started(failure);
+        return false;
     }
     char text[64];
     std::snprintf(text, sizeof text, "all ranks started after %.1f ms",
@@ -211,7 +218,7 @@ bool Job::start_ranks() {
     return true;
 }
 
-bool Job::start_rank(std::uint32_t rank, std::uint32_t program) {
+bool Job::start_rank(std::uint32_t rank, std::uint32_t program, Spawner& spawner) {
     RankProcess& process = ranks_[rank];
     ResolvedProgram& resolved = programs_[program];
     process.program = program;
@@ -232,8 +239,8 @@ bool Job::start_rank(std::uint32_t rank, std::uint32_t program) {
         process.error_lines.set_tag(tag);
     }
     segment_.slot(rank).application = program;
-    resolved.set_rank(rank);
     const SpawnRequest request = {
+        .rank = rank,
         .path = resolved.path().c_str(),
         .arguments = resolved.arguments(),
         .shell_arguments = resolved.shell_arguments(),
@@ -249,26 +256,14 @@ bool Job::start_rank(std::uint32_t rank, std::uint32_t program) {
         .signals = &former_signals_,
         .descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr,
     };
-    const SpawnFailure failure = spawn(request, process.pid);
+    const SpawnFailure failure = spawner.start(request, process.pid);
     input_.close_reader();
     close(output[1]);
     close(errors[1]);
     close(lifeline[1]);
-    if (failure.error_number != 0) {
+    if (process.pid < 0) {
         process.ended = true;
-        const int code = failure.error_number == EACCES   ? exit_not_executable
-                         : failure.error_number == ENOENT ? exit_not_found
-                                                          : 1;
-        std::string message = "rank " + std::to_string(rank) + " (" + resolved.name() +
-                              "): " + failure.step + ": " + std::strerror(failure.error_number);
-        if (failure.error_number == EAGAIN) {
-            message += "; the limit of processes (ulimit -u, or pids.max of a control group) is "
-                       "too low for " +
-                       std::to_string(line_.ranks()) + " ranks";
-        } else if (failure.error_number == ENOENT) {
-            message += " (is the interpreter in its first line there?)";
-        }
-        end_job(code, message);
+        not_started(failure);
         return false;
     }
     // MPI_Init may have stored the number of a process further down already.
@@ -283,8 +278,29 @@ bool Job::start_rank(std::uint32_t rank, std::uint32_t program) {
     return true;
 }
 
-// --- clean up
-// --------------------------------------------------------------------------------------
+void Job::not_started(const SpawnFailure& failure) {
+    RankProcess& process = ranks_[failure.rank];
+    if (!process.ended) { // counted before its program failed to execute
+        process.ended = true;
+        --alive_;
+    }
+    const int code = failure.error_number == EACCES   ? exit_not_executable
+                     : failure.error_number == ENOENT ? exit_not_found
+                                                      : 1;
+    std::string message = "rank " + std::to_string(failure.rank) + " (" +
+                          programs_[process.program].name() + "): " + failure.step + ": " +
+                          std::strerror(failure.error_number);
+    if (failure.error_number == EAGAIN) {
+        message += "; the limit of processes (ulimit -u, or pids.max of a control group) is too "
+                   "low for " +
+                   std::to_string(line_.ranks()) + " ranks";
+    } else if (failure.error_number == ENOENT) {
+        message += " (is the interpreter in its first line there?)";
+    }
+    end_job(code, message);
+}
+
+// --- clean up ----------------------------------------------------
 
 void Job::clean_up() {
     // After a failure to start, those that run already are asked to end and waited for.
@@ -324,8 +340,7 @@ void Job::clean_up() {
     }
 }
 
-// --- messages
-// --------------------------------------------------------------------------------------
+// --- messages ----------------------------------------------------
 
 void Job::say(const std::string& text) {
     errors_.append("mpiexec: " + text + "\n", Sink::own_writer);

@@ -27,6 +27,7 @@
 #include "launch/outcome.hpp"
 #include "launch/output.hpp"
 #include "launch/program.hpp"
+#include "launch/spawn.hpp"
 #include "launch/terminal_input.hpp"
 #include "node/segment.hpp"
 
@@ -74,7 +75,8 @@ class Job {
     bool plan_processors();
     bool make_segment();
     bool start_ranks();
-    bool start_rank(std::uint32_t rank, std::uint32_t program);
+    bool start_rank(std::uint32_t rank, std::uint32_t program, Spawner& spawner);
+    void not_started(const SpawnFailure& failure);
     void watch();
     void clean_up();
 

@@ -76,8 +76,7 @@ void Job::watch() {
     }
 }
 
-// --- streams
-// ---------------------------------------------------------------------------------------
+// --- streams -----------------------------------------------------
 
 void Job::watch_descriptor(int group, int descriptor, Source source, std::uint32_t rank) {
     epoll_event event = {};
@@ -185,8 +184,7 @@ void Job::update_sinks() {
     }
 }
 
-// --- signals and ends
-// ------------------------------------------------------------------------------
+// --- signals and ends --------------------------------------------
 
 void Job::take_signals() {
     signalfd_siginfo signal;
@@ -362,8 +360,7 @@ void Job::signal_ranks(int number) {
     }
 }
 
-// --- deadlines
-// -------------------------------------------------------------------------------------
+// --- deadlines ---------------------------------------------------
 
 int Job::milliseconds_to_deadline() const {
     std::uint64_t next = UINT64_MAX;

@@ -13,9 +13,6 @@ namespace warren::launch {
 
 namespace {
 
-// Longer than any number of a rank: "WARREN_RANK=65535".
-constexpr std::size_t rank_setting_bytes = 32;
-
 bool is_file(const std::string& path) {
     struct stat status;
     return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
@@ -125,7 +122,7 @@ void ResolvedProgram::set(const std::string& name, const std::string& value) {
 void ResolvedProgram::build_environment(const std::vector<EnvironmentSetting>& global,
                                         const RankEnvironment& rank, char** inherited) {
     environment_.clear();
-    environment_.emplace_back(rank_setting_bytes, '\0');
+    environment_.emplace_back("WARREN_RANK=");
     environment_.push_back("WARREN_SIZE=" + std::to_string(rank.size));
     environment_.push_back("WARREN_SEGMENT=" + std::to_string(rank.segment));
     environment_.push_back("WARREN_LIFELINE=" + std::to_string(rank.lifeline));
@@ -152,11 +149,6 @@ void ResolvedProgram::build_environment(const std::vector<EnvironmentSetting>& g
         environment_pointers_.push_back(entry.data());
     }
     environment_pointers_.push_back(nullptr);
-    set_rank(0);
-}
-
-void ResolvedProgram::set_rank(std::uint32_t rank) {
-    std::snprintf(environment_[0].data(), rank_setting_bytes, "WARREN_RANK=%u", rank);
 }
 
 } // namespace warren::launch

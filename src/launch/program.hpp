@@ -41,14 +41,12 @@ class ResolvedProgram {
     void build_environment(const std::vector<EnvironmentSetting>& global,
                            const RankEnvironment& rank, char** inherited);
 
-    // Writes the rank's number into the environment that the next start uses.
-    void set_rank(std::uint32_t rank);
-
     const std::string& path() const { return path_; }
     const std::string& name() const { return program_.arguments[0]; }
     const std::string& directory() const { return program_.directory; }
     std::uint32_t ranks() const { return program_.ranks; }
     char* const* arguments() { return argument_pointers_.data(); }
+    // The first entry is the place of WARREN_RANK.
     char* const* environment() { return environment_pointers_.data(); }
 
     // `/bin/sh path arguments…`, for files that are executable but in no format that the kernel

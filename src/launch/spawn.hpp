@@ -1,25 +1,36 @@
-// Starting one rank: the system calls between mpiexec and the program.
+// Spawner: starts the processes of ranks, several at once.
 //
-// The child shares mpiexec's memory until it executes the program (clone with CLONE_VM and
-// CLONE_VFORK), so that no page table is copied, however large mpiexec has grown, and an error of
-// exec comes back in a plain variable.
-// Thread rule: mpiexec's only thread, with the signals that it handles blocked.
+// A child shares mpiexec's memory until it executes its program (clone with CLONE_VM), so that no
+// page table is copied and an error of exec comes back in a plain variable. mpiexec does not wait
+// for that moment: exec takes longer than everything before it, and on other processors. Each child
+// that has not come to it yet occupies a slot with its stack and its environment; the kernel clears
+// the slot's word when the child leaves the shared memory.
+// Thread rule: mpiexec's only thread, with the signals that it handles blocked. A child makes raw
+// system calls only: it has mpiexec's thread-local storage, and so its errno.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <sys/resource.h>
 #include <sys/types.h>
+#include <vector>
 
 #include "launch/cpu_set.hpp"
 
 namespace warren::launch {
 
+// What is pointed to stays until finish().
 struct SpawnRequest {
+    std::uint32_t rank = 0;
     const char* path = nullptr;
     char* const* arguments = nullptr;
     char* const* shell_arguments = nullptr; // when the kernel does not know the file's format
-    char* const* environment = nullptr;
-    const char* directory = nullptr; // null: mpiexec's
+    char* const* environment = nullptr;     // the first entry is replaced by the rank's number
+    const char* directory = nullptr;        // null: mpiexec's
     int standard_input = -1;
     int standard_output = -1;
     int standard_error = -1;
@@ -33,11 +44,44 @@ struct SpawnRequest {
 
 // What went wrong, if anything.
 struct SpawnFailure {
-    int error_number = 0;  // 0: the program runs
+    int error_number = 0;  // 0: nothing
     const char* step = ""; // "starting a process", "changing to the working directory", …
+    std::uint32_t rank = 0;
 };
 
-// Starts the program; its process is `pid`. On a failure no process remains.
-SpawnFailure spawn(const SpawnRequest& request, pid_t& pid);
+class Spawner {
+  public:
+    // Up to `at_once` children on their way to their programs.
+    explicit Spawner(std::uint32_t at_once);
+    Spawner(const Spawner&) = delete;
+    Spawner& operator=(const Spawner&) = delete;
+
+    // Starts a rank's process. The failure may be an earlier rank's, whose process has then been
+    // waited for; `pid` is -1 when this rank has not been started.
+    SpawnFailure start(const SpawnRequest& request, pid_t& pid);
+
+    // Waits until all programs run. The failure is the first.
+    SpawnFailure finish();
+
+  private:
+    static constexpr std::size_t stack_bytes = 16 * 1024; // for a dozen calls, none of them deep
+
+    struct Slot {
+        alignas(16) std::array<std::byte, stack_bytes> stack;
+        std::atomic<std::uint32_t> shares_memory{0}; // cleared by the kernel
+        SpawnRequest request;
+        SpawnFailure failure;
+        std::array<char, 32> rank_setting;
+        std::vector<char*> environment;
+        pid_t parent = 0;
+        pid_t pid = -1;
+    };
+
+    static int run_child(void* slot);
+    static SpawnFailure release(Slot& slot); // waits for it
+
+    std::deque<Slot> slots_;
+    std::size_t next_ = 0;
+};
 
 } // namespace warren::launch

@@ -246,7 +246,7 @@ def abort_with_code_0_is_a_failure():
 
 @case
 def rank_crashes():
-    Job(["-n", "4", args.fake, "3", "crash", "11"]).ends(139, r"rank 3 .*SIGSEGV \(Segm")
+    Job(["-n", "4", args.fake, "3", "crash", "4"]).ends(132, r"rank 3 .*SIGILL \(Ill")
 
 
 @case

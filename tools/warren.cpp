@@ -1,11 +1,17 @@
-// The `warren` command: what a user asks about the installation and the node, without MPI.
-//     warren version     the version of the library
-//     warren node        what of this node matters to Warren, and what is missing
+// The `warren` command: what a user asks about the installation, the node and running jobs.
+//     warren version       the version of the library
+//     warren node          what of this node matters to Warren, and what is missing
+//     warren info          both, and how Warren was built: what a report of a problem should
+//     contain warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a
+//     rank's
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <sched.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <memory>
 #include <string>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -15,7 +21,13 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
+#include "base/futex.hpp"
+#include "launch/binding.hpp"
+#include "launch/limits.hpp"
+#include "launch/state_report.hpp"
+#include "node/segment.hpp"
 #include "warren/version.h"
 
 namespace {
@@ -89,46 +101,176 @@ std::string memory_file() {
     return "allowed";
 }
 
-int show_node() {
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    sched_getaffinity(0, sizeof(allowed), &allowed);
-    std::printf("processors     %d of %ld may be used\n", CPU_COUNT(&allowed),
-                sysconf(_SC_NPROCESSORS_ONLN));
+// "2 cores, 1 NUMA node", or why that is unknown.
+std::string parts_of_node(const warren::launch::CpuSet& allowed) {
+    using warren::launch::BindTo;
+    struct Kind {
+        BindTo kind;
+        const char* one;
+        const char* many;
+    };
+    std::string text;
+    for (const Kind& kind :
+         {Kind{BindTo::core, "core", "cores"}, Kind{BindTo::l3cache, "L3 cache", "L3 caches"},
+          Kind{BindTo::numa, "NUMA node", "NUMA nodes"},
+          Kind{BindTo::socket, "socket", "sockets"}}) {
+        std::vector<warren::launch::Place> places;
+        if (warren::Error error = warren::launch::find_places(kind.kind, allowed, places)) {
+            error.drop(); // a machine need not have all kinds
+            continue;
+        }
+        text += (text.empty() ? "" : ", ") + std::to_string(places.size()) + " " +
+                (places.size() == 1 ? kind.one : kind.many);
+    }
+    return text.empty() ? "unknown" : text;
+}
+
+void show_version() {
+    std::printf("Warren %s, MPI standard ABI 1.0\n", warren_version());
+}
+
+void show_build() {
+    std::printf("built by       %s, C++ %ld%s\n",
+#if defined(__clang__)
+                __VERSION__,
+#else
+                "GCC " __VERSION__,
+#endif
+                __cplusplus / 100 % 100,
+#if defined(NDEBUG)
+                ""
+#else
+                ", with assertions"
+#endif
+    );
+}
+
+void show_node() {
+    const warren::launch::CpuSet allowed = warren::launch::CpuSet::allowed();
+    std::printf("processors     %u of %ld may be used (CPUs %s)\n", allowed.count(),
+                sysconf(_SC_NPROCESSORS_ONLN), allowed.text().c_str());
+    std::printf("of them        %s\n", parts_of_node(allowed).c_str());
+    if (const unsigned quota = warren::launch::processor_quota()) {
+        std::printf("time limit     of %u processors (control group)\n", quota);
+    }
+    std::printf("hwloc          %s\n", warren::launch::hwloc_version().c_str());
     struct sysinfo memory {};
     sysinfo(&memory);
     std::printf("memory         %.0f MiB\n",
                 static_cast<double>(memory.totalram) * memory.mem_unit / mebibyte);
-    const std::string limit = first_line("/sys/fs/cgroup/memory.max");
-    if (!limit.empty() && limit != "max") {
-        std::printf("memory limit   %.0f MiB (control group)\n", std::stod(limit) / mebibyte);
-    }
+    const std::string limit = warren::launch::describe_memory_limit();
+    std::printf("memory limit   %s\n", limit.empty() ? "none" : limit.c_str());
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
-    std::printf("descriptors    %llu per process\n",
-                static_cast<unsigned long long>(files.rlim_cur));
+    std::printf("descriptors    %llu per process, can be raised to %llu: %llu ranks per mpiexec\n",
+                static_cast<unsigned long long>(files.rlim_cur),
+                static_cast<unsigned long long>(files.rlim_max),
+                static_cast<unsigned long long>(warren::launch::ranks_within(files.rlim_max)));
     std::printf("memory files   %s\n", memory_file().c_str());
+    std::printf("membarrier     %s\n", warren::register_sleeper_fence()
+                                           ? "allowed: waking a rank needs no fence"
+                                           : "refused: every message pays a fence");
     std::printf("single copy    %s\n", single_copy().c_str());
     const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
     if (!scope.empty() && scope != "0") {
         std::printf("               (kernel.yama.ptrace_scope is %s)\n", scope.c_str());
     }
+}
+
+// The node segment that a process has open, as a descriptor of this one; -1: none.
+int segment_of(const std::string& pid) {
+    const std::string folder = "/proc/" + pid + "/fd";
+    const std::unique_ptr<DIR, int (*)(DIR*)> descriptors(opendir(folder.c_str()), closedir);
+    while (const dirent* entry = descriptors ? readdir(descriptors.get()) : nullptr) {
+        const std::string path = folder + "/" + entry->d_name;
+        char target[64] = {};
+        if (readlink(path.c_str(), target, sizeof target - 1) > 0 &&
+            std::string(target).starts_with("/memfd:warren-node")) {
+            return open(path.c_str(), O_RDWR | O_CLOEXEC);
+        }
+    }
+    return -1;
+}
+
+// The running mpiexec processes whose jobs this user may look into.
+std::vector<std::string> jobs() {
+    std::vector<std::string> found;
+    const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
+    while (const dirent* entry = processes ? readdir(processes.get()) : nullptr) {
+        const std::string pid = entry->d_name;
+        if (std::atoi(pid.c_str()) > 0 &&
+            first_line(("/proc/" + pid + "/comm").c_str()) == "mpiexec") {
+            const int segment = segment_of(pid);
+            if (segment >= 0) {
+                close(segment);
+                found.push_back(pid);
+            }
+        }
+    }
+    return found;
+}
+
+int show_state(std::string pid) {
+    if (pid.empty()) {
+        const std::vector<std::string> found = jobs();
+        if (found.size() != 1) {
+            std::fprintf(stderr, found.empty() ? "warren: no job of yours runs here\n"
+                                               : "warren: several jobs run here; which mpiexec?\n");
+            for (const std::string& one : found) {
+                std::fprintf(stderr, "  warren state %s\n", one.c_str());
+            }
+            return 1;
+        }
+        pid = found[0];
+    }
+    const int descriptor = segment_of(pid);
+    if (descriptor < 0) {
+        std::fprintf(stderr,
+                     "warren: process %s is no mpiexec or rank of a job that you may look into\n",
+                     pid.c_str());
+        return 1;
+    }
+    warren::node::Segment segment;
+    warren::Error error = warren::node::Segment::attach(descriptor, segment);
+    if (error) {
+        const std::unique_ptr<warren::ErrorRecord> record(error.take());
+        std::fprintf(stderr, "warren: %s\n", record->text.c_str());
+        return 1;
+    }
+    std::printf("job of mpiexec %u, %u ranks\n%s", segment.header().launcher_pid, segment.ranks(),
+                warren::launch::report_states(
+                    segment, std::vector<warren::launch::ObservedRank>(segment.ranks()),
+                    warren::monotonic_ns())
+                    .c_str());
     return 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-    const std::string command = argc == 2 ? argv[1] : "";
-    if (command == "version" || command == "--version") {
-        std::printf("Warren %s, MPI standard ABI 1.0\n", warren_version());
+    const std::string command = argc >= 2 ? argv[1] : "";
+    if (command == "state" && argc <= 3) {
+        return show_state(argc == 3 ? argv[2] : "");
+    }
+    if (argc == 2 && (command == "version" || command == "--version")) {
+        show_version();
         return 0;
     }
-    if (command == "node") {
-        return show_node();
+    if (argc == 2 && (command == "node" || command == "info")) {
+        if (command == "info") {
+            show_version();
+            show_build();
+        }
+        show_node();
+        return 0;
     }
-    std::FILE* out = command == "help" || command == "--help" ? stdout : stderr;
-    std::fprintf(out, "usage: warren version    the version\n"
-                      "       warren node       what of this node matters to Warren\n");
-    return out == stdout ? 0 : 2;
+    const bool help = command == "help" || command == "--help";
+    std::fputs(
+        "usage: warren version       the version\n"
+        "       warren node          what of this node matters to Warren\n"
+        "       warren info          both, and how Warren was built\n"
+        "       warren state [PID]   what every rank of a job waits for; PID is its mpiexec's\n"
+        "                            or a rank's, and not needed for a single job\n",
+        help ? stdout : stderr);
+    return help ? 0 : 2;
 }

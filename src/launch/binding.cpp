@@ -249,8 +249,8 @@ std::string hwloc_version() {
         return "cannot be used: " + hwloc.problem();
     }
     const unsigned version = hwloc.get_api_version();
-    return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff) + "." +
-           std::to_string(version & 0xff);
+    return "found, interface " + std::to_string(version >> 16) + "." +
+           std::to_string(version >> 8 & 0xff);
 }
 
 } // namespace warren::launch

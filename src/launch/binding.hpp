@@ -42,7 +42,8 @@ void assign_places(const std::vector<Place>& places, std::uint32_t ranks, Spread
 // The machine's places of a kind that `allowed` leaves something of, in hwloc's order.
 Error find_places(BindTo kind, const CpuSet& allowed, std::vector<Place>& places);
 
-// "hwloc 2.9.0", or why it can't be used.
+// "found, interface 2.8" (the interface's number moves less often than hwloc's), or why it can't be
+// used.
 std::string hwloc_version();
 
 } // namespace warren::launch

@@ -22,11 +22,6 @@ namespace warren::launch {
 
 namespace {
 
-// Three descriptors per rank; the rest of mpiexec needs a handful, and the user's shell may have
-// left some open.
-constexpr std::uint64_t descriptors_per_rank = 3;
-constexpr std::uint64_t other_descriptors = 64;
-
 // Ranks on their way to their program at once, on a machine with as many processors: starting them
 // is then no longer what takes the time.
 constexpr std::uint32_t starts_at_once = 32;
@@ -99,7 +94,7 @@ bool Job::prepare() {
             return false;
         }
     }
-    const std::uint64_t needed = descriptors_per_rank * line_.ranks() + other_descriptors;
+    const std::uint64_t needed = descriptors_for(line_.ranks());
     if (Error error = raise_descriptor_limit(needed, former_descriptors_, descriptors_raised_)) {
         fail_with(1, error);
         return false;

@@ -35,6 +35,11 @@ std::uint64_t number_in(const std::string& text) {
                                                    : std::strtoull(text.c_str(), nullptr, 10);
 }
 
+// Output, errors and lifeline of a rank; the rest of mpiexec needs a handful, and the user's shell
+// may have left some open.
+constexpr std::uint64_t descriptors_per_rank = 3;
+constexpr std::uint64_t other_descriptors = 64;
+
 // A control group folder of this process.
 struct Folder {
     std::string path;
@@ -163,6 +168,14 @@ std::uint32_t processor_quota() {
         }
     });
     return static_cast<std::uint32_t>(least);
+}
+
+std::uint64_t ranks_within(std::uint64_t descriptors) {
+    return (descriptors - std::min(descriptors, other_descriptors)) / descriptors_per_rank;
+}
+
+std::uint64_t descriptors_for(std::uint64_t ranks) {
+    return descriptors_per_rank * ranks + other_descriptors;
 }
 
 Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised) {

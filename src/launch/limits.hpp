@@ -22,6 +22,12 @@ std::string describe_memory_limit();
 // Processors' worth of time that the control groups grant, rounded up; 0: no limit.
 std::uint32_t processor_quota();
 
+// Ranks that mpiexec can start with this limit of descriptors.
+std::uint64_t ranks_within(std::uint64_t descriptors);
+
+// Descriptors that mpiexec needs for a job.
+std::uint64_t descriptors_for(std::uint64_t ranks);
+
 // Raises the soft limit of descriptors to `needed`. `former` gets the limits to restore in ranks
 // and `raised` whether they differ. Fails when the hard limit is lower.
 Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised);

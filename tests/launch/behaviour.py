@@ -254,6 +254,19 @@ def oversubscription_needs_no_option():
 
 
 @case
+def another_terminal_can_ask_for_the_state():
+    warren = os.path.join(os.path.dirname(args.mpiexec), "warren")
+    with subprocess.Popen([args.mpiexec, "-n", "2", "sleep", "60"], stderr=subprocess.DEVNULL) as job:
+        def state():
+            return subprocess.run([warren, "state", str(job.pid)], capture_output=True, text=True,
+                                  check=False).stdout
+        wait_until(lambda: "ranks 0-1: not initialised; process sleeping" in state(), state())
+        job.terminate()
+    done = subprocess.run([warren, "state", "1"], capture_output=True, text=True, check=False)
+    expect(done.returncode == 1 and "process 1 is no mpiexec" in done.stderr, done)
+
+
+@case
 def help_and_version_and_mistakes():
     expect("usage: mpiexec" in run("--help").stdout, "help")
     expect(run("--version").stdout.startswith("mpiexec (Warren) "), "version")

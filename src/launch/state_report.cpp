@@ -7,15 +7,11 @@
 #include <unistd.h>
 
 #include "mpi.h"
+#include "mpi/calls.hpp"
 
 namespace warren::launch {
 
 namespace {
-
-// The name of a procedure from the index that ranks publish.
-std::string call_name(std::uint32_t call) {
-    return "MPI call number " + std::to_string(call);
-}
 
 // The letter and the word for a process's state, from /proc.
 std::string process_state(pid_t pid) {
@@ -102,7 +98,7 @@ std::string describe(const node::RankSlot& slot) {
     if (activity.since_ns.load(std::memory_order_acquire) == 0) {
         return "computing, or in a short MPI call";
     }
-    std::string text = "waits in " + call_name(activity.call.load(relaxed));
+    std::string text = std::string("waits in ") + mpi::call_name(activity.call.load(relaxed));
     const std::int32_t peer = activity.peer.load(relaxed);
     if (peer >= 0) {
         text += ", peer " + std::to_string(peer);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "mpi.h"
+#include "mpi/calls.hpp"
 
 namespace warren::launch {
 namespace {
@@ -21,7 +22,7 @@ class StateReport : public testing::Test {
     void wait_for(std::uint32_t rank, std::int32_t peer, std::int32_t tag, std::uint64_t since_ns) {
         node::RankSlot& slot = segment_.slot(rank);
         slot.state = node::RankState::initialised;
-        slot.activity.call = 1;
+        slot.activity.call = mpi::calls::MPI_Recv;
         slot.activity.peer = peer;
         slot.activity.tag = tag;
         slot.activity.context = 17;
@@ -49,8 +50,8 @@ TEST_F(StateReport, AWaitNamesPeerTagCommunicatorAndTime) {
         wait_for(rank, 3, 99, (2 + rank) * second);
     }
     const std::string text = report(12 * second);
-    for (const char* part :
-         {"ranks 0-3: ", "peer 3", "tag 99", "communicator number 17", "for 7.0 to 10 s"}) {
+    for (const char* part : {"ranks 0-3: waits in MPI_Recv, ", "peer 3", "tag 99",
+                             "communicator number 17", "for 7.0 to 10 s"}) {
         EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
     }
 }

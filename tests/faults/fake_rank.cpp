@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "mpi/calls.hpp"
 #include "node/segment.hpp"
 
 namespace {
@@ -31,7 +32,7 @@ int number_of(const char* name) {
 
 void wait_in_call(Segment& segment, std::uint32_t rank) {
     warren::node::Activity& activity = segment.slot(rank).activity;
-    activity.call.store(1);
+    activity.call.store(warren::mpi::calls::MPI_Recv);
     activity.peer.store(static_cast<int>((rank + 1) % segment.ranks()));
     activity.tag.store(42);
     activity.posted.store(3);

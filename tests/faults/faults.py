@@ -309,7 +309,7 @@ def terminate_reaches_ranks_outside_the_group():
 @case
 def time_limit_shows_what_ranks_wait_for():
     text = Job(["-n", "3", "--timeout", "1", args.fake, "none", "wait"]).ends(
-        124, "state of the 3 ranks", r"rank 1 \(pid \d+\): waits in .*peer 2, tag 42",
+        124, "state of the 3 ranks", r"rank 1 \(pid \d+\): waits in MPI_Recv, peer 2, tag 42",
         "communicator MPI_COMM_WORLD", "3 posted", "time limit of 1 s", messages=2)
     if "for 0." not in text and "for 1." not in text:
         raise Fault(f"no time in: {text}")

@@ -53,8 +53,4 @@ Error comm_split_type(Context& context, comm::Communicator& comm, int split_type
                       comm::Info* info, MPI_Comm* newcomm);
 Error comm_test_inter(Context& context, comm::Communicator& comm, int* flag);
 
-// Gives up a reference (of a request, Communicators::retain) to a communicator, which ends with the
-// last.
-void release_communicator(Context& context, comm::Communicator& comm);
-
 } // namespace warren::mpi

@@ -1,0 +1,326 @@
+#include "mpi/communicators.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "coll/agreement.hpp"
+#include "coll/shared.hpp"
+#include "mpi/context.hpp"
+#include "mpi/release.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+Error give(Context& context, comm::RankMap map, MPI_Group* newgroup) {
+    *newgroup = context.communicators.insert_group(std::move(map));
+    return *newgroup != MPI_GROUP_NULL ? Error()
+                                       : fail(MPI_ERR_NO_MEM, "no memory for another group");
+}
+
+// Makes the object of a communicator that its members have agreed on.
+Error make(Context& context, const comm::RankMap& map, const coll::NewCommunicator& agreed,
+           comm::Communicator*& made) {
+    made = context.communicators.insert(agreed.context, map);
+    if (made == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
+    }
+    made->place.slot = agreed.slot;
+    return {};
+}
+
+Error make_of_members(Context& context, const comm::Communicator& parent,
+                      const std::vector<int>& members, const coll::Channel& channel,
+                      MPI_Comm* newcomm) {
+    coll::NewCommunicator agreed;
+    if (Error error = coll::agree_among(channel, members, agreed)) {
+        return error;
+    }
+    comm::Communicator* made = nullptr;
+    if (Error error =
+            make(context, parent.map().select(members.data(), static_cast<int>(members.size())),
+                 agreed, made)) {
+        return error;
+    }
+    inherit_error_handler(context, parent, *made);
+    *newcomm = context.communicators.handle_of(*made);
+    return {};
+}
+
+// The members of a group as ranks of a communicator that must have them all.
+Error members_of(const comm::Communicator& comm, const comm::Group& group,
+                 std::vector<int>& members) {
+    members.resize(static_cast<std::size_t>(group.size()));
+    for (int rank = 0; rank < group.size(); ++rank) {
+        const int member = comm.map().rank_of(group.map[rank]);
+        if (member == MPI_UNDEFINED) {
+            return fail(MPI_ERR_GROUP, "rank %d of the group is not in the communicator", rank);
+        }
+        members[static_cast<std::size_t>(rank)] = member;
+    }
+    return {};
+}
+
+Error no_intercommunicator() {
+    return fail(MPI_ERR_COMM, "the communicator is not an intercommunicator");
+}
+
+// The end of a communicator's handle; requests may hold on to the rest.
+void give_up(Context& context, comm::Communicator& comm) {
+    if (coll::SharedSlot::has_place(comm)) {
+        coll::SharedSlot::give_back(context.rank.segment, comm.place.slot);
+        comm.place.slot = comm::CollectivePlace::none;
+    }
+    context.communicators.hide(comm);
+    context.communicators.release(comm);
+}
+
+} // namespace
+
+// --- Groups
+
+Error group_compare(Context&, comm::Group& group1, comm::Group& group2, int* result) {
+    *result = comm::compare(group1.map, group2.map);
+    return {};
+}
+
+Error group_difference(Context& context, comm::Group& group1, comm::Group& group2,
+                       MPI_Group* newgroup) {
+    return give(context, comm::difference_of(group1.map, group2.map), newgroup);
+}
+
+Error group_excl(Context& context, comm::Group& group, int n, const int ranks[],
+                 MPI_Group* newgroup) {
+    comm::RankMap made;
+    if (Error error = comm::exclude(group.map, n, ranks, made)) {
+        return error;
+    }
+    return give(context, std::move(made), newgroup);
+}
+
+Error group_free(Context& context, comm::Group& group) {
+    context.communicators.remove(group);
+    return {};
+}
+
+Error group_incl(Context& context, comm::Group& group, int n, const int ranks[],
+                 MPI_Group* newgroup) {
+    comm::RankMap made;
+    if (Error error = comm::include(group.map, n, ranks, made)) {
+        return error;
+    }
+    return give(context, std::move(made), newgroup);
+}
+
+Error group_intersection(Context& context, comm::Group& group1, comm::Group& group2,
+                         MPI_Group* newgroup) {
+    return give(context, comm::intersection_of(group1.map, group2.map), newgroup);
+}
+
+Error group_range_excl(Context& context, comm::Group& group, int n, int ranges[][3],
+                       MPI_Group* newgroup) {
+    comm::RankMap made;
+    if (Error error = comm::exclude_ranges(group.map, n, ranges, made)) {
+        return error;
+    }
+    return give(context, std::move(made), newgroup);
+}
+
+Error group_range_incl(Context& context, comm::Group& group, int n, int ranges[][3],
+                       MPI_Group* newgroup) {
+    comm::RankMap made;
+    if (Error error = comm::include_ranges(group.map, n, ranges, made)) {
+        return error;
+    }
+    return give(context, std::move(made), newgroup);
+}
+
+Error group_rank(Context&, comm::Group& group, int* rank) {
+    *rank = group.rank;
+    return {};
+}
+
+Error group_size(Context&, comm::Group& group, int* size) {
+    *size = group.size();
+    return {};
+}
+
+Error group_translate_ranks(Context&, comm::Group& group1, int n, const int ranks1[],
+                            comm::Group& group2, int ranks2[]) {
+    return comm::translate(group1.map, n, ranks1, group2.map, ranks2);
+}
+
+Error group_union(Context& context, comm::Group& group1, comm::Group& group2, MPI_Group* newgroup) {
+    return give(context, comm::union_of(group1.map, group2.map), newgroup);
+}
+
+// --- Communicators: what they are
+
+Error comm_compare(Context&, comm::Communicator& comm1, comm::Communicator& comm2, int* result) {
+    if (&comm1 == &comm2) {
+        *result = MPI_IDENT;
+        return {};
+    }
+    const int groups = comm::compare(comm1.map(), comm2.map());
+    *result = groups == MPI_IDENT ? MPI_CONGRUENT : groups;
+    return {};
+}
+
+Error comm_get_name(Context&, comm::Communicator& comm, char* comm_name, int* resultlen) {
+    std::memcpy(comm_name, comm.name.c_str(), comm.name.size() + 1);
+    *resultlen = static_cast<int>(comm.name.size());
+    return {};
+}
+
+Error comm_set_name(Context&, comm::Communicator& comm, const char* comm_name) {
+    comm.name.assign(comm_name, strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1));
+    return {};
+}
+
+Error comm_group(Context& context, comm::Communicator& comm, MPI_Group* group) {
+    return give(context, comm.map(), group);
+}
+
+Error comm_rank(Context&, comm::Communicator& comm, int* rank) {
+    *rank = comm.rank();
+    return {};
+}
+
+Error comm_size(Context&, comm::Communicator& comm, int* size) {
+    *size = comm.size();
+    return {};
+}
+
+Error comm_remote_group(Context&, comm::Communicator&, MPI_Group*) {
+    return no_intercommunicator();
+}
+
+Error comm_remote_size(Context&, comm::Communicator&, int*) {
+    return no_intercommunicator();
+}
+
+Error comm_test_inter(Context&, comm::Communicator& comm, int* flag) {
+    *flag = comm.inter() ? 1 : 0;
+    return {};
+}
+
+// --- Communicators: making and freeing
+
+Error comm_create(Context& context, comm::Communicator& comm, comm::Group& group,
+                  MPI_Comm* newcomm) {
+    *newcomm = MPI_COMM_NULL;
+    std::vector<int> members;
+    if (Error error = members_of(comm, group, members)) {
+        return error;
+    }
+    if (group.rank == MPI_UNDEFINED) {
+        return {};
+    }
+    return make_of_members(context, comm, members,
+                           coll::Channel(context.messages, comm, coll::Tag::agreement), newcomm);
+}
+
+Error comm_create_group(Context& context, comm::Communicator& comm, comm::Group& group, int tag,
+                        MPI_Comm* newcomm) {
+    *newcomm = MPI_COMM_NULL;
+    std::vector<int> members;
+    if (Error error = members_of(comm, group, members)) {
+        return error;
+    }
+    if (group.rank == MPI_UNDEFINED) {
+        return {};
+    }
+    // The program's tag keeps concurrent calls of threads apart; its upper bits make room for ours.
+    const int offset = tag % static_cast<int>(coll::Tag::create_group);
+    return make_of_members(context, comm, members,
+                           coll::Channel(context.messages, comm, coll::Tag::create_group, offset),
+                           newcomm);
+}
+
+Error comm_dup_with_info(Context& context, comm::Communicator& comm, comm::Info* info,
+                         MPI_Comm* newcomm) {
+    *newcomm = MPI_COMM_NULL;
+    coll::NewCommunicator agreed;
+    if (Error error = coll::agree_on_duplicate(context.messages, comm, agreed)) {
+        return error;
+    }
+    comm::Communicator* made = nullptr;
+    if (Error error = make(context, comm.map(), agreed, made)) {
+        return error;
+    }
+    if (Error error = duplicate_attached(context, comm, *made, false)) {
+        // The attributes copied so far go unseen by their delete functions' errors: there is one
+        // to report already.
+        release_attached(context, *made).drop();
+        give_up(context, *made);
+        return error;
+    }
+    if (info != nullptr) {
+        made->info = new comm::Info(*info);
+    }
+    *newcomm = context.communicators.handle_of(*made);
+    return {};
+}
+
+Error comm_dup(Context& context, comm::Communicator& comm, MPI_Comm* newcomm) {
+    return comm_dup_with_info(context, comm, nullptr, newcomm);
+}
+
+Error comm_split(Context& context, comm::Communicator& comm, int color, int key,
+                 MPI_Comm* newcomm) {
+    *newcomm = MPI_COMM_NULL;
+    std::vector<int> members;
+    if (Error error = coll::find_members(context.messages, comm, color, key, members)) {
+        return error;
+    }
+    if (color < 0 && color != MPI_UNDEFINED) {
+        return fail(MPI_ERR_ARG, "color %d is neither ≥ 0 nor MPI_UNDEFINED", color);
+    }
+    if (members.empty()) {
+        return {};
+    }
+    return make_of_members(context, comm, members,
+                           coll::Channel(context.messages, comm, coll::Tag::agreement), newcomm);
+}
+
+Error comm_split_type(Context& context, comm::Communicator& comm, int split_type, int key,
+                      comm::Info* info, MPI_Comm* newcomm) {
+    // All ranks are on one node, and no smaller part of it is told apart yet: who asks for shared
+    // memory gets everybody, who asks for something smaller nothing, as the standard has it.
+    int color = MPI_UNDEFINED;
+    switch (split_type) {
+    case MPI_UNDEFINED:
+    case MPI_COMM_TYPE_HW_UNGUIDED:
+        break;
+    case MPI_COMM_TYPE_SHARED:
+        color = 0;
+        break;
+    case MPI_COMM_TYPE_HW_GUIDED:
+    case MPI_COMM_TYPE_RESOURCE_GUIDED: {
+        const std::string* resource =
+            info != nullptr ? info->find("mpi_hw_resource_type") : nullptr;
+        color = resource != nullptr && *resource == "mpi_shared_memory" ? 0 : MPI_UNDEFINED;
+        break;
+    }
+    default:
+        return fail(MPI_ERR_ARG, "split_type %d is not one of MPI_COMM_TYPE_…", split_type);
+    }
+    return comm_split(context, comm, color, key, newcomm);
+}
+
+Error comm_free(Context& context, comm::Communicator& comm) {
+    if (&comm == &context.communicators.world() || &comm == &context.communicators.self()) {
+        return fail(MPI_ERR_COMM, "%s cannot be freed",
+                    &comm == &context.communicators.world() ? "MPI_COMM_WORLD" : "MPI_COMM_SELF");
+    }
+    // The attributes' delete functions may still use the communicator, and one that fails keeps it.
+    if (Error error = release_attached(context, comm)) {
+        return error;
+    }
+    give_up(context, comm);
+    return {};
+}
+
+} // namespace warren::mpi

@@ -24,10 +24,14 @@ Error Scratch::allocate(MPI_Count bytes) {
 }
 
 Error Scratch::allocate(MPI_Count count, const datatype::Datatype& type) {
-    // Extents may be negative: element 0 is then the highest.
+    // Extents may be negative: element 0 is then the highest. Whole extents, since functions of
+    // programs assign whole structures, padding included.
     const MPI_Count last = count > 1 ? (count - 1) * type.extent : 0;
-    const MPI_Count low = type.true_lower_bound + std::min<MPI_Count>(last, 0);
-    const MPI_Count high = type.true_lower_bound + type.true_extent + std::max<MPI_Count>(last, 0);
+    const MPI_Count low =
+        std::min(type.lower_bound, type.true_lower_bound) + std::min<MPI_Count>(last, 0);
+    const MPI_Count high =
+        std::max(type.lower_bound + type.extent, type.true_lower_bound + type.true_extent) +
+        std::max<MPI_Count>(last, 0);
     if (Error error = allocate(high - low)) {
         return error;
     }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 using namespace reference;
 
@@ -108,6 +109,9 @@ void user_function(void* in, void* inout, int* count, MPI_Datatype*) {
 
 // --- The operations
 
+// The oracle has faults of its own.
+bool mpich = false;
+
 struct Case {
     MPI_Comm comm;
     int rank, size;
@@ -175,6 +179,9 @@ void run(const Case& c, int count) {
                           : combined<Kind>(out, 0, count, c.rank),
               "MPI_Exscan");
 
+        if (mpich && std::is_same_v<Kind, Spaced>) {
+            continue; // MPICH 5.0.2 gives the function too little memory there
+        }
         // Blocks of count / size elements; and uneven ones, some empty.
         const int block = count / c.size;
         Array<Kind> whole = own;
@@ -193,7 +200,7 @@ void run(const Case& c, int count) {
             first += r < c.rank ? part : 0;
             left -= part;
         }
-        if (in_place && count > 1000) {
+        if (mpich && in_place && count > 1000) {
             continue; // MPICH 5.0.2 copies overlapping memory here, and stops
         }
         out = in_place ? own : Array<Kind>(own.size());
@@ -227,6 +234,10 @@ void run_sizes(const Named& named, MPI_Datatype type, MPI_Op op) {
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    mpich = std::strncmp(version, "MPICH", 5) == 0;
     std::vector<Named> communicators = make_communicators();
 
     MPI_Datatype matrix, spaced_vector, spaced;

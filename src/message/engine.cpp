@@ -9,6 +9,7 @@ Engine::Engine(Rank& rank)
 
 Engine::~Engine() {
     requests_.for_each([](Request& request) { std::free(request.packed); });
+    matched_.for_each([this](Matched& matched) { unexpected_.destroy(*matched.message); });
     for (std::uint32_t peer = 0; peer < rank_.size; ++peer) {
         while (peers_[peer] != nullptr && peers_[peer]->first != nullptr) {
             Outgoing* outgoing = peers_[peer]->first;
@@ -29,6 +30,33 @@ bool Engine::progress() {
     bool moved = transport_.poll([this](const transport::Arrival& arrival) { arrived(arrival); });
     if (waiting_ != nullptr) [[unlikely]] {
         moved |= push_waiting();
+    }
+    if (stepping_ != nullptr) [[unlikely]] {
+        moved |= run_steps();
+    }
+    return moved;
+}
+
+void Engine::start_stepping(Request& request) {
+    request.active = true;
+    request.complete = false;
+    request.outcome = {};
+    request.next_stepping = stepping_;
+    stepping_ = &request;
+}
+
+bool Engine::run_steps() {
+    bool moved = false;
+    Request** link = &stepping_;
+    while (*link != nullptr) {
+        Request& request = **link;
+        if (request.step(request)) {
+            *link = request.next_stepping;
+            moved = true;
+            complete(request);
+        } else {
+            link = &request.next_stepping;
+        }
     }
     return moved;
 }

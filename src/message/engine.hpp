@@ -47,6 +47,8 @@ class Engine {
     void cancel(Request& request);
     // Completes a request from outside (generalised requests).
     void complete(Request& request);
+    // Begins an operation that is made of others: request.step is asked until it says true.
+    void start_stepping(Request& request);
 
     HandleTable<Request>& requests() { return requests_; }
 
@@ -56,6 +58,13 @@ class Engine {
     Unexpected* wait_for_message(const Envelope& envelope);
     void take(Unexpected& message) { unexpected_.remove(message); }
     Error start_matched(Unexpected& message, Request& receive);
+
+    // Messages that a matched probe has taken, by their MPI_Message.
+    struct Matched {
+        Unexpected* message;
+        void* communicator; // of the probe
+    };
+    HandleTable<Matched>& matched() { return matched_; }
 
     // --- Progress, and waiting for something that is not a request (a collective's step).
     bool progress();
@@ -147,6 +156,7 @@ class Engine {
     void finish_receive(Request& receive);
     void match_unexpected(Unexpected& message, Request& receive);
 
+    bool run_steps();
     void arrange_sleep();
     WaitReason with_counts(WaitReason reason) const;
     WaitReason reason_of(const Request& request) const;
@@ -163,7 +173,9 @@ class Engine {
     std::uint32_t abandoned_sends_ = 0;
     PostedReceives posted_;
     UnexpectedMessages unexpected_;
+    Request* stepping_ = nullptr;
     HandleTable<Request> requests_;
+    HandleTable<Matched> matched_;
 };
 
 } // namespace warren::message

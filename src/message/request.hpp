@@ -78,11 +78,18 @@ struct Request : Outgoing {
     Request* next_posted = nullptr;
     std::uint64_t posted_at = 0; // order of posting
 
-    // For the room of entry points: the communicator, whose use ends with the request, and what
-    // else ends then. Called once, just before the request leaves the table.
-    void* communicator = nullptr;
+    // Asked in every round of progress whether the operation has completed; for operations that are
+    // made of others. Null for sends and receives.
+    bool (*step)(Request&) = nullptr;
+    Request* next_stepping = nullptr;
+
+    // For the room of entry points: what the request keeps alive, and its end. release is called
+    // once, just before the request leaves the table.
+    bool null_peer = false; // to or from MPI_PROC_NULL
     void (*release)(Request&) = nullptr;
-    void* attachment = nullptr; // generalised, combined and buffered operations: their own state
+    void* context = nullptr;
+    void* communicator = nullptr;
+    void* attachment = nullptr; // state of generalised, combined and buffered operations
 };
 
 } // namespace warren::message

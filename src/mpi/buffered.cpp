@@ -1,0 +1,135 @@
+// Buffered sends and the buffers that programs attach for them.
+
+#include <cstring>
+
+#include "message/send_buffer.hpp"
+#include "mpi/point_to_point.hpp"
+#include "mpi/requests.hpp"
+
+namespace warren::mpi {
+
+using message::Operation;
+using message::Request;
+using message::SendBuffer;
+
+namespace {
+
+// The communicator's own buffer, made when first attached.
+SendBuffer& own_buffer(comm::Communicator& comm) {
+    if (comm.send_buffer == nullptr) {
+        comm.send_buffer = std::make_unique<SendBuffer>();
+    }
+    return *comm.send_buffer;
+}
+
+Error attach(SendBuffer& buffer, void* base, MPI_Count size) {
+    if (buffer.attached()) {
+        return fail(MPI_ERR_BUFFER, "a buffer is attached already: detach it first");
+    }
+    buffer.attach(base, size);
+    return {};
+}
+
+Error detach(Context& context, SendBuffer& buffer, void* buffer_addr, MPI_Count& size) {
+    buffer.flush(context.messages);
+    void* base = nullptr;
+    buffer.detach(base, size);
+    std::memcpy(buffer_addr, &base, sizeof base);
+    return {};
+}
+
+struct Flush {
+    SendBuffer* buffer;
+    message::Engine* engine;
+};
+
+bool step_flush(Request& request) {
+    auto& flush = *static_cast<Flush*>(request.attachment);
+    return flush.buffer->empty(*flush.engine);
+}
+
+void release_flush(Request& request) {
+    delete static_cast<Flush*>(request.attachment);
+    auto& context = *static_cast<Context*>(request.context);
+    context.communicators.release(*static_cast<comm::Communicator*>(request.communicator));
+}
+
+Error start_flush(Context& context, SendBuffer& buffer, comm::Communicator& comm,
+                  MPI_Request* handle) {
+    Request* request = context.messages.make();
+    if (request == nullptr) {
+        return no_memory_for_request();
+    }
+    request->operation = Operation::combined;
+    request->attachment = new Flush{.buffer = &buffer, .engine = &context.messages};
+    bind(context, *request, comm);
+    request->release = release_flush;
+    request->step = step_flush;
+    context.messages.start_stepping(*request);
+    *handle = request_handle(*request);
+    return {};
+}
+
+} // namespace
+
+Error send_buffered(Context& context, const message::Buffer& buffer, std::uint32_t world_peer,
+                    int tag, comm::Communicator& comm) {
+    SendBuffer& attached = comm.send_buffer != nullptr && comm.send_buffer->attached()
+                               ? *comm.send_buffer
+                               : context.send_buffer;
+    return attached.send(context.messages, buffer, world_peer, send_envelope(comm, tag));
+}
+
+Error bsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
+            int dest, int tag, comm::Communicator& comm) {
+    if (dest == MPI_PROC_NULL) {
+        return {};
+    }
+    return send_buffered(context, buffer_of(buf, count, datatype), comm.world_rank(dest), tag,
+                         comm);
+}
+
+Error ibsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
+             int dest, int tag, comm::Communicator& comm, MPI_Request* request) {
+    return start_new(context,
+                     make_send(context, Operation::buffered, buffer_of(buf, count, datatype), dest,
+                               tag, comm),
+                     request);
+}
+
+Error buffer_attach(Context& context, void* buffer, MPI_Count size) {
+    return attach(context.send_buffer, buffer, size);
+}
+
+Error buffer_detach(Context& context, void* buffer_addr, MPI_Count& size) {
+    return detach(context, context.send_buffer, buffer_addr, size);
+}
+
+Error buffer_flush(Context& context) {
+    context.send_buffer.flush(context.messages);
+    return {};
+}
+
+Error buffer_iflush(Context& context, MPI_Request* request) {
+    return start_flush(context, context.send_buffer, context.communicators.self(), request);
+}
+
+Error comm_attach_buffer(Context&, comm::Communicator& comm, void* buffer, MPI_Count size) {
+    return attach(own_buffer(comm), buffer, size);
+}
+
+Error comm_detach_buffer(Context& context, comm::Communicator& comm, void* buffer_addr,
+                         MPI_Count& size) {
+    return detach(context, own_buffer(comm), buffer_addr, size);
+}
+
+Error comm_flush_buffer(Context& context, comm::Communicator& comm) {
+    own_buffer(comm).flush(context.messages);
+    return {};
+}
+
+Error comm_iflush_buffer(Context& context, comm::Communicator& comm, MPI_Request* request) {
+    return start_flush(context, own_buffer(comm), comm, request);
+}
+
+} // namespace warren::mpi

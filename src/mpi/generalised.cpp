@@ -1,0 +1,89 @@
+// Generalised requests: operations that the program carries out itself (MPI 5.0, 13.2).
+
+#include "mpi/point_to_point.hpp"
+#include "mpi/requests.hpp"
+
+namespace warren::mpi {
+
+using message::Operation;
+using message::Request;
+
+namespace {
+
+struct Generalised {
+    MPI_Grequest_query_function* query;
+    MPI_Grequest_free_function* free;
+    MPI_Grequest_cancel_function* cancel;
+    void* extra_state;
+};
+
+Generalised& state_of(const Request& request) {
+    return *static_cast<Generalised*>(request.attachment);
+}
+
+void release_generalised(Request& request) {
+    Generalised* state = &state_of(request);
+    if (state->free != nullptr) {
+        state->free(state->extra_state);
+    }
+    delete state;
+    auto& context = *static_cast<Context*>(request.context);
+    context.communicators.release(*static_cast<comm::Communicator*>(request.communicator));
+}
+
+Error callback_error(const char* callback, int code) {
+    if (code == MPI_SUCCESS) {
+        return {};
+    }
+    return fail(MPI_ERR_OTHER, "the %s function of the generalised request returned %d", callback,
+                code);
+}
+
+} // namespace
+
+Error grequest_start(Context& context, MPI_Grequest_query_function* query_fn,
+                     MPI_Grequest_free_function* free_fn, MPI_Grequest_cancel_function* cancel_fn,
+                     void* extra_state, MPI_Request* handle) {
+    Request* request = context.messages.make();
+    if (request == nullptr) {
+        return no_memory_for_request();
+    }
+    request->operation = Operation::generalised;
+    request->attachment = new Generalised{
+        .query = query_fn, .free = free_fn, .cancel = cancel_fn, .extra_state = extra_state};
+    bind(context, *request, context.communicators.self());
+    request->release = release_generalised;
+    request->active = true;
+    request->complete = false;
+    *handle = request_handle(*request);
+    return {};
+}
+
+Error grequest_complete(Context& context, Request& request) {
+    if (request.operation != Operation::generalised) {
+        return fail(MPI_ERR_REQUEST, "the request is not a generalised one");
+    }
+    context.messages.complete(request);
+    return {};
+}
+
+Error query_generalised(Request& request, MPI_Status& status) {
+    set_status(&status, empty_outcome());
+    const Generalised& state = state_of(request);
+    return state.query != nullptr
+               ? callback_error("query", state.query(state.extra_state, &status))
+               : Error();
+}
+
+Error cancel(Context& context, Request& request) {
+    if (request.operation == Operation::generalised) {
+        const Generalised& state = state_of(request);
+        return state.cancel != nullptr
+                   ? callback_error("cancel", state.cancel(state.extra_state, request.complete))
+                   : Error();
+    }
+    context.messages.cancel(request);
+    return {};
+}
+
+} // namespace warren::mpi

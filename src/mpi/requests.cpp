@@ -1,0 +1,139 @@
+#include "mpi/requests.hpp"
+
+#include "mpi/point_to_point.hpp"
+
+namespace warren::mpi {
+
+using message::Engine;
+using message::Operation;
+using message::Outcome;
+using message::Request;
+
+namespace {
+
+void release_request(Request& request) {
+    auto& context = *static_cast<Context*>(request.context);
+    auto& comm = *static_cast<comm::Communicator*>(request.communicator);
+    if (request.buffer.type != nullptr) {
+        datatype::release(*request.buffer.type);
+    }
+    context.communicators.release(comm);
+}
+
+} // namespace
+
+void bind(Context& context, Request& request, comm::Communicator& comm) {
+    request.context = &context;
+    request.communicator = &comm;
+    request.release = release_request;
+    context.communicators.retain(comm);
+    if (request.buffer.type != nullptr) {
+        datatype::retain(*request.buffer.type);
+    }
+}
+
+Request* make_send(Context& context, Operation mode, const message::Buffer& buffer, int dest,
+                   int tag, comm::Communicator& comm) {
+    Request* request = context.messages.make();
+    if (request == nullptr) {
+        return nullptr;
+    }
+    request->null_peer = dest == MPI_PROC_NULL;
+    Engine::prepare_send(*request, mode, buffer,
+                         request->null_peer ? 0 : comm.world_rank(dest), send_envelope(comm, tag));
+    bind(context, *request, comm);
+    return request;
+}
+
+Request* make_receive(Context& context, const message::Buffer& buffer, int source, int tag,
+                      comm::Communicator& comm) {
+    Request* request = context.messages.make();
+    if (request == nullptr) {
+        return nullptr;
+    }
+    request->null_peer = source == MPI_PROC_NULL;
+    Engine::prepare_receive(*request, buffer, receive_envelope(comm, source, tag));
+    bind(context, *request, comm);
+    return request;
+}
+
+Error start_request(Context& context, Request& request) {
+    if (request.null_peer) {
+        request.active = true;
+        request.complete = true;
+        request.outcome = request.operation == Operation::receive ? null_peer_outcome()
+                                                                  : empty_outcome();
+        return {};
+    }
+    if (request.operation == Operation::buffered) {
+        auto& comm = *static_cast<comm::Communicator*>(request.communicator);
+        request.active = true;
+        request.complete = true;
+        request.outcome = empty_outcome();
+        Error error =
+            send_buffered(context, request.buffer, request.peer, request.envelope.tag, comm);
+        request.active = !error;
+        return error;
+    }
+    Error error = context.messages.start(request);
+    if (error) {
+        request.active = false;
+        request.complete = true;
+    }
+    return error;
+}
+
+Error start_new(Context& context, Request* request, MPI_Request* handle) {
+    if (request == nullptr) {
+        return no_memory_for_request();
+    }
+    if (Error error = start_request(context, *request)) {
+        context.messages.discard(*request);
+        return error;
+    }
+    *handle = request_handle(*request);
+    return {};
+}
+
+Error outcome_error(const Outcome& outcome) {
+    switch (outcome.error_class) {
+    case MPI_SUCCESS:
+        return {};
+    case MPI_ERR_TRUNCATE:
+        return fail(MPI_ERR_TRUNCATE,
+                    "the message of %lld bytes from rank %d with tag %d is longer than the receive "
+                    "buffer of %lld bytes",
+                    static_cast<long long>(outcome.available), outcome.source, outcome.tag,
+                    static_cast<long long>(outcome.bytes));
+    default:
+        return fail(outcome.error_class, "the operation with rank %d, tag %d failed",
+                    outcome.source, outcome.tag);
+    }
+}
+
+Error end_request(Context& context, Request& request, MPI_Request* handle, MPI_Status* status) {
+    Error error;
+    if (request.operation == Operation::generalised) [[unlikely]] {
+        MPI_Status own;
+        error = query_generalised(request, status != nullptr ? *status : own);
+    } else {
+        set_status(status, request.outcome);
+        if (request.outcome.error_class != MPI_SUCCESS) [[unlikely]] {
+            error = outcome_error(request.outcome);
+        }
+    }
+    if (error) [[unlikely]] {
+        auto* comm = static_cast<comm::Communicator*>(request.communicator);
+        // The request may hold the last reference: then nobody's handler is left to ask.
+        context.failed_on = comm;
+    }
+    if (request.persistent) {
+        request.active = false;
+        return error;
+    }
+    context.messages.discard(request);
+    *handle = MPI_REQUEST_NULL;
+    return error;
+}
+
+} // namespace warren::mpi

@@ -12,11 +12,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/handle_table.hpp"
 #include "comm/group.hpp"
 #include "comm/rank_map.hpp"
+#include "message/send_buffer.hpp"
 #include "mpi.h"
 
 namespace warren::comm {
@@ -66,6 +68,8 @@ class Communicator {
     Attributes* attributes = nullptr;
     Info* info = nullptr;
     std::string name;
+    // Of buffered sends (MPI_Comm_attach_buffer); null until attached.
+    std::unique_ptr<message::SendBuffer> send_buffer;
 
   private:
     friend class Communicators;

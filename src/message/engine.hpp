@@ -61,6 +61,8 @@ class Engine {
 
     // Messages that a matched probe has taken, by their MPI_Message.
     struct Matched {
+        Matched(Unexpected* taken, void* of) : message(taken), communicator(of) {}
+
         Unexpected* message;
         void* communicator; // of the probe
     };

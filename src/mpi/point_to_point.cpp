@@ -10,11 +10,11 @@ namespace warren::mpi {
 
 using message::Buffer;
 using message::Engine;
-using message::Matched;
 using message::Operation;
 using message::Outcome;
 using message::Request;
 using message::Unexpected;
+using Matched = Engine::Matched;
 
 namespace {
 

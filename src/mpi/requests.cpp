@@ -122,17 +122,21 @@ Error end_request(Context& context, Request& request, MPI_Request* handle, MPI_S
             error = outcome_error(request.outcome);
         }
     }
+    auto& comm = *static_cast<comm::Communicator*>(request.communicator);
     if (error) [[unlikely]] {
-        auto* comm = static_cast<comm::Communicator*>(request.communicator);
-        // The request may hold the last reference: then nobody's handler is left to ask.
-        context.failed_on = comm;
+        context.failed_on = &comm;
+        context.communicators.retain(comm);
     }
     if (request.persistent) {
         request.active = false;
-        return error;
+    } else {
+        context.messages.discard(request);
+        *handle = MPI_REQUEST_NULL;
     }
-    context.messages.discard(request);
-    *handle = MPI_REQUEST_NULL;
+    if (error && context.communicators.release(comm)) [[unlikely]] {
+        // The request held the last reference: there is no handler left to ask.
+        context.failed_on = nullptr;
+    }
     return error;
 }
 

@@ -127,6 +127,9 @@ class Engine {
         gone, // nothing more to send; complete, or waiting for the receiver's answer
     };
     Error begin_send(Request& request);
+    // Sends a message that fits one block, from contiguous memory. False: no room now, or it
+    // doesn't fit.
+    bool send_at_once(Peer& peer, const Envelope& envelope, const void* data, std::uint64_t bytes);
     Step advance(Peer& peer, Request& send);
     Step advance_stream(Peer& peer, Request& send);
     void enqueue(Peer& peer, Outgoing& outgoing);

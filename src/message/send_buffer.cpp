@@ -9,11 +9,13 @@ namespace {
 constexpr std::uintptr_t alignment = 16;
 
 std::byte* aligned(std::byte* address) {
-    return reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(address) + alignment - 1) &
-                                        ~(alignment - 1));
+    return reinterpret_cast<std::byte*>(
+        (reinterpret_cast<std::uintptr_t>(address) + alignment - 1) & ~(alignment - 1));
 }
 
-bool automatic(const void* base) { return base == MPI_BUFFER_AUTOMATIC; }
+bool automatic(const void* base) {
+    return base == MPI_BUFFER_AUTOMATIC;
+}
 
 } // namespace
 

@@ -9,9 +9,6 @@ namespace warren::message {
 
 namespace {
 
-// Larger messages are streams, whose receiver copies while the sender still does, or rendezvous.
-constexpr std::uint64_t eager_block_bytes = 4096;
-
 transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
     return {
         .kind = kind, .context = envelope.context, .source = envelope.source, .tag = envelope.tag};
@@ -25,16 +22,8 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
         [[likely]] {
         Peer& peer = peer_of(peer_rank);
         const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
-        if (bytes <= eager_block_bytes && peer.first == nullptr) {
-            if (bytes <= transport::inline_bytes) {
-                if (transport_.send_inline(peer, header_of(kind::eager, envelope), buffer.base,
-                                           bytes)) [[likely]] {
-                    return {};
-                }
-            } else if (transport_.send_block(peer, header_of(kind::eager, envelope), {},
-                                             buffer.base, bytes)) {
-                return {};
-            }
+        if (peer.first == nullptr && send_at_once(peer, envelope, buffer.base, bytes)) {
+            return {};
         }
     }
     Request* request = make();
@@ -50,6 +39,24 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
     wait(*request);
     discard(*request);
     return {};
+}
+
+bool Engine::send_at_once(Peer& peer, const Envelope& envelope, const void* data,
+                          std::uint64_t bytes) {
+    if (bytes <= transport::inline_bytes) [[likely]] {
+        return transport_.send_inline(peer, header_of(kind::eager, envelope), data, bytes);
+    }
+    if (bytes <= transport_.whole_block_limit(peer)) {
+        return transport_.send_block(peer, header_of(kind::eager, envelope), {}, data, bytes);
+    }
+    if (bytes <= transport_.block_limit(peer)) {
+        std::byte extra[transport::extra_bytes] = {};
+        const StreamHead stream = {.total = bytes, .token = 0};
+        std::memcpy(extra, &stream, sizeof stream);
+        return transport_.send_block(peer, header_of(kind::stream_head, envelope), extra, data,
+                                     bytes, bytes);
+    }
+    return false;
 }
 
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
@@ -113,35 +120,22 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     }
     const std::uint64_t bytes = send.bytes;
     if (send.operation != Operation::synchronous) {
-        if (bytes <= transport::inline_bytes) {
-            if (!transport_.send_inline(peer, header_of(kind::eager, send.envelope), send.data,
-                                        bytes)) {
+        const std::uint64_t limit = transport_.block_limit(peer);
+        if (bytes <= limit) {
+            if (!send_at_once(peer, send.envelope, send.data, bytes)) {
                 return Step::no_room;
             }
             complete(send);
             return Step::gone;
         }
-        if (bytes <= eager_block_bytes && bytes <= transport_.block_limit(peer)) {
-            if (!transport_.send_block(peer, header_of(kind::eager, send.envelope), {}, send.data,
-                                       bytes)) {
-                return Step::no_room;
-            }
-            complete(send);
-            return Step::gone;
-        }
-        if (const std::uint64_t limit = transport_.block_limit(peer); limit > eager_block_bytes) {
-            const std::uint64_t head = bytes < limit ? bytes : limit;
+        if (limit > transport_.whole_block_limit(peer)) {
             std::byte extra[transport::extra_bytes] = {};
             const StreamHead stream = {.total = bytes, .token = token_of(send)};
             std::memcpy(extra, &stream, sizeof stream);
-            if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
-                                       send.data, head, bytes)) {
-                return Step::no_room;
-            }
-            if (head == bytes) {
-                complete(send);
-            }
-            return Step::gone;
+            return transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
+                                         send.data, limit, bytes)
+                       ? Step::gone
+                       : Step::no_room;
         }
     }
     const RendezvousData data = {.address = reinterpret_cast<std::uint64_t>(send.data),

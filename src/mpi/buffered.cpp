@@ -91,10 +91,10 @@ Error bsend(Context& context, const void* buf, MPI_Count count, const datatype::
 
 Error ibsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
              int dest, int tag, comm::Communicator& comm, MPI_Request* request) {
-    return start_new(context,
-                     make_send(context, Operation::buffered, buffer_of(buf, count, datatype), dest,
-                               tag, comm),
-                     request);
+    return start_new(
+        context,
+        make_send(context, Operation::buffered, buffer_of(buf, count, datatype), dest, tag, comm),
+        request);
 }
 
 Error buffer_attach(Context& context, void* buffer, MPI_Count size) {

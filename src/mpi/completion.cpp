@@ -22,8 +22,9 @@ Error find_request(Context& context, const MPI_Request array[], int index, Reque
     }
     request = context.messages.requests().find(array[index]);
     if (request == nullptr) [[unlikely]] {
-        return fail(MPI_ERR_REQUEST, "array_of_requests[%d] is %p: no request, or one that was freed",
-                    index, static_cast<const void*>(array[index]));
+        return fail(MPI_ERR_REQUEST,
+                    "array_of_requests[%d] is %p: no request, or one that was freed", index,
+                    static_cast<const void*>(array[index]));
     }
     return {};
 }

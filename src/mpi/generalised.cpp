@@ -70,9 +70,8 @@ Error grequest_complete(Context& context, Request& request) {
 Error query_generalised(Request& request, MPI_Status& status) {
     set_status(&status, empty_outcome());
     const Generalised& state = state_of(request);
-    return state.query != nullptr
-               ? callback_error("query", state.query(state.extra_state, &status))
-               : Error();
+    return state.query != nullptr ? callback_error("query", state.query(state.extra_state, &status))
+                                  : Error();
 }
 
 Error cancel(Context& context, Request& request) {

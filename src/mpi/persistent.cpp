@@ -24,25 +24,25 @@ Error make_persistent(Request* request, MPI_Request* handle) {
 Error send_init(Context& context, const void* buf, MPI_Count count,
                 const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
                 MPI_Request* request) {
-    return make_persistent(make_send(context, Operation::send, buffer_of(buf, count, datatype),
-                                     dest, tag, comm),
-                           request);
+    return make_persistent(
+        make_send(context, Operation::send, buffer_of(buf, count, datatype), dest, tag, comm),
+        request);
 }
 
 Error bsend_init(Context& context, const void* buf, MPI_Count count,
                  const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
                  MPI_Request* request) {
-    return make_persistent(make_send(context, Operation::buffered, buffer_of(buf, count, datatype),
-                                     dest, tag, comm),
-                           request);
+    return make_persistent(
+        make_send(context, Operation::buffered, buffer_of(buf, count, datatype), dest, tag, comm),
+        request);
 }
 
 Error rsend_init(Context& context, const void* buf, MPI_Count count,
                  const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
                  MPI_Request* request) {
-    return make_persistent(make_send(context, Operation::ready, buffer_of(buf, count, datatype),
-                                     dest, tag, comm),
-                           request);
+    return make_persistent(
+        make_send(context, Operation::ready, buffer_of(buf, count, datatype), dest, tag, comm),
+        request);
 }
 
 Error ssend_init(Context& context, const void* buf, MPI_Count count,

@@ -30,9 +30,9 @@ Error send_as(Operation mode, Context& context, const void* buf, MPI_Count count
 Error isend_as(Operation mode, Context& context, const void* buf, MPI_Count count,
                const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
                MPI_Request* request) {
-    return start_new(
-        context, make_send(context, mode, buffer_of(buf, count, datatype), dest, tag, comm),
-        request);
+    return start_new(context,
+                     make_send(context, mode, buffer_of(buf, count, datatype), dest, tag, comm),
+                     request);
 }
 
 } // namespace
@@ -98,7 +98,8 @@ Error sendrecv(Context& context, const void* sendbuf, MPI_Count sendcount,
                MPI_Count recvcount, const datatype::Datatype& recvtype, int source, int recvtag,
                comm::Communicator& comm, MPI_Status* status) {
     MPI_Request receive;
-    if (Error error = irecv(context, recvbuf, recvcount, recvtype, source, recvtag, comm, &receive)) {
+    if (Error error =
+            irecv(context, recvbuf, recvcount, recvtype, source, recvtag, comm, &receive)) {
         return error;
     }
     Request& pending = *context.messages.requests().find(receive);
@@ -283,8 +284,8 @@ Error probe(Context& context, int source, int tag, comm::Communicator& comm, MPI
         set_status(status, null_peer_outcome());
         return {};
     }
-    set_status(status, outcome_of(*context.messages.wait_for_message(
-                           receive_envelope(comm, source, tag))));
+    set_status(status,
+               outcome_of(*context.messages.wait_for_message(receive_envelope(comm, source, tag))));
     return {};
 }
 
@@ -337,7 +338,8 @@ Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datat
     Matched* matched = engine.matched().find(*message);
     if (matched == nullptr) {
         engine.discard(*request);
-        return fail(MPI_ERR_ARG, "message %p is not a matched message", static_cast<void*>(*message));
+        return fail(MPI_ERR_ARG, "message %p is not a matched message",
+                    static_cast<void*>(*message));
     }
     auto& comm = *static_cast<comm::Communicator*>(matched->communicator);
     Engine::prepare_receive(*request, buffer, matched->message->envelope);

@@ -39,8 +39,8 @@ Request* make_send(Context& context, Operation mode, const message::Buffer& buff
         return nullptr;
     }
     request->null_peer = dest == MPI_PROC_NULL;
-    Engine::prepare_send(*request, mode, buffer,
-                         request->null_peer ? 0 : comm.world_rank(dest), send_envelope(comm, tag));
+    Engine::prepare_send(*request, mode, buffer, request->null_peer ? 0 : comm.world_rank(dest),
+                         send_envelope(comm, tag));
     bind(context, *request, comm);
     return request;
 }
@@ -61,8 +61,8 @@ Error start_request(Context& context, Request& request) {
     if (request.null_peer) {
         request.active = true;
         request.complete = true;
-        request.outcome = request.operation == Operation::receive ? null_peer_outcome()
-                                                                  : empty_outcome();
+        request.outcome =
+            request.operation == Operation::receive ? null_peer_outcome() : empty_outcome();
         return {};
     }
     if (request.operation == Operation::buffered) {

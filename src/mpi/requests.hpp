@@ -33,8 +33,9 @@ inline message::Envelope receive_envelope(const comm::Communicator& comm, int so
 void bind(Context& context, message::Request& request, comm::Communicator& comm);
 
 // Makes a send or receive that has not been started. Null: memory is out.
-message::Request* make_send(Context& context, message::Operation mode, const message::Buffer& buffer,
-                            int dest, int tag, comm::Communicator& comm);
+message::Request* make_send(Context& context, message::Operation mode,
+                            const message::Buffer& buffer, int dest, int tag,
+                            comm::Communicator& comm);
 message::Request* make_receive(Context& context, const message::Buffer& buffer, int source, int tag,
                                comm::Communicator& comm);
 

@@ -53,6 +53,9 @@ class Doorbell {
     static void ring(const node::SegmentHeader& header, std::atomic<std::uint32_t>& word) {
         if (header.fence_in_wakers.load(std::memory_order_relaxed) != 0) {
             std::atomic_thread_fence(std::memory_order_seq_cst);
+        } else {
+            // The sleeper's fence works on what the processor does; the compiler must keep order too.
+            std::atomic_signal_fence(std::memory_order_seq_cst);
         }
         if (word.load(std::memory_order_relaxed) != 0) [[unlikely]] {
             wake(word);

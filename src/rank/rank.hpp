@@ -98,6 +98,8 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason) {
             break;
         }
         if (++turn < spins) [[likely]] {
+            // Also from the first poll on: hammering the line that the sender is about to write
+            // makes its way longer.
             spin_pause();
             lock.pass(); // another thread of the rank may bring the work that this one waits for
             continue;

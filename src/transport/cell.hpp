@@ -47,7 +47,7 @@ struct alignas(node::cache_line_bytes) Cell {
     std::int32_t source;
     std::int32_t tag;
     std::uint32_t sender; // rank on the node
-    std::byte payload[inline_bytes];
+    alignas(8) std::byte payload[inline_bytes];
 };
 static_assert(sizeof(Cell) == node::cell_bytes);
 
@@ -55,7 +55,8 @@ static_assert(sizeof(Cell) == node::cell_bytes);
 inline constexpr std::size_t extra_bytes = 24;
 struct BlockReference {
     std::uint32_t bytes;
-    std::uint32_t position; // chunk, bounce: its number among all; ring: where the data starts
+    // chunk: its number among all; ring: where the data starts; bounce: its number and shift
+    std::uint32_t position;
     // ring: how much is consumed once this block is
     // bounce: bytes that are there, growing while the receiver reads; bit 63: it may be kept
     std::uint64_t mark;

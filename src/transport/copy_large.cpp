@@ -2,9 +2,53 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 namespace warren::transport {
 
+namespace {
+
+constexpr std::size_t ahead_bytes = 2048;
+constexpr std::size_t stride_bytes = 256;
+
+void prefetch(const char* from, std::size_t bytes) {
+    for (std::size_t offset = 0; offset < bytes; offset += LargeCopy::line_bytes) {
+        __builtin_prefetch(from + offset);
+    }
+}
+
+void copy_plain(void* to, const void* from, std::size_t bytes) {
+    prefetch(static_cast<const char*>(from), bytes < ahead_bytes ? bytes : ahead_bytes);
+    std::memcpy(to, from, bytes);
+}
+
+#if defined(__x86_64__)
+
+[[gnu::target("avx512f")]] void copy_512(void* to, const void* from, std::size_t bytes) {
+    auto* target = static_cast<char*>(to);
+    const auto* source = static_cast<const char*>(from);
+    prefetch(source, bytes < ahead_bytes ? bytes : ahead_bytes);
+    while (bytes >= stride_bytes) {
+        if (bytes > ahead_bytes) {
+            prefetch(source + ahead_bytes, stride_bytes);
+        }
+        const __m512i a = _mm512_loadu_si512(source);
+        const __m512i b = _mm512_loadu_si512(source + 64);
+        const __m512i c = _mm512_loadu_si512(source + 128);
+        const __m512i d = _mm512_loadu_si512(source + 192);
+        _mm512_storeu_si512(target, a);
+        _mm512_storeu_si512(target + 64, b);
+        _mm512_storeu_si512(target + 128, c);
+        _mm512_storeu_si512(target + 192, d);
+        source += stride_bytes;
+        target += stride_bytes;
+        bytes -= stride_bytes;
+    }
+    std::memcpy(target, source, bytes);
+}
+
+// CPUID: enhanced string moves.
 bool has_fast_string_move() {
     unsigned eax = 0;
     unsigned ebx = 0;
@@ -14,5 +58,18 @@ bool has_fast_string_move() {
     return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & erms_bit) != 0;
 }
 
-} // namespace warren::transport
 #endif
+
+} // namespace
+
+LargeCopy::LargeCopy() : vector_copy_(copy_plain) {
+#if defined(__x86_64__)
+    strings_ = has_fast_string_move();
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f")) {
+        vector_copy_ = copy_512;
+    }
+#endif
+}
+
+} // namespace warren::transport

@@ -1,29 +1,21 @@
 // Copies between a program's buffer and a bounce buffer.
 //
-// On x86 the microcoded string move is the fastest store of large blocks that another core will
-// read, and prefetching the first lines before a read that another core has just written hides the
-// way between them (measured against plain, vector and non-temporal copies of all sizes).
+// On x86 the microcoded string move is the fastest way to store large blocks that another core will
+// read; and when a core reads what another has just written, prefetching well ahead hides the way
+// between them (measured against plain, vector and non-temporal copies of all sizes).
+// String moves like both sides to have the same alignment: see bounce_shift().
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace warren::transport {
 
-#if defined(__x86_64__)
-// Whether the processor has fast string moves (CPUID: ERMS).
-bool has_fast_string_move();
-
-inline void string_move(void* to, const void* from, std::size_t bytes) {
-    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-}
-#endif
-
 class LargeCopy {
   public:
-#if defined(__x86_64__)
-    LargeCopy() : strings_(has_fast_string_move()) {}
-#endif
+    // Looks at the processor once.
+    LargeCopy();
 
     // Into memory that another core will read.
     void put(void* to, const void* from, std::size_t bytes) const {
@@ -38,12 +30,15 @@ class LargeCopy {
 
     // From memory that another core has written.
     void get(void* to, const void* from, std::size_t bytes) const {
-        const std::size_t ahead = bytes < prefetched_bytes ? bytes : prefetched_bytes;
-        for (std::size_t offset = 0; offset < ahead; offset += 64) {
+        if (bytes <= vector_limit_bytes) {
+            vector_copy_(to, from, bytes);
+            return;
+        }
+        for (std::size_t offset = 0; offset < prefetched_bytes; offset += line_bytes) {
             __builtin_prefetch(static_cast<const char*>(from) + offset);
         }
 #if defined(__x86_64__)
-        if (strings_ && bytes > vector_limit_bytes) {
+        if (strings_) {
             string_move(to, from, bytes);
             return;
         }
@@ -51,11 +46,30 @@ class LargeCopy {
         std::memcpy(to, from, bytes);
     }
 
+    static constexpr std::size_t line_bytes = 64;
+
   private:
+    using Copy = void (*)(void* to, const void* from, std::size_t bytes);
+
     static constexpr std::size_t prefetched_bytes = 4096;
     static constexpr std::size_t vector_limit_bytes = 16384;
 
+#if defined(__x86_64__)
+    static void string_move(void* to, const void* from, std::size_t bytes) {
+        asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+    }
+#endif
+
+    Copy vector_copy_;
     bool strings_ = false;
 };
+
+// How far into a bounce buffer data is placed, so that it stands there like in the sender's buffer,
+// and probably in the receiver's: within its cache line.
+inline std::uint32_t bounce_shift(const void* data) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data) %
+                                      LargeCopy::line_bytes);
+}
+inline constexpr std::uint32_t bounce_shift_bits = 6;
 
 } // namespace warren::transport

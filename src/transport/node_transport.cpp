@@ -39,7 +39,7 @@ bool NodeTransport::send_block(Channel& channel, const Header& header,
     std::memcpy(reference.extra, extra, extra_bytes);
     reference.bytes = static_cast<std::uint32_t>(bytes);
     if (channel.box || open_box(channel)) {
-        return bytes <= ring_block_limit
+        return bytes <= whole_block_limit(channel)
                    ? send_through_ring(channel, header, reference, data, bytes)
                    : send_through_bounce(channel, header, reference, data, bytes, total);
     }
@@ -97,7 +97,8 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
     }
     const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
     const std::size_t frame = frame_bytes(bytes, total, bounces_.outstanding() >= behind_from);
-    std::byte* place = bounces_.memory(bounce.number);
+    const std::uint32_t shift = bounce_shift(data);
+    std::byte* place = bounces_.memory(bounce.number) + shift;
     const auto* source = static_cast<const std::byte*>(data);
     std::size_t done = 0;
     while (true) {
@@ -107,7 +108,7 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
         copy_.put(place + done, source + done, step);
         done += step;
         if (done == step) {
-            reference.position = bounce.number;
+            reference.position = bounce.number << bounce_shift_bits | shift;
             reference.mark = done | kept;
             fill(*cell, header);
             cell->place = Place::bounce;

@@ -77,6 +77,14 @@ class NodeTransport {
         return bounces_.available() ? node::bounce_bytes : ring_block_limit;
     }
 
+    // Up to so many bytes a message is best sent as one block that arrives whole.
+    std::size_t whole_block_limit(const Channel& channel) const {
+        if (!channel.box) {
+            return chunk_data_bytes;
+        }
+        return bounces_.available() ? ring_preferred_limit : ring_block_limit;
+    }
+
     // For copies of a piece's data.
     const LargeCopy& copy() const { return copy_; }
 
@@ -133,6 +141,8 @@ class NodeTransport {
     void offer_room() {
         if (rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
             std::atomic_thread_fence(std::memory_order_seq_cst);
+        } else {
+            std::atomic_signal_fence(std::memory_order_seq_cst);
         }
         if (rank_.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
             ring_room_waiters();
@@ -186,8 +196,8 @@ class NodeTransport {
             box.pop();
             return true;
         }
-        BlockReference reference;
-        std::memcpy(&reference, cell.payload, sizeof reference);
+        // In place: the sender of a bounce block goes on to write its mark, and only that.
+        const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
         arrival.extra = reference.extra;
         arrival.block_bytes = reference.bytes;
         if (cell.place == Place::ring) {
@@ -204,7 +214,9 @@ class NodeTransport {
         if (there == box.handed) {
             return false;
         }
-        arrival.data = bounces_.memory(reference.position) + box.handed;
+        const std::uint32_t bounce = reference.position >> bounce_shift_bits;
+        const std::uint32_t shift = reference.position & ((1U << bounce_shift_bits) - 1);
+        arrival.data = bounces_.memory(bounce) + shift + box.handed;
         arrival.bytes = static_cast<std::uint32_t>(there - box.handed);
         if (box.handed != 0) {
             arrival.header.kind = further_piece;

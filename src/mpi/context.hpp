@@ -16,6 +16,7 @@
 #include "comm/communicator.hpp"
 #include "datatype/type_table.hpp"
 #include "message/engine.hpp"
+#include "message/send_buffer.hpp"
 #include "mpi/process.hpp"
 #include "rank/rank.hpp"
 
@@ -33,6 +34,7 @@ struct Context {
 
     Rank rank;
     message::Engine messages;
+    message::SendBuffer send_buffer; // of MPI_Buffer_attach
     comm::Keyvals keyvals;
     datatype::TypeTable datatypes;
     coll::Ops operations;

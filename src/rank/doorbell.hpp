@@ -54,7 +54,8 @@ class Doorbell {
         if (header.fence_in_wakers.load(std::memory_order_relaxed) != 0) {
             std::atomic_thread_fence(std::memory_order_seq_cst);
         } else {
-            // The sleeper's fence works on what the processor does; the compiler must keep order too.
+            // The sleeper's fence works on what the processor does; the compiler must keep order
+            // too.
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
         if (word.load(std::memory_order_relaxed) != 0) [[unlikely]] {

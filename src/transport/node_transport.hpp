@@ -224,8 +224,7 @@ class NodeTransport {
         handler(arrival);
         box.handed = there;
         if (there == reference.bytes) {
-            bounces_.drop(
-                {.number = reference.position, .may_be_kept = (mark & may_be_kept_bit) != 0});
+            bounces_.drop({.number = bounce, .may_be_kept = (mark & may_be_kept_bit) != 0});
             box.handed = 0;
             box.pop();
         }

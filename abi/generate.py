@@ -13,6 +13,7 @@ import pathlib
 import sys
 
 import calls
+import check_tests
 import entries
 import header
 import standard
@@ -28,6 +29,7 @@ def files(data, implemented):
         "include/mpi.h": lambda: header.text(data),
         "generated/mpi/calls.hpp": lambda: calls.header(data),
         "generated/calls.cpp": lambda: calls.source(data),
+        "generated/wrong_calls.inc": lambda: check_tests.source(data, implemented),
     }
     for chapter in chapters(implemented):
         made[f"generated/entries_{chapter}.cpp"] = (

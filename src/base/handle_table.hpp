@@ -125,7 +125,11 @@ class HandleTable {
             return nullptr;
         }
         const auto high = 31U - static_cast<std::uint32_t>(__builtin_clz(position));
-        return chunks_[high - first_chunk_bits] + (position - (1U << high));
+        const std::uint32_t chunk = high - first_chunk_bits;
+        if (chunk >= chunk_limit) {
+            __builtin_unreachable(); // made_ would be larger than what all chunks hold
+        }
+        return chunks_[chunk] + (position - (1U << high));
     }
 
     bool grow() {

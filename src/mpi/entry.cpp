@@ -1,5 +1,7 @@
 #include "mpi/entry.hpp"
 
+#include "mpi/tool_information.hpp"
+
 namespace warren::mpi {
 
 namespace {
@@ -119,8 +121,8 @@ int unsupported(std::uint32_t call, MPI_Comm communicator) {
                  fail(MPI_ERR_UNSUPPORTED_OPERATION, "Warren does not implement this call yet"));
 }
 
-int unsupported_tool_call() {
-    return MPI_T_ERR_NOT_SUPPORTED;
+int unsupported_tool_call(int code) {
+    return tool_interface_initialised() ? code : MPI_T_ERR_NOT_INITIALIZED;
 }
 
 } // namespace warren::mpi

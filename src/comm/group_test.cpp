@@ -170,7 +170,7 @@ TEST(Communicators, a_freed_handle_is_unknown_while_a_request_holds_on) {
     Communicators communicators(1, 4);
     EXPECT_EQ(communicators.find(MPI_COMM_WORLD)->rank(), 1);
     EXPECT_EQ(communicators.find(MPI_COMM_SELF)->world_rank(0), 1U);
-    MPI_Comm volatile none = MPI_COMM_NULL;
+    volatile MPI_Comm none = MPI_COMM_NULL;
     EXPECT_EQ(communicators.find(none), nullptr);
     Communicator* made = communicators.insert(16, RankMap::affine(3, -1, 3));
     ASSERT_NE(made, nullptr);

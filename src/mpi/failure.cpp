@@ -42,10 +42,9 @@ void end_job(Context& context, node::JobEnd end, int code, const char* text) {
     std::fflush(nullptr); // what the program has printed so far belongs to the story
     context.rank.slot.state.store(node::RankState::aborting, std::memory_order_release);
     const bool first = context.rank.segment.record_end(end, context.rank.index, code, text);
-    if (context.lifeline < 0) {
-        say(text);
-    } else if (first && write(context.lifeline, "!", 1) < 0) {
-        say(text); // mpiexec is gone
+    const bool alone = context.lifeline < 0;
+    if (alone || (first && write(context.lifeline, "!", 1) < 0)) {
+        say(text); // no mpiexec, or none any more, to do so
     }
     // Exit codes have 8 bits: a failure must not become a success by losing the others.
     _exit((code & 0xff) != 0 || code == 0 ? code & 0xff : 1);

@@ -1,5 +1,5 @@
-/* Communication with MPI_PROC_NULL does nothing, at once, in every form, and its status says so (that
- * of MPICH 5.0.2's persistent receives doesn't). */
+/* Communication with MPI_PROC_NULL does nothing, at once, in every form, and its status says so
+ * (that of MPICH 5.0.2's persistent receives doesn't). */
 #include "check.h"
 
 int main(int argc, char** argv) {

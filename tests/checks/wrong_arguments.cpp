@@ -1,0 +1,179 @@
+// Every argument check of the entry points: each call of the generated table must come back with
+// the standard's error class, after one call of the right communicator's error handler.
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include <mpi.h>
+
+namespace {
+
+struct WrongCall {
+    const char* procedure;
+    const char* argument;
+    int error_class;
+    bool on_communicator; // the failure belongs to good.comm, else to MPI_COMM_SELF
+    int (*call)();
+};
+
+// What the calls of the table are made of. Right arguments:
+struct Good {
+    MPI_Comm comm = MPI_COMM_NULL; // of one rank
+    int size = 1;
+    MPI_Group group = MPI_GROUP_NULL;
+    MPI_Info info = MPI_INFO_NULL;
+    MPI_Errhandler errhandler = MPI_ERRORS_RETURN;
+    MPI_Datatype datatype = MPI_INT;
+    MPI_Datatype datatypes[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
+    MPI_Op op = MPI_SUM;
+    MPI_Request request = MPI_REQUEST_NULL; // persistent and inactive
+    MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
+                               MPI_REQUEST_NULL};
+    MPI_Message message = MPI_MESSAGE_NO_PROC;
+    char buffer[256] = {};
+    char other_buffer[256] = {};
+    char text[16] = "text";
+    alignas(16) char place[16384] = {};
+
+    // Memory for results and arrays.
+    template <typename Type>
+    Type* array() {
+        return reinterpret_cast<Type*>(place);
+    }
+} good;
+
+// Handles of objects that are gone.
+struct Freed {
+    MPI_Comm comm;
+    MPI_Group group;
+    MPI_Info info;
+    MPI_Errhandler errhandler;
+    MPI_Datatype datatype;
+    MPI_Op op;
+    MPI_Request request;
+    MPI_Message message;
+} freed;
+
+MPI_Datatype uncommitted;
+
+// A handle that nobody made.
+template <typename Handle>
+Handle invented() {
+    return reinterpret_cast<Handle>(0x7654321);
+}
+
+// A handle where a call wants a pointer to it.
+template <typename Handle>
+Handle* place(Handle handle) {
+    static Handle here;
+    here = handle;
+    return &here;
+}
+
+MPI_Request* requests_with(MPI_Request request) {
+    static MPI_Request requests[1];
+    requests[0] = request;
+    return requests;
+}
+
+#include "wrong_calls.inc"
+
+int handled;
+MPI_Comm handled_on;
+int handled_code;
+
+void count_error(MPI_Comm* comm, int* code, ...) {
+    ++handled;
+    handled_on = *comm;
+    handled_code = *code;
+}
+
+void user_function(void*, void*, int*, MPI_Datatype*) {}
+
+void make_objects() {
+    MPI_Errhandler counting;
+    MPI_Comm_create_errhandler(count_error, &counting);
+    MPI_Comm_dup(MPI_COMM_SELF, &good.comm);
+    MPI_Comm_set_errhandler(good.comm, counting);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, counting);
+    MPI_Comm_group(good.comm, &good.group);
+    MPI_Info_create(&good.info);
+    MPI_Recv_init(good.buffer, 1, MPI_INT, MPI_PROC_NULL, 0, good.comm, &good.request);
+
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    freed.comm = comm;
+    MPI_Comm_free(&comm);
+    MPI_Group group;
+    const int rank = 0;
+    MPI_Group_incl(good.group, 1, &rank, &group);
+    freed.group = group;
+    MPI_Group_free(&group);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    freed.info = info;
+    MPI_Info_free(&info);
+    freed.errhandler = counting;
+    // The handle goes, the handler stays with its communicators.
+    MPI_Errhandler_free(&counting);
+    MPI_Datatype datatype;
+    MPI_Type_contiguous(3, MPI_INT, &datatype);
+    freed.datatype = datatype;
+    MPI_Type_free(&datatype);
+    MPI_Op op;
+    MPI_Op_create(user_function, 1, &op);
+    freed.op = op;
+    MPI_Op_free(&op);
+    MPI_Request request;
+    MPI_Recv_init(good.buffer, 1, MPI_INT, MPI_PROC_NULL, 0, good.comm, &request);
+    freed.request = request;
+    MPI_Request_free(&request);
+    freed.message = invented<MPI_Message>();
+    MPI_Type_contiguous(2, MPI_INT, &uncommitted);
+}
+
+bool check(const WrongCall& wrong) {
+    handled = 0;
+    handled_on = MPI_COMM_NULL;
+    std::memset(good.place, 0, sizeof good.place);
+    const int code = wrong.call();
+    int error_class = code;
+    MPI_Error_class(code, &error_class);
+    const MPI_Comm expected = wrong.on_communicator ? good.comm : MPI_COMM_SELF;
+    if (error_class == wrong.error_class && handled == 1 && handled_on == expected &&
+        handled_code == code) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length = 0;
+        MPI_Error_string(code, text, &length);
+        if (std::strstr(text, wrong.procedure) == text) {
+            return true;
+        }
+        std::printf("%s, %s: the message does not name the call: %s\n", wrong.procedure,
+                    wrong.argument, text);
+        return false;
+    }
+    std::printf("%s, %s: class %d, expected %d; handler called %d times, on the %s communicator\n",
+                wrong.procedure, wrong.argument, error_class, wrong.error_class, handled,
+                handled_on == expected ? "right" : "wrong");
+    return false;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    make_objects();
+    int failures = 0;
+    for (const WrongCall& wrong : wrong_calls) {
+        failures += !check(wrong);
+    }
+    std::printf("%zu wrong calls, %d not refused as they should be\n",
+                sizeof wrong_calls / sizeof *wrong_calls, failures);
+    MPI_Request_free(&good.request);
+    MPI_Group_free(&good.group);
+    MPI_Info_free(&good.info);
+    MPI_Type_free(&uncommitted);
+    MPI_Comm_free(&good.comm);
+    MPI_Finalize();
+    return failures == 0 ? 0 : 1;
+}

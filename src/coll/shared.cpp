@@ -87,7 +87,7 @@ std::uint32_t SharedSlot::arrivals_after(std::uint64_t operation) const {
 WaitReason SharedSlot::reason() const {
     WaitReason reason;
     reason.call = engine_.current_call;
-    reason.peer = MPI_ANY_SOURCE;
+    reason.peer = MPI_PROC_NULL; // all of them
     reason.tag = MPI_ANY_TAG;
     reason.context = communicator_.collective_context();
     reason.communicator_name = communicator_.name.c_str();

@@ -106,7 +106,9 @@ std::string describe(const node::RankSlot& slot) {
         text += ", any source";
     }
     const std::int32_t tag = activity.tag.load(relaxed);
-    if (tag >= 0) {
+    if (peer == MPI_PROC_NULL) {
+        // A collective call: no peer in particular, no tag.
+    } else if (tag >= 0) {
         text += ", tag " + std::to_string(tag);
     } else if (tag == MPI_ANY_TAG) {
         text += ", any tag";

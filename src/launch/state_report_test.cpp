@@ -61,6 +61,12 @@ TEST_F(StateReport, WildcardsAreWords) {
     EXPECT_NE(describe(segment_.slot(0)).find("any source, any tag"), std::string::npos);
 }
 
+TEST_F(StateReport, ACollectiveCallHasNoPeerAndNoTag) {
+    wait_for(0, MPI_PROC_NULL, MPI_ANY_TAG, second);
+    EXPECT_EQ(describe(segment_.slot(0)).find("any"), std::string::npos);
+    EXPECT_EQ(describe(segment_.slot(0)).find("tag"), std::string::npos);
+}
+
 TEST_F(StateReport, ANameOfFullLengthIsNotOverrun) {
     wait_for(0, 1, 1, second);
     char(&name)[32] = segment_.slot(0).activity.communicator_name;

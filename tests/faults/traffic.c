@@ -1,8 +1,9 @@
 /* traffic DEED WHO MILLISECONDS: all ranks exchange messages of 8 B to 1 MiB round a ring and check
    them. After that time rank WHO does the deed in the middle of it: "abort" (MPI_Abort with code
-   7), "leave" (exit(0) without MPI_Finalize), "crash" (a bad pointer), or "finish": all end well.
+   7), "leave" (exit(0) without MPI_Finalize), "crash" (by SIGSEGV), or "finish": all end well.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ int main(int count, char** words) {
             } else if (strcmp(deed, "leave") == 0) {
                 exit(0);
             } else if (strcmp(deed, "crash") == 0) {
-                *(volatile int*)8 = 1;
+                raise(SIGSEGV);
             }
         }
     }

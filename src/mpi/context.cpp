@@ -14,7 +14,7 @@
 
 namespace warren::mpi {
 
-thread_local Context* own_context = nullptr;
+constinit thread_local Context* own_context = nullptr;
 
 namespace {
 

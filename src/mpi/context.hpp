@@ -68,7 +68,8 @@ inline constexpr int tag_limit = 0x7fffffff;
 // Where the process stands.
 enum class Life : std::uint8_t { before_init, running, finalising, after_finalize };
 
-extern thread_local Context* own_context;
+// constinit: without it, every use asks whether there is an initialiser to run.
+extern constinit thread_local Context* own_context;
 
 // The calling thread's context after the first look: adopts the process's, or ends the program with
 // the reason why there is none.

@@ -79,12 +79,14 @@ class Entry : public PlainChecks {
         object = context.communicators.find(handle);
         return object != nullptr || no_object(MPI_ERR_COMM, name, "communicator", handle);
     }
-    bool find(const char* name, MPI_Datatype handle, const datatype::Datatype*& object) {
+    [[gnu::always_inline]] bool find(const char* name, MPI_Datatype handle,
+                                     const datatype::Datatype*& object) {
         object = context.datatypes.find(handle);
         return object != nullptr || no_object(MPI_ERR_TYPE, name, "datatype", handle);
     }
     // A datatype for communication.
-    bool find_committed(const char* name, MPI_Datatype handle, const datatype::Datatype*& object) {
+    [[gnu::always_inline]] bool find_committed(const char* name, MPI_Datatype handle,
+                                               const datatype::Datatype*& object) {
         return find(name, handle, object) && (object->committed || not_committed(name, handle));
     }
     bool find(const char* name, MPI_Group handle, comm::Group*& object) {

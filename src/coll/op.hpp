@@ -63,7 +63,6 @@ class Op {
 
     OpKind kind_ = OpKind::null;
     bool commutative_ = true;
-    std::uint32_t references_ = 1;
     MPI_User_function* function_ = nullptr;
     MPI_User_function_c* large_function_ = nullptr;
 };

@@ -78,7 +78,7 @@ def object_check(procedure, parameter, first_communicator):
     rule = "object"
     if kind == "COMMUNICATOR" and parameter is not first_communicator:
         finder = "find_other"
-    if kind == "INFO" and not procedure.name.startswith("MPI_Info_"):
+    if kind == "INFO" and not parameters.needs_info(procedure):
         finder, rule = "find_or_null", "object_or_null"
     if kind == "REQUEST" and procedure.name in parameters.NULL_REQUEST:
         finder, rule = "find_or_null", "object_or_null"

@@ -81,7 +81,7 @@ def core_argument(entry, procedure, parameter, base, large, prepared):
         handle = [name] if procedure_base_name(procedure) in parameters.CLEARED_REQUEST else []
         return [object_name(parameter) if null else f"*{object_name(parameter)}"] + handle
     if parameters.is_object(parameter):
-        nullable = parameter.kind == "INFO" and not procedure.name.startswith("MPI_Info_")
+        nullable = parameter.kind == "INFO" and not parameters.needs_info(procedure)
         return [object_name(parameter) if nullable else f"*{object_name(parameter)}"]
     return [name]
 

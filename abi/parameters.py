@@ -24,6 +24,12 @@ NULL_REQUEST = {"MPI_Wait", "MPI_Test", "MPI_Request_get_status"}
 CLEARED_REQUEST = {"MPI_Wait", "MPI_Test"}
 
 
+def needs_info(procedure):
+    """Whether MPI_INFO_NULL is refused; other calls take it for "no hints"."""
+    return procedure.name.startswith("MPI_Info_") or procedure.name.endswith(
+        ("_set_info", "_set_fortran_info"))
+
+
 def is_varied(small, large):
     """Whether a parameter differs between a procedure and its large-count form."""
     return large is not None and small.c_type != large.c_type
@@ -64,7 +70,7 @@ def core_declarations(procedure, parameter, large):
         return objects
     if is_object(parameter):
         reference = "&"
-        if parameter.kind == "INFO" and not procedure.name.startswith("MPI_Info_"):
+        if parameter.kind == "INFO" and not needs_info(procedure):
             reference = "*"
         return [f"{OBJECTS[parameter.kind]}{reference} {name}"]
     return [parameter.declaration.replace(" *", "* ").replace("* *", "**")]

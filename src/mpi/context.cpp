@@ -149,7 +149,8 @@ Process& find_process() {
 void end_process_state() {
     Process* process = only_process.load(std::memory_order_acquire);
     if (process != nullptr && process->infos.live() == 0 && process->error_handlers.live() == 0 &&
-        !process->error_codes.any_added()) {
+        !process->error_codes.any_added() && process->fortran_info == nullptr &&
+        process->fortran_booleans.empty()) {
         only_process.store(nullptr, std::memory_order_release);
         delete process;
     }

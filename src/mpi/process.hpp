@@ -5,7 +5,9 @@
 // Thread rule: under its mutex, which is taken after a rank's lock where both are needed.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "comm/error_handler.hpp"
 #include "comm/info.hpp"
@@ -20,6 +22,15 @@ struct Process {
     ErrorCodes error_codes;
     // What MPI_INFO_ENV has is filled in at its first use.
     bool environment_known = false;
+
+    // What a Fortran layer has said of its compiler (mpi/abi.hpp).
+    struct Booleans {
+        int size;
+        unsigned char true_value[16];
+        unsigned char false_value[16];
+    };
+    std::unique_ptr<comm::Info> fortran_info;
+    std::vector<Booleans> fortran_booleans;
 };
 
 // The process's, made if need be.

@@ -1,0 +1,37 @@
+#include "mpi/communicator_info.hpp"
+
+#include <memory>
+#include <mutex>
+
+#include "mpi/context.hpp"
+#include "mpi/info.hpp"
+
+namespace warren::mpi {
+
+Error comm_set_info(Context& context, comm::Communicator& comm, comm::Info& info) {
+    const std::lock_guard lock(context.process.mutex);
+    if (comm.info == nullptr) {
+        comm.info = new comm::Info();
+    }
+    for (int i = 0; i < info.keys(); ++i) {
+        comm.info->set(info.key(i), *info.find(info.key(i)));
+    }
+    return {};
+}
+
+Error comm_get_info(Context& context, comm::Communicator& comm, MPI_Info* info_used) {
+    const std::lock_guard lock(context.process.mutex);
+    return make_info(context.process, comm.info, info_used);
+}
+
+Error comm_get_parent(Context&, MPI_Comm* parent) {
+    *parent = MPI_COMM_NULL;
+    return {};
+}
+
+Error topo_test(Context&, comm::Communicator&, int* status) {
+    *status = MPI_UNDEFINED;
+    return {};
+}
+
+} // namespace warren::mpi

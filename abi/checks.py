@@ -33,6 +33,9 @@ ERROR_CLASSES = {
     "MESSAGE": "MPI_ERR_REQUEST",
 }
 
+# Results that are not touched when the length beside them is 0.
+MAY_BE_NULL = {("Info_get_string", "value"), ("Session_get_nth_pset", "pset_name")}
+
 
 @dataclass
 class Check:
@@ -135,6 +138,8 @@ def memory_check(procedure, parameter):
         expression = f'entry.buffer("{name}", {name}, {count.name}, {object_name(datatype)})'
         return Check(parameter, "buffer", expression, "MPI_ERR_BUFFER")
     if kind in OPTIONAL_KINDS or parameter.name == "...":
+        return None
+    if (base_name(procedure.name), name) in MAY_BE_NULL:
         return None
     if kind == "STATUS" and parameter.direction == "out":
         return None  # MPI_STATUS_IGNORE

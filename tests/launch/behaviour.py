@@ -135,7 +135,10 @@ def a_terminal_is_passed_on_to_rank_0_and_questions_are_seen():
 def control_c_at_a_terminal_ends_the_job():
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(args.mpiexec, [args.mpiexec, "-n", "2", "sh", "-c", "echo up; sleep 60"])
+        # Not a shell: between two commands dash may lose an interrupt.
+        wait = ("import signal; signal.signal(signal.SIGINT, signal.SIG_DFL);"
+                "print('up', flush=True); signal.pause()")
+        os.execv(args.mpiexec, [args.mpiexec, "-n", "2", sys.executable, "-c", wait])
     seen = b""
     while seen.count(b"up") < 2:
         seen += os.read(terminal, 1000)

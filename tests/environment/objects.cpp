@@ -87,6 +87,7 @@ void info_objects() {
     MPI_Comm_dup_with_info(MPI_COMM_SELF, copy, &comm);
     MPI_Info_free(&copy);
     MPI_Comm_get_info(comm, &copy);
+    length = 0;
     MPI_Info_get_string(copy, "second", &length, nullptr, &flag);
     EXPECT(flag == 1);
     MPI_Info_free(&copy);

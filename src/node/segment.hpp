@@ -120,7 +120,8 @@ inline constexpr std::size_t box_bytes =
     4096 + box_cells * cell_bytes + box_ring_bytes; // ends, cells, payload
 inline constexpr std::uint32_t bounce_buffers = 8;  // per rank
 inline constexpr std::size_t bounce_bytes = 256 * 1024;
-// With room for the shift of the data, and not a power of two, so that the buffers don't compete for the same sets of the caches.
+// With room for the shift of the data, and not a power of two, so that the buffers don't compete
+// for the same sets of the caches.
 inline constexpr std::size_t bounce_stride_bytes = bounce_bytes + 4096 + 5 * cache_line_bytes;
 inline constexpr std::uint32_t boxes_per_receiver = 16; // bounds what a poll looks at
 

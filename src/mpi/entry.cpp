@@ -40,8 +40,16 @@ bool is_null_handle(const void* handle) {
 } // namespace
 
 int Entry::failed(Error error) {
+    return raise(context, call_, communicator_, error);
+}
+
+int Entry::failed_under_lock(Error error) {
     comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
-    return raise(context, call_, communicator != nullptr ? communicator : communicator_, error);
+    if (communicator == nullptr) {
+        communicator = communicator_;
+    }
+    context.rank.lock.unlock();
+    return raise(context, call_, communicator, error);
 }
 
 bool PlainChecks::no_object(int error_class, const char* name, const char* kind,

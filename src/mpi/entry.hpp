@@ -181,10 +181,10 @@ class Entry : public PlainChecks {
         } catch (const std::bad_alloc&) {
             error = no_memory();
         }
-        context.rank.lock.unlock();
         if (error) [[unlikely]] {
-            return failed(error);
+            return failed_under_lock(error);
         }
+        context.rank.lock.unlock();
         return MPI_SUCCESS;
     }
 
@@ -200,6 +200,7 @@ class Entry : public PlainChecks {
 
   private:
     [[gnu::cold, gnu::noinline]] int failed(Error error);
+    [[gnu::cold, gnu::noinline]] int failed_under_lock(Error error);
 
     [[gnu::cold]] bool not_committed(const char* name, MPI_Datatype handle);
     [[gnu::cold]] bool no_rank(int error_class, const char* name, int rank,

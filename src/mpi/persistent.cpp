@@ -59,8 +59,9 @@ Error recv_init(Context& context, void* buf, MPI_Count count, const datatype::Da
         make_receive(context, buffer_of(buf, count, datatype), source, tag, comm), request);
 }
 
-Error start(Context& context, Request& request) {
-    context.failed_on = static_cast<comm::Communicator*>(request.communicator);
+namespace {
+
+Error start_persistent(Context& context, Request& request) {
     if (!request.persistent) {
         return fail(MPI_ERR_REQUEST, "the request is not a persistent one");
     }
@@ -68,6 +69,16 @@ Error start(Context& context, Request& request) {
         return fail(MPI_ERR_REQUEST, "the persistent request is active already: complete it first");
     }
     return start_request(context, request);
+}
+
+} // namespace
+
+Error start(Context& context, Request& request) {
+    Error error = start_persistent(context, request);
+    if (error) [[unlikely]] {
+        context.failed_on = static_cast<comm::Communicator*>(request.communicator);
+    }
+    return error;
 }
 
 Error startall(Context& context, int count, MPI_Request array_of_requests[]) {

@@ -84,6 +84,39 @@ void null_requests_are_done() {
     EXPECT(MPI_Test(&request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 1);
 }
 
+int on_copy;
+void count_on_copy(MPI_Comm*, int*, ...) {
+    ++on_copy;
+}
+
+// A request's failure belongs to its communicator, and only that failure.
+void failed_requests_find_their_communicator() {
+    MPI_Comm copy;
+    MPI_Comm_dup(MPI_COMM_SELF, &copy);
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(count_on_copy, &handler);
+    MPI_Comm_set_errhandler(copy, handler);
+    MPI_Errhandler_free(&handler);
+    int value = 0;
+    MPI_Request request;
+    MPI_Recv_init(&value, 1, MPI_INT, 0, 9, copy, &request);
+    EXPECT(MPI_Start(&request) == MPI_SUCCESS);
+    // Nothing is wrong with `copy` here.
+    MPI_Request null = MPI_REQUEST_NULL;
+    EXPECT(class_of(MPI_Start(&null)) == MPI_ERR_REQUEST && on_copy == 0);
+    EXPECT(class_of(MPI_Start(&request)) == MPI_ERR_REQUEST && on_copy == 1);
+    MPI_Send(&value, 1, MPI_INT, 0, 9, copy);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+
+    const int sent[2] = {1, 2};
+    MPI_Request receive;
+    MPI_Irecv(&value, 1, MPI_INT, 0, 9, copy, &receive);
+    MPI_Send(sent, 2, MPI_INT, 0, 9, copy);
+    EXPECT(class_of(MPI_Wait(&receive, MPI_STATUS_IGNORE)) == MPI_ERR_TRUNCATE && on_copy == 2);
+    MPI_Comm_free(&copy);
+}
+
 // The way to a handler: a duplicate inherits it, and a failed receive goes to its communicator's.
 void errors_find_their_handler() {
     MPI_Comm copy;
@@ -117,6 +150,7 @@ int main(int argc, char** argv) {
     bottom_with_absolute_addresses();
     wildcards_and_null_peers();
     null_requests_are_done();
+    failed_requests_find_their_communicator();
     errors_find_their_handler();
     MPI_Finalize();
     return failures == 0 ? 0 : 1;

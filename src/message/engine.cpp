@@ -5,7 +5,13 @@
 namespace warren::message {
 
 Engine::Engine(Rank& rank)
-    : rank_(rank), transport_(rank), peers_(new std::unique_ptr<Peer>[rank.size]) {}
+    : rank_(rank),
+      transport_(rank),
+      peers_(new std::unique_ptr<Peer>[rank.size]),
+      sent_(requests_.insert()) {
+    sent_->active = true;
+    sent_->shared = true;
+}
 
 Engine::~Engine() {
     requests_.for_each([](Request& request) { std::free(request.packed); });
@@ -138,7 +144,7 @@ WaitReason Engine::with_counts(WaitReason reason) const {
     reason.posted = posted_.count();
     reason.unexpected = unexpected_.count();
     reason.pending_sends = waiting_sends_;
-    reason.requests = static_cast<std::uint32_t>(requests_.live());
+    reason.requests = static_cast<std::uint32_t>(live_requests());
     return reason;
 }
 

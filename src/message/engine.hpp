@@ -31,6 +31,18 @@ class Engine {
     Error send(Operation mode, const Buffer& buffer, std::uint32_t peer, const Envelope& envelope);
     Error receive(const Buffer& buffer, const Envelope& envelope, Outcome& outcome);
 
+    // Sends what can leave at once: true, and nothing is under way. False: nothing has been done.
+    bool send_now(const Buffer& buffer, std::uint32_t peer_rank, const Envelope& envelope) {
+        if (!buffer.type->contiguous || peer_rank == rank_.index) [[unlikely]] {
+            return false;
+        }
+        Peer& peer = peer_of(peer_rank);
+        return peer.first == nullptr && send_at_once(peer, envelope, buffer.base,
+                                                     static_cast<std::uint64_t>(buffer.bytes()));
+    }
+    // The request of all sends that send_now() has sent.
+    Request& sent() { return *sent_; }
+
     // --- Operations with a request. make() takes one from the table (null: memory is out);
     // prepare fills it, start begins it (again, if persistent), wait completes it, discard returns
     // it to the table. A request that still moves when it is discarded is abandoned: it goes on and
@@ -81,8 +93,8 @@ class Engine {
     // Sees to the end of what the program no longer waits for: sends that wait for room, and
     // abandoned requests that a peer will still complete. Before MPI_Finalize ends.
     void flush();
-    // Whether operations are under way (a program error at MPI_Finalize).
-    std::size_t live_requests() const { return requests_.live(); }
+    // Requests that the program has not completed.
+    std::size_t live_requests() const { return requests_.live() - 1; }
 
     Rank& rank() { return rank_; }
 
@@ -179,6 +191,7 @@ class Engine {
     PostedReceives posted_;
     UnexpectedMessages unexpected_;
     Request* stepping_ = nullptr;
+    Request* sent_;
     HandleTable<Request> requests_;
     HandleTable<Matched> matched_;
 };

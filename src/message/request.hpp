@@ -63,6 +63,7 @@ struct Request : Outgoing {
     bool matched = false;   // a receive: no longer posted
     bool streaming = false; // a send: the head of an answer has gone out
     bool abandoned = false; // MPI_Request_free'd: dies when complete
+    bool shared = false; // stands for all sends that were complete when they were started
     Envelope envelope = {};
     std::uint32_t peer = 0; // a send's destination: rank in the world
     Buffer buffer;

@@ -18,13 +18,8 @@ transport::Header header_of(transport::CellKind kind, const Envelope& envelope) 
 
 Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank,
                    const Envelope& envelope) {
-    if (buffer.type->contiguous && mode != Operation::synchronous && peer_rank != rank_.index)
-        [[likely]] {
-        Peer& peer = peer_of(peer_rank);
-        const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
-        if (peer.first == nullptr && send_at_once(peer, envelope, buffer.base, bytes)) {
-            return {};
-        }
+    if (mode != Operation::synchronous && send_now(buffer, peer_rank, envelope)) [[likely]] {
+        return {};
     }
     Request* request = make();
     if (request == nullptr) {

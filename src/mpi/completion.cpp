@@ -147,6 +147,9 @@ Error request_get_status(Context& context, Request* request, int* flag, MPI_Stat
 }
 
 Error request_free(Context& context, Request& request) {
+    if (request.shared) {
+        return {};
+    }
     if (request.active && !request.complete) {
         // It goes on, and dies by itself: nobody starts it again.
         request.persistent = false;

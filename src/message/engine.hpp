@@ -122,6 +122,8 @@ class Engine {
 
     // An answer of the protocol that found no room.
     struct Answer : Outgoing {
+        Answer() : Outgoing(true) {}
+
         transport::Header header;
         std::uint8_t length;
         std::byte payload[transport::inline_bytes];

@@ -51,46 +51,52 @@ struct Buffer {
 
 // Something that waits for room on the way to a peer: a send, or an answer of the protocol.
 struct Outgoing {
+    explicit Outgoing(bool answer) : is_answer(answer) {}
+
     Outgoing* next = nullptr;
-    bool is_answer = false;
+    const bool is_answer;
 };
 
+// Thousands of these are made and ended per millisecond: what has no initial value here is set when
+// the request is prepared or started.
 struct Request : Outgoing {
+    Request() : Outgoing(false) {}
+
     Operation operation = Operation::send;
     bool persistent = false;
     bool active = false;    // started and not yet completed by the program
     bool complete = true;   // the outcome stands
     bool matched = false;   // a receive: no longer posted
-    bool streaming = false; // a send: the head of an answer has gone out
+    bool streaming = false; // a send: the head of an answer has gone out; a receive: one will come
     bool abandoned = false; // MPI_Request_free'd: dies when complete
-    bool shared = false; // stands for all sends that were complete when they were started
-    Envelope envelope = {};
-    std::uint32_t peer = 0; // a send's destination: rank in the world
+    bool shared = false;    // stands for all sends that were complete when they were started
+    bool null_peer = false; // to or from MPI_PROC_NULL
+    std::uint32_t peer;     // a send's destination: rank in the world
+    Envelope envelope;
     Buffer buffer;
-    std::byte* data = nullptr;      // contiguous bytes: the buffer's own, or `packed`
-    std::byte* packed = nullptr;    // owned copy of a buffer with gaps
-    std::uint64_t bytes = 0;        // to send, or room to receive
-    std::uint64_t moved = 0;        // of them so far
-    std::uint64_t answer_token = 0; // of a send that streams to a receive: that receive
+    std::byte* data;             // contiguous bytes: the buffer's own, or `packed`
+    std::byte* packed = nullptr; // owned copy of a buffer with gaps
+    std::uint64_t bytes;         // to send, or room to receive
+    std::uint64_t moved;         // of them so far
+    std::uint64_t answer_token;  // of a send that streams to a receive: that receive
     Outcome outcome;
 
     // Among the posted receives.
-    Request* previous_posted = nullptr;
-    Request* next_posted = nullptr;
-    std::uint64_t posted_at = 0; // order of posting
+    Request* previous_posted;
+    Request* next_posted;
+    std::uint64_t posted_at; // order of posting
 
     // Asked in every round of progress whether the operation has completed; for operations that are
-    // made of others. Null for sends and receives.
-    bool (*step)(Request&) = nullptr;
-    Request* next_stepping = nullptr;
+    // made of others.
+    bool (*step)(Request&);
+    Request* next_stepping;
 
     // For the room of entry points: what the request keeps alive, and its end. release is called
     // once, just before the request leaves the table.
-    bool null_peer = false; // to or from MPI_PROC_NULL
     void (*release)(Request&) = nullptr;
-    void* context = nullptr;
+    void* context;
     void* communicator = nullptr;
-    void* attachment = nullptr; // state of generalised, combined and buffered operations
+    void* attachment; // state of generalised, combined and buffered operations
 };
 
 } // namespace warren::message

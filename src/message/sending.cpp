@@ -227,7 +227,6 @@ void Engine::answer(std::uint32_t to, transport::CellKind kind, const void* data
         return;
     }
     auto* waiting = new Answer;
-    waiting->is_answer = true;
     waiting->header = header;
     waiting->length = static_cast<std::uint8_t>(bytes);
     std::memcpy(waiting->payload, data, bytes);

@@ -61,6 +61,7 @@ Error start_flush(Context& context, SendBuffer& buffer, comm::Communicator& comm
         return no_memory_for_request();
     }
     request->operation = Operation::combined;
+    request->envelope = {.context = comm.context(), .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG};
     request->attachment = new Flush{.buffer = &buffer, .engine = &context.messages};
     bind(context, *request, comm);
     request->release = release_flush;

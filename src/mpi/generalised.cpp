@@ -49,6 +49,9 @@ Error grequest_start(Context& context, MPI_Grequest_query_function* query_fn,
         return no_memory_for_request();
     }
     request->operation = Operation::generalised;
+    request->envelope = {.context = context.communicators.self().context(),
+                         .source = MPI_ANY_SOURCE,
+                         .tag = MPI_ANY_TAG};
     request->attachment = new Generalised{
         .query = query_fn, .free = free_fn, .cancel = cancel_fn, .extra_state = extra_state};
     bind(context, *request, context.communicators.self());

@@ -46,6 +46,17 @@ struct Box {
 };
 static_assert(sizeof(Box) == node::box_bytes);
 
+// How many cells ahead either side asks for a line: what it takes to come, in messages.
+inline constexpr std::uint32_t cells_ahead = 8;
+
+inline void prefetch_for_write(const void* line) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 class BoxSender {
   public:
     BoxSender() = default;
@@ -65,7 +76,11 @@ class BoxSender {
         return &box_->cells[written_ % node::box_cells];
     }
 
-    void publish(Cell& cell) { cell.sequence.store(++written_, std::memory_order_release); }
+    void publish(Cell& cell) {
+        cell.sequence.store(++written_, std::memory_order_release);
+        // The receiver still has the line from a lap ago: have it back by the time that it is due.
+        prefetch_for_write(&box_->cells[(written_ + cells_ahead) % node::box_cells]);
+    }
 
     // Room for `bytes` (≤ ring_block_limit) of data in one piece, or null when there is none now.
     // Nothing is taken until commit_ring(reference).
@@ -115,6 +130,12 @@ class BoxReceiver {
 
     // Bytes of the block in peek()'s cell that have been handed over already.
     std::uint64_t handed = 0;
+
+    // For a receiver that is behind: cells that are surely, or probably, there already. (A cell that
+    // is not written yet should be left to the sender's cache.)
+    void prefetch() const {
+        __builtin_prefetch(&box_->cells[(read_ + cells_ahead) % node::box_cells]);
+    }
 
     const std::byte* ring(std::uint32_t position) const { return box_->ring + position; }
     void release_ring(std::uint64_t end) {

@@ -100,6 +100,9 @@ class NodeTransport {
                 if (cell == nullptr) {
                     break;
                 }
+                if (turn != 0) {
+                    box.prefetch();
+                }
                 if (!deliver_box_cell(box, *cell, handler)) {
                     break;
                 }

@@ -72,14 +72,10 @@ void Engine::wait(Request& request) {
                [this] { arrange_sleep(); }, [&] { return reason_of(request); });
 }
 
-void Engine::complete(Request& request) {
-    request.complete = true;
-    if (request.abandoned) [[unlikely]] {
-        abandoned_sends_ -= request.operation != Operation::receive;
-        discard(request);
-        return;
-    }
-    rank_.wake_threads();
+// The end of an abandoned request.
+void Engine::bury(Request& request) {
+    abandoned_sends_ -= request.operation != Operation::receive;
+    discard(request);
 }
 
 void Engine::discard(Request& request) {

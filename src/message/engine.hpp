@@ -58,7 +58,14 @@ class Engine {
     // completes; its outcome says whether it was cancelled.
     void cancel(Request& request);
     // Completes a request from outside (generalised requests).
-    void complete(Request& request);
+    void complete(Request& request) {
+        request.complete = true;
+        if (request.abandoned) [[unlikely]] {
+            bury(request);
+        } else {
+            rank_.wake_threads();
+        }
+    }
     // Begins an operation that is made of others: request.step is asked until it says true.
     void start_stepping(Request& request);
 
@@ -175,6 +182,7 @@ class Engine {
     void finish_receive(Request& receive);
     void match_unexpected(Unexpected& message, Request& receive);
 
+    void bury(Request& request);
     bool run_steps();
     void arrange_sleep();
     WaitReason with_counts(WaitReason reason) const;
@@ -193,8 +201,8 @@ class Engine {
     PostedReceives posted_;
     UnexpectedMessages unexpected_;
     Request* stepping_ = nullptr;
-    Request* sent_;
     HandleTable<Request> requests_;
+    Request* sent_; // from requests_
     HandleTable<Matched> matched_;
 };
 

@@ -5,42 +5,16 @@
 
 namespace warren::message {
 
-void PostedReceives::post(Request& receive) {
-    receive.posted_at = ++posted_;
-    List& list = list_of(receive.envelope);
-    receive.previous_posted = list.last;
-    receive.next_posted = nullptr;
-    (list.last != nullptr ? list.last->next_posted : list.first) = &receive;
-    list.last = &receive;
-    ++count_;
-}
-
-void PostedReceives::remove(Request& receive) {
-    List& list = list_of(receive.envelope);
-    (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
-        receive.next_posted;
-    (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =
-        receive.previous_posted;
-    --count_;
-}
-
-Request* PostedReceives::match(const Envelope& message) {
-    Request* exact = exact_[bucket_of(message)].first;
-    while (exact != nullptr && !takes(exact->envelope, message)) {
-        exact = exact->next_posted;
-    }
+Request* PostedReceives::match_wild(const Envelope& message, const Request* exact) {
     Request* wild = wild_.first;
     while (wild != nullptr && !takes(wild->envelope, message)) {
         wild = wild->next_posted;
     }
-    Request* first = exact;
-    if (wild != nullptr && (exact == nullptr || wild->posted_at < exact->posted_at)) {
-        first = wild;
+    if (wild == nullptr || (exact != nullptr && exact->posted_at < wild->posted_at)) {
+        return nullptr;
     }
-    if (first != nullptr) {
-        remove(*first);
-    }
-    return first;
+    unlink(wild_, *wild);
+    return wild;
 }
 
 UnexpectedMessages::~UnexpectedMessages() {
@@ -115,7 +89,7 @@ void UnexpectedMessages::remove(Unexpected& message) {
     --count_;
 }
 
-Unexpected* UnexpectedMessages::find(const Envelope& receive) const {
+Unexpected* UnexpectedMessages::search(const Envelope& receive) const {
     if (receive.source == MPI_ANY_SOURCE || receive.tag == MPI_ANY_TAG) {
         for (Unexpected* message = arrived_.first; message != nullptr;
              message = message->next_arrived) {

@@ -32,11 +32,35 @@ inline bool takes(const Envelope& receive, const Envelope& message) {
 
 class PostedReceives {
   public:
-    void post(Request& receive);
-    void remove(Request& receive);
+    void post(Request& receive) {
+        receive.posted_at = ++posted_;
+        List& list = list_of(receive.envelope);
+        receive.previous_posted = list.last;
+        receive.next_posted = nullptr;
+        (list.last != nullptr ? list.last->next_posted : list.first) = &receive;
+        list.last = &receive;
+        ++count_;
+    }
+
+    void remove(Request& receive) { unlink(list_of(receive.envelope), receive); }
 
     // Takes out the receive that a message belongs to; null when none is posted.
-    Request* match(const Envelope& message);
+    Request* match(const Envelope& message) {
+        List& list = exact_[bucket_of(message)];
+        Request* exact = list.first;
+        while (exact != nullptr && !takes(exact->envelope, message)) {
+            exact = exact->next_posted;
+        }
+        if (wild_.first != nullptr) [[unlikely]] {
+            if (Request* wild = match_wild(message, exact)) {
+                return wild;
+            }
+        }
+        if (exact != nullptr) {
+            unlink(list, *exact);
+        }
+        return exact;
+    }
 
     std::uint32_t count() const { return count_; }
 
@@ -45,6 +69,17 @@ class PostedReceives {
         Request* first;
         Request* last;
     };
+
+    // The receive with wildcards that takes the message, if it was posted before `exact`.
+    Request* match_wild(const Envelope& message, const Request* exact);
+
+    void unlink(List& list, Request& receive) {
+        (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
+            receive.next_posted;
+        (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =
+            receive.previous_posted;
+        --count_;
+    }
 
     static bool is_wild(const Envelope& envelope) {
         return envelope.source == MPI_ANY_SOURCE || envelope.tag == MPI_ANY_TAG;
@@ -101,11 +136,15 @@ class UnexpectedMessages {
     void remove(Unexpected& message);
 
     // The first message that a receive takes, left where it is; null when there is none.
-    Unexpected* find(const Envelope& receive) const;
+    Unexpected* find(const Envelope& receive) const {
+        return count_ == 0 ? nullptr : search(receive);
+    }
 
     std::uint32_t count() const { return count_; }
 
   private:
+    Unexpected* search(const Envelope& receive) const;
+
     // Data of up to this many bytes stands behind the message itself, in memory that is used again
     // and again.
     static constexpr std::size_t small_bytes = 64;

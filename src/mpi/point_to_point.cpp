@@ -30,9 +30,14 @@ Error send_as(Operation mode, Context& context, const void* buf, MPI_Count count
 Error isend_as(Operation mode, Context& context, const void* buf, MPI_Count count,
                const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
                MPI_Request* request) {
-    return start_new(context,
-                     make_send(context, mode, buffer_of(buf, count, datatype), dest, tag, comm),
-                     request);
+    const Buffer buffer = buffer_of(buf, count, datatype);
+    if (mode != Operation::synchronous && dest != MPI_PROC_NULL &&
+        context.messages.send_now(buffer, comm.world_rank(dest), send_envelope(comm, tag)))
+        [[likely]] {
+        *request = request_handle(context.messages.sent());
+        return {};
+    }
+    return start_new(context, make_send(context, mode, buffer, dest, tag, comm), request);
 }
 
 } // namespace

@@ -131,8 +131,8 @@ class BoxReceiver {
     // Bytes of the block in peek()'s cell that have been handed over already.
     std::uint64_t handed = 0;
 
-    // For a receiver that is behind: cells that are surely, or probably, there already. (A cell that
-    // is not written yet should be left to the sender's cache.)
+    // For a receiver that is behind: cells that are surely, or probably, there already. (A cell
+    // that is not written yet should be left to the sender's cache.)
     void prefetch() const {
         __builtin_prefetch(&box_->cells[(read_ + cells_ahead) % node::box_cells]);
     }

@@ -20,9 +20,9 @@ bool register_sleeper_fence() {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-void sleeper_fence() {
+bool sleeper_fence() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
 std::uint64_t monotonic_ns() {

@@ -21,7 +21,8 @@ bool register_sleeper_fence();
 
 // A full memory fence on every processor that runs a registered process: what a sleeper executes
 // so that wakers need none (Linux membarrier). About a microsecond.
-void sleeper_fence();
+// False when the kernel refuses it.
+bool sleeper_fence();
 
 // Nanoseconds of the monotonic clock, the same in all processes of a node.
 std::uint64_t monotonic_ns();

@@ -9,8 +9,8 @@
 //
 // Objects stay where they are until freed; slots are reused first in, last out, with a new
 // generation. Thread rule: insert and remove need the rank's lock; find may run beside them for
-// other handles. Invariant: a slot's generation changes exactly when its object dies, and is odd
-// while it lives.
+// other handles. Invariant: a slot holds its object's handle while the object lives, and 0 when
+// none does; no generation comes twice in 2^32 lives of a slot.
 #pragma once
 
 #include <atomic>
@@ -43,14 +43,13 @@ class HandleTable {
     Object* find(const void* handle) const {
         const auto bits = reinterpret_cast<std::uintptr_t>(handle);
         Slot* slot = slot_of(static_cast<std::uint32_t>(bits));
-        if (slot == nullptr || slot->generation != static_cast<std::uint32_t>(bits >> 32))
-            [[unlikely]] {
+        if (slot == nullptr || slot->handle != bits) [[unlikely]] {
             return nullptr;
         }
         return slot->object();
     }
 
-    // Makes an object. Null when 2^24 objects live already or memory is out.
+    // Makes an object. Null when 2^25 objects live already or memory is out.
     template <typename... Arguments>
     Object* insert(Arguments&&... arguments) {
         if (free_ == nullptr && !grow()) [[unlikely]] {
@@ -59,7 +58,7 @@ class HandleTable {
         Slot* slot = free_;
         free_ = slot->next_free;
         Object* object = new (slot->storage) Object(std::forward<Arguments>(arguments)...);
-        slot->generation |= 1;
+        slot->handle = slot->next_handle;
         ++live_;
         return object;
     }
@@ -67,7 +66,11 @@ class HandleTable {
     void remove(Object& object) {
         Slot* slot = Slot::of(object);
         object.~Object();
-        ++slot->generation;
+        slot->handle = 0;
+        slot->next_handle += std::uintptr_t{1} << 32;
+        if (slot->next_handle >> 32 == 0) [[unlikely]] {
+            slot->next_handle += std::uintptr_t{1} << 32;
+        }
         slot->next_free = free_;
         free_ = slot;
         --live_;
@@ -75,15 +78,13 @@ class HandleTable {
 
     // The handle of an object of this table.
     static void* handle_of(const Object& object) {
-        const Slot* slot = Slot::of(object);
-        return reinterpret_cast<void*>((std::uintptr_t{slot->generation} << 32) |
-                                       (slot->index + first_handle));
+        return reinterpret_cast<void*>(Slot::of(object)->handle);
     }
 
     // The handle of a Fortran integer, or null when nothing lives there.
     void* from_integer(std::uint32_t integer) const {
         Slot* slot = slot_of(integer);
-        return slot != nullptr && (slot->generation & 1) ? handle_of(*slot->object()) : nullptr;
+        return slot != nullptr ? reinterpret_cast<void*>(slot->handle) : nullptr;
     }
 
     std::size_t live() const { return live_; }
@@ -93,7 +94,7 @@ class HandleTable {
     void for_each(Visitor visit) {
         for (std::uint32_t index = 0; index < made_; ++index) {
             Slot* slot = slot_of(index + first_handle);
-            if (slot->generation & 1) {
+            if (slot->handle != 0) {
                 visit(*slot->object());
             }
         }
@@ -103,8 +104,8 @@ class HandleTable {
     struct Slot {
         alignas(Object) std::byte storage[sizeof(Object)];
         Slot* next_free;
-        std::uint32_t generation; // odd: an object lives here
-        std::uint32_t index;
+        std::uintptr_t handle;      // of the object that lives here, or 0
+        std::uintptr_t next_handle; // of the object that lives here next
 
         Object* object() { return std::launder(reinterpret_cast<Object*>(storage)); }
         static Slot* of(Object& object) { return reinterpret_cast<Slot*>(&object); }
@@ -143,9 +144,9 @@ class HandleTable {
         }
         const std::uint32_t before = made_.load(std::memory_order_relaxed);
         for (std::uint32_t i = slots; i-- > 0;) {
-            // Generation 2, not 0, so that no handle is ever a small number.
-            chunk[i].generation = 2;
-            chunk[i].index = before + i;
+            // Generation 1, not 0, so that no handle is ever a small number.
+            chunk[i].handle = 0;
+            chunk[i].next_handle = (std::uintptr_t{1} << 32) | (before + i + first_handle);
             chunk[i].next_free = free_;
             free_ = &chunk[i];
         }

@@ -56,15 +56,16 @@ Error Engine::receive(const Buffer& buffer, const Envelope& envelope, Outcome& o
         return fail(MPI_ERR_NO_MEM, "no memory for one more request");
     }
     prepare_receive(*request, buffer, envelope);
-    if (Error error = start(*request)) {
-        request->complete = true;
-        discard(*request);
-        return error;
+    Error error = start(*request);
+    if (!error) {
+        // Another thread of the rank may free the datatype meanwhile.
+        datatype::retain(*buffer.type);
+        wait(*request);
+        datatype::release(*buffer.type);
+        outcome = request->outcome;
     }
-    wait(*request);
-    outcome = request->outcome;
     discard(*request);
-    return {};
+    return error;
 }
 
 void Engine::arrived(const transport::Arrival& arrival) {
@@ -94,6 +95,10 @@ void Engine::arrived(const transport::Arrival& arrival) {
 
 void Engine::accept(Request& receive, const Envelope& envelope, std::uint64_t available) {
     receive.matched = true;
+    if (receive.fate == Fate::abandoned) [[unlikely]] {
+        --abandoned_receives_;
+        ++unattended_;
+    }
     receive.outcome.source = envelope.source;
     receive.outcome.tag = envelope.tag;
     receive.outcome.available = static_cast<MPI_Count>(available);
@@ -304,6 +309,8 @@ Error Engine::start_matched(Unexpected& message, Request& receive) {
     if (!receive.buffer.type->contiguous && receive.bytes > 0) {
         receive.packed = static_cast<std::byte*>(std::malloc(receive.bytes));
         if (receive.packed == nullptr) {
+            receive.complete = true;
+            receive.active = false;
             return fail(MPI_ERR_NO_MEM, "no memory for %llu packed bytes",
                         static_cast<unsigned long long>(receive.bytes));
         }

@@ -72,16 +72,31 @@ void Engine::wait(Request& request) {
                [this] { arrange_sleep(); }, [&] { return reason_of(request); });
 }
 
-// The end of an abandoned request.
-void Engine::bury(Request& request) {
-    abandoned_sends_ -= request.operation != Operation::receive;
-    discard(request);
+void Engine::leave(Request& request) {
+    if (!request.complete) {
+        request.fate = Fate::left;
+        ++unattended_;
+    }
+}
+
+void Engine::end_unattended(Request& request) {
+    --unattended_;
+    if (request.fate == Fate::abandoned) {
+        discard(request);
+        return;
+    }
+    request.fate = Fate::attended;
+    rank_.wake_threads();
 }
 
 void Engine::discard(Request& request) {
     if (!request.complete) {
-        request.abandoned = true;
-        abandoned_sends_ += request.operation != Operation::receive;
+        if (request.operation == Operation::receive && !request.matched) {
+            ++abandoned_receives_;
+        } else if (request.fate == Fate::attended) {
+            ++unattended_;
+        }
+        request.fate = Fate::abandoned;
         return;
     }
     if (request.release != nullptr) {
@@ -126,12 +141,38 @@ Unexpected* Engine::wait_for_message(const Envelope& envelope) {
 }
 
 void Engine::flush() {
-    wait_until([this] { return waiting_ == nullptr && abandoned_sends_ == 0; },
-               {.call = current_call});
+    const auto all_gone = [this] { return waiting_ == nullptr && unattended_ == 0; };
+    wait_until(all_gone, {.call = current_call});
+    std::atomic<std::uint32_t>& finishing = rank_.header().finishing;
+    if (finishing.fetch_add(1, std::memory_order_acq_rel) + 1 == rank_.size) {
+        for (std::uint32_t other = 0; other < rank_.size; ++other) {
+            rank_.ring(other);
+        }
+    }
+    if (abandoned_receives_ == 0) [[likely]] {
+        return;
+    }
+    const auto nothing_comes = [&] {
+        if (finishing.load(std::memory_order_acquire) == rank_.size) {
+            // What the others have sent stands in the queues by now.
+            while (progress()) {
+            }
+            return all_gone();
+        }
+        return abandoned_receives_ == 0 && all_gone();
+    };
+    wait_until(nothing_comes, {.call = current_call});
 }
 
 void Engine::arrange_sleep() {
     for (Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
+        // Blocks that ranks outside MPI hold must not stop what goes to others: from now on the
+        // receiver fetches the data itself. (Not at once: while everybody is in MPI blocks come
+        // back soon, and a send that leaves its data does not depend on its receive.)
+        if (!peer->first->is_answer) {
+            auto* send = static_cast<Request*>(peer->first);
+            send->fetched = send->bytes > transport::inline_bytes;
+        }
         transport_.ask_for_room(*peer);
     }
 }

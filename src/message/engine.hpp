@@ -54,17 +54,19 @@ class Engine {
     Error start(Request& request);
     void wait(Request& request);
     void discard(Request& request);
+    // Leaves a request that still moves to flush(): nobody else will see to its end.
+    void leave(Request& request);
     // Takes back a receive that nothing has matched, or a send that has not left. The request
     // completes; its outcome says whether it was cancelled.
     void cancel(Request& request);
     // Completes a request from outside (generalised requests).
     void complete(Request& request) {
         request.complete = true;
-        if (request.abandoned) [[unlikely]] {
-            bury(request);
-        } else {
-            rank_.wake_threads();
+        if (request.fate != Fate::attended) [[unlikely]] {
+            end_unattended(request);
+            return;
         }
+        rank_.wake_threads();
     }
     // Begins an operation that is made of others: request.step is asked until it says true.
     void start_stepping(Request& request);
@@ -97,8 +99,9 @@ class Engine {
             [&] { return with_counts(what); });
     }
 
-    // Sees to the end of what the program no longer waits for: sends that wait for room, and
-    // abandoned requests that a peer will still complete. Before MPI_Finalize ends.
+    // Sees to the end of what the program no longer waits for: sends that wait for room or for
+    // their receiver (abandoned or buffered ones), and abandoned receives, until all ranks of the
+    // job have come as far, since then nobody will send to them. Once, before MPI_Finalize ends.
     void flush();
     // Requests that the program has not completed.
     std::size_t live_requests() const { return requests_.live() - 1; }
@@ -147,6 +150,7 @@ class Engine {
         no_room,
         gone, // nothing more to send; complete, or waiting for the receiver's answer
     };
+    Error begin(Request& request);
     Error begin_send(Request& request);
     // Sends a message that fits one block, from contiguous memory. False: no room now, or it
     // doesn't fit.
@@ -182,7 +186,7 @@ class Engine {
     void finish_receive(Request& receive);
     void match_unexpected(Unexpected& message, Request& receive);
 
-    void bury(Request& request);
+    void end_unattended(Request& request);
     bool run_steps();
     void arrange_sleep();
     WaitReason with_counts(WaitReason reason) const;
@@ -197,7 +201,8 @@ class Engine {
     std::unique_ptr<std::unique_ptr<Peer>[]> peers_; // by world rank, made at first contact
     Peer* waiting_ = nullptr;                        // peers with something waiting for room
     std::uint32_t waiting_sends_ = 0;
-    std::uint32_t abandoned_sends_ = 0;
+    std::uint32_t unattended_ = 0;         // requests that flush() sees to the end of
+    std::uint32_t abandoned_receives_ = 0; // nothing has matched them yet
     PostedReceives posted_;
     UnexpectedMessages unexpected_;
     Request* stepping_ = nullptr;

@@ -57,6 +57,13 @@ struct Outgoing {
     const bool is_answer;
 };
 
+// Who sees to the end of a request.
+enum class Fate : std::uint8_t {
+    attended,  // a call of the program
+    left,      // Engine::flush at the latest (buffered sends)
+    abandoned, // nobody (MPI_Request_free): it dies when it completes; Engine::flush waits for it
+};
+
 // Thousands of these are made and ended per millisecond: what has no initial value here is set when
 // the request is prepared or started.
 struct Request : Outgoing {
@@ -68,7 +75,8 @@ struct Request : Outgoing {
     bool complete = true;   // the outcome stands
     bool matched = false;   // a receive: no longer posted
     bool streaming = false; // a send: the head of an answer has gone out; a receive: one will come
-    bool abandoned = false; // MPI_Request_free'd: dies when complete
+    Fate fate = Fate::attended;
+    bool fetched = false;   // a send: to be fetched by its receiver, since no block is free
     bool shared = false;    // stands for all sends that were complete when they were started
     bool null_peer = false; // to or from MPI_PROC_NULL
     std::uint32_t peer;     // a send's destination: rank in the world

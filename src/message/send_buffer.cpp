@@ -97,11 +97,22 @@ Error SendBuffer::send(Engine& engine, const Buffer& buffer, std::uint32_t peer,
                          {data, data_bytes, &datatype::basic(MPI_BYTE)}, peer, envelope);
     message->request = request;
     Error error = engine.start(*request);
-    if (error) {
-        request->complete = true;
-    }
+    engine.leave(*request); // MPI_Finalize, and not only a detach, lets it arrive
     reclaim(engine);
     return error;
+}
+
+void SendBuffer::abandon(Engine& engine) {
+    reclaim(engine);
+    while (first_ != nullptr) {
+        Message* message = first_;
+        first_ = message->next;
+        if (automatic(base_)) {
+            message->request->attachment = message;
+            message->request->release = [](Request& request) { std::free(request.attachment); };
+        }
+        engine.discard(*message->request);
+    }
 }
 
 bool SendBuffer::empty(Engine& engine) {

@@ -30,6 +30,10 @@ class SendBuffer {
     // After flush(): gives the memory back to the program.
     void detach(void*& base, MPI_Count& bytes);
 
+    // The buffer's communicator ends: the messages leave without it. Memory that the program has
+    // attached must stay until they have, as for any send.
+    void abandon(Engine& engine);
+
   private:
     // Stands before the data of each message; a list in the order of addresses.
     struct Message {

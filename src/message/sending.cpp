@@ -26,14 +26,15 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
         return fail(MPI_ERR_NO_MEM, "no memory for one more request");
     }
     prepare_send(*request, mode, buffer, peer_rank, envelope);
-    if (Error error = start(*request)) {
-        request->complete = true;
-        discard(*request);
-        return error;
+    Error error = start(*request);
+    if (!error) {
+        // Another thread of the rank may free the datatype meanwhile.
+        datatype::retain(*buffer.type);
+        wait(*request);
+        datatype::release(*buffer.type);
     }
-    wait(*request);
     discard(*request);
-    return {};
+    return error;
 }
 
 bool Engine::send_at_once(Peer& peer, const Envelope& envelope, const void* data,
@@ -63,11 +64,21 @@ void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer
 }
 
 Error Engine::start(Request& request) {
+    Error error = begin(request);
+    if (error) [[unlikely]] {
+        request.complete = true;
+        request.active = false;
+    }
+    return error;
+}
+
+Error Engine::begin(Request& request) {
     request.active = true;
     request.complete = false;
     request.moved = 0;
     request.streaming = false;
     request.matched = false;
+    request.fetched = false;
     request.answer_token = 0;
     request.outcome = {};
     request.bytes = static_cast<std::uint64_t>(request.buffer.bytes());
@@ -114,7 +125,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         return advance_stream(peer, send);
     }
     const std::uint64_t bytes = send.bytes;
-    if (send.operation != Operation::synchronous) {
+    if (send.operation != Operation::synchronous && !send.fetched) {
         const std::uint64_t limit = transport_.block_limit(peer);
         if (bytes <= limit) {
             if (!send_at_once(peer, send.envelope, send.data, bytes)) {
@@ -235,7 +246,6 @@ void Engine::answer(std::uint32_t to, transport::CellKind kind, const void* data
 
 Error Engine::send_to_self(Request& request) {
     if (Request* receive = posted_.match(request.envelope)) {
-        receive->matched = true;
         deliver_whole(*receive, request.envelope, request.data, request.bytes);
         complete(request);
         return {};
@@ -260,6 +270,7 @@ Error Engine::send_to_self(Request& request) {
         message->form = Unexpected::Form::own;
         message->own = &request;
         unexpected_.add(*message);
+        rank_.wake_threads(); // another thread may probe for it
     }
     return {};
 }

@@ -4,6 +4,7 @@
 
 #include "message/send_buffer.hpp"
 #include "mpi/point_to_point.hpp"
+#include "mpi/release.hpp"
 #include "mpi/requests.hpp"
 
 namespace warren::mpi {
@@ -51,7 +52,7 @@ bool step_flush(Request& request) {
 void release_flush(Request& request) {
     delete static_cast<Flush*>(request.attachment);
     auto& context = *static_cast<Context*>(request.context);
-    context.communicators.release(*static_cast<comm::Communicator*>(request.communicator));
+    release(context, *static_cast<comm::Communicator*>(request.communicator));
 }
 
 Error start_flush(Context& context, SendBuffer& buffer, comm::Communicator& comm,

@@ -73,8 +73,11 @@ void give_up(Context& context, comm::Communicator& comm) {
         coll::SharedSlot::give_back(context.rank.segment, comm.place.slot);
         comm.place.slot = comm::CollectivePlace::none;
     }
+    if (comm.send_buffer != nullptr) {
+        comm.send_buffer->abandon(context.messages);
+    }
     context.communicators.hide(comm);
-    context.communicators.release(comm);
+    release(context, comm);
 }
 
 } // namespace

@@ -312,7 +312,7 @@ Error request_get_status_any(Context& context, int count, const MPI_Request arra
 
 namespace {
 
-// Ends, or with `peek` only describes, all requests that are complete.
+// Ends all requests that are complete.
 Error end_some(Context& context, int count, MPI_Request array[], int* outcount, int indices[],
                MPI_Status* statuses) {
     Ending ending(context);

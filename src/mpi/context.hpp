@@ -41,7 +41,7 @@ struct Context {
     comm::Communicators communicators;
 
     // The communicator that the running call's failure belongs to, when it isn't one of the call's
-    // arguments (a request's): set by the callee that returns an error, under the lock.
+    // arguments (a request's): set by set_failed_on() of mpi/release.hpp, under the lock.
     comm::Communicator* failed_on = nullptr;
 
     // Handlers of errors that belong to windows and files that do not exist (yet).

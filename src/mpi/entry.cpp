@@ -45,11 +45,14 @@ int Entry::failed(Error error) {
 
 int Entry::failed_under_lock(Error error) {
     comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
-    if (communicator == nullptr) {
-        communicator = communicator_;
-    }
     context.rank.lock.unlock();
-    return raise(context, call_, communicator, error);
+    if (communicator == nullptr) {
+        return raise(context, call_, communicator_, error);
+    }
+    const int code = raise(context, call_, communicator, error);
+    const std::lock_guard guard(context.rank.lock);
+    release(context, *communicator);
+    return code;
 }
 
 bool PlainChecks::no_object(int error_class, const char* name, const char* kind,
@@ -62,6 +65,12 @@ bool PlainChecks::no_object(int error_class, const char* name, const char* kind,
         error_ = fail(error_class, "%s = %p is no %s: it was never made, or has been freed", name,
                       handle, kind);
     }
+    return false;
+}
+
+bool Entry::too_many(const char* name, MPI_Count elements) {
+    error_ = fail(MPI_ERR_COUNT, "%lld elements at %s are more bytes than 64 bits count",
+                  static_cast<long long>(elements), name);
     return false;
 }
 

@@ -19,6 +19,7 @@
 #include "mpi/context.hpp"
 #include "mpi/count_array.hpp"
 #include "mpi/failure.hpp"
+#include "mpi/release.hpp"
 
 namespace warren::mpi {
 
@@ -155,9 +156,11 @@ class Entry : public PlainChecks {
     // nobody has, is a mistake.
     bool buffer(const char* name, const void* base, MPI_Count elements,
                 const datatype::Datatype* type) {
-        return base != nullptr || elements == 0 || type->size == 0 ||
-               type->true_lower_bound >= 4096 || type->true_lower_bound < 0 ||
-               null_buffer(name, elements);
+        MPI_Count bytes;
+        return (base != nullptr || elements == 0 || type->size == 0 ||
+                type->true_lower_bound >= 4096 || type->true_lower_bound < 0 ||
+                null_buffer(name, elements)) &&
+               (type->bytes_of(elements, bytes) || too_many(name, elements));
     }
     // Away from a collective operation's root, MPI_IN_PLACE has no meaning.
     bool not_in_place(const char* name, const void* base) {
@@ -184,6 +187,9 @@ class Entry : public PlainChecks {
         if (error) [[unlikely]] {
             return failed_under_lock(error);
         }
+        if (context.failed_on != nullptr) [[unlikely]] {
+            set_failed_on(context, nullptr);
+        }
         context.rank.lock.unlock();
         return MPI_SUCCESS;
     }
@@ -206,6 +212,7 @@ class Entry : public PlainChecks {
     [[gnu::cold]] bool no_rank(int error_class, const char* name, int rank,
                                const comm::Communicator& communicator);
     [[gnu::cold]] bool null_buffer(const char* name, MPI_Count elements);
+    [[gnu::cold]] bool too_many(const char* name, MPI_Count elements);
     [[gnu::cold]] bool in_place(const char* name);
 
     comm::Communicator* communicator_ = nullptr;

@@ -1,6 +1,7 @@
 // Generalised requests: operations that the program carries out itself (MPI 5.0, 13.2).
 
 #include "mpi/point_to_point.hpp"
+#include "mpi/release.hpp"
 #include "mpi/requests.hpp"
 
 namespace warren::mpi {
@@ -23,12 +24,24 @@ Generalised& state_of(const Request& request) {
 
 void release_generalised(Request& request) {
     Generalised* state = &state_of(request);
+    auto& context = *static_cast<Context*>(request.context);
     if (state->free != nullptr) {
+        context.rank.lock.unlock();
         state->free(state->extra_state);
+        context.rank.lock.lock();
     }
     delete state;
-    auto& context = *static_cast<Context*>(request.context);
-    context.communicators.release(*static_cast<comm::Communicator*>(request.communicator));
+    release(context, *static_cast<comm::Communicator*>(request.communicator));
+}
+
+// Calls one of the program's functions, which may call MPI, without the rank's lock.
+template <typename Call>
+int call_unlocked(const Request& request, Call call) {
+    RankLock& lock = static_cast<Context*>(request.context)->rank.lock;
+    lock.unlock();
+    const int code = call();
+    lock.lock();
+    return code;
 }
 
 Error callback_error(const char* callback, int code) {
@@ -73,15 +86,23 @@ Error grequest_complete(Context& context, Request& request) {
 Error query_generalised(Request& request, MPI_Status& status) {
     set_status(&status, empty_outcome());
     const Generalised& state = state_of(request);
-    return state.query != nullptr ? callback_error("query", state.query(state.extra_state, &status))
-                                  : Error();
+    return state.query != nullptr
+               ? callback_error(
+                     "query", call_unlocked(
+                                  request, [&] { return state.query(state.extra_state, &status); }))
+               : Error();
 }
 
 Error cancel(Context& context, Request& request) {
     if (request.operation == Operation::generalised) {
         const Generalised& state = state_of(request);
         return state.cancel != nullptr
-                   ? callback_error("cancel", state.cancel(state.extra_state, request.complete))
+                   ? callback_error("cancel",
+                                    call_unlocked(request,
+                                                  [&] {
+                                                      return state.cancel(state.extra_state,
+                                                                          request.complete);
+                                                  }))
                    : Error();
     }
     context.messages.cancel(request);

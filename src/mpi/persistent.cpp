@@ -1,6 +1,7 @@
 // Persistent requests.
 
 #include "mpi/point_to_point.hpp"
+#include "mpi/release.hpp"
 #include "mpi/requests.hpp"
 
 namespace warren::mpi {
@@ -76,7 +77,7 @@ Error start_persistent(Context& context, Request& request) {
 Error start(Context& context, Request& request) {
     Error error = start_persistent(context, request);
     if (error) [[unlikely]] {
-        context.failed_on = static_cast<comm::Communicator*>(request.communicator);
+        set_failed_on(context, static_cast<comm::Communicator*>(request.communicator));
     }
     return error;
 }

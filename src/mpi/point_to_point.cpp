@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "mpi/release.hpp"
 #include "mpi/requests.hpp"
 
 namespace warren::mpi {
@@ -111,6 +112,7 @@ Error sendrecv(Context& context, const void* sendbuf, MPI_Count sendcount,
     Error error = send(context, sendbuf, sendcount, sendtype, dest, sendtag, comm);
     if (error) {
         context.messages.cancel(pending);
+        context.messages.wait(pending); // if it had been matched
         context.messages.discard(pending);
         return error;
     }
@@ -181,7 +183,7 @@ void release_halves(Request& request) {
     std::free(halves->copy);
     delete halves;
     auto& context = *static_cast<Context*>(request.context);
-    context.communicators.release(*static_cast<comm::Communicator*>(request.communicator));
+    release(context, *static_cast<comm::Communicator*>(request.communicator));
 }
 
 Error start_combined(Context& context, const Buffer& out, int dest, int sendtag, const Buffer& in,
@@ -355,7 +357,7 @@ Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datat
         return error;
     }
     engine.matched().remove(*matched);
-    context.communicators.release(comm);
+    release(context, comm);
     *message = MPI_MESSAGE_NULL;
     *handle = request_handle(*request);
     return {};

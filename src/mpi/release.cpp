@@ -14,12 +14,29 @@ Error release_attached(Context& context, comm::Communicator& communicator) {
         }
         delete std::exchange(communicator.attributes, nullptr);
     }
-    if (communicator.error_handler != nullptr) {
-        const std::lock_guard lock(context.process.mutex);
-        context.error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
-    }
     delete std::exchange(communicator.info, nullptr);
     return {};
+}
+
+bool release(Context& context, comm::Communicator& communicator) {
+    comm::ErrorHandler* handler = communicator.error_handler;
+    if (!context.communicators.release(communicator)) {
+        return false;
+    }
+    if (handler != nullptr) {
+        const std::lock_guard lock(context.process.mutex);
+        context.error_handlers.release(*handler);
+    }
+    return true;
+}
+
+void set_failed_on(Context& context, comm::Communicator* communicator) {
+    if (communicator != nullptr) {
+        context.communicators.retain(*communicator);
+    }
+    if (comm::Communicator* before = std::exchange(context.failed_on, communicator)) {
+        release(context, *before);
+    }
 }
 
 Error duplicate_attached(Context& context, const comm::Communicator& from, comm::Communicator& to,

@@ -8,9 +8,17 @@
 namespace warren::mpi {
 
 // Before a communicator's handle goes: calls the delete functions of its attributes, and gives up
-// its error handler and info object. An error is a delete function's; the communicator stays then.
+// its info object. An error is a delete function's; the communicator stays then.
 // Under the rank's lock, which is free while a function runs.
 Error release_attached(Context& context, comm::Communicator& communicator);
+
+// Gives up a reference to a communicator; with the last one it dies, and its error handler is given
+// up. True then. Under the rank's lock.
+bool release(Context& context, comm::Communicator& communicator);
+
+// Whose error handler hears of the failure of the call that runs: a request's communicator instead
+// of the call's own. Keeps it alive until then. Null: the call's own again. Under the rank's lock.
+void set_failed_on(Context& context, comm::Communicator* communicator);
 
 // MPI_Comm_dup: error handler, info (`copy_info`) and the attributes that their functions want
 // copied.

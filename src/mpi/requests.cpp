@@ -1,4 +1,5 @@
 #include "mpi/requests.hpp"
+#include "mpi/release.hpp"
 
 #include "mpi/point_to_point.hpp"
 
@@ -17,7 +18,7 @@ void release_request(Request& request) {
     if (request.buffer.type != nullptr) {
         datatype::release(*request.buffer.type);
     }
-    context.communicators.release(comm);
+    release(context, comm);
 }
 
 } // namespace
@@ -129,18 +130,13 @@ Error end_request(Context& context, Request& request, MPI_Request* handle, MPI_S
     }
     auto& comm = *static_cast<comm::Communicator*>(request.communicator);
     if (error) [[unlikely]] {
-        context.failed_on = &comm;
-        context.communicators.retain(comm);
+        set_failed_on(context, &comm);
     }
     if (request.persistent) {
         request.active = false;
     } else {
         context.messages.discard(request);
         *handle = MPI_REQUEST_NULL;
-    }
-    if (error && context.communicators.release(comm)) [[unlikely]] {
-        // The request held the last reference: there is no handler left to ask.
-        context.failed_on = nullptr;
     }
     return error;
 }

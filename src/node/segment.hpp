@@ -67,6 +67,7 @@ struct SegmentHeader {
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
     alignas(cache_line_bytes) std::atomic<std::uint32_t> next_context; // communicator ids
     alignas(cache_line_bytes) std::atomic<std::uint32_t> boxes_opened;
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing; // ranks that send no more
     alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
     alignas(cache_line_bytes) std::atomic<JobEnd> job_end;
     std::uint32_t end_rank; // who ended it
@@ -91,7 +92,7 @@ struct Activity {
 };
 
 struct alignas(cache_line_bytes) RankSlot {
-    // 1: this rank sleeps, or is about to: whoever brings it work swaps 0 in and wakes it.
+    // Bit 0: this rank sleeps, or is about to: whoever brings it work wakes it (rank/doorbell.hpp).
     std::atomic<std::uint32_t> doorbell;
     alignas(cache_line_bytes) std::atomic<RankState> state;
     // The rank's process: stored by the launcher when it has started it, then by MPI_Init, which

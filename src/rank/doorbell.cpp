@@ -16,10 +16,23 @@ void Doorbell::join() {
     }
 }
 
+void Doorbell::fence_for_wakers() {
+    if (!sleeper_fence()) {
+        // Refused now what was granted before (a filter installed since): as in join().
+        header_->fence_in_wakers.store(1, std::memory_order_seq_cst);
+        limit_ = &refused_sleep_limit;
+    }
+}
+
 void Doorbell::wake(std::atomic<std::uint32_t>& word) {
-    // Only the waker that takes the 1 away calls the kernel.
-    if (word.exchange(0, std::memory_order_seq_cst) != 0) {
-        futex_wake(word, INT_MAX);
+    // Only the waker that takes the bit away calls the kernel.
+    std::uint32_t value = word.load(std::memory_order_relaxed);
+    while ((value & asleep) != 0) {
+        const std::uint32_t awake = (value & ~asleep) + 2;
+        if (word.compare_exchange_weak(value, awake, std::memory_order_seq_cst)) {
+            futex_wake(word, INT_MAX);
+            return;
+        }
     }
 }
 

@@ -5,12 +5,15 @@
 // the work and then calls ring().
 //
 // Invariants
-//  1. doorbell == 1 whenever the rank sleeps or is committed to sleep.
-//  2. A rank that stores 1 looks for work once more before it sleeps; a full fence stands between.
+//  1. Bit 0 of the doorbell is set whenever the rank sleeps or is committed to sleep; the rest
+//  counts
+//     the wakes, so that a sleeper sees one that came before it slept.
+//  2. A rank that sets the bit looks for work once more before it sleeps; a full fence stands
+//  between.
 //  3. A waker publishes its work before it reads the doorbell; a full fence stands between: its own
 //     (fence_in_wakers, when ranks are many and a context switch dwarfs it), or the sleeper's
 //     membarrier, which runs a fence on every processor, so that wakers pay nothing.
-//  By 2 and 3 either the sleeper sees the work or the waker sees the 1.
+//  By 2 and 3 either the sleeper sees the work or the waker sees the bit.
 // Thread rule: prepare() and sleep() by any thread of the rank, several may sleep at once; ring()
 // by anybody.
 #pragma once
@@ -35,19 +38,22 @@ class Doorbell {
     void join();
 
     // Commits to sleep: after it, the owner looks for work once more, then calls sleep() or, when
-    // there is work, goes on. (The 1 that then stays costs the next waker one needless call;
+    // there is work, goes on. (The bit that then stays costs the next waker one needless call;
     // another thread of the rank may sleep on it, so it is not taken back.)
-    void prepare() {
-        word_->store(1, std::memory_order_relaxed);
+    // What it returns goes to sleep().
+    [[nodiscard]] std::uint32_t prepare() {
+        const std::uint32_t seen = word_->fetch_or(asleep, std::memory_order_relaxed) | asleep;
         if (header_->fence_in_wakers.load(std::memory_order_relaxed) != 0) {
             std::atomic_thread_fence(std::memory_order_seq_cst);
         } else {
-            sleeper_fence();
+            fence_for_wakers();
         }
+        return seen;
     }
 
-    // Sleeps until somebody rings; not at all if somebody has since prepare().
-    void sleep() { futex_wait(*word_, 1, limit_); }
+    // Sleeps until somebody rings; not at all if somebody has since the prepare() that returned
+    // `seen`, even if another thread of the rank has prepared to sleep after that.
+    void sleep(std::uint32_t seen) { futex_wait(*word_, seen, limit_); }
 
     // Wakes the owner of `word` if it sleeps. The caller has published what the owner waits for.
     static void ring(const node::SegmentHeader& header, std::atomic<std::uint32_t>& word) {
@@ -58,12 +64,17 @@ class Doorbell {
             // too.
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
-        if (word.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        if ((word.load(std::memory_order_relaxed) & asleep) != 0) [[unlikely]] {
             wake(word);
         }
     }
 
   private:
+    // Bit 0 of the word: somebody sleeps, or is about to. The rest counts the wakes.
+    static constexpr std::uint32_t asleep = 1;
+
+    // The sleeper's part of invariant 3, or, refused, the change to the other policy.
+    void fence_for_wakers();
     [[gnu::cold]] static void wake(std::atomic<std::uint32_t>& word);
 
     node::SegmentHeader* header_ = nullptr;

@@ -50,7 +50,7 @@ class Rank {
 
     // Wakes this rank's other threads after one of them completed what another may wait for.
     void wake_threads() {
-        if (waiting_threads_ > 1) [[unlikely]] {
+        if (lock.shared() && waiting_threads_ != 0) [[unlikely]] {
             Doorbell::ring(header(), slot.doorbell);
         }
     }
@@ -118,10 +118,10 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason) {
         // Another thread may complete this wait while the lock is free: done() is asked again by
         // the loop, and whoever completes it rings (wake_threads).
         arrange();
-        doorbell.prepare();
+        const std::uint32_t seen = doorbell.prepare();
         if (!progress() && !done()) {
             lock.unlock();
-            doorbell.sleep();
+            doorbell.sleep(seen);
             lock.lock();
         }
         turn = 0;

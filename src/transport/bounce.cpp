@@ -34,10 +34,13 @@ bool BounceStock::take(Bounce& bounce) {
         if (on_stack_ == 0 && !commit_one()) {
             return false;
         }
+        // With the first come those that others may keep.
+        while (committed_ <= kept_reserve && commit_one()) {
+        }
     }
     bounce.number = stack_[--on_stack_];
     bounce.may_be_kept =
-        std::popcount(granted_) < static_cast<int>(node::bounce_buffers - kept_reserve);
+        std::popcount(granted_) + static_cast<int>(kept_reserve) < static_cast<int>(committed_);
     if (bounce.may_be_kept) {
         granted_ |= 1U << bounce.number % node::bounce_buffers;
     }
@@ -45,9 +48,9 @@ bool BounceStock::take(Bounce& bounce) {
 }
 
 void BounceStock::collect() {
-    // Acquire pairs with give_back(): the receiver has read the data.
+    // Acquire pairs with give_back(): the receiver has read the data. The wish to be rung stays.
     const std::uint32_t returned =
-        rank_.slot.bounces_returned.exchange(0, std::memory_order_acquire) & ~wanted_bit;
+        rank_.slot.bounces_returned.fetch_and(wanted_bit, std::memory_order_acquire) & ~wanted_bit;
     for (std::uint32_t bits = returned; bits != 0; bits &= bits - 1) {
         push_own(rank_.index * node::bounce_buffers +
                  static_cast<std::uint32_t>(std::countr_zero(bits)));

@@ -9,7 +9,7 @@
 // Every rank owns a few buffers. A buffer is on its owner's stack, under way, kept by another rank,
 // or returned (a bit of the owner's slot) and not yet looked at by the owner.
 // Invariants
-//  1. At most bounce_buffers - kept_reserve of a rank's buffers may be kept by others (the owner
+//  1. All but kept_reserve of a rank's committed buffers may be kept by others (the owner
 //     grants it with each send): the rest come back as soon as their receiver has read them, so an
 //     owner never starves because idle ranks keep what it needs.
 //  2. A rank keeps at most one buffer of others.

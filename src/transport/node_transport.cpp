@@ -93,7 +93,9 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
     }
     Bounce bounce;
     if (!bounces_.take(bounce)) {
-        return false;
+        // One receiver that is away may hold them all; the ring is the pair's own.
+        return bytes <= ring_block_limit &&
+               send_through_ring(channel, header, reference, data, bytes);
     }
     const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
     const std::size_t frame = frame_bytes(bytes, total, bounces_.outstanding() >= behind_from);

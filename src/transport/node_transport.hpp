@@ -135,7 +135,7 @@ class NodeTransport {
   private:
     static constexpr std::uint32_t cells_per_poll = 32;
     // Cells that a pair sends before it gets a box: a program that says hello to everybody once
-    // does not need 64 KiB per pair for that.
+    // does not need 44 KiB per pair for that.
     static constexpr std::uint32_t cells_until_box = 8;
 
     // Rings the ranks that sleep until this one has taken something. Like every waker (see

@@ -167,8 +167,9 @@ void Engine::flush() {
 void Engine::arrange_sleep() {
     for (Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
         // Blocks that ranks outside MPI hold must not stop what goes to others: from now on the
-        // receiver fetches the data itself. (Not at once: while everybody is in MPI blocks come
-        // back soon, and a send that leaves its data does not depend on its receive.)
+        // receiver fetches the data itself, or gets it in small pieces. (Not at once: while
+        // everybody is in MPI blocks come back soon, and a send that leaves its data does not
+        // depend on its receive.)
         if (!peer->first->is_answer) {
             auto* send = static_cast<Request*>(peer->first);
             send->fetched = send->bytes > transport::inline_bytes;

@@ -157,6 +157,8 @@ class Engine {
     bool send_at_once(Peer& peer, const Envelope& envelope, const void* data, std::uint64_t bytes);
     Step advance(Peer& peer, Request& send);
     Step advance_stream(Peer& peer, Request& send);
+    // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
+    bool send_part(Peer& peer, Request& send, std::uint64_t limit);
     void enqueue(Peer& peer, Outgoing& outgoing);
     bool push_waiting();
     bool push_peer(Peer& peer);

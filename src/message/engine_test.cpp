@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -211,6 +213,165 @@ TEST_P(EngineTest, a_longer_message_is_truncated_and_says_so) {
             }
         }
     });
+}
+
+// --- A rank that computes, outside MPI, holds up nobody but those who wait for it.
+
+// Outside MPI until the condition holds; not for ever, so that a failure is one and not a hang.
+bool compute_until(const std::function<bool()>& condition) {
+    using namespace std::chrono_literals;
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+        std::this_thread::sleep_for(1ms);
+    }
+    return true;
+}
+
+// Enough small messages that the pair has its box, where there are boxes.
+void get_acquainted(Engine& engine, std::uint32_t me, std::uint32_t from) {
+    std::byte data[8] = {};
+    constexpr Envelope envelope = {.context = 4, .source = 0, .tag = 0};
+    for (int i = 0; i < 20; ++i) {
+        if (me == from) {
+            for (std::uint32_t to = 0; to < engine.rank().size; ++to) {
+                if (to != me) {
+                    ASSERT_FALSE(
+                        engine.send(Operation::send, {data, 8, &byte_type()}, to, envelope));
+                }
+            }
+        } else {
+            Outcome outcome;
+            ASSERT_FALSE(engine.receive({data, 8, &byte_type()}, envelope, outcome));
+        }
+    }
+}
+
+// Sends that nobody waits for now.
+std::vector<Request*> start_sends(Engine& engine, int messages, std::vector<std::byte>& data,
+                                  std::uint32_t to) {
+    std::vector<Request*> sends;
+    for (int i = 0; i < messages; ++i) {
+        Request* send = sends.emplace_back(engine.make());
+        Engine::prepare_send(
+            *send, Operation::send,
+            {data.data(), static_cast<MPI_Count>(data.size()), &byte_type()}, to,
+            {.context = 4, .source = static_cast<int>(engine.rank().index), .tag = 1});
+        EXPECT_FALSE(engine.start(*send));
+    }
+    return sends;
+}
+
+void end_sends(Engine& engine, const std::vector<Request*>& sends) {
+    for (Request* send : sends) {
+        engine.wait(*send);
+        engine.discard(*send);
+    }
+}
+
+void receive_filled(Engine& engine, std::size_t bytes, std::byte value) {
+    std::vector<std::byte> in(bytes);
+    Outcome outcome;
+    ASSERT_FALSE(engine.receive({in.data(), static_cast<MPI_Count>(bytes), &byte_type()},
+                                {.context = 4, .source = 0, .tag = 1}, outcome));
+    ASSERT_EQ(outcome.bytes, static_cast<MPI_Count>(bytes));
+    ASSERT_EQ(in, std::vector<std::byte>(bytes, value));
+}
+
+// Rank 0 sends so much to rank 1, which computes, that no block is left, then to rank 2.
+TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_to_others) {
+    constexpr int messages = 20;
+    for (std::size_t bytes : {1000U, 4000U, 100'000U}) {
+        for (std::size_t other_bytes : {1000U, 100'000U, 1'000'000U}) {
+            Node node(3, GetParam());
+            std::atomic<bool> sent{false};
+            std::atomic<bool> received{false};
+            node.run([&](Engine& engine, std::uint32_t me) {
+                get_acquainted(engine, me, 0);
+                if (me == 0) {
+                    std::vector<std::byte> data(bytes, std::byte{1});
+                    std::vector<std::byte> other(other_bytes, std::byte{2});
+                    const std::vector<Request*> sends = start_sends(engine, messages, data, 1);
+                    end_sends(engine, start_sends(engine, 1, other, 2));
+                    sent = true;
+                    end_sends(engine, sends);
+                } else if (me == 1) {
+                    EXPECT_TRUE(compute_until([&] { return sent && received; }))
+                        << bytes << " bytes to this rank, " << other_bytes << " to the other";
+                    for (int i = 0; i < messages; ++i) {
+                        receive_filled(engine, bytes, std::byte{1});
+                    }
+                } else {
+                    receive_filled(engine, other_bytes, std::byte{2});
+                    received = true;
+                }
+            });
+        }
+    }
+}
+
+// The same when the first part of a large message has already gone when the blocks run out.
+TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_under_way) {
+    constexpr int messages = 20;
+    constexpr std::size_t bytes = 100'000;
+    constexpr std::size_t large_bytes = 1'000'000;
+    Node node(3, GetParam());
+    std::atomic<bool> all_started{false};
+    std::atomic<bool> received{false};
+    node.run([&](Engine& engine, std::uint32_t me) {
+        get_acquainted(engine, me, 0);
+        if (me == 0) {
+            std::vector<std::byte> data(bytes, std::byte{1});
+            std::vector<std::byte> large(large_bytes, std::byte{2});
+            const std::vector<Request*> first = start_sends(engine, 1, large, 2);
+            const std::vector<Request*> sends = start_sends(engine, messages, data, 1);
+            all_started = true;
+            end_sends(engine, first);
+            end_sends(engine, sends);
+        } else if (me == 1) {
+            EXPECT_TRUE(compute_until([&] { return received.load(); }));
+            for (int i = 0; i < messages; ++i) {
+                receive_filled(engine, bytes, std::byte{1});
+            }
+        } else {
+            EXPECT_TRUE(compute_until([&] { return all_started.load(); }));
+            receive_filled(engine, large_bytes, std::byte{2});
+            received = true;
+        }
+    });
+}
+
+// --- Threads of one rank.
+
+// Nobody else is there to wake the thread that waits.
+TEST_P(EngineTest, a_message_to_the_own_rank_wakes_the_thread_that_waits_for_it) {
+    node::Segment segment;
+    ASSERT_FALSE(node::Segment::create({.ranks = 1, .cores = GetParam()}, segment));
+    Rank rank(std::move(segment), 0);
+    rank.lock.share();
+    Engine engine(rank);
+    constexpr Envelope envelope = {.context = 4, .source = 0, .tag = 1};
+    std::atomic<bool> received{false};
+    std::thread receiver([&] {
+        const std::lock_guard guard(rank.lock);
+        std::byte in{0};
+        Outcome outcome;
+        EXPECT_FALSE(engine.receive({&in, 1, &byte_type()}, envelope, outcome));
+        EXPECT_EQ(in, std::byte{7});
+        received = true;
+    });
+    // By then it sleeps.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    {
+        const std::lock_guard guard(rank.lock);
+        std::byte out{7};
+        EXPECT_FALSE(engine.send(Operation::send, {&out, 1, &byte_type()}, 0, envelope));
+    }
+    EXPECT_TRUE(compute_until([&] { return received.load(); }));
+    rank.ring(0); // if it was forgotten
+    receiver.join();
 }
 
 } // namespace

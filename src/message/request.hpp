@@ -76,7 +76,7 @@ struct Request : Outgoing {
     bool matched = false;   // a receive: no longer posted
     bool streaming = false; // a send: the head of an answer has gone out; a receive: one will come
     Fate fate = Fate::attended;
-    bool fetched = false;   // a send: to be fetched by its receiver, since no block is free
+    bool fetched = false;   // a send: to do without large blocks, since none is free
     bool shared = false;    // stands for all sends that were complete when they were started
     bool null_peer = false; // to or from MPI_PROC_NULL
     std::uint32_t peer;     // a send's destination: rank in the world

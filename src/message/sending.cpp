@@ -154,26 +154,33 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
 }
 
 Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
-    const std::uint64_t limit = transport_.block_limit(peer);
     do {
-        const std::uint64_t left = send.bytes - send.moved;
-        const std::uint64_t bytes = left < limit ? left : limit;
-        std::byte extra[transport::extra_bytes] = {};
-        transport::Header header = header_of(kind::stream_part, send.envelope);
-        if (!send.streaming) {
-            const StreamHead head = {.total = left, .token = send.answer_token};
-            std::memcpy(extra, &head, sizeof head);
-            header.kind = kind::answer_head;
-        }
-        if (!transport_.send_block(peer, header, extra, send.data + send.moved, bytes,
-                                   send.bytes)) {
+        // With no bounce buffer free for long, by what fits the pair's ring.
+        if (!send_part(peer, send, transport_.block_limit(peer)) &&
+            !(send.fetched && send_part(peer, send, transport::ring_block_limit))) {
             return Step::no_room;
         }
-        send.streaming = true;
-        send.moved += bytes;
     } while (send.moved < send.bytes);
     complete(send);
     return Step::gone;
+}
+
+bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
+    const std::uint64_t left = send.bytes - send.moved;
+    const std::uint64_t bytes = left < limit ? left : limit;
+    std::byte extra[transport::extra_bytes] = {};
+    transport::Header header = header_of(kind::stream_part, send.envelope);
+    if (!send.streaming) {
+        const StreamHead head = {.total = left, .token = send.answer_token};
+        std::memcpy(extra, &head, sizeof head);
+        header.kind = kind::answer_head;
+    }
+    if (!transport_.send_block(peer, header, extra, send.data + send.moved, bytes, send.bytes)) {
+        return false;
+    }
+    send.streaming = true;
+    send.moved += bytes;
+    return true;
 }
 
 void Engine::enqueue(Peer& peer, Outgoing& outgoing) {

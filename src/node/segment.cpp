@@ -196,7 +196,11 @@ Segment::~Segment() {
 }
 
 bool Segment::commit(std::uint64_t offset, std::uint64_t bytes) const {
-    return fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+    int result;
+    do { // a signal (the program's timers) undoes what an allocation has so far
+        result = fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    } while (result != 0 && errno == EINTR);
+    return result == 0;
 }
 
 bool Segment::record_end(JobEnd end, std::uint32_t rank, int code, const char* text) const {

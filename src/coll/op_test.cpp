@@ -13,6 +13,7 @@ namespace warren::coll {
 namespace {
 
 __extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 UnsignedInt128;
 
 constexpr int elements = 67; // vector loops and their rests
 
@@ -54,7 +55,9 @@ T reference(MPI_Op op, T a, T b) {
         if (op == MPI_SUM) {
             result = x + y;
         } else if (op == MPI_PROD) {
-            result = x * y;
+            // Beyond 128 bits it wraps, as in T.
+            result = static_cast<Int128>(static_cast<UnsignedInt128>(x) *
+                                         static_cast<UnsignedInt128>(y));
         } else if (op == MPI_BAND) {
             result = x & y;
         } else if (op == MPI_BOR) {

@@ -36,14 +36,10 @@ Communicator* Communicators::insert(std::uint32_t context, const RankMap& map) {
     return made_.insert(context, map, map.rank_of(world_rank_));
 }
 
-bool Communicators::release(Communicator& communicator) {
-    if (--communicator.references_ != 0) {
-        return false;
-    }
+void Communicators::destroy(Communicator& communicator) {
     if (&communicator != &world_ && &communicator != &self_) {
         made_.remove(communicator);
     }
-    return true;
 }
 
 MPI_Group Communicators::handle_of(const Group& group) const {

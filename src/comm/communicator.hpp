@@ -108,9 +108,10 @@ class Communicators {
     Communicator* insert(std::uint32_t context, const RankMap& map);
     // A request that has yet to complete keeps its communicator.
     void retain(Communicator& communicator) { ++communicator.references_; }
-    // Gives up one reference. True: it was the last, and the communicator is gone. What hangs on it
-    // must be released before the last reference goes (mpi/ does with the handle).
-    bool release(Communicator& communicator);
+    // Gives up one reference. True: it was the last; what hangs on the communicator goes (mpi/),
+    // and then the communicator itself.
+    [[nodiscard]] bool drop(Communicator& communicator) { return --communicator.references_ == 0; }
+    void destroy(Communicator& communicator);
     // The program has freed the handle: from now on find() does not know it.
     void hide(Communicator& communicator) { communicator.freed_ = true; }
     std::size_t live() const { return made_.live(); }

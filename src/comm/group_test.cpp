@@ -179,10 +179,11 @@ TEST(Communicators, a_freed_handle_is_unknown_while_a_request_holds_on) {
     EXPECT_EQ(made->rank(), 2);
     communicators.retain(*made);
     communicators.hide(*made);
-    EXPECT_FALSE(communicators.release(*made));
+    EXPECT_FALSE(communicators.drop(*made));
     EXPECT_EQ(communicators.find(handle), nullptr);
     EXPECT_EQ(communicators.live(), 1U);
-    EXPECT_TRUE(communicators.release(*made));
+    EXPECT_TRUE(communicators.drop(*made));
+    communicators.destroy(*made);
     EXPECT_EQ(communicators.live(), 0U);
     EXPECT_EQ(communicators.insert_group(RankMap()), MPI_GROUP_EMPTY);
 }

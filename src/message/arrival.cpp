@@ -51,6 +51,12 @@ void Engine::prepare_receive(Request& request, const Buffer& buffer, const Envel
 }
 
 Error Engine::receive(const Buffer& buffer, const Envelope& envelope, Outcome& outcome) {
+    if (Request* plain = receive_later(buffer, envelope)) [[likely]] {
+        wait(*plain);
+        outcome = plain->outcome;
+        requests_.remove(*plain);
+        return {};
+    }
     Request* request = make();
     if (request == nullptr) {
         return fail(MPI_ERR_NO_MEM, "no memory for one more request");
@@ -68,10 +74,25 @@ Error Engine::receive(const Buffer& buffer, const Envelope& envelope, Outcome& o
     return error;
 }
 
+bool Engine::progress() {
+    bool moved = transport_.poll([this](const transport::Arrival& arrival) {
+        if (arrival.header.kind == kind::eager) [[likely]] {
+            arrived_eager(arrival);
+        } else {
+            arrived(arrival);
+        }
+    });
+    if (waiting_ != nullptr) [[unlikely]] {
+        moved |= push_waiting();
+    }
+    if (stepping_ != nullptr) [[unlikely]] {
+        moved |= run_steps();
+    }
+    return moved;
+}
+
 void Engine::arrived(const transport::Arrival& arrival) {
     switch (arrival.header.kind) {
-    case kind::eager:
-        return arrived_eager(arrival);
     case kind::stream_head:
         return arrived_stream_head(arrival);
     case kind::stream_part:
@@ -93,7 +114,8 @@ void Engine::arrived(const transport::Arrival& arrival) {
     }
 }
 
-void Engine::accept(Request& receive, const Envelope& envelope, std::uint64_t available) {
+[[gnu::always_inline]] inline void Engine::accept(Request& receive, const Envelope& envelope,
+                                                  std::uint64_t available) {
     receive.matched = true;
     if (receive.fate == Fate::abandoned) [[unlikely]] {
         --abandoned_receives_;
@@ -110,7 +132,7 @@ void Engine::accept(Request& receive, const Envelope& envelope, std::uint64_t av
     }
 }
 
-void Engine::finish_receive(Request& receive) {
+[[gnu::always_inline]] inline void Engine::finish_receive(Request& receive) {
     if (!receive.buffer.type->contiguous && receive.outcome.bytes > 0) {
         receive.buffer.type->unpack(receive.packed, receive.outcome.bytes, receive.buffer.base,
                                     receive.buffer.count);
@@ -118,8 +140,8 @@ void Engine::finish_receive(Request& receive) {
     complete(receive);
 }
 
-void Engine::deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
-                           std::uint64_t bytes) {
+[[gnu::always_inline]] inline void Engine::deliver(Request& receive, const Envelope& envelope,
+                                                   const std::byte* data, std::uint64_t bytes) {
     accept(receive, envelope, bytes);
     const auto kept = static_cast<std::size_t>(receive.outcome.bytes);
     if (kept <= transport::inline_bytes) {
@@ -130,12 +152,22 @@ void Engine::deliver_whole(Request& receive, const Envelope& envelope, const std
     finish_receive(receive);
 }
 
-void Engine::arrived_eager(const transport::Arrival& arrival) {
+void Engine::deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
+                           std::uint64_t bytes) {
+    deliver(receive, envelope, data, bytes);
+}
+
+[[gnu::always_inline]] inline void Engine::arrived_eager(const transport::Arrival& arrival) {
     const Envelope envelope = envelope_of(arrival.header);
-    if (Request* receive = posted_.match(envelope)) {
-        deliver_whole(*receive, envelope, arrival.data, arrival.bytes);
-        return;
+    if (Request* receive = posted_.match(envelope)) [[likely]] {
+        deliver(*receive, envelope, arrival.data, arrival.bytes);
+    } else {
+        arrived_unexpected(arrival);
     }
+}
+
+void Engine::arrived_unexpected(const transport::Arrival& arrival) {
+    const Envelope envelope = envelope_of(arrival.header);
     Unexpected* message = unexpected_.make(arrival.bytes);
     if (message == nullptr) {
         out_of_memory(rank_, arrival.bytes);

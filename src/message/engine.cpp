@@ -32,17 +32,6 @@ Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {
     return *peers_[world_rank];
 }
 
-bool Engine::progress() {
-    bool moved = transport_.poll([this](const transport::Arrival& arrival) { arrived(arrival); });
-    if (waiting_ != nullptr) [[unlikely]] {
-        moved |= push_waiting();
-    }
-    if (stepping_ != nullptr) [[unlikely]] {
-        moved |= run_steps();
-    }
-    return moved;
-}
-
 void Engine::start_stepping(Request& request) {
     request.active = true;
     request.complete = false;
@@ -67,7 +56,7 @@ bool Engine::run_steps() {
     return moved;
 }
 
-void Engine::wait(Request& request) {
+void Engine::wait_long(Request& request) {
     rank_.wait([&request] { return request.complete; }, [this] { return progress(); },
                [this] { arrange_sleep(); }, [&] { return reason_of(request); });
 }

@@ -37,11 +37,42 @@ class Engine {
             return false;
         }
         Peer& peer = peer_of(peer_rank);
-        return peer.first == nullptr && send_at_once(peer, envelope, buffer.base,
-                                                     static_cast<std::uint64_t>(buffer.bytes()));
+        if (peer.first != nullptr) [[unlikely]] {
+            return false;
+        }
+        const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
+        if (bytes <= transport::inline_bytes) [[likely]] {
+            return transport_.send_inline(peer, header_of(kind::eager, envelope), buffer.base,
+                                          bytes);
+        }
+        return send_block_at_once(peer, envelope, buffer.base, bytes);
     }
     // The request of all sends that send_now() has sent.
     Request& sent() { return *sent_; }
+
+    // Posts a receive of a predefined datatype for which nothing has come yet: the short way.
+    // Null: nothing has been done.
+    Request* receive_later(const Buffer& buffer, const Envelope& envelope) {
+        if (!buffer.type->predefined || !buffer.type->contiguous || unexpected_.count() != 0)
+            [[unlikely]] {
+            return nullptr;
+        }
+        Request* request = requests_.insert();
+        if (request == nullptr) [[unlikely]] {
+            return nullptr;
+        }
+        request->operation = Operation::receive;
+        request->active = true;
+        request->complete = false;
+        request->plain = true;
+        request->buffer = buffer;
+        request->envelope = envelope;
+        request->data = static_cast<std::byte*>(buffer.base);
+        request->bytes = static_cast<std::uint64_t>(buffer.bytes());
+        request->moved = 0;
+        posted_.post(*request);
+        return request;
+    }
 
     // --- Operations with a request. make() takes one from the table (null: memory is out);
     // prepare fills it, start begins it (again, if persistent), wait completes it, discard returns
@@ -52,7 +83,11 @@ class Engine {
                              std::uint32_t peer, const Envelope& envelope);
     static void prepare_receive(Request& request, const Buffer& buffer, const Envelope& envelope);
     Error start(Request& request);
-    void wait(Request& request);
+    void wait(Request& request) {
+        if (!request.complete) [[likely]] {
+            wait_long(request);
+        }
+    }
     void discard(Request& request);
     // Leaves a request that still moves to flush(): nobody else will see to its end.
     void leave(Request& request);
@@ -154,7 +189,19 @@ class Engine {
     Error begin_send(Request& request);
     // Sends a message that fits one block, from contiguous memory. False: no room now, or it
     // doesn't fit.
-    bool send_at_once(Peer& peer, const Envelope& envelope, const void* data, std::uint64_t bytes);
+    bool send_at_once(Peer& peer, const Envelope& envelope, const void* data, std::uint64_t bytes) {
+        return bytes <= transport::inline_bytes
+                   ? transport_.send_inline(peer, header_of(kind::eager, envelope), data, bytes)
+                   : send_block_at_once(peer, envelope, data, bytes);
+    }
+    bool send_block_at_once(Peer& peer, const Envelope& envelope, const void* data,
+                            std::uint64_t bytes);
+    static transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
+        return {.kind = kind,
+                .context = envelope.context,
+                .source = envelope.source,
+                .tag = envelope.tag};
+    }
     Step advance(Peer& peer, Request& send);
     Step advance_stream(Peer& peer, Request& send);
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
@@ -168,6 +215,7 @@ class Engine {
     // Receiving (arrival.cpp)
     void arrived(const transport::Arrival& arrival);
     void arrived_eager(const transport::Arrival& arrival);
+    void arrived_unexpected(const transport::Arrival& arrival);
     void arrived_stream_head(const transport::Arrival& arrival);
     void arrived_stream_part(const transport::Arrival& arrival);
     void arrived_rendezvous(const transport::Arrival& arrival);
@@ -181,6 +229,9 @@ class Engine {
     bool ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there);
 
     void accept(Request& receive, const Envelope& envelope, std::uint64_t available);
+    // Ends a receive with a message that is there. The first is for this half alone, and inline.
+    void deliver(Request& receive, const Envelope& envelope, const std::byte* data,
+                 std::uint64_t bytes);
     void deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
                        std::uint64_t bytes);
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
@@ -188,6 +239,7 @@ class Engine {
     void finish_receive(Request& receive);
     void match_unexpected(Unexpected& message, Request& receive);
 
+    void wait_long(Request& request);
     void end_unattended(Request& request);
     bool run_steps();
     void arrange_sleep();

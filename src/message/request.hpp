@@ -79,6 +79,7 @@ struct Request : Outgoing {
     bool fetched = false;   // a send: to do without large blocks, since none is free
     bool shared = false;    // stands for all sends that were complete when they were started
     bool null_peer = false; // to or from MPI_PROC_NULL
+    bool plain = false;     // a receive that Engine::receive_later() has posted
     std::uint32_t peer;     // a send's destination: rank in the world
     Envelope envelope;
     Buffer buffer;

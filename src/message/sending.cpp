@@ -7,15 +7,6 @@
 
 namespace warren::message {
 
-namespace {
-
-transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
-    return {
-        .kind = kind, .context = envelope.context, .source = envelope.source, .tag = envelope.tag};
-}
-
-} // namespace
-
 Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank,
                    const Envelope& envelope) {
     if (mode != Operation::synchronous && send_now(buffer, peer_rank, envelope)) [[likely]] {
@@ -37,11 +28,8 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
     return error;
 }
 
-bool Engine::send_at_once(Peer& peer, const Envelope& envelope, const void* data,
-                          std::uint64_t bytes) {
-    if (bytes <= transport::inline_bytes) [[likely]] {
-        return transport_.send_inline(peer, header_of(kind::eager, envelope), data, bytes);
-    }
+bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope, const void* data,
+                                std::uint64_t bytes) {
     if (bytes <= transport_.whole_block_limit(peer)) {
         return transport_.send_block(peer, header_of(kind::eager, envelope), {}, data, bytes);
     }

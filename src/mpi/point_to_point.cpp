@@ -17,61 +17,44 @@ using message::Request;
 using message::Unexpected;
 using Matched = Engine::Matched;
 
-namespace {
-
-Error send_as(Operation mode, Context& context, const void* buf, MPI_Count count,
-              const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm) {
+Error send_long(Operation mode, Context& context, const Buffer& buffer, int dest, int tag,
+                comm::Communicator& comm) {
     if (dest == MPI_PROC_NULL) [[unlikely]] {
         return {};
     }
-    return context.messages.send(mode, buffer_of(buf, count, datatype), comm.world_rank(dest),
-                                 send_envelope(comm, tag));
+    return context.messages.send(mode, buffer, comm.world_rank(dest), send_envelope(comm, tag));
 }
 
-Error isend_as(Operation mode, Context& context, const void* buf, MPI_Count count,
-               const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
-               MPI_Request* request) {
-    const Buffer buffer = buffer_of(buf, count, datatype);
-    if (mode != Operation::synchronous && dest != MPI_PROC_NULL &&
-        context.messages.send_now(buffer, comm.world_rank(dest), send_envelope(comm, tag)))
-        [[likely]] {
-        *request = request_handle(context.messages.sent());
-        return {};
-    }
+Error isend_long(Operation mode, Context& context, const Buffer& buffer, int dest, int tag,
+                 comm::Communicator& comm, MPI_Request* request) {
     return start_new(context, make_send(context, mode, buffer, dest, tag, comm), request);
 }
 
-} // namespace
-
-Error send(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
-           int dest, int tag, comm::Communicator& comm) {
-    return send_as(Operation::send, context, buf, count, datatype, dest, tag, comm);
+Error irecv_long(Context& context, const Buffer& buffer, int source, int tag,
+                 comm::Communicator& comm, MPI_Request* request) {
+    return start_new(context, make_receive(context, buffer, source, tag, comm), request);
 }
 
 Error rsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
             int dest, int tag, comm::Communicator& comm) {
-    return send_as(Operation::ready, context, buf, count, datatype, dest, tag, comm);
+    return send_long(Operation::ready, context, buffer_of(buf, count, datatype), dest, tag, comm);
 }
 
 Error ssend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
             int dest, int tag, comm::Communicator& comm) {
-    return send_as(Operation::synchronous, context, buf, count, datatype, dest, tag, comm);
-}
-
-Error isend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
-            int dest, int tag, comm::Communicator& comm, MPI_Request* request) {
-    return isend_as(Operation::send, context, buf, count, datatype, dest, tag, comm, request);
+    return send_long(Operation::synchronous, context, buffer_of(buf, count, datatype), dest, tag,
+                     comm);
 }
 
 Error irsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
              int dest, int tag, comm::Communicator& comm, MPI_Request* request) {
-    return isend_as(Operation::ready, context, buf, count, datatype, dest, tag, comm, request);
+    return isend(context, buf, count, datatype, dest, tag, comm, request);
 }
 
 Error issend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
              int dest, int tag, comm::Communicator& comm, MPI_Request* request) {
-    return isend_as(Operation::synchronous, context, buf, count, datatype, dest, tag, comm,
-                    request);
+    return isend_long(Operation::synchronous, context, buffer_of(buf, count, datatype), dest, tag,
+                      comm, request);
 }
 
 Error recv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
@@ -88,13 +71,6 @@ Error recv(Context& context, void* buf, MPI_Count count, const datatype::Datatyp
     }
     set_status(status, outcome);
     return outcome.error_class == MPI_SUCCESS ? Error() : outcome_error(outcome);
-}
-
-Error irecv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
-            int source, int tag, comm::Communicator& comm, MPI_Request* request) {
-    return start_new(context,
-                     make_receive(context, buffer_of(buf, count, datatype), source, tag, comm),
-                     request);
 }
 
 // --- Send and receive in one

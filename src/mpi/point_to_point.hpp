@@ -10,11 +10,10 @@
 #include "base/error.hpp"
 #include "mpi.h"
 #include "mpi/objects.hpp"
+#include "mpi/requests.hpp"
 
 namespace warren::mpi {
 
-Error send(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
-           int dest, int tag, comm::Communicator& comm);
 Error bsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
             int dest, int tag, comm::Communicator& comm);
 Error recv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
@@ -35,12 +34,8 @@ Error sendrecv_replace(Context& context, void* buf, MPI_Count count,
 // Nonblocking: the request gets a new handle.
 Error ibsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
              int dest, int tag, comm::Communicator& comm, MPI_Request* request);
-Error irecv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
-            int source, int tag, comm::Communicator& comm, MPI_Request* request);
 Error irsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
              int dest, int tag, comm::Communicator& comm, MPI_Request* request);
-Error isend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
-            int dest, int tag, comm::Communicator& comm, MPI_Request* request);
 Error isendrecv(Context& context, const void* sendbuf, MPI_Count sendcount,
                 const datatype::Datatype& sendtype, int dest, int sendtag, void* recvbuf,
                 MPI_Count recvcount, const datatype::Datatype& recvtype, int source, int recvtag,
@@ -132,5 +127,55 @@ Error grequest_complete(Context& context, message::Request& request);
 Error grequest_start(Context& context, MPI_Grequest_query_function* query_fn,
                      MPI_Grequest_free_function* free_fn, MPI_Grequest_cancel_function* cancel_fn,
                      void* extra_state, MPI_Request* request);
+
+// --- The short ways, inside the entry points: what a message of a few bytes needs. Everything else
+// goes the long way.
+
+Error send_long(message::Operation mode, Context& context, const message::Buffer& buffer, int dest,
+                int tag, comm::Communicator& comm);
+Error isend_long(message::Operation mode, Context& context, const message::Buffer& buffer, int dest,
+                 int tag, comm::Communicator& comm, MPI_Request* request);
+Error irecv_long(Context& context, const message::Buffer& buffer, int source, int tag,
+                 comm::Communicator& comm, MPI_Request* request);
+
+inline Error send(Context& context, const void* buf, MPI_Count count,
+                  const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm) {
+    const message::Buffer buffer = buffer_of(buf, count, datatype);
+    if (dest != MPI_PROC_NULL && context.messages.send_now(buffer, comm.world_rank(dest),
+                                                           send_envelope(comm, tag))) [[likely]] {
+        return {};
+    }
+    return send_long(message::Operation::send, context, buffer, dest, tag, comm);
+}
+
+inline Error isend(Context& context, const void* buf, MPI_Count count,
+                   const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
+                   MPI_Request* request) {
+    const message::Buffer buffer = buffer_of(buf, count, datatype);
+    if (dest != MPI_PROC_NULL && context.messages.send_now(buffer, comm.world_rank(dest),
+                                                           send_envelope(comm, tag))) [[likely]] {
+        *request = request_handle(context.messages.sent());
+        return {};
+    }
+    return isend_long(message::Operation::send, context, buffer, dest, tag, comm, request);
+}
+
+inline Error irecv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
+                   int source, int tag, comm::Communicator& comm, MPI_Request* request) {
+    const message::Buffer buffer = buffer_of(buf, count, datatype);
+    if (source != MPI_PROC_NULL) [[likely]] {
+        message::Request* made =
+            context.messages.receive_later(buffer, receive_envelope(comm, source, tag));
+        if (made != nullptr) [[likely]] {
+            made->context = &context;
+            made->communicator = &comm;
+            made->release = release_bound;
+            context.communicators.retain(comm);
+            *request = request_handle(*made);
+            return {};
+        }
+    }
+    return irecv_long(context, buffer, source, tag, comm, request);
+}
 
 } // namespace warren::mpi

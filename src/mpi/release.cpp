@@ -18,16 +18,12 @@ Error release_attached(Context& context, comm::Communicator& communicator) {
     return {};
 }
 
-bool release(Context& context, comm::Communicator& communicator) {
-    comm::ErrorHandler* handler = communicator.error_handler;
-    if (!context.communicators.release(communicator)) {
-        return false;
-    }
-    if (handler != nullptr) {
+void end_communicator(Context& context, comm::Communicator& communicator) {
+    if (communicator.error_handler != nullptr) {
         const std::lock_guard lock(context.process.mutex);
-        context.error_handlers.release(*handler);
+        context.error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
     }
-    return true;
+    context.communicators.destroy(communicator);
 }
 
 void set_failed_on(Context& context, comm::Communicator* communicator) {

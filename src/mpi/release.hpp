@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "mpi/objects.hpp"
+#include "mpi/context.hpp"
 
 namespace warren::mpi {
 
@@ -13,8 +13,13 @@ namespace warren::mpi {
 Error release_attached(Context& context, comm::Communicator& communicator);
 
 // Gives up a reference to a communicator; with the last one it dies, and its error handler is given
-// up. True then. Under the rank's lock.
-bool release(Context& context, comm::Communicator& communicator);
+// up. Under the rank's lock.
+[[gnu::cold]] void end_communicator(Context& context, comm::Communicator& communicator);
+inline void release(Context& context, comm::Communicator& communicator) {
+    if (context.communicators.drop(communicator)) [[unlikely]] {
+        end_communicator(context, communicator);
+    }
+}
 
 // Whose error handler hears of the failure of the call that runs: a request's communicator instead
 // of the call's own. Keeps it alive until then. Null: the call's own again. Under the rank's lock.

@@ -10,9 +10,7 @@ using message::Operation;
 using message::Outcome;
 using message::Request;
 
-namespace {
-
-void release_request(Request& request) {
+void release_bound(Request& request) {
     auto& context = *static_cast<Context*>(request.context);
     auto& comm = *static_cast<comm::Communicator*>(request.communicator);
     if (request.buffer.type != nullptr) {
@@ -21,12 +19,10 @@ void release_request(Request& request) {
     release(context, comm);
 }
 
-} // namespace
-
 void bind(Context& context, Request& request, comm::Communicator& comm) {
     request.context = &context;
     request.communicator = &comm;
-    request.release = release_request;
+    request.release = release_bound;
     context.communicators.retain(comm);
     if (request.buffer.type != nullptr) {
         datatype::retain(*request.buffer.type);
@@ -112,7 +108,7 @@ Error outcome_error(const Outcome& outcome) {
     }
 }
 
-Error end_request(Context& context, Request& request, MPI_Request* handle, MPI_Status* status) {
+Error end_any_request(Context& context, Request& request, MPI_Request* handle, MPI_Status* status) {
     if (request.shared) {
         set_status(status, empty_outcome());
         *handle = MPI_REQUEST_NULL;

@@ -4,6 +4,7 @@
 #include "comm/communicator.hpp"
 #include "message/engine.hpp"
 #include "mpi/context.hpp"
+#include "mpi/release.hpp"
 #include "mpi/status.hpp"
 
 namespace warren::mpi {
@@ -32,6 +33,9 @@ inline message::Envelope receive_envelope(const comm::Communicator& comm, int so
 // Has a request keep its communicator and datatype until it leaves the table.
 void bind(Context& context, message::Request& request, comm::Communicator& comm);
 
+// Gives up what bind() has kept.
+void release_bound(message::Request& request);
+
 // Makes a send or receive that has not been started. Null: memory is out.
 message::Request* make_send(Context& context, message::Operation mode,
                             const message::Buffer& buffer, int dest, int tag,
@@ -47,8 +51,19 @@ Error start_new(Context& context, message::Request* request, MPI_Request* handle
 
 // The end of a request that is complete, as the program's call sees it: its status, its error, and
 // the handle if that ends too.
-Error end_request(Context& context, message::Request& request, MPI_Request* handle,
-                  MPI_Status* status);
+Error end_any_request(Context& context, message::Request& request, MPI_Request* handle,
+                      MPI_Status* status);
+inline Error end_request(Context& context, message::Request& request, MPI_Request* handle,
+                         MPI_Status* status) {
+    if (!request.plain || request.outcome.error_class != MPI_SUCCESS) [[unlikely]] {
+        return end_any_request(context, request, handle, status);
+    }
+    set_status(status, request.outcome);
+    release(context, *static_cast<comm::Communicator*>(request.communicator));
+    context.messages.requests().remove(request);
+    *handle = MPI_REQUEST_NULL;
+    return {};
+}
 
 // The error that an outcome stands for; none for a success.
 Error outcome_error(const message::Outcome& outcome);

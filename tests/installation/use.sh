@@ -38,7 +38,8 @@ cc $sanitizer "$project/sum.c" -o "$work/by_pkg_config" $(pkg-config --cflags --
 "$prefix/bin/mpiexec" -n 3 --timeout 60 "$work/by_pkg_config"
 
 echo "== find_package(MPI)"
-PATH=$prefix/bin:$PATH cmake -G Ninja -S "$project" -B "$work/build" > "$work/configure.log" || {
+# CMake takes a sanitizer from the wrappers for compiling only.
+LDFLAGS=$sanitizer PATH=$prefix/bin:$PATH cmake -G Ninja -S "$project" -B "$work/build" > "$work/configure.log" || {
     cat "$work/configure.log"
     exit 1
 }

@@ -1,6 +1,7 @@
 #include "message/send_buffer.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 namespace warren::message {
 
@@ -18,6 +19,12 @@ bool automatic(const void* base) {
 }
 
 } // namespace
+
+SendBuffer::~SendBuffer() {
+    while (automatic(base_) && first_ != nullptr) {
+        std::free(std::exchange(first_, first_->next));
+    }
+}
 
 void SendBuffer::attach(void* base, MPI_Count bytes) {
     base_ = static_cast<std::byte*>(base);

@@ -13,6 +13,13 @@ namespace warren::message {
 
 class SendBuffer {
   public:
+    SendBuffer() = default;
+    SendBuffer(const SendBuffer&) = delete;
+    SendBuffer& operator=(const SendBuffer&) = delete;
+    // All messages have left: flush() or Engine::flush() has seen to it, or abandon() has been
+    // called.
+    ~SendBuffer();
+
     // Whether a buffer is attached.
     bool attached() const { return base_ != nullptr; }
 

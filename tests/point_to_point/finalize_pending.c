@@ -11,6 +11,7 @@ static const int sizes[messages] = {8, 5000, 20000, 2000000};
 static const char* how;
 static MPI_Comm comm;
 static int rank, size, left, right;
+static unsigned char *attached, *sent[messages]; /* in use until the end */
 
 static int is(const char* name) {
     return strcmp(how, name) == 0;
@@ -20,18 +21,19 @@ static unsigned seed_of(int source, int message) {
     return (unsigned)(source * messages + message);
 }
 
-/* Memory for all messages as buffered sends; in use until the end. */
+/* Memory for all messages as buffered sends. */
 static void attach(void) {
     int room = 0;
     for (int i = 0; i < messages; i++) {
         room += sizes[i] + MPI_BSEND_OVERHEAD;
     }
+    attached = check_buffer((size_t)room);
     if (is("buffered")) {
-        MPI_Buffer_attach(check_buffer((size_t)room), room);
+        MPI_Buffer_attach(attached, room);
     } else if (is("buffered_automatically")) {
         MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
     } else if (is("freed_communicator")) {
-        MPI_Comm_attach_buffer(comm, check_buffer((size_t)room), room);
+        MPI_Comm_attach_buffer(comm, attached, room);
     } else if (is("freed_communicator_automatically")) {
         MPI_Comm_attach_buffer(comm, MPI_BUFFER_AUTOMATIC, 0);
     }
@@ -47,7 +49,8 @@ static void send_all(void) {
             (i % 2 == 0 ? MPI_Isend : MPI_Issend)(data, sizes[i], MPI_BYTE, right, i, comm,
                                                   &request);
             MPI_Request_free(&request);
-            continue; /* the data is in use until the end */
+            sent[i] = data;
+            continue;
         }
         if (is("freed_receives")) {
             MPI_Send(data, sizes[i], MPI_BYTE, right, i, comm);
@@ -128,5 +131,9 @@ int main(int argc, char** argv) {
     if (rank > 0 && is("freed_receives")) {
         check_received();
     }
+    for (int i = 0; i < messages; i++) {
+        free(sent[i]);
+    }
+    free(attached);
     return 0;
 }

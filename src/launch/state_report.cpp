@@ -102,6 +102,9 @@ std::string describe(const node::RankSlot& slot) {
     const std::int32_t peer = activity.peer.load(relaxed);
     if (peer >= 0) {
         text += ", peer " + std::to_string(peer);
+        if (activity.peer_in_world.load(relaxed) != 0) {
+            text += " of the world";
+        }
     } else if (peer == MPI_ANY_SOURCE) {
         text += ", any source";
     }

@@ -180,6 +180,7 @@ WaitReason Engine::reason_of(const Request& request) const {
     return with_counts(
         {.call = current_call,
          .peer = is_receive ? request.envelope.source : static_cast<std::int32_t>(request.peer),
+         .peer_in_world = !is_receive,
          .tag = request.envelope.tag,
          .context = request.envelope.context});
 }

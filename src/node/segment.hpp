@@ -77,11 +77,13 @@ struct SegmentHeader {
 static_assert(sizeof(SegmentHeader) <= 4096);
 
 // What a rank that has waited for a while waits for; written by it only when a wait gets long, so
-// that it costs a quick call nothing. Readers (the launcher) take the fields as they come.
+// that it costs a quick call nothing; by the last one, where several threads of the rank wait.
+// Readers (the launcher) take the fields as they come.
 struct Activity {
     std::atomic<std::uint64_t> since_ns; // monotonic clock; 0: not waiting in a call
     std::atomic<std::uint32_t> call;     // index of the procedure (abi/calls), 0: none
     std::atomic<std::int32_t> peer;      // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL
+    std::atomic<std::uint32_t> peer_in_world; // 1: peer is the rank in the world (of a send)
     std::atomic<std::int32_t> tag;
     std::atomic<std::uint32_t> context;    // communicator id
     std::atomic<std::uint32_t> posted;     // receives posted

@@ -19,6 +19,7 @@ void Rank::publish(const WaitReason& reason) {
     constexpr auto relaxed = std::memory_order_relaxed;
     activity.call.store(reason.call, relaxed);
     activity.peer.store(reason.peer, relaxed);
+    activity.peer_in_world.store(reason.peer_in_world, relaxed);
     activity.tag.store(reason.tag, relaxed);
     activity.context.store(reason.context, relaxed);
     activity.posted.store(reason.posted, relaxed);

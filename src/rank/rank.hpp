@@ -15,8 +15,9 @@ namespace warren {
 
 // What a wait is for, shown to who asks why a program hangs (`mpiexec --timeout`).
 struct WaitReason {
-    std::uint32_t call = 0; // index of the procedure
-    std::int32_t peer = 0;
+    std::uint32_t call = 0;     // index of the procedure
+    std::int32_t peer = 0;      // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL
+    bool peer_in_world = false; // …or in the world (a send's)
     std::int32_t tag = 0;
     std::uint32_t context = 0;
     const char* communicator_name = "";

@@ -43,7 +43,8 @@ class BounceStock {
     // After the data has been read: keeps the buffer or gives it back.
     void drop(const Bounce& bounce);
 
-    // Has the rank's doorbell rung when a buffer comes back. False when one has already.
+    // Has the rank's doorbell rung when a buffer comes back. False: one has come back already, and
+    // nobody may ring for it.
     bool ask_for_return();
 
     std::byte* memory(std::uint32_t number) const {
@@ -51,7 +52,7 @@ class BounceStock {
                std::uint64_t{number} * node::bounce_stride_bytes;
     }
 
-    // Own buffers that are out: how far the receivers are behind.
+    // Own buffers that are out, under way or kept by a receiver: many when receivers are behind.
     std::uint32_t outstanding() const { return committed_ - on_stack_; }
 
   private:

@@ -26,6 +26,7 @@ namespace warren::comm {
 class Attributes;   // comm/attributes.hpp
 class ErrorHandler; // comm/error_handler.hpp
 class Info;         // comm/info.hpp
+struct Topology;    // comm/topology.hpp
 
 // Contexts that need no agreement. The segment's counter begins above them.
 inline constexpr std::uint32_t world_context = 2;
@@ -68,6 +69,7 @@ class Communicator {
     Attributes* attributes = nullptr;
     Info* info = nullptr;
     std::string name;
+    std::shared_ptr<const Topology> topology; // null: none
     // Of buffered sends (MPI_Comm_attach_buffer); null until attached.
     std::unique_ptr<message::SendBuffer> send_buffer;
 

@@ -29,9 +29,4 @@ Error comm_get_parent(Context&, MPI_Comm* parent) {
     return {};
 }
 
-Error topo_test(Context&, comm::Communicator&, int* status) {
-    *status = MPI_UNDEFINED;
-    return {};
-}
-
 } // namespace warren::mpi

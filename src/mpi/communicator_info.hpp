@@ -11,8 +11,7 @@ namespace warren::mpi {
 Error comm_set_info(Context& context, comm::Communicator& comm, comm::Info& info);
 Error comm_get_info(Context& context, comm::Communicator& comm, MPI_Info* info_used);
 
-// No process is spawned, no topology made.
+// No process is spawned.
 Error comm_get_parent(Context& context, MPI_Comm* parent);
-Error topo_test(Context& context, comm::Communicator& comm, int* status);
 
 } // namespace warren::mpi

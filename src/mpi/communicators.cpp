@@ -8,6 +8,7 @@
 #include "coll/agreement.hpp"
 #include "coll/shared.hpp"
 #include "mpi/context.hpp"
+#include "mpi/new_communicator.hpp"
 #include "mpi/release.hpp"
 
 namespace warren::mpi {
@@ -18,35 +19,6 @@ Error give(Context& context, comm::RankMap map, MPI_Group* newgroup) {
     *newgroup = context.communicators.insert_group(std::move(map));
     return *newgroup != MPI_GROUP_NULL ? Error()
                                        : fail(MPI_ERR_NO_MEM, "no memory for another group");
-}
-
-// Makes the object of a communicator that its members have agreed on.
-Error make(Context& context, const comm::RankMap& map, const coll::NewCommunicator& agreed,
-           comm::Communicator*& made) {
-    made = context.communicators.insert(agreed.context, map);
-    if (made == nullptr) {
-        return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
-    }
-    made->place.slot = agreed.slot;
-    return {};
-}
-
-Error make_of_members(Context& context, const comm::Communicator& parent,
-                      const std::vector<int>& members, const coll::Channel& channel,
-                      MPI_Comm* newcomm) {
-    coll::NewCommunicator agreed;
-    if (Error error = coll::agree_among(channel, members, agreed)) {
-        return error;
-    }
-    comm::Communicator* made = nullptr;
-    if (Error error =
-            make(context, parent.map().select(members.data(), static_cast<int>(members.size())),
-                 agreed, made)) {
-        return error;
-    }
-    inherit_error_handler(context, parent, *made);
-    *newcomm = context.communicators.handle_of(*made);
-    return {};
 }
 
 // The members of a group as ranks of a communicator that must have them all.
@@ -80,7 +52,53 @@ void give_up(Context& context, comm::Communicator& comm) {
     release(context, comm);
 }
 
+Error give(Context& context, Error error, comm::Communicator*& made, MPI_Comm* newcomm) {
+    if (!error) {
+        *newcomm = context.communicators.handle_of(*made);
+    }
+    return error;
+}
+
 } // namespace
+
+Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCommunicator& agreed,
+                  comm::Communicator*& made) {
+    made = context.communicators.insert(agreed.context, map);
+    if (made == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
+    }
+    made->place.slot = agreed.slot;
+    return {};
+}
+
+Error make_of_members(Context& context, const comm::Communicator& parent,
+                      const std::vector<int>& members, const coll::Channel& channel,
+                      comm::Communicator*& made) {
+    coll::NewCommunicator agreed;
+    if (Error error = coll::agree_among(channel, members, agreed)) {
+        return error;
+    }
+    if (Error error = make_agreed(
+            context, parent.map().select(members.data(), static_cast<int>(members.size())), agreed,
+            made)) {
+        return error;
+    }
+    inherit_error_handler(context, parent, *made);
+    return {};
+}
+
+Error make_of_members(Context& context, const comm::Communicator& parent,
+                      const std::vector<int>& members, comm::Communicator*& made) {
+    return make_of_members(context, parent, members,
+                           coll::Channel(context.messages, parent, coll::Tag::agreement), made);
+}
+
+Error make_of_first(Context& context, const comm::Communicator& parent, int count,
+                    comm::Communicator*& made) {
+    std::vector<int> members(static_cast<std::size_t>(count));
+    std::iota(members.begin(), members.end(), 0);
+    return make_of_members(context, parent, members, made);
+}
 
 // --- Groups
 
@@ -221,8 +239,8 @@ Error comm_create(Context& context, comm::Communicator& comm, comm::Group& group
     if (group.rank == MPI_UNDEFINED) {
         return {};
     }
-    return make_of_members(context, comm, members,
-                           coll::Channel(context.messages, comm, coll::Tag::agreement), newcomm);
+    comm::Communicator* made = nullptr;
+    return give(context, make_of_members(context, comm, members, made), made, newcomm);
 }
 
 Error comm_create_group(Context& context, comm::Communicator& comm, comm::Group& group, int tag,
@@ -237,9 +255,9 @@ Error comm_create_group(Context& context, comm::Communicator& comm, comm::Group&
     }
     // The program's tag keeps concurrent calls of threads apart; its upper bits make room for ours.
     const int offset = tag % static_cast<int>(coll::Tag::create_group);
-    return make_of_members(context, comm, members,
-                           coll::Channel(context.messages, comm, coll::Tag::create_group, offset),
-                           newcomm);
+    const coll::Channel channel(context.messages, comm, coll::Tag::create_group, offset);
+    comm::Communicator* made = nullptr;
+    return give(context, make_of_members(context, comm, members, channel, made), made, newcomm);
 }
 
 Error comm_dup_with_info(Context& context, comm::Communicator& comm, comm::Info* info,
@@ -250,7 +268,7 @@ Error comm_dup_with_info(Context& context, comm::Communicator& comm, comm::Info*
         return error;
     }
     comm::Communicator* made = nullptr;
-    if (Error error = make(context, comm.map(), agreed, made)) {
+    if (Error error = make_agreed(context, comm.map(), agreed, made)) {
         return error;
     }
     if (Error error = duplicate_attached(context, comm, *made, false)) {
@@ -260,6 +278,7 @@ Error comm_dup_with_info(Context& context, comm::Communicator& comm, comm::Info*
         give_up(context, *made);
         return error;
     }
+    made->topology = comm.topology;
     if (info != nullptr) {
         made->info = new comm::Info(*info);
     }
@@ -284,8 +303,8 @@ Error comm_split(Context& context, comm::Communicator& comm, int color, int key,
     if (members.empty()) {
         return {};
     }
-    return make_of_members(context, comm, members,
-                           coll::Channel(context.messages, comm, coll::Tag::agreement), newcomm);
+    comm::Communicator* made = nullptr;
+    return give(context, make_of_members(context, comm, members, made), made, newcomm);
 }
 
 Error comm_split_type(Context& context, comm::Communicator& comm, int split_type, int key,

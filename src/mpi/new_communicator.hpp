@@ -1,0 +1,30 @@
+// Making communicators that their members have agreed on: what the files of the chapters on
+// communicators and topologies share.
+//
+// Thread rule: under the rank's lock.
+#pragma once
+
+#include <vector>
+
+#include "base/error.hpp"
+#include "coll/agreement.hpp"
+#include "mpi/context.hpp"
+
+namespace warren::mpi {
+
+// The object of a communicator that its members have agreed on.
+Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCommunicator& agreed,
+                  comm::Communicator*& made);
+
+// Ranks of the parent, this one among them, agree and make a communicator that has the parent's
+// error handler. Nobody else takes part.
+Error make_of_members(Context& context, const comm::Communicator& parent,
+                      const std::vector<int>& members, const coll::Channel& channel,
+                      comm::Communicator*& made);
+Error make_of_members(Context& context, const comm::Communicator& parent,
+                      const std::vector<int>& members, comm::Communicator*& made);
+// The first `count` ranks of the parent.
+Error make_of_first(Context& context, const comm::Communicator& parent, int count,
+                    comm::Communicator*& made);
+
+} // namespace warren::mpi

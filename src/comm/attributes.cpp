@@ -7,7 +7,7 @@ namespace warren::comm {
 Keyval* Keyvals::find(int value, AttributeOwner owner) {
     const auto at = std::lower_bound(made_.begin(), made_.end(), value,
                                      [](const auto& keyval, int v) { return keyval->value < v; });
-    if (at == made_.end() || (*at)->value != value || (*at)->owner != owner || (*at)->freed) {
+    if (at == made_.end() || (*at)->value != value || (*at)->owner != owner) {
         return nullptr;
     }
     return at->get();
@@ -26,8 +26,10 @@ int Keyvals::insert(AttributeOwner owner, Keyval::Copy copy, Keyval::Delete remo
 }
 
 void Keyvals::free(Keyval& keyval) {
-    keyval.freed = true;
-    release(keyval);
+    if (!keyval.freed) {
+        keyval.freed = true;
+        release(keyval);
+    }
 }
 
 void Keyvals::release(Keyval& keyval) {

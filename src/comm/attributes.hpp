@@ -3,8 +3,9 @@
 //
 // Copy and delete functions are the program's and may call MPI: the callers here give the rank's
 // lock away while one runs (`Callbacks`), and the loops survive what the functions do.
-// Thread rule: under the rank's lock. Invariants: a keyval lives while its handle or an attribute
-// refers to it; keyvals are never reused, so a freed one is recognised.
+// Thread rule: under the rank's lock. Invariants: a keyval lives, and is valid in all calls, while
+// its handle or an attribute refers to it (a program may free it at once and delete the attributes
+// later); keyvals are never reused, so one that is gone is recognised.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,10 @@ struct Keyval {
 
 class Keyvals {
   public:
-    // The key behind a value, for its kind of object; null when there is none, or it has been
-    // freed.
+    // The key behind a value, for its kind of object; null when there is none, or it is gone.
     Keyval* find(int value, AttributeOwner owner);
     int insert(AttributeOwner owner, Keyval::Copy copy, Keyval::Delete remove, void* extra_state);
+    // Takes the program's handle back; again does nothing.
     void free(Keyval& keyval);
     void retain(Keyval& keyval) { ++keyval.references; }
     void release(Keyval& keyval);

@@ -99,12 +99,18 @@ TEST_F(AttributesTest, AFreedKeyLivesWithItsAttributes) {
     const int value = keyval.value;
     {
         Attributes attributes(keyvals);
+        Attributes others(keyvals);
         EXPECT_FALSE(attributes.set(lock, MPI_COMM_SELF, keyval, &memory[0]));
+        EXPECT_FALSE(others.set(lock, MPI_COMM_WORLD, keyval, &memory[1]));
         keyvals.free(keyval);
+        keyvals.free(keyval); // only the program's reference, and only once
+        EXPECT_EQ(keyvals.find(value, AttributeOwner::communicator), &keyval);
+        EXPECT_FALSE(attributes.remove(lock, MPI_COMM_SELF, keyval));
+        EXPECT_EQ(keyvals.find(value, AttributeOwner::communicator), &keyval);
+        EXPECT_FALSE(others.clear(lock, MPI_COMM_WORLD));
         EXPECT_EQ(keyvals.find(value, AttributeOwner::communicator), nullptr);
-        EXPECT_FALSE(attributes.clear(lock, MPI_COMM_SELF));
     }
-    EXPECT_EQ(deleted.size(), 1U);
+    EXPECT_EQ(deleted.size(), 2U);
     EXPECT_NE(keyvals.insert(AttributeOwner::communicator, nullptr, nullptr, nullptr), value);
 }
 

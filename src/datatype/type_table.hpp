@@ -41,7 +41,11 @@ class TypeTable {
     // Takes back one of the program's handles.
     static Error free(const Datatype& type);
 
-    static void commit(const Datatype& type) { const_cast<Datatype&>(type).committed = true; }
+    static void commit(const Datatype& type) {
+        if (!type.committed) { // predefined types are, and can't be written to
+            const_cast<Datatype&>(type).committed = true;
+        }
+    }
 
     // Name and attributes; find_extras gives null where a predefined type has none.
     const Extras* find_extras(const Datatype& type) const;

@@ -1,6 +1,7 @@
 // Error handlers and codes, info objects, attributes and handles as integers.
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include <mpi.h>
 
@@ -139,9 +140,14 @@ void attributes() {
     MPI_Comm_get_attr(copy, key, static_cast<void*>(&found), &flag);
     EXPECT(flag == 0);
     MPI_Comm_free(&copy);
-    MPI_Comm_free(&comm);
+    // A key that is freed while an attribute has it is still good for that.
+    const int kept = key;
     MPI_Comm_free_keyval(&key);
     EXPECT(key == MPI_KEYVAL_INVALID);
+    MPI_Comm_get_attr(comm, kept, static_cast<void*>(&found), &flag);
+    EXPECT(flag == 1 && found == &value);
+    EXPECT(MPI_Comm_delete_attr(comm, kept) == MPI_SUCCESS);
+    MPI_Comm_free(&comm);
 
     MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &key, nullptr);
     MPI_Type_set_attr(MPI_INT, key, &value);
@@ -151,6 +157,19 @@ void attributes() {
     EXPECT(flag == 1 && found == &value);
     MPI_Type_free(&type);
     MPI_Type_free_keyval(&key);
+}
+
+// What a program may do with predefined types as with its own.
+void predefined_types() {
+    for (MPI_Datatype type : {MPI_INT, MPI_FLOAT_INT, MPI_PACKED}) {
+        EXPECT(MPI_Type_commit(&type) == MPI_SUCCESS);
+    }
+    MPI_Datatype type = MPI_INT;
+    MPI_Type_set_name(type, "number");
+    char name[MPI_MAX_OBJECT_NAME];
+    int length = 0;
+    MPI_Type_get_name(type, name, &length);
+    EXPECT(std::strcmp(name, "number") == 0 && length == 6);
 }
 
 void integers() {
@@ -174,6 +193,7 @@ int main(int argc, char** argv) {
     error_codes();
     info_objects();
     attributes();
+    predefined_types();
     integers();
     MPI_Finalize();
     return failures == 0 ? 0 : 1;

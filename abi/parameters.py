@@ -24,6 +24,10 @@ NULL_REQUEST = {"MPI_Wait", "MPI_Test", "MPI_Request_get_status"}
 CLEARED_REQUEST = {"MPI_Wait", "MPI_Test"}
 
 
+# Handles that have a meaning at one process only: the core looks at them.
+SIGNIFICANT_SOMEWHERE = {"peer_comm"}
+
+
 def needs_info(procedure):
     """Whether MPI_INFO_NULL is refused; other calls take it for "no hints"."""
     return procedure.name.startswith("MPI_Info_") or procedure.name.endswith(
@@ -42,6 +46,7 @@ def is_object(parameter):
         and parameter.direction != "out"
         and not parameter.is_array
         and parameter.kind != "REQUEST"
+        and parameter.name not in SIGNIFICANT_SOMEWHERE
     )
 
 

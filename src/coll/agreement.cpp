@@ -7,25 +7,54 @@
 
 namespace warren::coll {
 
-NewCommunicator take_new(Rank& rank, int members) {
+NewCommunicator take_new(Rank& rank, int members, Kind kind) {
     NewCommunicator made;
-    // Two contexts: of the program's messages and the library's.
-    made.context = rank.header().next_context.fetch_add(2, std::memory_order_relaxed);
-    if (members > 1) {
+    const auto users = static_cast<std::uint32_t>(members);
+    made.context = comm::ContextIds::take(rank.segment, users);
+    if (kind == Kind::inter && made.context != 0) {
+        made.local_context = comm::ContextIds::take(rank.segment, users);
+        if (made.local_context == 0) {
+            made.context = 0; // lost with its users, which is the least of the worries then
+        }
+    }
+    if (kind == Kind::intra && members > 1 && made.context != 0) {
         made.slot = SharedSlot::acquire(rank.segment, members);
     }
     return made;
 }
 
-Error agree_on_duplicate(message::Engine& engine, comm::Communicator& parent,
-                         NewCommunicator& agreed) {
-    if (parent.rank() == 0) {
-        agreed = take_new(engine.rank(), parent.size());
+void give_back(Rank& rank, const NewCommunicator& agreed) {
+    comm::ContextIds::give_back(rank.segment, agreed.context);
+    comm::ContextIds::give_back(rank.segment, agreed.local_context);
+    if (agreed.slot != comm::CollectivePlace::none) {
+        SharedSlot::give_back(rank.segment, agreed.slot);
     }
-    return Collectives(engine, parent).bcast(bytes_of(&agreed, sizeof agreed), 0);
 }
 
-Error agree_among(const Channel& channel, const std::vector<int>& members,
+namespace {
+
+Error check(const NewCommunicator& agreed) {
+    return agreed.context != 0 ? Error()
+                               : fail(MPI_ERR_NO_MEM,
+                                      "no number for another communicator: %u live on this node, "
+                                      "or its memory is exhausted",
+                                      node::context_limit);
+}
+
+} // namespace
+
+Error agree_on_duplicate(message::Engine& engine, comm::Communicator& parent, Kind kind,
+                         NewCommunicator& agreed) {
+    if (parent.rank() == 0) {
+        agreed = take_new(engine.rank(), parent.size(), kind);
+    }
+    if (Error error = Collectives(engine, parent).bcast(bytes_of(&agreed, sizeof agreed), 0)) {
+        return error;
+    }
+    return check(agreed);
+}
+
+Error agree_among(const Channel& channel, const std::vector<int>& members, Kind kind,
                   NewCommunicator& agreed) {
     const int size = static_cast<int>(members.size());
     const int own = static_cast<int>(std::find(members.begin(), members.end(), channel.rank()) -
@@ -33,7 +62,7 @@ Error agree_among(const Channel& channel, const std::vector<int>& members,
     const Buffer data = bytes_of(&agreed, sizeof agreed);
     const auto member = [&](int index) { return members[static_cast<std::size_t>(index)]; };
     if (own == 0) {
-        agreed = take_new(channel.engine().rank(), size);
+        agreed = take_new(channel.engine().rank(), size, kind);
     }
     // A binomial tree over the members.
     int distance = 1;
@@ -52,7 +81,7 @@ Error agree_among(const Channel& channel, const std::vector<int>& members,
             }
         }
     }
-    return {};
+    return check(agreed);
 }
 
 Error find_members(message::Engine& engine, comm::Communicator& parent, int colour, int key,

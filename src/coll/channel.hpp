@@ -31,7 +31,9 @@ enum class Tag : std::int32_t {
     scan,
     agreement, // on a new communicator
     // Above it: MPI_Comm_create_group with the program's tag, of which several may be under way.
-    create_group = 1 << 29
+    create_group = 1 << 29,
+    // The same of MPI_Intercomm_create, between the leaders.
+    create_inter = 1 << 30
 };
 
 // `bytes` bytes of contiguous memory.

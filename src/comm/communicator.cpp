@@ -1,6 +1,24 @@
 #include "comm/communicator.hpp"
 
+#include <vector>
+
 namespace warren::comm {
+
+Communicator united_of(const Communicator& inter) {
+    const RankMap& head = inter.first() ? inter.map() : inter.peer_map();
+    const RankMap& tail = inter.first() ? inter.peer_map() : inter.map();
+    std::vector<std::uint32_t> processes;
+    processes.reserve(static_cast<std::size_t>(head.size()) +
+                      static_cast<std::size_t>(tail.size()));
+    for (const RankMap* map : {&head, &tail}) {
+        for (int rank = 0; rank < map->size(); ++rank) {
+            processes.push_back((*map)[rank]);
+        }
+    }
+    // Library's messages have the next context: the local group's, of the program's messages.
+    return Communicator(inter.local().context() - 1, RankMap::of(std::move(processes)),
+                        inter.rank() + (inter.first() ? 0 : head.size()));
+}
 
 Communicators::Communicators(std::uint32_t world_rank, std::uint32_t world_size)
     : world_rank_(world_rank),
@@ -34,6 +52,13 @@ MPI_Comm Communicators::communicator_of_integer(int integer) const {
 
 Communicator* Communicators::insert(std::uint32_t context, const RankMap& map) {
     return made_.insert(context, map, map.rank_of(world_rank_));
+}
+
+Communicator* Communicators::insert_inter(std::uint32_t context, std::uint32_t local_context,
+                                          const RankMap& local, const RankMap& remote, bool first) {
+    return made_.insert(
+        context, remote,
+        std::make_unique<Communicator>(local_context, local, local.rank_of(world_rank_)), first);
 }
 
 void Communicators::destroy(Communicator& communicator) {

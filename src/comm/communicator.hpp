@@ -3,7 +3,12 @@
 //
 // A communicator owns two contexts, one for the program's point-to-point messages and the next for
 // the library's collective ones, the same numbers at every member and at no other communicator of
-// the node, ever: contexts are taken from the segment's counter by the communicator's first rank.
+// the node that lives (comm/context_ids.hpp); its first rank takes them.
+//
+// An intercommunicator connects two groups. Its peers, which messages go to and come from, are the
+// remote group; and it has a local intracommunicator, unseen by the program, for what its library
+// does within the local group. The two groups have an order, which both sides agree on: one of them
+// is the first. united_of() numbers the processes of both.
 //
 // Life: the handle is one reference, every request that has yet to complete another; freeing the
 // handle makes it unfindable, the last reference ends it.
@@ -16,6 +21,7 @@
 #include <string>
 
 #include "base/handle_table.hpp"
+#include "comm/context_ids.hpp"
 #include "comm/group.hpp"
 #include "comm/rank_map.hpp"
 #include "message/send_buffer.hpp"
@@ -27,10 +33,6 @@ class Attributes;   // comm/attributes.hpp
 class ErrorHandler; // comm/error_handler.hpp
 class Info;         // comm/info.hpp
 struct Topology;    // comm/topology.hpp
-
-// Contexts that need no agreement. The segment's counter begins above them.
-inline constexpr std::uint32_t world_context = 2;
-inline constexpr std::uint32_t self_context = 4;
 
 // What a rank knows of a communicator's place in the node's collective slots (coll/shared.hpp).
 struct CollectivePlace {
@@ -44,6 +46,14 @@ class Communicator {
   public:
     Communicator(std::uint32_t context, RankMap map, int own_rank)
         : context_(context), rank_(own_rank), map_(std::move(map)) {}
+    // An intercommunicator. `first`: the local group is the first of the two.
+    Communicator(std::uint32_t context, RankMap remote, std::unique_ptr<Communicator> local,
+                 bool first)
+        : context_(context),
+          rank_(local->rank_),
+          map_(std::move(remote)),
+          local_(std::move(local)),
+          first_(first) {}
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
 
@@ -51,16 +61,21 @@ class Communicator {
     std::uint32_t context() const { return context_; }
     std::uint32_t collective_context() const { return context_ + 1; }
 
+    // In the own group, which is the local one of an intercommunicator.
     int rank() const { return rank_; }
-    int size() const { return map_.size(); }
-    // The world rank of rank 0 ≤ r < size().
-    std::uint32_t world_rank(int r) const { return map_[r]; }
-    const RankMap& map() const { return map_; }
+    int size() const { return local_ == nullptr ? map_.size() : local_->map_.size(); }
+    const RankMap& map() const { return local_ == nullptr ? map_ : local_->map_; }
 
-    // Intercommunicators have a remote group; there are none yet.
-    bool inter() const { return false; }
     // The ranks that messages go to and come from: the remote group of an intercommunicator.
     int peers() const { return map_.size(); }
+    const RankMap& peer_map() const { return map_; }
+    // The world rank of peer 0 ≤ r < peers().
+    std::uint32_t world_rank(int r) const { return map_[r]; }
+
+    bool inter() const { return local_ != nullptr; }
+    // Of an intercommunicator only.
+    Communicator& local() const { return *local_; }
+    bool first() const { return first_; }
 
     CollectivePlace place;
 
@@ -79,9 +94,16 @@ class Communicator {
     std::uint32_t context_;
     int rank_;
     RankMap map_;
+    std::unique_ptr<Communicator> local_; // of an intercommunicator
     std::uint32_t references_ = 1;
+    bool first_ = true;
     bool freed_ = false; // the handle is gone, a request still holds on
 };
+
+// The processes of both groups of an intercommunicator, the first group's first, as an
+// intracommunicator for one operation of the library that all of them take part in. Its messages
+// have the context that the local intracommunicators leave unused, the program's.
+Communicator united_of(const Communicator& inter);
 
 class Communicators {
   public:
@@ -108,6 +130,9 @@ class Communicators {
 
     // Makes a communicator of this rank's process. Null when memory is out.
     Communicator* insert(std::uint32_t context, const RankMap& map);
+    // The same for an intercommunicator.
+    Communicator* insert_inter(std::uint32_t context, std::uint32_t local_context,
+                               const RankMap& local, const RankMap& remote, bool first);
     // A request that has yet to complete keeps its communicator.
     void retain(Communicator& communicator) { ++communicator.references_; }
     // Gives up one reference. True: it was the last; what hangs on the communicator goes (mpi/),

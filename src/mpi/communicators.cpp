@@ -65,9 +65,22 @@ Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCom
                   comm::Communicator*& made) {
     made = context.communicators.insert(agreed.context, map);
     if (made == nullptr) {
+        coll::give_back(context.rank, agreed);
         return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
     }
     made->place.slot = agreed.slot;
+    return {};
+}
+
+Error make_agreed_inter(Context& context, const comm::RankMap& local, const comm::RankMap& remote,
+                        bool first, const coll::NewCommunicator& agreed,
+                        comm::Communicator*& made) {
+    made = context.communicators.insert_inter(agreed.context, agreed.local_context, local, remote,
+                                              first);
+    if (made == nullptr) {
+        coll::give_back(context.rank, agreed);
+        return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
+    }
     return {};
 }
 
@@ -75,7 +88,7 @@ Error make_of_members(Context& context, const comm::Communicator& parent,
                       const std::vector<int>& members, const coll::Channel& channel,
                       comm::Communicator*& made) {
     coll::NewCommunicator agreed;
-    if (Error error = coll::agree_among(channel, members, agreed)) {
+    if (Error error = coll::agree_among(channel, members, coll::Kind::intra, agreed)) {
         return error;
     }
     if (Error error = make_agreed(
@@ -184,7 +197,15 @@ Error comm_compare(Context&, comm::Communicator& comm1, comm::Communicator& comm
         *result = MPI_IDENT;
         return {};
     }
-    const int groups = comm::compare(comm1.map(), comm2.map());
+    if (comm1.inter() != comm2.inter()) {
+        *result = MPI_UNEQUAL;
+        return {};
+    }
+    int groups = comm::compare(comm1.map(), comm2.map());
+    if (comm1.inter() && groups != MPI_UNEQUAL) {
+        const int remote = comm::compare(comm1.peer_map(), comm2.peer_map());
+        groups = remote == MPI_IDENT ? groups : remote;
+    }
     *result = groups == MPI_IDENT ? MPI_CONGRUENT : groups;
     return {};
 }
@@ -214,12 +235,16 @@ Error comm_size(Context&, comm::Communicator& comm, int* size) {
     return {};
 }
 
-Error comm_remote_group(Context&, comm::Communicator&, MPI_Group*) {
-    return no_intercommunicator();
+Error comm_remote_group(Context& context, comm::Communicator& comm, MPI_Group* group) {
+    return comm.inter() ? give(context, comm.peer_map(), group) : no_intercommunicator();
 }
 
-Error comm_remote_size(Context&, comm::Communicator&, int*) {
-    return no_intercommunicator();
+Error comm_remote_size(Context&, comm::Communicator& comm, int* size) {
+    if (!comm.inter()) {
+        return no_intercommunicator();
+    }
+    *size = comm.peers();
+    return {};
 }
 
 Error comm_test_inter(Context&, comm::Communicator& comm, int* flag) {
@@ -236,6 +261,11 @@ Error comm_create(Context& context, comm::Communicator& comm, comm::Group& group
     if (Error error = members_of(comm, group, members)) {
         return error;
     }
+    if (comm.inter()) {
+        // Those of the group, in its order.
+        return split_inter(context, comm, group.rank == MPI_UNDEFINED ? MPI_UNDEFINED : 0,
+                           group.rank, newcomm);
+    }
     if (group.rank == MPI_UNDEFINED) {
         return {};
     }
@@ -246,6 +276,9 @@ Error comm_create(Context& context, comm::Communicator& comm, comm::Group& group
 Error comm_create_group(Context& context, comm::Communicator& comm, comm::Group& group, int tag,
                         MPI_Comm* newcomm) {
     *newcomm = MPI_COMM_NULL;
+    if (comm.inter()) {
+        return fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
+    }
     std::vector<int> members;
     if (Error error = members_of(comm, group, members)) {
         return error;
@@ -260,15 +293,32 @@ Error comm_create_group(Context& context, comm::Communicator& comm, comm::Group&
     return give(context, make_of_members(context, comm, members, channel, made), made, newcomm);
 }
 
+namespace {
+
+// The duplicate without what hangs on it.
+Error make_duplicate(Context& context, comm::Communicator& comm, comm::Communicator*& made) {
+    coll::NewCommunicator agreed;
+    if (comm.inter()) {
+        comm::Communicator united = comm::united_of(comm);
+        if (Error error =
+                coll::agree_on_duplicate(context.messages, united, coll::Kind::inter, agreed)) {
+            return error;
+        }
+        return make_agreed_inter(context, comm.map(), comm.peer_map(), comm.first(), agreed, made);
+    }
+    if (Error error = coll::agree_on_duplicate(context.messages, comm, coll::Kind::intra, agreed)) {
+        return error;
+    }
+    return make_agreed(context, comm.map(), agreed, made);
+}
+
+} // namespace
+
 Error comm_dup_with_info(Context& context, comm::Communicator& comm, comm::Info* info,
                          MPI_Comm* newcomm) {
     *newcomm = MPI_COMM_NULL;
-    coll::NewCommunicator agreed;
-    if (Error error = coll::agree_on_duplicate(context.messages, comm, agreed)) {
-        return error;
-    }
     comm::Communicator* made = nullptr;
-    if (Error error = make_agreed(context, comm.map(), agreed, made)) {
+    if (Error error = make_duplicate(context, comm, made)) {
         return error;
     }
     if (Error error = duplicate_attached(context, comm, *made, false)) {
@@ -293,6 +343,9 @@ Error comm_dup(Context& context, comm::Communicator& comm, MPI_Comm* newcomm) {
 Error comm_split(Context& context, comm::Communicator& comm, int color, int key,
                  MPI_Comm* newcomm) {
     *newcomm = MPI_COMM_NULL;
+    if (comm.inter()) {
+        return split_inter(context, comm, color, key, newcomm);
+    }
     std::vector<int> members;
     if (Error error = coll::find_members(context.messages, comm, color, key, members)) {
         return error;

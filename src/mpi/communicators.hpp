@@ -53,4 +53,9 @@ Error comm_split_type(Context& context, comm::Communicator& comm, int split_type
                       comm::Info* info, MPI_Comm* newcomm);
 Error comm_test_inter(Context& context, comm::Communicator& comm, int* flag);
 
+Error intercomm_create(Context& context, comm::Communicator& local_comm, int local_leader,
+                       MPI_Comm peer_comm, int remote_leader, int tag, MPI_Comm* newintercomm);
+Error intercomm_merge(Context& context, comm::Communicator& intercomm, int high,
+                      MPI_Comm* newintracomm);
+
 } // namespace warren::mpi

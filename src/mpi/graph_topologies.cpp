@@ -217,26 +217,16 @@ Error exchange_ends(Context& context, comm::Communicator& comm,
         total += static_cast<std::size_t>(count);
     }
     heard.resize(total);
-    const coll::Channel channel(context.messages, comm, coll::Tag::agreement);
-    coll::Batch batch(channel);
+    std::vector<message::Buffer> out(size), in(size);
     End* place = heard.data();
-    for (int rank = 0; rank < comm.size(); ++rank) {
-        const auto count = static_cast<std::size_t>(received[static_cast<std::size_t>(rank)]);
-        if (count > 0) {
-            batch.start_receive(coll::bytes_of(place, static_cast<MPI_Count>(count * sizeof(End))),
-                                rank);
-            place += count;
-        }
+    for (std::size_t rank = 0; rank < size; ++rank) {
+        const auto bytes = [](int count) { return static_cast<MPI_Count>(sizeof(End)) * count; };
+        out[rank] = coll::bytes_of(told[rank].data(), bytes(sent[rank]));
+        in[rank] = coll::bytes_of(place, bytes(received[rank]));
+        place += received[rank];
     }
-    for (int rank = 0; rank < comm.size(); ++rank) {
-        const std::vector<End>& ends = told[static_cast<std::size_t>(rank)];
-        if (!ends.empty()) {
-            batch.start_send(
-                coll::bytes_of(ends.data(), static_cast<MPI_Count>(ends.size() * sizeof(End))),
-                rank);
-        }
-    }
-    return batch.finish();
+    return coll::Collectives(context.messages, comm)
+        .alltoall(coll::Blocks(out.data()), coll::Blocks(in.data()));
 }
 
 } // namespace

@@ -16,6 +16,13 @@ namespace warren::mpi {
 Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCommunicator& agreed,
                   comm::Communicator*& made);
 
+Error make_agreed_inter(Context& context, const comm::RankMap& local, const comm::RankMap& remote,
+                        bool first, const coll::NewCommunicator& agreed, comm::Communicator*& made);
+
+// MPI_Comm_split of an intercommunicator.
+Error split_inter(Context& context, comm::Communicator& comm, int color, int key,
+                  MPI_Comm* newcomm);
+
 // Ranks of the parent, this one among them, agree and make a communicator that has the parent's
 // error handler. Nobody else takes part.
 Error make_of_members(Context& context, const comm::Communicator& parent,

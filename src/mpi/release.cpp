@@ -23,6 +23,10 @@ void end_communicator(Context& context, comm::Communicator& communicator) {
         const std::lock_guard lock(context.process.mutex);
         context.error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
     }
+    comm::ContextIds::give_back(context.rank.segment, communicator.context());
+    if (communicator.inter()) {
+        comm::ContextIds::give_back(context.rank.segment, communicator.local().context());
+    }
     context.communicators.destroy(communicator);
 }
 

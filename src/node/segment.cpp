@@ -17,7 +17,7 @@ namespace warren::node {
 namespace {
 
 constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-constexpr std::uint32_t segment_version = 1;
+constexpr std::uint32_t segment_version = 2;
 constexpr std::uint64_t page_bytes = 4096;
 
 // Communicators of a node that have their own counters: enough for a program's few dozen busy ones;
@@ -53,8 +53,9 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
         slots < 2 ? 2 : (slots > collective_slot_limit ? collective_slot_limit : slots));
     // Only the first slot, the world's, is sure to be used.
     header.committed_bytes = header.collective_offset + header.collective_slot_bytes;
-    header.boxes_offset =
+    header.contexts_offset =
         header.collective_offset + header.collective_slots * header.collective_slot_bytes;
+    header.boxes_offset = header.contexts_offset + context_limit * sizeof(ContextEntry);
     std::uint64_t boxes = ranks * (ranks - 1);
     if (boxes > ranks * boxes_per_receiver) {
         boxes = ranks * boxes_per_receiver;
@@ -130,7 +131,7 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
                                  std::memory_order_relaxed);
     // The world and self communicators have the contexts below, and the world the first collective
     // slot; see comm/.
-    header.next_context.store(16, std::memory_order_relaxed);
+    header.next_context.store(8, std::memory_order_relaxed);
     header.collective_map[0].store(1, std::memory_order_relaxed);
     header.version = segment_version;
     header.magic = segment_magic;
@@ -201,6 +202,20 @@ bool Segment::commit(std::uint64_t offset, std::uint64_t bytes) const {
         result = fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
     return result == 0;
+}
+
+bool Segment::commit_contexts(std::uint32_t index) const {
+    const std::uint32_t end = (index / contexts_per_page + 1) * contexts_per_page;
+    std::uint32_t begin = header_->committed_contexts.load(std::memory_order_relaxed);
+    // Two ranks may do the same here, which is harmless.
+    if (begin < end && !commit(header_->contexts_offset + begin * sizeof(ContextEntry),
+                               (end - begin) * sizeof(ContextEntry))) {
+        return false;
+    }
+    while (begin < end && !header_->committed_contexts.compare_exchange_weak(
+                              begin, end, std::memory_order_relaxed)) {
+    }
+    return true;
 }
 
 bool Segment::record_end(JobEnd end, std::uint32_t rank, int code, const char* text) const {

@@ -7,12 +7,13 @@
 //     queue            one per rank: the cells of its multi-producer queue   (transport/)
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
 //     collective slots a few per node: counters and lines of communicators   (coll/shared.hpp)
+//     contexts         a few bytes per communicator                       (comm/context_ids.hpp)
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
 //     bounce buffers   a few per rank: where large messages pass              (transport/)
 // What is sure to be used is committed when the segment is made, so that a node without memory
 // gives an error there and not a SIGBUS later. The rest when its time comes: a box when a pair
 // opens it, a bounce buffer when a rank sends its first large message, the collective slots after
-// the first, the world's, when a communicator gets one.
+// the first, the world's, when a communicator gets one, contexts a page at a time.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -63,9 +64,14 @@ struct SegmentHeader {
     std::uint32_t box_limit;      // boxes that fit
     std::uint64_t bounces_offset; // 0: none (ranks share processors)
     std::uint64_t boxes_offset;
+    std::uint64_t contexts_offset;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
-    alignas(cache_line_bytes) std::atomic<std::uint32_t> next_context; // communicator ids
+    // Numbers of communicators (comm/context_ids.hpp): the first that has never been taken; the
+    // list of those that are free again.
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> next_context;
+    std::atomic<std::uint64_t> free_contexts;
+    std::atomic<std::uint32_t> committed_contexts; // have memory
     alignas(cache_line_bytes) std::atomic<std::uint32_t> boxes_opened;
     alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing; // ranks that send no more
     alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
@@ -111,6 +117,16 @@ struct alignas(cache_line_bytes) RankSlot {
     // A bit for each of this rank's bounce buffers that has been given back (transport/bounce.hpp).
     alignas(cache_line_bytes) std::atomic<std::uint32_t> bounces_returned;
 };
+
+// A number of a communicator (comm/context_ids.hpp).
+struct ContextEntry {
+    std::atomic<std::uint32_t> users; // members that have not given it back
+    std::atomic<std::uint32_t> next;  // in the free list, 0: none
+    std::uint32_t lives;              // how often it was taken; changed by who has taken it
+    std::uint32_t unused;
+};
+inline constexpr std::uint32_t context_limit = 1 << 20;
+inline constexpr std::uint32_t contexts_per_page = 4096 / sizeof(ContextEntry);
 
 // Sizes of the regions, fixed by the version of the segment.
 inline constexpr std::uint32_t queue_cells = 128; // power of two
@@ -181,6 +197,12 @@ class Segment {
         return commit(header_->collective_offset + slot * header_->collective_slot_bytes,
                       header_->collective_slot_bytes);
     }
+
+    ContextEntry& context(std::uint32_t index) const {
+        return reinterpret_cast<ContextEntry*>(at(header_->contexts_offset))[index];
+    }
+    // Gives memory to the entries up to this one, and some more.
+    bool commit_contexts(std::uint32_t index) const;
 
     // Commits memory of the sparse part. False when the node, or the job's limit, has none left.
     bool commit(std::uint64_t offset, std::uint64_t bytes) const;

@@ -116,11 +116,12 @@ void Engine::arrived(const transport::Arrival& arrival) {
 
 [[gnu::always_inline]] inline void Engine::accept(Request& receive, const Envelope& envelope,
                                                   std::uint64_t available) {
-    receive.matched = true;
-    if (receive.fate == Fate::abandoned) [[unlikely]] {
+    // (Twice for a message that was still arriving when its receive matched it.)
+    if (receive.fate == Fate::abandoned && !receive.matched) [[unlikely]] {
         --abandoned_receives_;
         ++unattended_;
     }
+    receive.matched = true;
     receive.outcome.source = envelope.source;
     receive.outcome.tag = envelope.tag;
     receive.outcome.available = static_cast<MPI_Count>(available);

@@ -107,6 +107,15 @@ class Engine {
     void start_stepping(Request& request);
 
     HandleTable<Request>& requests() { return requests_; }
+    // The request of a handle of the program; null when it is none. One that was freed while it
+    // moves lives on, but not for the program: except to complete a generalised one.
+    Request* held(MPI_Request handle) const {
+        Request* request = requests_.find(handle);
+        return request != nullptr && request->fate == Fate::abandoned &&
+                       request->operation != Operation::generalised
+                   ? nullptr
+                   : request;
+    }
 
     // --- Probing. A matched message is taken out of the queue and received by receive_matched.
     // peek: progress once and look; wait_for_message: until there is one.

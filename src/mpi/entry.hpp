@@ -114,11 +114,11 @@ class Entry : public PlainChecks {
         return object != nullptr || no_object(MPI_ERR_ERRHANDLER, name, "error handler", handle);
     }
     bool find(const char* name, MPI_Request handle, message::Request*& object) {
-        object = context.messages.requests().find(handle);
+        object = context.messages.held(handle);
         return object != nullptr || no_object(MPI_ERR_REQUEST, name, "request", handle);
     }
     bool find_or_null(const char* name, MPI_Request handle, message::Request*& object) {
-        object = context.messages.requests().find(handle);
+        object = context.messages.held(handle);
         return object != nullptr || handle == MPI_REQUEST_NULL ||
                no_object(MPI_ERR_REQUEST, name, "request", handle);
     }

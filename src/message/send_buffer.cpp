@@ -1,6 +1,7 @@
 #include "message/send_buffer.hpp"
 
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 namespace warren::message {
@@ -81,8 +82,10 @@ Error SendBuffer::send(Engine& engine, const Buffer& buffer, std::uint32_t peer,
     const MPI_Count data_bytes = buffer.bytes();
     constexpr auto header = static_cast<MPI_Count>(sizeof(Message));
     static_assert(sizeof(Message) + alignment <= MPI_BSEND_OVERHEAD);
-    Message* message = attached() ? place(data_bytes + header) : nullptr;
-    if (message == nullptr && attached() && engine.progress()) {
+    constexpr MPI_Count longest = std::numeric_limits<MPI_Count>::max() - header;
+    const bool may_fit = attached() && data_bytes <= longest;
+    Message* message = may_fit ? place(data_bytes + header) : nullptr;
+    if (message == nullptr && may_fit && engine.progress()) {
         reclaim(engine);
         message = place(data_bytes + header);
     }

@@ -2,6 +2,8 @@
  */
 #include "check.h"
 
+#include <stdint.h>
+
 static void every_size(int rank) {
     const int buffered_space = 2 * (CHECK_LARGEST + MPI_BSEND_OVERHEAD);
     unsigned char* data = check_buffer(CHECK_LARGEST);
@@ -138,6 +140,10 @@ static void a_full_buffer_is_an_error(int rank) {
         MPI_Buffer_attach(space, 1000);
         code = MPI_Bsend(data, 2000, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
         CHECK(check_class(code) == MPI_ERR_BUFFER, "MPI_Bsend with a small buffer gives class %d",
+              check_class(code));
+        /* With its header, a message of this size is longer than 64 bits count. */
+        code = MPI_Bsend_c(data, INT64_MAX, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        CHECK(check_class(code) == MPI_ERR_BUFFER, "MPI_Bsend of the largest count gives class %d",
               check_class(code));
         MPI_Buffer_detach(&space, &(int){0});
         free(space);

@@ -9,6 +9,7 @@
 #include <string>
 #include <sys/utsname.h>
 
+#include "mpi/calls.hpp"
 #include "mpi/context.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/release.hpp"
@@ -66,6 +67,7 @@ Error finalize() {
             return error;
         }
         begin_end_of_context();
+        context->messages.current_call = calls::MPI_Finalize;
         context->messages.flush();
         if (Error error = release_attached(*context, context->communicators.world())) {
             return error;

@@ -479,6 +479,12 @@ def traffic_and_a_rank_crashes():
 
 
 @case
+def traffic_and_a_message_that_nobody_receives():
+    Job(["-n", "3", "--timeout", "2", args.traffic, "forget", "1", "0"]).ends(
+        124, r"rank 1 \(pid \d+\): waits in MPI_Finalize", messages=2)
+
+
+@case
 def traffic_in_too_little_memory():
     return with_memory_limit(24 << 20, ["-n", "600", args.traffic, "finish", "0", "0"], [],
                              "node segment of 600 ranks needs .* memory limit of 24576 kB")

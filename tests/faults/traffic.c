@@ -1,6 +1,7 @@
 /* traffic DEED WHO MILLISECONDS: all ranks exchange messages of 8 B to 1 MiB round a ring and check
    them. After that time rank WHO does the deed in the middle of it: "abort" (MPI_Abort with code
-   7), "leave" (exit(0) without MPI_Finalize), "crash" (by SIGSEGV), or "finish": all end well.
+   7), "leave" (exit(0) without MPI_Finalize), "crash" (by SIGSEGV), or "finish": all end well;
+   "forget": all end, but WHO has sent to its neighbour what nobody receives.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -42,7 +43,13 @@ int main(int count, char** words) {
     char* in = malloc(largest);
     const double start = MPI_Wtime();
     int step = 0;
-    if (strcmp(deed, "finish") == 0) {
+    const int forget = strcmp(deed, "forget") == 0;
+    if (forget && rank == who) {
+        MPI_Request request;
+        MPI_Issend(out, 8, MPI_CHAR, (rank + 1) % size, 1000, MPI_COMM_WORLD, &request);
+        MPI_Request_free(&request);
+    }
+    if (forget || strcmp(deed, "finish") == 0) {
         for (; step < 64; ++step) {
             exchange(rank, size, step, out, in);
         }

@@ -100,6 +100,17 @@ Error find_segment(node::Segment& segment, std::uint32_t& rank, int& lifeline) {
                     segment.ranks());
     }
     rank = static_cast<std::uint32_t>(own_rank);
+    // A script that runs two MPI programs: the second would find the queues in the middle of the
+    // first one's traffic. Initialised already now, so that of two at once one is refused.
+    node::RankSlot& slot = segment.slot(rank);
+    node::RankState before = node::RankState::not_started;
+    if (!slot.state.compare_exchange_strong(before, node::RankState::initialised)) {
+        return fail(MPI_ERR_OTHER,
+                    "rank %u of this job has been process %d already: a rank is one MPI program, "
+                    "start the next one with an mpiexec of its own",
+                    rank, slot.pid.load(std::memory_order_relaxed));
+    }
+    slot.pid.store(getpid(), std::memory_order_relaxed);
     lifeline = static_cast<int>(own_lifeline);
     watch_lifeline(lifeline);
     return {};
@@ -199,7 +210,8 @@ Error make_context(int thread_level) {
     only_context.store(context, std::memory_order_release);
     process_life.store(Life::running, std::memory_order_release);
     context->rank.slot.pid.store(getpid(), std::memory_order_relaxed);
-    // Pairs with the launcher's look after the process has ended.
+    // (Of a program started alone, too.) Pairs with the launcher's look after the process has
+    // ended.
     context->rank.slot.state.store(node::RankState::initialised, std::memory_order_release);
     return {};
 }

@@ -39,7 +39,7 @@ enum class JobEnd : std::uint32_t { running = 0, being_written = 1, aborted = 2,
 // How far a rank has come. The launcher reads it when the rank's process has ended.
 enum class RankState : std::uint32_t {
     not_started = 0,
-    initialised = 1, // MPI_Init returned (or a session was opened)
+    initialised = 1, // MPI_Init has begun (or a session was opened)
     finalised = 2,   // MPI_Finalize has begun to succeed: the process may exit
     aborting = 3     // ends by MPI_Abort or a fatal error
 };

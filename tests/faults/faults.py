@@ -485,6 +485,13 @@ def traffic_and_a_message_that_nobody_receives():
 
 
 @case
+def traffic_of_two_programs_in_one_rank():
+    twice = f"{args.traffic} finish 0 0 && {args.traffic} finish 0 0"
+    Job(["-n", "2", "sh", "-c", twice]).ends(
+        1, r"rank \d of this job has been process \d+ already")
+
+
+@case
 def traffic_in_too_little_memory():
     return with_memory_limit(24 << 20, ["-n", "600", args.traffic, "finish", "0", "0"], [],
                              "node segment of 600 ranks needs .* memory limit of 24576 kB")

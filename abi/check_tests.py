@@ -138,6 +138,8 @@ def rows_of_check(procedure, check):
         rows.append(Row(procedure, parameter, "nullptr", "MPI_ERR_ARG"))
     elif rule in ("buffer", "pointer", "array"):
         rows.append(Row(procedure, parameter, "nullptr", check.error_class))
+        if rule == "buffer" and not checks.may_be_in_place(procedure, parameter):
+            rows.append(Row(procedure, parameter, "MPI_IN_PLACE", check.error_class))
     return rows
 
 

@@ -128,6 +128,13 @@ def number_check(procedure, parameter, communicator):
     return None
 
 
+def may_be_in_place(procedure, parameter):
+    """The contribution to a collective operation. (Where that has no meaning, away from the root,
+    abi/collectives.py says so.)"""
+    names = {p.name for p in procedure.parameters}
+    return parameter.name == "sendbuf" and "dest" not in names
+
+
 def memory_check(procedure, parameter):
     name, kind = parameter.name, parameter.kind
     if kind == "BUFFER":
@@ -136,6 +143,8 @@ def memory_check(procedure, parameter):
         if count is None or datatype is None or count.is_array or datatype.is_array:
             return None
         expression = f'entry.buffer("{name}", {name}, {count.name}, {object_name(datatype)})'
+        if may_be_in_place(procedure, parameter):
+            expression = f"({name} == MPI_IN_PLACE || {expression})"
         return Check(parameter, "buffer", expression, "MPI_ERR_BUFFER")
     if kind in OPTIONAL_KINDS or parameter.name == "...":
         return None

@@ -122,10 +122,10 @@ def reduction_buffers(procedure):
     receives = "is_root(comm_, root)" if rooted else "true"
     checks = []
     guard = f"!{receives} || " if rooted else ""
-    checks.append(f'({guard}(entry.buffer("recvbuf", recvbuf, count, datatype_) && '
-                  f'entry.not_in_place("recvbuf", recvbuf)))')
+    checks.append(f'({guard}entry.buffer("recvbuf", recvbuf, count, datatype_))')
     if rooted:
         checks.append(f'({receives} || entry.not_in_place("sendbuf", sendbuf))')
     if base != "reduce_local":
-        checks.append('entry.buffer("sendbuf", sendbuf, count, datatype_)')
+        checks.append('(sendbuf == MPI_IN_PLACE || '
+                      'entry.buffer("sendbuf", sendbuf, count, datatype_))')
     return checks

@@ -69,7 +69,8 @@ bool run_threads(std::uint32_t ranks, std::uint32_t cores, const Program& progra
     return good == ranks;
 }
 
-bool run_processes(std::uint32_t ranks, std::uint32_t cores, const Program& program) {
+[[maybe_unused]] bool run_processes(std::uint32_t ranks, std::uint32_t cores,
+                                    const Program& program) {
     node::Segment segment;
     Error error = node::Segment::create({.ranks = ranks, .cores = cores}, segment);
     EXPECT_FALSE(error);

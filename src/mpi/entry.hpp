@@ -157,9 +157,8 @@ class Entry : public PlainChecks {
     bool buffer(const char* name, const void* base, MPI_Count elements,
                 const datatype::Datatype* type) {
         MPI_Count bytes;
-        return (base != nullptr || elements == 0 || type->size == 0 ||
-                type->true_lower_bound >= 4096 || type->true_lower_bound < 0 ||
-                null_buffer(name, elements)) &&
+        return (reinterpret_cast<std::uintptr_t>(base) > in_place_address ||
+                no_memory_there(name, base, elements, type)) &&
                (type->bytes_of(elements, bytes) || too_many(name, elements));
     }
     // Away from a collective operation's root, MPI_IN_PLACE has no meaning.
@@ -211,6 +210,15 @@ class Entry : public PlainChecks {
     [[gnu::cold]] bool not_committed(const char* name, MPI_Datatype handle);
     [[gnu::cold]] bool no_rank(int error_class, const char* name, int rank,
                                const comm::Communicator& communicator);
+    static constexpr std::uintptr_t in_place_address = 1; // MPI_IN_PLACE
+    bool no_memory_there(const char* name, const void* base, MPI_Count elements,
+                         const datatype::Datatype* type) {
+        if (base == MPI_IN_PLACE) {
+            return in_place(name);
+        }
+        return elements == 0 || type->size == 0 || type->true_lower_bound >= 4096 ||
+               type->true_lower_bound < 0 || null_buffer(name, elements);
+    }
     [[gnu::cold]] bool null_buffer(const char* name, MPI_Count elements);
     [[gnu::cold]] bool too_many(const char* name, MPI_Count elements);
     [[gnu::cold]] bool in_place(const char* name);

@@ -79,7 +79,7 @@ Error sendrecv(Context& context, const void* sendbuf, MPI_Count sendcount,
                const datatype::Datatype& sendtype, int dest, int sendtag, void* recvbuf,
                MPI_Count recvcount, const datatype::Datatype& recvtype, int source, int recvtag,
                comm::Communicator& comm, MPI_Status* status) {
-    MPI_Request receive;
+    MPI_Request receive = MPI_REQUEST_NULL;
     if (Error error =
             irecv(context, recvbuf, recvcount, recvtype, source, recvtag, comm, &receive)) {
         return error;
@@ -169,16 +169,7 @@ Error start_combined(Context& context, const Buffer& out, int dest, int sendtag,
     Request* combined = engine.make();
     Request* receive = make_receive(context, in, source, recvtag, comm);
     Request* send = make_send(context, Operation::send, out, dest, sendtag, comm);
-    Error error;
-    if (combined == nullptr || receive == nullptr || send == nullptr) {
-        error = no_memory_for_request();
-    } else if (error = start_request(context, *receive); !error) {
-        error = start_request(context, *send);
-        if (error) {
-            engine.cancel(*receive);
-        }
-    }
-    if (error) {
+    const auto give_up = [&](Error error) {
         for (Request* request : {combined, receive, send}) {
             if (request != nullptr) {
                 engine.discard(*request);
@@ -186,6 +177,16 @@ Error start_combined(Context& context, const Buffer& out, int dest, int sendtag,
         }
         std::free(copy);
         return error;
+    };
+    if (combined == nullptr || receive == nullptr || send == nullptr) {
+        return give_up(no_memory_for_request());
+    }
+    if (Error error = start_request(context, *receive)) {
+        return give_up(error);
+    }
+    if (Error error = start_request(context, *send)) {
+        engine.cancel(*receive);
+        return give_up(error);
     }
     combined->operation = Operation::combined;
     combined->envelope = receive->envelope;
@@ -341,7 +342,7 @@ Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datat
 
 Error mrecv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
             MPI_Message* message, MPI_Status* status) {
-    MPI_Request handle;
+    MPI_Request handle = MPI_REQUEST_NULL;
     if (Error error = imrecv(context, buf, count, datatype, message, &handle)) {
         return error;
     }

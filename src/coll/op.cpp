@@ -81,7 +81,7 @@ Error Op::check(const datatype::Datatype& type) const {
         return fail(MPI_ERR_OP, "%s is an operation of one-sided communication only",
                     name_of(kind_));
     }
-    if (!type.predefined) {
+    if (type.element == datatype::Element::none) {
         return fail(MPI_ERR_OP,
                     "%s is not defined on derived datatypes: use a predefined one, or an "
                     "operation made by MPI_Op_create",

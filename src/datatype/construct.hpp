@@ -56,6 +56,20 @@ Error make_resized(const Datatype& old_type, MPI_Count lower_bound, MPI_Count ex
 Error make_subarray(int dimensions, const Numbers& sizes, const Numbers& subsizes,
                     const Numbers& starts, int order, const Datatype& old_type, Draft& draft);
 
+// The processes among which an array is distributed, one of them, and how many are along each
+// dimension.
+struct Grid {
+    int size;
+    int rank;
+    int dimensions;
+    const int* processes;
+};
+
+// What the process of that rank has of an array of sizes: by blocks, cyclically or whole in each
+// dimension (MPI_DISTRIBUTE_…, with their arguments). May be nothing.
+Error make_darray(const Grid& grid, const Numbers& sizes, const int distributions[],
+                  const int arguments[], int order, const Datatype& old_type, Draft& draft);
+
 // The same type once more, uncommitted or committed as the old one.
 void make_duplicate(const Datatype& old_type, Draft& draft);
 

@@ -25,6 +25,18 @@ Error TypeTable::insert(Draft&& draft, MPI_Datatype& handle) {
     return {};
 }
 
+Error TypeTable::insert_once(const Key& key, Draft&& draft, MPI_Datatype& handle) {
+    const auto [found, is_new] = once_.try_emplace(key, MPI_DATATYPE_NULL);
+    if (is_new) {
+        if (Error error = insert(std::move(draft), found->second)) {
+            once_.erase(found);
+            return error;
+        }
+    }
+    handle = found->second;
+    return {};
+}
+
 MPI_Datatype TypeTable::handle_of(const Datatype& type) {
     if (type.predefined) {
         return reinterpret_cast<MPI_Datatype>(predefined_first + type.basic);
@@ -40,9 +52,24 @@ MPI_Datatype TypeTable::share(const Datatype& type) {
     return handle_of(type);
 }
 
-Error TypeTable::free(const Datatype& type) {
+Error TypeTable::check_free(const Datatype& type) {
     if (type.predefined) {
         return fail(MPI_ERR_TYPE, "predefined datatype %s can't be freed", type.predefined_name());
+    }
+    switch (type.derived->contents.combiner) {
+    case MPI_COMBINER_F90_REAL:
+    case MPI_COMBINER_F90_COMPLEX:
+    case MPI_COMBINER_F90_INTEGER:
+        return fail(MPI_ERR_TYPE, "a datatype of MPI_Type_create_f90_… is predefined: it can't be "
+                                  "freed");
+    default:
+        return {};
+    }
+}
+
+Error TypeTable::free(const Datatype& type) {
+    if (Error error = check_free(type)) {
+        return error;
     }
     --const_cast<Datatype&>(type).handles;
     release(type);

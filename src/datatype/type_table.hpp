@@ -6,6 +6,7 @@
 // Thread rule: under the rank's lock; find may run beside calls for other handles.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 
@@ -33,12 +34,18 @@ class TypeTable {
     // Gives a derived type its handle. The types that its contents name are retained.
     Error insert(Draft&& draft, MPI_Datatype& handle);
 
+    // Likewise for a type that exists once per key (its combiner and two numbers) and is never
+    // freed: the key's type if there is one already.
+    using Key = std::array<int, 3>;
+    Error insert_once(const Key& key, Draft&& draft, MPI_Datatype& handle);
+
     static MPI_Datatype handle_of(const Datatype& type);
 
     // Another handle (the same value) for the program, to be freed on its own.
     static MPI_Datatype share(const Datatype& type);
 
-    // Takes back one of the program's handles.
+    // Takes back one of the program's handles. check_free: whether it may.
+    static Error check_free(const Datatype& type);
     static Error free(const Datatype& type);
 
     static void commit(const Datatype& type) {
@@ -61,6 +68,7 @@ class TypeTable {
     void destroy(const Datatype& type);
 
     HandleTable<Datatype> derived_;
+    std::map<Key, MPI_Datatype> once_;
     std::map<std::uint8_t, Extras> predefined_extras_; // of the few that have any
 };
 

@@ -35,6 +35,9 @@ class Recorder {
     }
 
     void integer(int value) { contents_.integers.push_back(value); }
+    void integers(const int values[], int length) {
+        contents_.integers.insert(contents_.integers.end(), values, values + length);
+    }
     void count(MPI_Count value) {
         if (large_) {
             contents_.counts.push_back(value);
@@ -245,6 +248,30 @@ Error type_create_subarray(Context& context, int ndims, CountArray array_of_size
     return context.datatypes.insert(std::move(draft), *newtype);
 }
 
+Error type_create_darray(Context& context, int size, int rank, int ndims,
+                         CountArray array_of_gsizes, const int array_of_distribs[],
+                         const int array_of_dargs[], const int array_of_psizes[], int order,
+                         const Datatype& oldtype, MPI_Datatype* newtype) {
+    Draft draft;
+    const datatype::Grid grid{
+        .size = size, .rank = rank, .dimensions = ndims, .processes = array_of_psizes};
+    if (Error error = make_darray(grid, numbers(array_of_gsizes), array_of_distribs, array_of_dargs,
+                                  order, oldtype, draft)) {
+        return error;
+    }
+    Recorder record(draft, MPI_COMBINER_DARRAY, array_of_gsizes.wide());
+    record.integer(size);
+    record.integer(rank);
+    record.integer(ndims);
+    record.counts(array_of_gsizes, ndims);
+    for (const int* array : {array_of_distribs, array_of_dargs, array_of_psizes}) {
+        record.integers(array, ndims);
+    }
+    record.integer(order);
+    record.type(oldtype);
+    return context.datatypes.insert(std::move(draft), *newtype);
+}
+
 Error type_dup(Context& context, const Datatype& oldtype, MPI_Datatype* newtype) {
     Draft draft;
     make_duplicate(oldtype, draft);
@@ -266,7 +293,10 @@ Error type_commit(Context&, const Datatype& datatype) {
 }
 
 Error type_free(Context&, const Datatype& datatype) {
-    if (!datatype.predefined && datatype.handles == 1 && datatype.derived->extras.attachment) {
+    if (Error error = datatype::TypeTable::check_free(datatype)) {
+        return error;
+    }
+    if (datatype.handles == 1 && datatype.derived->extras.attachment) {
         if (Error error = datatype.derived->extras.attachment->clear(
                 datatype::TypeTable::handle_of(datatype))) {
             return error;

@@ -1,0 +1,25 @@
+// external32: packed data in the format that all MPI libraries share (MPI chapter 14.5.2).
+//
+// Big-endian, IEEE, with the sizes of the standard's table: MPI_LONG has 4 bytes, MPI_WCHAR 2,
+// MPI_LONG_DOUBLE 16 with a 15-bit exponent. Where a number is wider here, its least significant
+// bytes go over, and its sign comes back. There is no padding: what a type has is its basic
+// elements in the order of the type map.
+// Thread rule: functions of their arguments only. External sizes are at most the sizes here.
+#pragma once
+
+#include <cstddef>
+
+#include "mpi.h"
+
+namespace warren::datatype {
+
+struct Datatype;
+
+// Bytes of one element of a type in external32.
+MPI_Count external_size(const Datatype& type);
+
+// Copies `count` elements at base to their count * external_size bytes, and back.
+void pack_external(const Datatype& type, const void* base, MPI_Count count, std::byte* packed);
+void unpack_external(const Datatype& type, const std::byte* packed, void* base, MPI_Count count);
+
+} // namespace warren::datatype

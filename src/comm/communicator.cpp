@@ -51,7 +51,7 @@ MPI_Comm Communicators::communicator_of_integer(int integer) const {
 }
 
 Communicator* Communicators::insert(std::uint32_t context, const RankMap& map) {
-    return made_.insert(context, map, map.rank_of(world_rank_));
+    return made_.insert(context, map, map.find(world_rank_));
 }
 
 Communicator* Communicators::insert_inter(std::uint32_t context, std::uint32_t local_context,

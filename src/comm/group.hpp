@@ -16,7 +16,7 @@ struct Group {
 
     Group() = default;
     Group(RankMap members, std::uint32_t own_world_rank)
-        : map(std::move(members)), rank(map.rank_of(own_world_rank)) {}
+        : map(std::move(members)), rank(map.find(own_world_rank)) {}
 
     int size() const { return map.size(); }
 };

@@ -1,110 +1,258 @@
 #include "comm/rank_map.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <atomic>
+#include <new>
 #include <utility>
 
 #include "mpi.h"
 
 namespace warren::comm {
 
-struct RankMap::Table {
-    std::vector<std::uint32_t> world_ranks;
-    std::vector<int> by_world_rank; // ranks in the order of their world ranks; built on first use
+namespace {
+
+// Tables up to here are not worth a lock on the node's shelf.
+constexpr std::size_t private_bytes = 256;
+
+// A map of every k-th entry uses its parent's table, unless it keeps one alive that is this many
+// times larger than what it needs.
+constexpr std::size_t view_share = 4;
+
+} // namespace
+
+struct RankMap::Nest {
+    std::atomic<std::uint32_t> users = 1;
+    RankForm form;
+    std::uint64_t reciprocal[RankForm::level_limit];
 };
 
-RankMap RankMap::affine(std::uint32_t offset, std::int32_t stride, int size) {
+// --- Life
+
+void RankMap::swap(RankMap& other) noexcept {
+    static_assert(sizeof table_ == sizeof entries_ && sizeof table_ == sizeof stride_);
+    std::swap(offset_, other.offset_);
+    std::swap(stride_, other.stride_);
+    std::swap(kind_, other.kind_);
+    std::swap(size_, other.size_);
+    std::swap(factor_, other.factor_);
+    std::swap(jump_, other.jump_);
+    std::swap(table_, other.table_);
+}
+
+void RankMap::retain() const {
+    if (kind_ == Kind::table) {
+        table_->retain();
+    } else if (kind_ == Kind::nested) {
+        nest_->users.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+void RankMap::release() {
+    if (kind_ == Kind::table) {
+        table_->release();
+    } else if (nest_->users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        delete nest_;
+    }
+}
+
+// --- Making
+
+RankMap RankMap::affine(Process offset, std::int64_t stride, int size) {
+    return of(RankForm::affine(offset, stride, size));
+}
+
+RankMap RankMap::of(const RankForm& form) {
     RankMap map;
-    if (size > 0) {
-        map.offset_ = offset;
-        map.stride_ = size > 1 ? static_cast<std::uint32_t>(stride) : 1;
-        map.size_ = size;
+    map.offset_ = form.offset;
+    map.stride_ = form.stride;
+    map.size_ = form.size;
+    if (form.levels == 1) {
+        map.kind_ = Kind::block;
+        map.unit_ = form.level[0].unit;
+        map.factor_ = reciprocal_of(form.level[0].unit);
+        map.jump_ = form.level[0].jump;
+    } else if (form.levels > 1) {
+        map.nest_ = new Nest;
+        map.kind_ = Kind::nested;
+        map.nest_->form = form;
+        for (int k = 0; k < form.levels; ++k) {
+            map.nest_->reciprocal[k] = reciprocal_of(form.level[k].unit);
+        }
     }
     return map;
 }
 
-RankMap RankMap::of(std::vector<std::uint32_t> world_ranks) {
-    const std::size_t size = world_ranks.size();
-    if (size < 2) {
-        return affine(size == 1 ? world_ranks[0] : 0, 1, static_cast<int>(size));
+RankForm RankMap::form() const {
+    if (kind_ == Kind::nested) {
+        return nest_->form;
     }
-    const std::uint32_t stride = world_ranks[1] - world_ranks[0];
-    std::size_t regular = 2;
-    while (regular < size && world_ranks[regular] - world_ranks[regular - 1] == stride) {
-        ++regular;
+    RankForm form = RankForm::affine(offset_, stride_, size_);
+    if (kind_ == Kind::block) {
+        form.levels = 1;
+        form.level[0] = {unit_, jump_};
     }
-    if (regular == size) {
-        return affine(world_ranks[0], static_cast<std::int32_t>(stride), static_cast<int>(size));
+    return form;
+}
+
+template <typename Get>
+RankMap RankMap::tabulate(int size, const Get& get) {
+    Process bits = 0;
+    bool one_world = true;
+    const std::uint32_t world = world_of(get(0));
+    for (int rank = 0; rank < size; ++rank) {
+        const Process process = get(rank);
+        bits |= process;
+        one_world &= world_of(process) == world;
+    }
+    const Process beside = one_world ? process_of(world, 0) : 0;
+    const std::uint32_t width = RankTable::width_of(one_world ? world_rank_of(bits) : bits);
+    RankTable* table = RankTable::make(size, width, [&](int rank) { return get(rank) - beside; });
+    if (table == nullptr) {
+        throw std::bad_alloc();
     }
     RankMap map;
-    map.size_ = static_cast<int>(size);
-    map.owner_ = std::make_shared<Table>();
-    map.owner_->world_ranks = std::move(world_ranks);
-    map.table_ = map.owner_->world_ranks.data();
+    map.kind_ = Kind::table;
+    map.table_ = table;
+    map.size_ = size;
+    map.offset_ = beside;
+    map.step_ = width;
+    map.mask_ = RankTable::mask_of(width);
+    map.entries_ = table->entries();
     return map;
 }
 
-int RankMap::rank_of(std::uint32_t world_rank) const {
-    if (table_ == nullptr) {
-        // In 64 bits, so that a negative stride divides as it should.
-        const std::int64_t distance = std::int64_t{world_rank} - std::int64_t{offset_};
-        const std::int64_t step = stride();
-        const std::int64_t rank = distance / step;
-        return rank * step == distance && rank >= 0 && rank < size_ ? static_cast<int>(rank)
-                                                                    : MPI_UNDEFINED;
+template <typename Get>
+RankMap RankMap::detect(int size, const Get& get) {
+    RankForm form;
+    return RankForm::detect(size, get, form) ? of(form) : tabulate(size, get);
+}
+
+RankMap RankMap::of(const std::vector<std::uint32_t>& world_ranks) {
+    const std::uint32_t* listed = world_ranks.data();
+    return detect(static_cast<int>(world_ranks.size()),
+                  [listed](int rank) { return Process{listed[rank]}; });
+}
+
+RankMap RankMap::of_processes(const std::vector<Process>& processes) {
+    const Process* listed = processes.data();
+    return detect(static_cast<int>(processes.size()), [listed](int rank) { return listed[rank]; });
+}
+
+void RankMap::share(TableShelf& shelf) {
+    if (kind_ != Kind::table || table_->shelved() ||
+        std::size_t{table_->width()} * static_cast<std::size_t>(table_->size()) <= private_bytes) {
+        return;
     }
-    std::vector<int>& index = owner_->by_world_rank;
-    if (index.empty()) {
-        index.resize(static_cast<std::size_t>(size_));
-        std::iota(index.begin(), index.end(), 0);
-        std::sort(index.begin(), index.end(),
-                  [this](int a, int b) { return table_[a] < table_[b]; });
+    if (RankTable* shared = shelf.take(*table_)) {
+        entries_ = shared->entries() + (entries_ - table_->entries());
+        std::exchange(table_, shared)->release();
     }
-    const auto found =
-        std::lower_bound(index.begin(), index.end(), world_rank,
-                         [this](int rank, std::uint32_t value) { return table_[rank] < value; });
-    return found != index.end() && table_[*found] == world_rank ? *found : MPI_UNDEFINED;
+}
+
+// --- Look-ups
+
+Process RankMap::nested(std::uint32_t rank) const {
+    const RankForm& form = nest_->form;
+    Process process = offset_ + static_cast<std::uint64_t>(stride_) * rank;
+    int k = 0;
+    do {
+        process +=
+            static_cast<std::uint64_t>(form.level[k].jump) * divide(rank, nest_->reciprocal[k]);
+    } while (++k < form.levels);
+    return process;
+}
+
+int RankMap::position_to_rank(int position) const {
+    if (position < 0) {
+        return MPI_UNDEFINED;
+    }
+    const auto distance =
+        static_cast<std::int64_t>(table_->width()) * position - (entries_ - table_->entries());
+    if (distance < 0 || distance % step_ != 0 || distance / step_ >= size_) {
+        return MPI_UNDEFINED;
+    }
+    return static_cast<int>(distance / step_);
+}
+
+int RankMap::rank_of(Process process) const {
+    if (kind_ == Kind::table) {
+        return position_to_rank(table_->position_of(process - offset_));
+    }
+    const int rank = form().rank_of(process);
+    return rank >= 0 ? rank : MPI_UNDEFINED;
+}
+
+int RankMap::find(Process process) const {
+    return kind_ == Kind::table ? position_to_rank(table_->search(process - offset_))
+                                : rank_of(process);
+}
+
+// --- Composition
+
+RankMap RankMap::select(const RankForm& ranks) const {
+    if (ranks.size == size_ && ranks.offset == 0 && ranks.stride == 1 && ranks.levels == 0) {
+        return *this;
+    }
+    RankForm form;
+    if (regular() && RankForm::compose(this->form(), ranks, form)) {
+        return of(form);
+    }
+    const auto get = [this, &ranks](int rank) { return process(static_cast<int>(ranks[rank])); };
+    if (RankForm::detect(ranks.size, get, form)) {
+        return of(form);
+    }
+    const auto entries = static_cast<std::size_t>(ranks.size);
+    if (kind_ == Kind::table && ranks.levels == 0 && ranks.stride > 0 &&
+        entries * view_share >= static_cast<std::size_t>(table_->size())) {
+        RankMap view = *this;
+        view.entries_ = place(static_cast<std::uint32_t>(ranks.offset));
+        view.step_ = step_ * static_cast<std::uint32_t>(ranks.stride);
+        view.size_ = ranks.size;
+        return view;
+    }
+    return tabulate(ranks.size, get);
 }
 
 RankMap RankMap::select(const int* ranks, int count) const {
-    bool all = count == size_;
-    for (int i = 0; all && i < count; ++i) {
-        all = ranks[i] == i;
+    RankForm form;
+    if (RankForm::detect(
+            count,
+            [ranks](int rank) { return static_cast<Process>(static_cast<unsigned>(ranks[rank])); },
+            form)) {
+        return select(form);
     }
-    if (all) {
-        return *this;
-    }
-    std::vector<std::uint32_t> world_ranks(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) {
-        world_ranks[static_cast<std::size_t>(i)] = (*this)[ranks[i]];
-    }
-    return of(std::move(world_ranks));
+    return detect(count, [this, ranks](int rank) { return process(ranks[rank]); });
 }
 
 RankMap RankMap::select_range(int first, int stride, int count) const {
-    if (first == 0 && stride == 1 && count == size_) {
-        return *this;
+    return select(
+        RankForm::affine(static_cast<Process>(static_cast<unsigned>(first)), stride, count));
+}
+
+RankMap RankMap::select(const RankMap& ranks) const {
+    if (ranks.regular()) {
+        return select(ranks.form());
     }
-    if (table_ == nullptr) {
-        return affine(count > 0 ? (*this)[first] : 0,
-                      static_cast<std::int32_t>(stride_ * static_cast<std::uint32_t>(stride)),
-                      count);
-    }
-    std::vector<std::uint32_t> world_ranks(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) {
-        world_ranks[static_cast<std::size_t>(i)] = table_[first + i * stride];
-    }
-    return of(std::move(world_ranks));
+    return detect(ranks.size(),
+                  [this, &ranks](int rank) { return process(static_cast<int>(ranks[rank])); });
 }
 
 bool RankMap::operator==(const RankMap& other) const {
-    if (size_ != other.size_ || (table_ == nullptr) != (other.table_ == nullptr)) {
+    if (size_ != other.size_ || kind_ != other.kind_) {
         return false;
     }
-    if (table_ == nullptr) {
-        return offset_ == other.offset_ && stride_ == other.stride_;
+    if (kind_ != Kind::table) {
+        return form() == other.form();
     }
-    return table_ == other.table_ || std::equal(table_, table_ + size_, other.table_);
+    if (entries_ == other.entries_ && step_ == other.step_ && offset_ == other.offset_) {
+        return true;
+    }
+    for (int rank = 0; rank < size_; ++rank) {
+        if (process(rank) != other.process(rank)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 } // namespace warren::comm

@@ -33,11 +33,20 @@ bool has(const Plain& members, std::uint32_t member) {
     return std::find(members.begin(), members.end(), member) != members.end();
 }
 
-// Affine with either sign, or shuffled.
+// Affine with either sign, in blocks, or shuffled.
 Plain random_members(Random& random) {
     const std::uint32_t size = random(9);
     Plain members;
-    const std::uint32_t kind = random(3);
+    const std::uint32_t kind = random(4);
+    if (kind == 3) {
+        const std::uint32_t block = 2 + random(2);
+        const std::uint32_t inner = 1 + random(2);
+        const std::uint32_t outer = random(2) == 0 ? 8 : 1;
+        for (std::uint32_t i = 0; i < 2 * size; ++i) {
+            members.push_back(i % block * (outer == 8 ? inner : 16) + i / block * outer);
+        }
+        return members;
+    }
     if (kind < 2) {
         const std::uint32_t stride = 1 + random(3);
         for (std::uint32_t i = 0; i < size; ++i) {
@@ -93,7 +102,7 @@ TEST(RankMap, regular_selections_need_no_table) {
 
 TEST(Group, set_operations_agree_with_plain_vectors) {
     Random random{2};
-    for (int round = 0; round < 5000; ++round) {
+    for (int round = 0; round < 50000; ++round) {
         const Plain a = random_members(random);
         const Plain b = random.state % 5 == 0 ? a : random_members(random);
         Plain both, either = a, only;
@@ -115,6 +124,28 @@ TEST(Group, set_operations_agree_with_plain_vectors) {
         std::sort(sorted_b.begin(), sorted_b.end());
         ASSERT_EQ(compare(first, second),
                   a == b ? MPI_IDENT : (sorted_a == sorted_b ? MPI_SIMILAR : MPI_UNEQUAL));
+    }
+}
+
+TEST(Group, operations_on_formulas_take_no_look_at_their_members) {
+    constexpr int ranks = 1 << 30;
+    const RankMap world = RankMap::affine(0, 1, ranks);
+    RankMap odd, even, made;
+    const int odds[][3] = {{1, ranks - 1, 2}};
+    for (int round = 0; round < 1000; ++round) {
+        EXPECT_FALSE(include_ranges(world, 1, odds, odd));
+        EXPECT_FALSE(exclude_ranges(world, 1, odds, even));
+        EXPECT_EQ(odd, RankMap::affine(1, 2, ranks / 2));
+        EXPECT_EQ(even, RankMap::affine(0, 2, ranks / 2));
+        EXPECT_EQ(difference_of(world, odd), even);
+        EXPECT_EQ(intersection_of(world, odd), odd);
+        EXPECT_EQ(intersection_of(odd, RankMap::affine(ranks - 1, -3, ranks / 3)),
+                  RankMap::affine(3, 6, ranks / 6 + 1));
+        EXPECT_EQ(intersection_of(odd, even).size(), 0);
+        EXPECT_EQ(union_of(RankMap::affine(0, 1, ranks / 2), world), world);
+        const RankMap reversed = world.select_range(ranks - 1, -1, ranks);
+        EXPECT_EQ(compare(world, reversed), MPI_SIMILAR);
+        EXPECT_EQ(compare(odd, even), MPI_UNEQUAL);
     }
 }
 
@@ -149,6 +180,39 @@ TEST(Group, ranges_go_up_down_and_may_be_empty) {
         Error error = include_ranges(world, 1, range, made);
         EXPECT_TRUE(error);
         error.drop();
+    }
+}
+
+TEST(Group, a_range_gives_what_its_list_gives) {
+    Random random{3};
+    const auto number = [&random](int low, int high) {
+        return low + static_cast<int>(random(static_cast<std::uint32_t>(high - low + 1)));
+    };
+    for (int round = 0; round < 20000; ++round) {
+        const int size = number(1, 12);
+        const RankMap map = RankMap::affine(3, 2, size);
+        const int range[][3] = {{number(-1, size), number(-2, size + 1), number(-3, 3)}};
+        const auto [first, last, stride] = range[0];
+        bool right = stride != 0 && first >= 0 && first < size;
+        std::vector<int> listed;
+        for (int rank = first; right && (stride > 0 ? rank <= last : rank >= last);
+             rank += stride) {
+            right = rank >= 0 && rank < size;
+            listed.push_back(rank);
+        }
+        RankMap made, expected;
+        for (const bool all_but : {false, true}) {
+            Error error =
+                all_but ? exclude_ranges(map, 1, range, made) : include_ranges(map, 1, range, made);
+            ASSERT_EQ(!error, right);
+            error.drop();
+            if (right) {
+                const int count = static_cast<int>(listed.size());
+                ASSERT_FALSE(all_but ? exclude(map, count, listed.data(), expected)
+                                     : include(map, count, listed.data(), expected));
+                ASSERT_EQ(made, expected);
+            }
+        }
     }
 }
 

@@ -20,8 +20,9 @@ Communicator united_of(const Communicator& inter) {
                         inter.rank() + (inter.first() ? 0 : head.size()));
 }
 
-Communicators::Communicators(std::uint32_t world_rank, std::uint32_t world_size)
+Communicators::Communicators(std::uint32_t world_rank, std::uint32_t world_size, TableShelf shelf)
     : world_rank_(world_rank),
+      shelf_(shelf),
       world_(world_context, RankMap::affine(0, 1, static_cast<int>(world_size)),
              static_cast<int>(world_rank)),
       self_(self_context, RankMap::affine(world_rank, 1, 1), 0) {
@@ -51,14 +52,15 @@ MPI_Comm Communicators::communicator_of_integer(int integer) const {
 }
 
 Communicator* Communicators::insert(std::uint32_t context, const RankMap& map) {
-    return made_.insert(context, map, map.find(world_rank_));
+    return made_.insert(context, shared(map), map.find(world_rank_));
 }
 
 Communicator* Communicators::insert_inter(std::uint32_t context, std::uint32_t local_context,
                                           const RankMap& local, const RankMap& remote, bool first) {
     return made_.insert(
-        context, remote,
-        std::make_unique<Communicator>(local_context, local, local.rank_of(world_rank_)), first);
+        context, shared(remote),
+        std::make_unique<Communicator>(local_context, shared(local), local.find(world_rank_)),
+        first);
 }
 
 void Communicators::destroy(Communicator& communicator) {
@@ -84,7 +86,7 @@ MPI_Group Communicators::insert_group(RankMap map) {
     if (map.size() == 0) {
         return MPI_GROUP_EMPTY;
     }
-    const Group* group = groups_.insert(std::move(map), world_rank_);
+    const Group* group = groups_.insert(shared(std::move(map)), world_rank_);
     return group != nullptr ? handle_of(*group) : MPI_GROUP_NULL;
 }
 

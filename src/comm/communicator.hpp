@@ -107,7 +107,9 @@ Communicator united_of(const Communicator& inter);
 
 class Communicators {
   public:
-    Communicators(std::uint32_t world_rank, std::uint32_t world_size);
+    // Tables of its maps are put on the shelf, for all ranks of the node.
+    Communicators(std::uint32_t world_rank, std::uint32_t world_size,
+                  TableShelf shelf = TableShelf());
 
     Communicator& world() { return world_; }
     Communicator& self() { return self_; }
@@ -162,7 +164,13 @@ class Communicators {
     void remove(Group& group);
 
   private:
+    RankMap shared(RankMap map) {
+        map.share(shelf_);
+        return map;
+    }
+
     const std::uint32_t world_rank_;
+    TableShelf shelf_;
     Communicator world_;
     Communicator self_;
     HandleTable<Communicator> made_;

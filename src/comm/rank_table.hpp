@@ -96,6 +96,8 @@ class RankTable {
 
 class TableShelf {
   public:
+    // No shelf: full.
+    TableShelf() = default;
     // A shelf on `bytes` at `offset` of a segment. The memory is zero when nobody has used it yet,
     // and is committed piece by piece.
     TableShelf(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes)
@@ -127,8 +129,8 @@ class TableShelf {
     static void free(Header& header, std::uint64_t offset, std::uint64_t bytes);
     static void end(RankTable& table);
 
-    std::byte* memory_;
-    std::uint64_t bytes_;
+    std::byte* memory_ = nullptr;
+    std::uint64_t bytes_ = 0;
     const node::Segment* segment_ = nullptr;
     bool opened_ = false; // the header is committed
 };

@@ -126,7 +126,9 @@ Context::Context(node::Segment&& segment, std::uint32_t own_index)
     : process(find_process()),
       rank(std::move(segment), own_index),
       messages(rank),
-      communicators(own_index, rank.size) {}
+      communicators(own_index, rank.size,
+                    comm::TableShelf(rank.segment, rank.segment.header().tables_offset,
+                                     rank.segment.header().tables_bytes)) {}
 
 Context::~Context() {
     // What the program has not freed; its functions are not called any more.

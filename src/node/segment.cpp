@@ -17,7 +17,7 @@ namespace warren::node {
 namespace {
 
 constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-constexpr std::uint32_t segment_version = 2;
+constexpr std::uint32_t segment_version = 3;
 constexpr std::uint64_t page_bytes = 4096;
 
 // Communicators of a node that have their own counters: enough for a program's few dozen busy ones;
@@ -27,6 +27,11 @@ constexpr std::uint64_t collective_bytes_limit = 16 << 20;
 
 // Boxes take address space only until a pair opens them.
 constexpr std::uint64_t box_region_limit = std::uint64_t{1} << 30;
+
+// Tables of rank maps take address space only until they are made. What does not fit any more is
+// made by every rank for itself.
+constexpr std::uint64_t table_bytes_limit = 4 << 20;
+constexpr std::uint64_t table_bytes_per_rank = 16 << 10;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -55,7 +60,10 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.committed_bytes = header.collective_offset + header.collective_slot_bytes;
     header.contexts_offset =
         header.collective_offset + header.collective_slots * header.collective_slot_bytes;
-    header.boxes_offset = header.contexts_offset + context_limit * sizeof(ContextEntry);
+    header.tables_offset =
+        round_up(header.contexts_offset + context_limit * sizeof(ContextEntry), page_bytes);
+    header.tables_bytes = table_bytes_limit + ranks * table_bytes_per_rank;
+    header.boxes_offset = header.tables_offset + header.tables_bytes;
     std::uint64_t boxes = ranks * (ranks - 1);
     if (boxes > ranks * boxes_per_receiver) {
         boxes = ranks * boxes_per_receiver;

@@ -8,6 +8,7 @@
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
 //     collective slots a few per node: counters and lines of communicators   (coll/shared.hpp)
 //     contexts         a few bytes per communicator                       (comm/context_ids.hpp)
+//     rank tables      of irregular rank maps, as they are made               (comm/rank_table.hpp)
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
 //     bounce buffers   a few per rank: where large messages pass              (transport/)
 // What is sure to be used is committed when the segment is made, so that a node without memory
@@ -63,6 +64,8 @@ struct SegmentHeader {
     std::uint32_t collective_slots;
     std::uint32_t box_limit;      // boxes that fit
     std::uint64_t bounces_offset; // 0: none (ranks share processors)
+    std::uint64_t tables_offset;  // of rank maps (comm/rank_table.hpp)
+    std::uint64_t tables_bytes;
     std::uint64_t boxes_offset;
     std::uint64_t contexts_offset;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.

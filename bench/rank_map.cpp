@@ -131,7 +131,7 @@ struct Subjects {
             {"strided", "look_up_strided", look_up_strided, &maps[2], 0},
             {"reversed, strided", "look_up_reversed", look_up_reversed, &maps[3], 0},
             {"block-strided", "look_up_block", look_up_block, &maps[4], 0},
-            {"nested, 3 dimensions", "look_up_nested", look_up_nested, &maps[5], 144},
+            {"nested, 3 dimensions", "look_up_nested", look_up_nested, &maps[5], 128},
             {"table", "look_up_table", look_up_table, &maps[6], table},
             {"table of two worlds", "look_up_worlds", look_up_worlds, &maps[7], wide},
             {"strided, with world", "look_up_process_strided", look_up_process_strided, &maps[2],

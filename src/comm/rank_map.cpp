@@ -12,7 +12,7 @@ namespace warren::comm {
 namespace {
 
 // Tables up to here are not worth a lock on the node's shelf.
-constexpr std::size_t private_bytes = 256;
+constexpr std::size_t private_bytes = 64;
 
 // A map of every k-th entry uses its parent's table, unless it keeps one alive that is this many
 // times larger than what it needs.

@@ -177,7 +177,7 @@ def rows_of_side(procedure, side):
 
 
 def rows_of(procedure, entry):
-    if entry.chapter == "collectives":
+    if entry.chapter.endswith("collectives"):
         sides = collectives.sides_of(procedure)
         prepared = collectives.ignored_names(procedure)
         reduction = bool(collectives.reduction_buffers(procedure))

@@ -11,6 +11,14 @@ from checks import object_name
 # Results that an original procedure gives as MPI_UNDEFINED when they don't fit its int.
 UNDEFINED_WHEN_LARGE = {"MPI_Get_count", "MPI_Get_elements", "MPI_Type_size"}
 
+# How a collective operation's plan is carried out (src/mpi/schedules.hpp), by the entry's note.
+PLAN_RUNNERS = {
+    "blocking": "do_steps(entry.context, *comm_, ",
+    "nonblocking": "start_steps(entry.context, *comm_, request, ",
+    "persistent": "keep_steps(entry.context, *comm_, request, ",
+}
+NOT_OF_PLANS = {"COMMUNICATOR", "INFO", "REQUEST"}
+
 # Handles that a successful call ends: procedure -> (parameter, null handle).
 FREES = {
     "MPI_Comm_free": ("comm", "MPI_COMM_NULL"),
@@ -119,7 +127,7 @@ class EntryWriter:
             return [f"    return {self.core}({names});"]
         lines = [self.opening()]
         prepared = {}
-        if self.entry.chapter == "collectives":
+        if self.entry.chapter.endswith("collectives"):
             lines += self.collective_checks(prepared)
         else:
             lines += self.plain_checks()
@@ -192,7 +200,12 @@ class EntryWriter:
     def call(self, prepared):
         first = {"Context& context": ["entry.context"], "Process& process": ["entry.process"], "": []}
         arguments = list(first[parameters.first_parameter(self.entry)])
+        plan = next((PLAN_RUNNERS[note] for note in self.entry.notes if note in PLAN_RUNNERS), None)
+        if plan is not None:
+            arguments.append("steps")
         for parameter, base, large in self.pairs:
+            if plan is not None and parameter.kind in NOT_OF_PLANS:
+                continue
             if parameter.name != "...":
                 arguments += core_argument(
                     self.entry, self.procedure, parameter, base, large, prepared)
@@ -200,6 +213,8 @@ class EntryWriter:
         if self.entry.notes & {"no-lock", "free"}:
             runner = "run_unlocked"
         call = f"{self.core}({', '.join(arguments)})"
+        if plan is not None:
+            call = f"{plan}[&](coll::Steps& steps) {{ return {call}; }})"
         after = []
         for p in self.narrowed():
             if procedure_base_name(self.procedure) in UNDEFINED_WHEN_LARGE:

@@ -126,4 +126,6 @@ def read_entries(standard):
 # free: the same, and needs nothing at all of the process's state, or finds it itself.
 # value: like free, and the result is the core's, whatever it is: nothing is checked.
 # no-lock: the core neither changes nor awaits anything of the rank: called without the lock.
-NOTES = {"anytime", "free", "value", "no-lock"}
+# blocking, nonblocking, persistent: the core is a collective operation's plan, without the
+# procedure's communicator, info and request, and src/mpi/schedules.hpp carries it out.
+NOTES = {"anytime", "free", "value", "no-lock", "blocking", "nonblocking", "persistent"}

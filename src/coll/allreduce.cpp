@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "coll/algorithms.hpp"
-#include "coll/scratch.hpp"
 
 namespace warren::coll {
 
@@ -35,88 +34,63 @@ struct Workers {
 };
 
 // Before the work: those that are over send, their neighbours combine into `total`.
-Error hand_over(const Channel& channel, const Reduction& reduction, const Workers& workers,
-                const Buffer& total, const Buffer& spare) {
-    const int rank = channel.rank();
+void hand_over(Steps& steps, const Reduction& reduction, const Workers& workers,
+               const Buffer& total, const Buffer& spare) {
+    const int rank = steps.rank();
     if (workers.own < 0) {
-        return channel.send(total, rank + 1);
+        steps.send(total, rank + 1);
+    } else if (rank < 2 * workers.over) {
+        steps.receive(spare, rank - 1);
+        steps.combine(reduction, spare.base, total.base, reduction.count);
     }
-    if (rank < 2 * workers.over) {
-        if (Error error = channel.receive(spare, rank - 1)) {
-            return error;
-        }
-        combine(channel, reduction, spare.base, total.base, reduction.count);
-    }
-    return {};
 }
 
 // And after it.
-Error hand_back(const Channel& channel, const Workers& workers, const Buffer& total) {
-    const int rank = channel.rank();
+void hand_back(Steps& steps, const Workers& workers, const Buffer& total) {
+    const int rank = steps.rank();
     if (workers.own < 0) {
-        return channel.receive(total, rank + 1);
+        steps.receive(total, rank + 1);
+    } else if (rank < 2 * workers.over) {
+        steps.send(total, rank - 1);
     }
-    return rank < 2 * workers.over ? channel.send(total, rank - 1) : Error();
 }
 
 } // namespace
 
 // Recursive doubling: ⌈log2 P⌉ · (L + n · (B + C)), and two messages more where P is no power of
 // two. In order of ranks.
-Error allreduce_doubling(const Channel& channel, const Reduction& reduction, const void* in,
-                         void* out) {
-    const Workers workers(channel.rank(), channel.size());
+void allreduce_doubling(Steps& steps, const Reduction& reduction, const void* in, void* out) {
+    const Workers workers(steps.rank(), steps.size());
     const Buffer target = {out, reduction.count, &reduction.type};
-    Scratch scratch;
-    if (Error error = scratch.allocate(reduction.count, reduction.type)) {
-        return error;
-    }
-    if (Error error = copy({const_cast<void*>(in), reduction.count, &reduction.type}, target)) {
-        return error;
-    }
+    steps.copy({const_cast<void*>(in), reduction.count, &reduction.type}, target);
     Buffer total = target;
-    Buffer spare = scratch.buffer();
-    if (Error error = hand_over(channel, reduction, workers, total, spare)) {
-        return error;
-    }
+    Buffer spare = steps.scratch(reduction.count, reduction.type);
+    hand_over(steps, reduction, workers, total, spare);
     for (int bit = 1; workers.own >= 0 && bit < workers.count; bit *= 2) {
         const int partner = workers.own ^ bit;
         const int peer = workers.rank_of(partner);
-        if (Error error = channel.exchange(total, peer, spare, peer)) {
-            return error;
-        }
+        steps.exchange(total, peer, spare, peer);
         if (partner < workers.own) {
-            combine(channel, reduction, spare.base, total.base, reduction.count);
+            steps.combine(reduction, spare.base, total.base, reduction.count);
         } else {
-            combine(channel, reduction, total.base, spare.base, reduction.count);
+            steps.combine(reduction, total.base, spare.base, reduction.count);
             std::swap(total, spare);
         }
     }
     if (total.base != target.base) {
-        if (Error error = copy(total, target)) {
-            return error;
-        }
+        steps.copy(total, target);
     }
-    return hand_back(channel, workers, target);
+    hand_back(steps, workers, target);
 }
 
 // Rabenseifner: recursive halving scatters the reduction, recursive doubling gathers it:
 // 2 · log2 P · L + 2 · n · B + n · C.
-Error allreduce_halving(const Channel& channel, const Reduction& reduction, const void* in,
-                        void* out) {
-    const Workers workers(channel.rank(), channel.size());
+void allreduce_halving(Steps& steps, const Reduction& reduction, const void* in, void* out) {
+    const Workers workers(steps.rank(), steps.size());
     const Buffer total = {out, reduction.count, &reduction.type};
-    Scratch scratch;
-    if (Error error = scratch.allocate(reduction.count, reduction.type)) {
-        return error;
-    }
-    if (Error error = copy({const_cast<void*>(in), reduction.count, &reduction.type}, total)) {
-        return error;
-    }
-    const Buffer spare = scratch.buffer();
-    if (Error error = hand_over(channel, reduction, workers, total, spare)) {
-        return error;
-    }
+    steps.copy({const_cast<void*>(in), reduction.count, &reduction.type}, total);
+    const Buffer spare = steps.scratch(reduction.count, reduction.type);
+    hand_over(steps, reduction, workers, total, spare);
     if (workers.own >= 0) {
         // Where block b of the result begins.
         const auto begin = [&](int block) { return reduction.count * block / workers.count; };
@@ -134,11 +108,9 @@ Error allreduce_halving(const Channel& channel, const Reduction& reduction, cons
             const Buffer incoming = part_of(spare, begin(kept_first), kept);
             const Buffer outgoing =
                 part_of(total, begin(given_first), begin(given_last) - begin(given_first));
-            if (Error error = channel.exchange(outgoing, peer, incoming, peer)) {
-                return error;
-            }
-            combine(channel, reduction, incoming.base, part_of(total, begin(kept_first), kept).base,
-                    kept);
+            steps.exchange(outgoing, peer, incoming, peer);
+            steps.combine(reduction, incoming.base, part_of(total, begin(kept_first), kept).base,
+                          kept);
             first = kept_first;
             last = kept_last;
         }
@@ -147,26 +119,21 @@ Error allreduce_halving(const Channel& channel, const Reduction& reduction, cons
             const int blocks = last - first;
             const bool low = (workers.own & bit) == 0;
             const int other = low ? last : first - blocks;
-            if (Error error = channel.exchange(
-                    part_of(total, begin(first), begin(last) - begin(first)), peer,
-                    part_of(total, begin(other), begin(other + blocks) - begin(other)), peer)) {
-                return error;
-            }
+            steps.exchange(part_of(total, begin(first), begin(last) - begin(first)), peer,
+                           part_of(total, begin(other), begin(other + blocks) - begin(other)),
+                           peer);
             first = std::min(first, other);
             last = first + 2 * blocks;
         }
     }
-    return hand_back(channel, workers, total);
+    hand_back(steps, workers, total);
 }
 
 // Reduce and broadcast: 2 · ⌈log2 P⌉ · (L + n · B) + …, but each rank waits for few messages: for
 // ranks that share processors.
-Error allreduce_by_root(const Channel& channel, const Reduction& reduction, const void* in,
-                        void* out) {
-    if (Error error = reduce_binomial(channel, reduction, in, out, 0)) {
-        return error;
-    }
-    return bcast_binomial(channel, {out, reduction.count, &reduction.type}, 0);
+void allreduce_by_root(Steps& steps, const Reduction& reduction, const void* in, void* out) {
+    reduce_binomial(steps, reduction, in, out, 0);
+    bcast_binomial(steps, {out, reduction.count, &reduction.type}, 0);
 }
 
 } // namespace warren::coll

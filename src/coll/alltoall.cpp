@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "coll/algorithms.hpp"
-#include "coll/scratch.hpp"
 
 namespace warren::coll {
 
@@ -16,56 +15,47 @@ constexpr int batch_peers = 64;
 
 // Everybody to everybody, beginning with the neighbours: (P - 1) · (L + n · B), with the latencies
 // of a batch at the same time.
-Error alltoall_batches(const Channel& channel, const Blocks& out, const Blocks& in) {
-    const int size = channel.size();
-    const int rank = channel.rank();
+void alltoall_batches(Steps& steps, const Blocks& out, const Blocks& in) {
+    const int size = steps.size();
+    const int rank = steps.rank();
     for (int first = 1; first < size; first += batch_peers) {
         const int last = std::min(size, first + batch_peers);
-        Batch batch(channel);
         for (int distance = first; distance < last; ++distance) {
             const int from = (rank - distance + size) % size;
             const Buffer block = in[from];
             if (block.bytes() > 0) {
-                batch.start_receive(block, from);
+                steps.start_receive(block, from);
             }
         }
         for (int distance = first; distance < last; ++distance) {
             const int to = (rank + distance) % size;
             const Buffer block = out[to];
             if (block.bytes() > 0) {
-                batch.start_send(block, to);
+                steps.start_send(block, to);
             }
         }
-        if (Error error = batch.finish()) {
-            return error;
-        }
+        steps.finish();
     }
-    return copy(out[rank], in[rank]);
+    steps.copy(out[rank], in[rank]);
 }
 
 // From a packed copy of what goes out.
-Error alltoall_in_place(const Channel& channel, const Blocks& blocks) {
-    const int size = channel.size();
+void alltoall_in_place(Steps& steps, const Blocks& blocks) {
+    const int size = steps.size();
     MPI_Count total = 0;
     for (int rank = 0; rank < size; ++rank) {
         total += blocks[rank].bytes();
     }
-    Scratch packed_blocks;
-    if (Error error = packed_blocks.allocate(total)) {
-        return error;
-    }
+    std::byte* data = steps.scratch(total);
     std::vector<Buffer> out(static_cast<std::size_t>(size));
     MPI_Count offset = 0;
     for (int rank = 0; rank < size; ++rank) {
         const Buffer block = blocks[rank];
-        out[static_cast<std::size_t>(rank)] =
-            bytes_of(packed_blocks.data() + offset, block.bytes());
-        if (Error error = copy(block, out[static_cast<std::size_t>(rank)])) {
-            return error;
-        }
+        out[static_cast<std::size_t>(rank)] = bytes_of(data + offset, block.bytes());
+        steps.copy(block, out[static_cast<std::size_t>(rank)]);
         offset += block.bytes();
     }
-    return alltoall_batches(channel, Blocks(out.data()), blocks);
+    alltoall_batches(steps, Blocks(out.data()), blocks);
 }
 
 } // namespace warren::coll

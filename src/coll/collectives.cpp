@@ -1,23 +1,10 @@
 #include "coll/collectives.hpp"
 
-#include "coll/algorithms.hpp"
-#include "coll/scratch.hpp"
+#include "coll/choice.hpp"
+#include "coll/immediate.hpp"
 #include "coll/shared.hpp"
 
 namespace warren::coll {
-
-namespace {
-
-// Up to here the number of messages decides, beyond it the bytes moved.
-constexpr MPI_Count short_allreduce_bytes = 16 * 1024;
-constexpr MPI_Count short_allgather_bytes = 64 * 1024; // of all blocks
-constexpr MPI_Count short_block_bytes = 4 * 1024;      // of gathers and scatters
-constexpr MPI_Count short_reduce_scatter_bytes = 16 * 1024;
-
-// Ranks up to which a chain or a fan is as quick as a tree.
-constexpr int few_ranks = 4;
-
-} // namespace
 
 Error Collectives::barrier() {
     if (communicator_.size() == 1) {
@@ -27,7 +14,9 @@ Error Collectives::barrier() {
         SharedSlot(engine_, communicator_).barrier();
         return {};
     }
-    return barrier_dissemination(Channel(engine_, communicator_, Tag::barrier));
+    Immediate steps(engine_, communicator_);
+    coll::barrier(steps);
+    return steps.end();
 }
 
 Error Collectives::bcast(const message::Buffer& buffer, int root) {
@@ -49,67 +38,15 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
         }
         return {};
     }
-    return bcast_binomial(Channel(engine_, communicator_, Tag::bcast), buffer, root);
-}
-
-Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int root) {
-    if (communicator_.size() > few_ranks && !crowded() && own.bytes() <= short_block_bytes &&
-        own.bytes() > 0) {
-        return gather_binomial(Channel(engine_, communicator_, Tag::gather), own, blocks, root);
-    }
-    return gatherv(own, blocks, root);
-}
-
-Error Collectives::gatherv(const message::Buffer& own, const Blocks& blocks, int root) {
-    return gather_linear(Channel(engine_, communicator_, Tag::gather), own, blocks, root);
-}
-
-Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int root) {
-    if (communicator_.size() > few_ranks && !crowded() && own.bytes() <= short_block_bytes &&
-        own.bytes() > 0) {
-        return scatter_binomial(Channel(engine_, communicator_, Tag::scatter), blocks, own, root);
-    }
-    return scatterv(blocks, own, root);
-}
-
-Error Collectives::scatterv(const Blocks& blocks, const message::Buffer& own, int root) {
-    return scatter_linear(Channel(engine_, communicator_, Tag::scatter), blocks, own, root);
+    Immediate steps(engine_, communicator_);
+    coll::bcast(steps, buffer, root);
+    return steps.end();
 }
 
 Error Collectives::allgather(const Blocks& blocks) {
-    const MPI_Count total = blocks[0].bytes() * communicator_.size();
-    if (communicator_.size() == 1 || total == 0) {
-        return {};
-    }
-    const Channel channel(engine_, communicator_, Tag::allgather);
-    if (total > short_allgather_bytes) {
-        return allgather_ring(channel, blocks);
-    }
-    return crowded() ? allgather_by_root(channel, blocks) : allgather_bruck(channel, blocks);
-}
-
-Error Collectives::allgatherv(const Blocks& blocks) {
-    if (communicator_.size() == 1) {
-        return {};
-    }
-    const Channel channel(engine_, communicator_, Tag::allgather);
-    MPI_Count total = 0;
-    for (int rank = 0; rank < communicator_.size(); ++rank) {
-        total += blocks[rank].bytes();
-    }
-    return total > short_allgather_bytes ? allgather_ring(channel, blocks)
-                                         : allgather_by_root(channel, blocks);
-}
-
-Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
-    return alltoall_batches(Channel(engine_, communicator_, Tag::alltoall), out, in);
-}
-
-Error Collectives::alltoall_in_place(const Blocks& blocks) {
-    if (communicator_.size() == 1) {
-        return {};
-    }
-    return coll::alltoall_in_place(Channel(engine_, communicator_, Tag::alltoall), blocks);
+    Immediate steps(engine_, communicator_);
+    coll::allgather(steps, blocks);
+    return steps.end();
 }
 
 bool Collectives::fits_slot(MPI_Count count, const datatype::Datatype& type) const {
@@ -129,8 +66,9 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         SharedSlot(engine_, communicator_).reduce(in, out, count, type, op, root);
         return {};
     }
-    return reduce_binomial(Channel(engine_, communicator_, Tag::reduce), {count, type, op}, in, out,
-                           root);
+    Immediate steps(engine_, communicator_);
+    coll::reduce(steps, {count, type, op}, in, out, root);
+    return steps.end();
 }
 
 Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
@@ -145,46 +83,9 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
         SharedSlot(engine_, communicator_).allreduce(in, out, count, type, op);
         return {};
     }
-    const Channel channel(engine_, communicator_, Tag::allreduce);
-    const Reduction reduction = {count, type, op};
-    if (crowded()) {
-        return allreduce_by_root(channel, reduction, in, out);
-    }
-    if (count * type.size > short_allreduce_bytes && op.commutative() &&
-        count >= communicator_.size()) {
-        return allreduce_halving(channel, reduction, in, out);
-    }
-    return allreduce_doubling(channel, reduction, in, out);
-}
-
-Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count counts[],
-                                  const datatype::Datatype& type, const Op& op) {
-    MPI_Count total = 0;
-    for (int rank = 0; rank < communicator_.size(); ++rank) {
-        total += counts[rank];
-    }
-    if (total == 0) {
-        return {};
-    }
-    const Reduction reduction = {total, type, op};
-    const Channel channel(engine_, communicator_, Tag::reduce_scatter);
-    if (op.commutative() && !crowded() && total * type.size > short_reduce_scatter_bytes) {
-        return reduce_scatter_pairwise(channel, reduction, in, out, counts);
-    }
-    return reduce_scatter_by_root(channel, reduction, in, out, counts);
-}
-
-Error Collectives::scan(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
-                        const Op& op, bool exclusive) {
-    if (count == 0) {
-        return {};
-    }
-    const Channel channel(engine_, communicator_, Tag::scan);
-    const Reduction reduction = {count, type, op};
-    if (crowded() || communicator_.size() <= few_ranks) {
-        return scan_chain(channel, reduction, in, out, exclusive);
-    }
-    return scan_doubling(channel, reduction, in, out, exclusive);
+    Immediate steps(engine_, communicator_);
+    coll::allreduce(steps, {count, type, op}, in, out);
+    return steps.end();
 }
 
 } // namespace warren::coll

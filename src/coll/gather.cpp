@@ -1,7 +1,6 @@
 // Gather and scatter by messages.
 
 #include "coll/algorithms.hpp"
-#include "coll/scratch.hpp"
 
 namespace warren::coll {
 
@@ -24,121 +23,96 @@ struct Subtree {
 
 // Everybody sends to the root: P · (L + n · B) there, L + n · B elsewhere. No copy more than
 // needed.
-Error gather_linear(const Channel& channel, const Buffer& own, const Blocks& blocks, int root) {
-    if (channel.rank() != root) {
-        return own.bytes() > 0 ? channel.send(own, root) : Error();
+void gather_linear(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
+    if (steps.rank() != root) {
+        if (own.bytes() > 0) {
+            steps.send(own, root);
+        }
+        return;
     }
-    Batch batch(channel);
-    for (int rank = 0; rank < channel.size(); ++rank) {
+    for (int rank = 0; rank < steps.size(); ++rank) {
         const Buffer block = blocks[rank];
         if (rank != root && block.bytes() > 0) {
-            batch.start_receive(block, rank);
+            steps.start_receive(block, rank);
         }
     }
-    Error copied = copy(own, blocks[root]);
-    Error received = batch.finish();
-    if (copied) {
-        received.drop();
-        return copied;
-    }
-    return received;
+    steps.copy(own, blocks[root]);
+    steps.finish();
 }
 
 // A binomial tree of packed blocks: ⌈log2 P⌉ · L + P · n · B at the root. Blocks of one size.
-Error gather_binomial(const Channel& channel, const Buffer& own, const Blocks& blocks, int root) {
-    const int size = channel.size();
-    const int virtual_rank = (channel.rank() - root + size) % size;
+void gather_binomial(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
+    const int size = steps.size();
+    const int virtual_rank = (steps.rank() - root + size) % size;
     const Subtree subtree(virtual_rank, size);
     const MPI_Count block = own.bytes();
     if (subtree.ranks == 1 && virtual_rank != 0) {
-        return channel.send(own, (virtual_rank - subtree.distance + root) % size);
+        return steps.send(own, (virtual_rank - subtree.distance + root) % size);
     }
-    Scratch packed_blocks; // of this subtree, by virtual rank
-    if (Error error = packed_blocks.allocate(block * subtree.ranks)) {
-        return error;
-    }
-    std::byte* data = packed_blocks.data();
-    if (Error error = copy(own, bytes_of(data, block))) {
-        return error;
-    }
+    // Of this subtree, by virtual rank.
+    std::byte* data = steps.scratch(block * subtree.ranks);
+    steps.copy(own, bytes_of(data, block));
     for (int distance = 1; distance < subtree.distance && distance < subtree.ranks; distance *= 2) {
         const int child = virtual_rank + distance;
         const Subtree below(child, size);
-        if (Error error = channel.receive(bytes_of(data + distance * block, below.ranks * block),
-                                          (child + root) % size)) {
-            return error;
-        }
+        steps.receive(bytes_of(data + distance * block, below.ranks * block),
+                      (child + root) % size);
     }
     if (virtual_rank != 0) {
-        return channel.send(bytes_of(data, subtree.ranks * block),
-                            (virtual_rank - subtree.distance + root) % size);
+        return steps.send(bytes_of(data, subtree.ranks * block),
+                          (virtual_rank - subtree.distance + root) % size);
     }
     for (int other = 0; other < size; ++other) {
-        if (Error error =
-                copy(bytes_of(data + other * block, block), blocks[(other + root) % size])) {
-            return error;
-        }
+        steps.copy(bytes_of(data + other * block, block), blocks[(other + root) % size]);
     }
-    return {};
 }
 
 // The root sends to everybody: P · (L + n · B) there, L + n · B elsewhere.
-Error scatter_linear(const Channel& channel, const Blocks& blocks, const Buffer& own, int root) {
-    if (channel.rank() != root) {
-        return own.bytes() > 0 ? channel.receive(own, root) : Error();
+void scatter_linear(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
+    if (steps.rank() != root) {
+        if (own.bytes() > 0) {
+            steps.receive(own, root);
+        }
+        return;
     }
-    Batch batch(channel);
-    for (int rank = 0; rank < channel.size(); ++rank) {
+    for (int rank = 0; rank < steps.size(); ++rank) {
         const Buffer block = blocks[rank];
         if (rank != root && block.bytes() > 0) {
-            batch.start_send(block, rank);
+            steps.start_send(block, rank);
         }
     }
-    Error copied = copy(blocks[root], own);
-    Error sent = batch.finish();
-    if (copied) {
-        sent.drop();
-        return copied;
-    }
-    return sent;
+    steps.copy(blocks[root], own);
+    steps.finish();
 }
 
 // A binomial tree of packed blocks: ⌈log2 P⌉ · L + P · n · B at the root. Blocks of one size.
-Error scatter_binomial(const Channel& channel, const Blocks& blocks, const Buffer& own, int root) {
-    const int size = channel.size();
-    const int virtual_rank = (channel.rank() - root + size) % size;
+void scatter_binomial(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
+    const int size = steps.size();
+    const int virtual_rank = (steps.rank() - root + size) % size;
     const Subtree subtree(virtual_rank, size);
     const MPI_Count block = own.bytes();
     const int parent = (virtual_rank - subtree.distance + root) % size;
     if (subtree.ranks == 1 && virtual_rank != 0) {
-        return channel.receive(own, parent);
+        return steps.receive(own, parent);
     }
-    Scratch packed_blocks; // of this subtree, by virtual rank
-    if (Error error = packed_blocks.allocate(block * subtree.ranks)) {
-        return error;
-    }
-    std::byte* data = packed_blocks.data();
+    // Of this subtree, by virtual rank.
+    std::byte* data = steps.scratch(block * subtree.ranks);
     if (virtual_rank == 0) {
         for (int other = 0; other < size; ++other) {
-            if (Error error =
-                    copy(blocks[(other + root) % size], bytes_of(data + other * block, block))) {
-                return error;
-            }
+            steps.copy(blocks[(other + root) % size], bytes_of(data + other * block, block));
         }
-    } else if (Error error = channel.receive(bytes_of(data, subtree.ranks * block), parent)) {
-        return error;
+    } else {
+        steps.receive(bytes_of(data, subtree.ranks * block), parent);
     }
     for (int distance = subtree.distance / 2; distance > 0; distance /= 2) {
         const int child = virtual_rank + distance;
         if (child < size) {
             const Subtree below(child, size);
-            if (Error error = channel.send(bytes_of(data + distance * block, below.ranks * block),
-                                           (child + root) % size)) {
-                return error;
-            }
+            steps.send(bytes_of(data + distance * block, below.ranks * block),
+                       (child + root) % size);
         }
     }
-    return copy(bytes_of(data, block), own);
+    steps.copy(bytes_of(data, block), own);
 }
 
 } // namespace warren::coll

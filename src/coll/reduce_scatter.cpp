@@ -3,40 +3,33 @@
 #include <vector>
 
 #include "coll/algorithms.hpp"
-#include "coll/scratch.hpp"
 
 namespace warren::coll {
 
 // Reduce to rank 0, then scatter: for short arrays, and operations that don't commute.
 // n: the bytes of the whole array. ⌈log2 P⌉ · (L + n · (B + C)) + P · L + n · B.
-Error reduce_scatter_by_root(const Channel& channel, const Reduction& reduction, const void* in,
-                             void* out, const MPI_Count counts[]) {
-    const int size = channel.size();
-    const int rank = channel.rank();
-    Scratch total;
-    if (rank == 0) {
-        if (Error error = total.allocate(reduction.count, reduction.type)) {
-            return error;
-        }
-    }
-    if (Error error = reduce_binomial(channel, reduction, in, total.base(), 0)) {
-        return error;
-    }
+void reduce_scatter_by_root(Steps& steps, const Reduction& reduction, const void* in, void* out,
+                            const MPI_Count counts[]) {
+    const int size = steps.size();
+    const int rank = steps.rank();
+    const Buffer total =
+        rank == 0 ? steps.scratch(reduction.count, reduction.type) : Buffer{nullptr, 0, nullptr};
+    reduce_binomial(steps, reduction, in, total.base, 0);
     std::vector<Buffer> blocks(static_cast<std::size_t>(rank == 0 ? size : 0));
     MPI_Count first = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-        blocks[i] = total.part(first, counts[i]);
+        blocks[i] = part_of(total, first, counts[i]);
         first += counts[i];
     }
-    return scatter_linear(channel, Blocks(blocks.data()), {out, counts[rank], &reduction.type}, 0);
+    scatter_linear(steps, Blocks(blocks.data()), {out, counts[rank], &reduction.type}, 0);
 }
 
 // Everybody gets its block of each other rank's array and combines them as they come by:
 // (P - 1) · L + n · (B + C).
-Error reduce_scatter_pairwise(const Channel& channel, const Reduction& reduction, const void* in,
-                              void* out, const MPI_Count counts[]) {
-    const int size = channel.size();
-    const int rank = channel.rank();
+void reduce_scatter_pairwise(Steps& steps, const Reduction& reduction, const void* in, void* out,
+                             const MPI_Count counts[]) {
+    const int size = steps.size();
+    const int rank = steps.rank();
     const Buffer whole = {const_cast<void*>(in), reduction.count, &reduction.type};
     std::vector<MPI_Count> begin(static_cast<std::size_t>(size));
     for (std::size_t i = 1; i < begin.size(); ++i) {
@@ -46,34 +39,23 @@ Error reduce_scatter_pairwise(const Channel& channel, const Reduction& reduction
         return part_of(whole, begin[static_cast<std::size_t>(of)], counts[of]);
     };
     const MPI_Count own = counts[rank];
-    Scratch total; // not `out`, which may be the memory that others' blocks are still sent from
-    Scratch operand;
-    if (Error error = total.allocate(own, reduction.type)) {
-        return error;
-    }
-    if (Error error = operand.allocate(own, reduction.type)) {
-        return error;
-    }
-    if (Error error = copy(block(rank), total.buffer())) {
-        return error;
-    }
+    // Not `out`, which may be the memory that others' blocks are still sent from.
+    const Buffer total = steps.scratch(own, reduction.type);
+    const Buffer operand = steps.scratch(own, reduction.type);
+    steps.copy(block(rank), total);
     for (int distance = 1; distance < size; ++distance) {
         const int to = (rank + distance) % size;
         const int from = (rank - distance + size) % size;
-        const Buffer outgoing = block(to);
-        Batch batch(channel);
         if (own > 0) {
-            batch.start_receive(operand.buffer(), from);
+            steps.start_receive(operand, from);
         }
-        if (outgoing.count > 0) {
-            batch.start_send(outgoing, to);
+        if (counts[to] > 0) {
+            steps.start_send(block(to), to);
         }
-        if (Error error = batch.finish()) {
-            return error;
-        }
-        combine(channel, reduction, operand.base(), total.base(), own);
+        steps.finish();
+        steps.combine(reduction, operand.base, total.base, own);
     }
-    return copy(total.buffer(), {out, own, &reduction.type});
+    steps.copy(total, {out, own, &reduction.type});
 }
 
 } // namespace warren::coll

@@ -78,6 +78,9 @@ class Communicator {
     bool first() const { return first_; }
 
     CollectivePlace place;
+    // Begun so far, of either kind: the same at all members; it tells their messages apart.
+    std::uint32_t nonblocking_collectives = 0;
+    std::uint32_t persistent_collectives = 0;
 
     // Each null until set; owned by their makers (mpi/), which release them with the communicator.
     ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL

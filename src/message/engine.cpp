@@ -41,11 +41,22 @@ void Engine::start_stepping(Request& request) {
 }
 
 bool Engine::run_steps() {
+    // A step may run a function of the program, without the lock: other threads that come here
+    // meanwhile, and the function's own calls, leave the list to this one. They may add to it.
+    if (running_steps_) {
+        return false;
+    }
+    running_steps_ = true;
     bool moved = false;
     Request** link = &stepping_;
     while (*link != nullptr) {
         Request& request = **link;
         if (request.step(request)) {
+            if (*link != &request) {
+                // Requests were added before what was the first.
+                for (link = &stepping_; *link != &request; link = &(*link)->next_stepping) {
+                }
+            }
             *link = request.next_stepping;
             moved = true;
             complete(request);
@@ -53,6 +64,7 @@ bool Engine::run_steps() {
             link = &request.next_stepping;
         }
     }
+    running_steps_ = false;
     return moved;
 }
 

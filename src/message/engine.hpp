@@ -268,7 +268,8 @@ class Engine {
     std::uint32_t abandoned_receives_ = 0; // nothing has matched them yet
     PostedReceives posted_;
     UnexpectedMessages unexpected_;
-    Request* stepping_ = nullptr;
+    Request* stepping_ = nullptr; // the newest first
+    bool running_steps_ = false;
     HandleTable<Request> requests_;
     Request* sent_; // from requests_
     HandleTable<Matched> matched_;

@@ -20,7 +20,8 @@ enum class Operation : std::uint8_t {
     receive,
     probe,       // only as a reason to wait
     generalised, // MPI_Grequest_start
-    combined     // Isendrecv: stands for two others
+    combined,    // Isendrecv: stands for two others
+    collective   // stands for a schedule of many (coll/schedule.hpp)
 };
 
 // Where a message goes to or may come from, in the terms that both sides share.
@@ -96,7 +97,7 @@ struct Request : Outgoing {
     std::uint64_t posted_at; // order of posting
 
     // Asked in every round of progress whether the operation has completed; for operations that are
-    // made of others.
+    // made of others, which may keep these in lists by next_stepping. It may release the lock.
     bool (*step)(Request&);
     Request* next_stepping;
 

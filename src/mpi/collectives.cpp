@@ -2,9 +2,10 @@
 
 #include <vector>
 
+#include "coll/choice.hpp"
 #include "coll/collectives.hpp"
-#include "coll/scratch.hpp"
 #include "mpi/context.hpp"
+#include "mpi/requests.hpp"
 
 namespace warren::mpi {
 
@@ -12,11 +13,8 @@ namespace {
 
 using coll::Blocks;
 using coll::Collectives;
+using coll::Steps;
 using message::Buffer;
-
-Buffer buffer_of(const void* base, MPI_Count count, const datatype::Datatype& type) {
-    return {const_cast<void*>(base), count, &type};
-}
 
 Collectives collectives_of(Context& context, comm::Communicator& comm) {
     return Collectives(context.messages, comm);
@@ -28,11 +26,10 @@ Error negative(const char* what, int rank, MPI_Count value) {
 }
 
 // The blocks that arrays of counts and displacements (in elements) describe.
-Error list_blocks(const comm::Communicator& comm, void* base, const CountArray& counts,
-                  const CountArray& displs, const datatype::Datatype& type, const char* what,
-                  std::vector<Buffer>& blocks) {
-    blocks.resize(static_cast<std::size_t>(comm.size()));
-    for (int rank = 0; rank < comm.size(); ++rank) {
+Error list_blocks(int ranks, void* base, const CountArray& counts, const CountArray& displs,
+                  const datatype::Datatype& type, const char* what, std::vector<Buffer>& blocks) {
+    blocks.resize(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
         if (counts[rank] < 0) {
             return negative(what, rank, counts[rank]);
         }
@@ -43,11 +40,11 @@ Error list_blocks(const comm::Communicator& comm, void* base, const CountArray& 
 }
 
 // The same with displacements in bytes and a datatype per rank.
-Error list_typed_blocks(Context& context, const comm::Communicator& comm, void* base,
-                        const CountArray& counts, const CountArray& displs,
-                        const MPI_Datatype types[], const char* what, std::vector<Buffer>& blocks) {
-    blocks.resize(static_cast<std::size_t>(comm.size()));
-    for (int rank = 0; rank < comm.size(); ++rank) {
+Error list_typed_blocks(Context& context, int ranks, void* base, const CountArray& counts,
+                        const CountArray& displs, const MPI_Datatype types[], const char* what,
+                        std::vector<Buffer>& blocks) {
+    blocks.resize(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
         if (counts[rank] < 0) {
             return negative(what, rank, counts[rank]);
         }
@@ -78,6 +75,8 @@ Error check_reduction(const void* sendbuf, const void* recvbuf, MPI_Count count,
 
 } // namespace
 
+// --- In shared memory where it is short
+
 Error barrier(Context& context, comm::Communicator& comm) {
     return collectives_of(context, comm).barrier();
 }
@@ -85,144 +84,6 @@ Error barrier(Context& context, comm::Communicator& comm) {
 Error bcast(Context& context, void* buffer, MPI_Count count, const datatype::Datatype& datatype,
             int root, comm::Communicator& comm) {
     return collectives_of(context, comm).bcast({buffer, count, &datatype}, root);
-}
-
-Error gather(Context& context, const void* sendbuf, MPI_Count sendcount,
-             const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
-             const datatype::Datatype& recvtype, int root, comm::Communicator& comm) {
-    const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
-    const Buffer own =
-        sendbuf == MPI_IN_PLACE ? blocks[comm.rank()] : buffer_of(sendbuf, sendcount, sendtype);
-    return collectives_of(context, comm).gather(own, blocks, root);
-}
-
-Error gatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
-              const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
-              CountArray displs, const datatype::Datatype& recvtype, int root,
-              comm::Communicator& comm) {
-    std::vector<Buffer> list;
-    if (comm.rank() == root) {
-        if (Error error =
-                list_blocks(comm, recvbuf, recvcounts, displs, recvtype, "recvcounts", list)) {
-            return error;
-        }
-    }
-    const Buffer own = sendbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
-                                               : buffer_of(sendbuf, sendcount, sendtype);
-    return collectives_of(context, comm).gatherv(own, Blocks(list.data()), root);
-}
-
-Error scatter(Context& context, const void* sendbuf, MPI_Count sendcount,
-              const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
-              const datatype::Datatype& recvtype, int root, comm::Communicator& comm) {
-    const Blocks blocks(buffer_of(sendbuf, sendcount, sendtype));
-    const Buffer own =
-        recvbuf == MPI_IN_PLACE ? blocks[comm.rank()] : buffer_of(recvbuf, recvcount, recvtype);
-    return collectives_of(context, comm).scatter(blocks, own, root);
-}
-
-Error scatterv(Context& context, const void* sendbuf, CountArray sendcounts, CountArray displs,
-               const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
-               const datatype::Datatype& recvtype, int root, comm::Communicator& comm) {
-    std::vector<Buffer> list;
-    if (comm.rank() == root) {
-        if (Error error = list_blocks(comm, const_cast<void*>(sendbuf), sendcounts, displs,
-                                      sendtype, "sendcounts", list)) {
-            return error;
-        }
-    }
-    const Buffer own = recvbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
-                                               : buffer_of(recvbuf, recvcount, recvtype);
-    return collectives_of(context, comm).scatterv(Blocks(list.data()), own, root);
-}
-
-Error allgather(Context& context, const void* sendbuf, MPI_Count sendcount,
-                const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
-                const datatype::Datatype& recvtype, comm::Communicator& comm) {
-    const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
-    if (sendbuf != MPI_IN_PLACE) {
-        if (Error error =
-                coll::copy(buffer_of(sendbuf, sendcount, sendtype), blocks[comm.rank()])) {
-            return error;
-        }
-    }
-    return collectives_of(context, comm).allgather(blocks);
-}
-
-Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
-                 const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
-                 CountArray displs, const datatype::Datatype& recvtype, comm::Communicator& comm) {
-    std::vector<Buffer> list;
-    if (Error error =
-            list_blocks(comm, recvbuf, recvcounts, displs, recvtype, "recvcounts", list)) {
-        return error;
-    }
-    if (sendbuf != MPI_IN_PLACE) {
-        if (Error error = coll::copy(buffer_of(sendbuf, sendcount, sendtype),
-                                     list[static_cast<std::size_t>(comm.rank())])) {
-            return error;
-        }
-    }
-    return collectives_of(context, comm).allgatherv(Blocks(list.data()));
-}
-
-Error alltoall(Context& context, const void* sendbuf, MPI_Count sendcount,
-               const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
-               const datatype::Datatype& recvtype, comm::Communicator& comm) {
-    const Blocks in(buffer_of(recvbuf, recvcount, recvtype));
-    if (sendbuf == MPI_IN_PLACE) {
-        return collectives_of(context, comm).alltoall_in_place(in);
-    }
-    return collectives_of(context, comm)
-        .alltoall(Blocks(buffer_of(sendbuf, sendcount, sendtype)), in);
-}
-
-Error alltoallv(Context& context, const void* sendbuf, CountArray sendcounts, CountArray sdispls,
-                const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
-                CountArray rdispls, const datatype::Datatype& recvtype, comm::Communicator& comm) {
-    std::vector<Buffer> in;
-    if (Error error = list_blocks(comm, recvbuf, recvcounts, rdispls, recvtype, "recvcounts", in)) {
-        return error;
-    }
-    if (sendbuf == MPI_IN_PLACE) {
-        return collectives_of(context, comm).alltoall_in_place(Blocks(in.data()));
-    }
-    std::vector<Buffer> out;
-    if (Error error = list_blocks(comm, const_cast<void*>(sendbuf), sendcounts, sdispls, sendtype,
-                                  "sendcounts", out)) {
-        return error;
-    }
-    return collectives_of(context, comm).alltoall(Blocks(out.data()), Blocks(in.data()));
-}
-
-Error alltoallw(Context& context, const void* sendbuf, CountArray sendcounts, CountArray sdispls,
-                const MPI_Datatype sendtypes[], void* recvbuf, CountArray recvcounts,
-                CountArray rdispls, const MPI_Datatype recvtypes[], comm::Communicator& comm) {
-    std::vector<Buffer> in;
-    if (Error error = list_typed_blocks(context, comm, recvbuf, recvcounts, rdispls, recvtypes,
-                                        "recvtypes", in)) {
-        return error;
-    }
-    if (sendbuf == MPI_IN_PLACE) {
-        return collectives_of(context, comm).alltoall_in_place(Blocks(in.data()));
-    }
-    std::vector<Buffer> out;
-    if (Error error = list_typed_blocks(context, comm, const_cast<void*>(sendbuf), sendcounts,
-                                        sdispls, sendtypes, "sendtypes", out)) {
-        return error;
-    }
-    return collectives_of(context, comm).alltoall(Blocks(out.data()), Blocks(in.data()));
-}
-
-// --- Reductions
-
-Error allreduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
-                const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
-    const void* in = nullptr;
-    if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
-        return error;
-    }
-    return collectives_of(context, comm).allreduce(in, recvbuf, count, datatype, op);
 }
 
 Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
@@ -236,51 +97,13 @@ Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count cou
     return collectives_of(context, comm).reduce(in, recvbuf, count, datatype, op, root);
 }
 
-Error scan(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
-           const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
+Error allreduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
+                const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
         return error;
     }
-    return collectives_of(context, comm).scan(in, recvbuf, count, datatype, op, false);
-}
-
-Error exscan(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
-             const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
-    const void* in = nullptr;
-    if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
-        return error;
-    }
-    return collectives_of(context, comm).scan(in, recvbuf, count, datatype, op, true);
-}
-
-Error reduce_scatter(Context& context, const void* sendbuf, void* recvbuf, CountArray recvcounts,
-                     const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
-    std::vector<MPI_Count> counts(static_cast<std::size_t>(comm.size()));
-    MPI_Count total = 0;
-    for (int rank = 0; rank < comm.size(); ++rank) {
-        if (recvcounts[rank] < 0) {
-            return negative("recvcounts", rank, recvcounts[rank]);
-        }
-        counts[static_cast<std::size_t>(rank)] = recvcounts[rank];
-        total += recvcounts[rank];
-    }
-    const void* in = nullptr;
-    if (Error error = check_reduction(sendbuf, recvbuf, total, datatype, op, in)) {
-        return error;
-    }
-    return collectives_of(context, comm).reduce_scatter(in, recvbuf, counts.data(), datatype, op);
-}
-
-Error reduce_scatter_block(Context& context, const void* sendbuf, void* recvbuf,
-                           MPI_Count recvcount, const datatype::Datatype& datatype, coll::Op& op,
-                           comm::Communicator& comm) {
-    const void* in = nullptr;
-    if (Error error = check_reduction(sendbuf, recvbuf, recvcount, datatype, op, in)) {
-        return error;
-    }
-    const std::vector<MPI_Count> counts(static_cast<std::size_t>(comm.size()), recvcount);
-    return collectives_of(context, comm).reduce_scatter(in, recvbuf, counts.data(), datatype, op);
+    return collectives_of(context, comm).allreduce(in, recvbuf, count, datatype, op);
 }
 
 Error reduce_local(Context& context, const void* inbuf, void* inoutbuf, MPI_Count count,
@@ -297,5 +120,227 @@ Error reduce_local(Context& context, const void* inbuf, void* inoutbuf, MPI_Coun
     }
     return {};
 }
+
+namespace plan {
+
+Error barrier(Context&, Steps& steps) {
+    coll::barrier(steps);
+    return {};
+}
+
+Error bcast(Context&, Steps& steps, void* buffer, MPI_Count count,
+            const datatype::Datatype& datatype, int root) {
+    coll::bcast(steps, {buffer, count, &datatype}, root);
+    return {};
+}
+
+Error gather(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
+             const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+             const datatype::Datatype& recvtype, int root) {
+    const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
+    const Buffer own =
+        sendbuf == MPI_IN_PLACE ? blocks[steps.rank()] : buffer_of(sendbuf, sendcount, sendtype);
+    coll::gather(steps, own, blocks, root);
+    return {};
+}
+
+Error gatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
+              const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
+              CountArray displs, const datatype::Datatype& recvtype, int root) {
+    std::vector<Buffer> list;
+    if (steps.rank() == root) {
+        if (Error error = list_blocks(steps.size(), recvbuf, recvcounts, displs, recvtype,
+                                      "recvcounts", list)) {
+            return error;
+        }
+    }
+    const Buffer own = sendbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
+                                               : buffer_of(sendbuf, sendcount, sendtype);
+    coll::gatherv(steps, own, Blocks(list.data()), root);
+    return {};
+}
+
+Error scatter(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
+              const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+              const datatype::Datatype& recvtype, int root) {
+    const Blocks blocks(buffer_of(sendbuf, sendcount, sendtype));
+    const Buffer own =
+        recvbuf == MPI_IN_PLACE ? blocks[steps.rank()] : buffer_of(recvbuf, recvcount, recvtype);
+    coll::scatter(steps, blocks, own, root);
+    return {};
+}
+
+Error scatterv(Context&, Steps& steps, const void* sendbuf, CountArray sendcounts,
+               CountArray displs, const datatype::Datatype& sendtype, void* recvbuf,
+               MPI_Count recvcount, const datatype::Datatype& recvtype, int root) {
+    std::vector<Buffer> list;
+    if (steps.rank() == root) {
+        if (Error error = list_blocks(steps.size(), const_cast<void*>(sendbuf), sendcounts, displs,
+                                      sendtype, "sendcounts", list)) {
+            return error;
+        }
+    }
+    const Buffer own = recvbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
+                                               : buffer_of(recvbuf, recvcount, recvtype);
+    coll::scatterv(steps, Blocks(list.data()), own, root);
+    return {};
+}
+
+Error allgather(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
+                const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+                const datatype::Datatype& recvtype) {
+    const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
+    if (sendbuf != MPI_IN_PLACE) {
+        steps.copy(buffer_of(sendbuf, sendcount, sendtype), blocks[steps.rank()]);
+    }
+    coll::allgather(steps, blocks);
+    return {};
+}
+
+Error allgatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
+                 const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
+                 CountArray displs, const datatype::Datatype& recvtype) {
+    std::vector<Buffer> list;
+    if (Error error =
+            list_blocks(steps.size(), recvbuf, recvcounts, displs, recvtype, "recvcounts", list)) {
+        return error;
+    }
+    if (sendbuf != MPI_IN_PLACE) {
+        steps.copy(buffer_of(sendbuf, sendcount, sendtype),
+                   list[static_cast<std::size_t>(steps.rank())]);
+    }
+    coll::allgatherv(steps, Blocks(list.data()));
+    return {};
+}
+
+Error alltoall(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
+               const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+               const datatype::Datatype& recvtype) {
+    const Blocks in(buffer_of(recvbuf, recvcount, recvtype));
+    if (sendbuf == MPI_IN_PLACE) {
+        coll::alltoall_replace(steps, in);
+        return {};
+    }
+    coll::alltoall(steps, Blocks(buffer_of(sendbuf, sendcount, sendtype)), in);
+    return {};
+}
+
+Error alltoallv(Context&, Steps& steps, const void* sendbuf, CountArray sendcounts,
+                CountArray sdispls, const datatype::Datatype& sendtype, void* recvbuf,
+                CountArray recvcounts, CountArray rdispls, const datatype::Datatype& recvtype) {
+    std::vector<Buffer> in;
+    if (Error error =
+            list_blocks(steps.size(), recvbuf, recvcounts, rdispls, recvtype, "recvcounts", in)) {
+        return error;
+    }
+    if (sendbuf == MPI_IN_PLACE) {
+        coll::alltoall_replace(steps, Blocks(in.data()));
+        return {};
+    }
+    std::vector<Buffer> out;
+    if (Error error = list_blocks(steps.size(), const_cast<void*>(sendbuf), sendcounts, sdispls,
+                                  sendtype, "sendcounts", out)) {
+        return error;
+    }
+    coll::alltoall(steps, Blocks(out.data()), Blocks(in.data()));
+    return {};
+}
+
+Error alltoallw(Context& context, Steps& steps, const void* sendbuf, CountArray sendcounts,
+                CountArray sdispls, const MPI_Datatype sendtypes[], void* recvbuf,
+                CountArray recvcounts, CountArray rdispls, const MPI_Datatype recvtypes[]) {
+    std::vector<Buffer> in;
+    if (Error error = list_typed_blocks(context, steps.size(), recvbuf, recvcounts, rdispls,
+                                        recvtypes, "recvtypes", in)) {
+        return error;
+    }
+    if (sendbuf == MPI_IN_PLACE) {
+        coll::alltoall_replace(steps, Blocks(in.data()));
+        return {};
+    }
+    std::vector<Buffer> out;
+    if (Error error = list_typed_blocks(context, steps.size(), const_cast<void*>(sendbuf),
+                                        sendcounts, sdispls, sendtypes, "sendtypes", out)) {
+        return error;
+    }
+    coll::alltoall(steps, Blocks(out.data()), Blocks(in.data()));
+    return {};
+}
+
+// --- Reductions
+
+Error allreduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
+                const datatype::Datatype& datatype, coll::Op& op) {
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
+        return error;
+    }
+    coll::allreduce(steps, {count, datatype, op}, in, recvbuf);
+    return {};
+}
+
+Error reduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
+             const datatype::Datatype& datatype, coll::Op& op, int root) {
+    const void* in = sendbuf;
+    const bool receives = steps.rank() == root;
+    if (Error error = check_reduction(sendbuf, receives ? recvbuf : nullptr, receives ? count : 0,
+                                      datatype, op, in)) {
+        return error;
+    }
+    coll::reduce(steps, {count, datatype, op}, in, recvbuf, root);
+    return {};
+}
+
+Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
+           const datatype::Datatype& datatype, coll::Op& op) {
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
+        return error;
+    }
+    coll::scan(steps, {count, datatype, op}, in, recvbuf, false);
+    return {};
+}
+
+Error exscan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
+             const datatype::Datatype& datatype, coll::Op& op) {
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
+        return error;
+    }
+    coll::scan(steps, {count, datatype, op}, in, recvbuf, true);
+    return {};
+}
+
+Error reduce_scatter(Context&, Steps& steps, const void* sendbuf, void* recvbuf,
+                     CountArray recvcounts, const datatype::Datatype& datatype, coll::Op& op) {
+    std::vector<MPI_Count> counts(static_cast<std::size_t>(steps.size()));
+    MPI_Count total = 0;
+    for (int rank = 0; rank < steps.size(); ++rank) {
+        if (recvcounts[rank] < 0) {
+            return negative("recvcounts", rank, recvcounts[rank]);
+        }
+        counts[static_cast<std::size_t>(rank)] = recvcounts[rank];
+        total += recvcounts[rank];
+    }
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, total, datatype, op, in)) {
+        return error;
+    }
+    coll::reduce_scatter(steps, in, recvbuf, counts.data(), datatype, op);
+    return {};
+}
+
+Error reduce_scatter_block(Context&, Steps& steps, const void* sendbuf, void* recvbuf,
+                           MPI_Count recvcount, const datatype::Datatype& datatype, coll::Op& op) {
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, recvcount, datatype, op, in)) {
+        return error;
+    }
+    const std::vector<MPI_Count> counts(static_cast<std::size_t>(steps.size()), recvcount);
+    coll::reduce_scatter(steps, in, recvbuf, counts.data(), datatype, op);
+    return {};
+}
+
+} // namespace plan
 
 } // namespace warren::mpi

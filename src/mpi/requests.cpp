@@ -1,6 +1,7 @@
 #include "mpi/requests.hpp"
 #include "mpi/release.hpp"
 
+#include "coll/schedule.hpp"
 #include "mpi/point_to_point.hpp"
 
 namespace warren::mpi {
@@ -71,6 +72,10 @@ Error start_request(Context& context, Request& request) {
             send_buffered(context, request.buffer, request.peer, request.envelope.tag, comm);
         request.active = !error;
         return error;
+    }
+    if (request.operation == Operation::collective) {
+        coll::Schedule::start(context.messages, request);
+        return {};
     }
     Error error = context.messages.start(request);
     if (error) {

@@ -27,7 +27,8 @@ void bcast(const Case& c, int root) {
     if (c.rank == root) {
         buffer.fill(0, root, 0);
     }
-    MPI_Bcast(buffer.data(), plain ? c.ints() : c.count, buffer.type(), root, c.comm);
+    call(MPI_Bcast, MPI_Ibcast, MPI_Bcast_init, buffer.data(), plain ? c.ints() : c.count,
+         buffer.type(), root, c.comm);
     c.check(buffer.take(0, root, 0) && buffer.untouched(), "MPI_Bcast");
 }
 
@@ -38,8 +39,9 @@ void gather(const Case& c, int root, bool in_place) {
     if (in_place && c.rank == root) {
         in.fill(root, root, root);
     }
-    MPI_Gather(in_place && c.rank == root ? MPI_IN_PLACE : out.data(), c.ints(), MPI_INT, in.data(),
-               c.count, in.type(), root, c.comm);
+    call(MPI_Gather, MPI_Igather, MPI_Gather_init,
+         in_place && c.rank == root ? MPI_IN_PLACE : out.data(), c.ints(), MPI_INT, in.data(),
+         c.count, in.type(), root, c.comm);
     bool good = true;
     for (int r = 0; c.rank == root && r < c.size; ++r) {
         good = in.take(r, r, root) && good;
@@ -54,8 +56,8 @@ void scatter(const Case& c, int root, bool in_place) {
         out.fill(r, root, r);
     }
     const bool here = in_place && c.rank == root;
-    MPI_Scatter(out.data(), c.count, out.type(), here ? MPI_IN_PLACE : in.data(), c.ints(), MPI_INT,
-                root, c.comm);
+    call(MPI_Scatter, MPI_Iscatter, MPI_Scatter_init, out.data(), c.count, out.type(),
+         here ? MPI_IN_PLACE : in.data(), c.ints(), MPI_INT, root, c.comm);
     c.check((here || in.take(0, root, c.rank)) && in.untouched(),
             in_place ? "MPI_Scatter in place" : "MPI_Scatter");
 }
@@ -114,8 +116,9 @@ void gatherv_scatterv(const Case& c, int root, bool in_place) {
         if (here) {
             in.fill(root, root, root);
         }
-        MPI_Gatherv(here ? MPI_IN_PLACE : out.data(), own_ints, MPI_INT, in.buffer.data(),
-                    uneven.counts.data(), uneven.displacements.data(), c.layout.type, root, c.comm);
+        call(MPI_Gatherv, MPI_Igatherv, MPI_Gatherv_init, here ? MPI_IN_PLACE : out.data(),
+             own_ints, MPI_INT, in.buffer.data(), uneven.counts.data(), uneven.displacements.data(),
+             c.layout.type, root, c.comm);
         bool good = true;
         for (int r = 0; c.rank == root && r < c.size; ++r) {
             good = in.take(r, r, root) && good;
@@ -127,8 +130,9 @@ void gatherv_scatterv(const Case& c, int root, bool in_place) {
         out.fill(r, root, r);
     }
     Buffer in(c.plain, 1, own_ints);
-    MPI_Scatterv(out.buffer.data(), uneven.counts.data(), uneven.displacements.data(),
-                 c.layout.type, here ? MPI_IN_PLACE : in.data(), own_ints, MPI_INT, root, c.comm);
+    call(MPI_Scatterv, MPI_Iscatterv, MPI_Scatterv_init, out.buffer.data(), uneven.counts.data(),
+         uneven.displacements.data(), c.layout.type, here ? MPI_IN_PLACE : in.data(), own_ints,
+         MPI_INT, root, c.comm);
     c.check((here || in.take(0, root, c.rank)) && in.untouched(),
             in_place ? "MPI_Scatterv in place" : "MPI_Scatterv");
 }
@@ -140,8 +144,8 @@ void allgather(const Case& c, bool in_place) {
     if (in_place) {
         in.fill(c.rank, c.rank, 0);
     }
-    MPI_Allgather(in_place ? MPI_IN_PLACE : out.data(), c.ints(), MPI_INT, in.data(), c.count,
-                  in.type(), c.comm);
+    call(MPI_Allgather, MPI_Iallgather, MPI_Allgather_init, in_place ? MPI_IN_PLACE : out.data(),
+         c.ints(), MPI_INT, in.data(), c.count, in.type(), c.comm);
     bool good = true;
     for (int r = 0; r < c.size; ++r) {
         good = in.take(r, r, 0) && good;
@@ -158,8 +162,9 @@ void allgatherv(const Case& c, bool in_place) {
     if (in_place) {
         in.fill(c.rank, c.rank, 0);
     }
-    MPI_Allgatherv(in_place ? MPI_IN_PLACE : out.data(), own_ints, MPI_INT, in.buffer.data(),
-                   uneven.counts.data(), uneven.displacements.data(), c.layout.type, c.comm);
+    call(MPI_Allgatherv, MPI_Iallgatherv, MPI_Allgatherv_init, in_place ? MPI_IN_PLACE : out.data(),
+         own_ints, MPI_INT, in.buffer.data(), uneven.counts.data(), uneven.displacements.data(),
+         c.layout.type, c.comm);
     bool good = true;
     for (int r = 0; r < c.size; ++r) {
         good = in.take(r, r, 0) && good;
@@ -173,8 +178,8 @@ void alltoall(const Case& c, bool in_place) {
     for (int r = 0; r < c.size; ++r) {
         (in_place ? in : out).fill(r, c.rank, r);
     }
-    MPI_Alltoall(in_place ? MPI_IN_PLACE : out.data(), c.ints(), MPI_INT, in.data(), c.count,
-                 in.type(), c.comm);
+    call(MPI_Alltoall, MPI_Ialltoall, MPI_Alltoall_init, in_place ? MPI_IN_PLACE : out.data(),
+         c.ints(), MPI_INT, in.data(), c.count, in.type(), c.comm);
     bool good = true;
     for (int r = 0; r < c.size; ++r) {
         good = in.take(r, r, c.rank) && good;
@@ -208,12 +213,13 @@ void alltoallv_alltoallw(const Case& c, bool in_place) {
         }
         void* from = in_place ? MPI_IN_PLACE : out.buffer.data();
         if (typed) {
-            MPI_Alltoallw(from, int_counts.data(), int_bytes.data(), int_types.data(),
-                          in.buffer.data(), counts.data(), bytes.data(), types.data(), c.comm);
+            call(MPI_Alltoallw, MPI_Ialltoallw, MPI_Alltoallw_init, from, int_counts.data(),
+                 int_bytes.data(), int_types.data(), in.buffer.data(), counts.data(), bytes.data(),
+                 types.data(), c.comm);
         } else {
-            MPI_Alltoallv(from, int_counts.data(), int_displacements.data(), MPI_INT,
-                          in.buffer.data(), counts.data(), displacements.data(), c.layout.type,
-                          c.comm);
+            call(MPI_Alltoallv, MPI_Ialltoallv, MPI_Alltoallv_init, from, int_counts.data(),
+                 int_displacements.data(), MPI_INT, in.buffer.data(), counts.data(),
+                 displacements.data(), c.layout.type, c.comm);
         }
         bool good = true;
         for (int r = 0; r < c.size; ++r) {
@@ -233,6 +239,7 @@ constexpr long buffer_limit_bytes = 4'000'000;
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
+    choose_form(argc, argv);
     std::vector<Named> communicators = make_communicators();
     std::vector<Layout> layouts = make_layouts();
     for (const Named& named : communicators) {

@@ -159,22 +159,24 @@ void run(const Case& c, int count) {
             Array<Kind> in = own;
             Array<Kind> out = in_place ? own : Array<Kind>(own.size());
             const bool here = in_place && c.rank == root;
-            MPI_Reduce(here ? MPI_IN_PLACE : in.data(), c.rank == root ? out.data() : nullptr,
-                       count, c.type, c.op, root, c.comm);
+            call(MPI_Reduce, MPI_Ireduce, MPI_Reduce_init, here ? MPI_IN_PLACE : in.data(),
+                 c.rank == root ? out.data() : nullptr, count, c.type, c.op, root, c.comm);
             check(c.rank != root || combined<Kind>(out, 0, count, c.size), "MPI_Reduce");
         }
         Array<Kind> in = own;
         Array<Kind> out = in_place ? own : Array<Kind>(own.size());
         void* from = in_place ? MPI_IN_PLACE : in.data();
-        MPI_Allreduce(from, out.data(), count, c.type, c.op, c.comm);
+        call(MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init, from, out.data(), count, c.type,
+             c.op, c.comm);
         check(combined<Kind>(out, 0, count, c.size), "MPI_Allreduce");
 
         out = in_place ? own : Array<Kind>(own.size());
-        MPI_Scan(from, out.data(), count, c.type, c.op, c.comm);
+        call(MPI_Scan, MPI_Iscan, MPI_Scan_init, from, out.data(), count, c.type, c.op, c.comm);
         check(combined<Kind>(out, 0, count, c.rank + 1), "MPI_Scan");
 
         out = own;
-        MPI_Exscan(from, out.data(), count, c.type, c.op, c.comm);
+        call(MPI_Exscan, MPI_Iexscan, MPI_Exscan_init, from, out.data(), count, c.type, c.op,
+             c.comm);
         check(c.rank == 0 ? combined<Kind>(out, 0, count, 1)
                           : combined<Kind>(out, 0, count, c.rank),
               "MPI_Exscan");
@@ -186,8 +188,8 @@ void run(const Case& c, int count) {
         const int block = count / c.size;
         Array<Kind> whole = own;
         out = in_place ? own : Array<Kind>(own.size());
-        MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : whole.data(), out.data(), block, c.type,
-                                 c.op, c.comm);
+        call(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, MPI_Reduce_scatter_block_init,
+             in_place ? MPI_IN_PLACE : whole.data(), out.data(), block, c.type, c.op, c.comm);
         check(combined<Kind>(out, static_cast<long>(c.rank) * block, block, c.size),
               "MPI_Reduce_scatter_block");
 
@@ -204,8 +206,9 @@ void run(const Case& c, int count) {
             continue; // MPICH 5.0.2 copies overlapping memory here, and stops
         }
         out = in_place ? own : Array<Kind>(own.size());
-        MPI_Reduce_scatter(in_place ? MPI_IN_PLACE : whole.data(), out.data(), counts.data(),
-                           c.type, c.op, c.comm);
+        call(MPI_Reduce_scatter, MPI_Ireduce_scatter, MPI_Reduce_scatter_init,
+             in_place ? MPI_IN_PLACE : whole.data(), out.data(), counts.data(), c.type, c.op,
+             c.comm);
         check(combined<Kind>(out, first, counts[static_cast<std::size_t>(c.rank)], c.size),
               "MPI_Reduce_scatter");
     }
@@ -234,6 +237,7 @@ void run_sizes(const Named& named, MPI_Datatype type, MPI_Op op) {
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
+    choose_form(argc, argv);
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(version, &length);

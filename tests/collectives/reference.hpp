@@ -167,6 +167,42 @@ inline void free_communicators(std::vector<Named>& made) {
     }
 }
 
+// --- The forms of an operation: every test of one is a test of all three.
+
+enum class Form { blocking, nonblocking, persistent };
+inline Form form = Form::blocking;
+
+// By the program's argument.
+inline void choose_form(int argc, char** argv) {
+    const std::string chosen = argc > 1 ? argv[1] : "";
+    form = chosen == "nonblocking"  ? Form::nonblocking
+           : chosen == "persistent" ? Form::persistent
+                                    : Form::blocking;
+}
+
+// Carries out an operation with the arguments of its blocking form.
+template <typename Blocking, typename Nonblocking, typename Persistent, typename... Arguments>
+void call(Blocking blocking, Nonblocking nonblocking, Persistent persistent,
+          Arguments... arguments) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    switch (form) {
+    case Form::blocking:
+        blocking(arguments...);
+        break;
+    case Form::nonblocking:
+        nonblocking(arguments..., &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        break;
+    case Form::persistent:
+        persistent(arguments..., MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Request_free(&request);
+        break;
+    }
+    expect(request == MPI_REQUEST_NULL, "a request", "is not null at its end");
+}
+
 // Ends the program: every rank learns whether all were right.
 inline int finish(const char* program) {
     int all = 0;

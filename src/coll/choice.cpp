@@ -1,0 +1,151 @@
+#include "coll/choice.hpp"
+
+#include "coll/algorithms.hpp"
+
+namespace warren::coll {
+
+namespace {
+
+// Up to here the number of messages decides, beyond it the bytes moved.
+constexpr MPI_Count short_allreduce_bytes = 16 * 1024;
+constexpr MPI_Count short_allgather_bytes = 64 * 1024; // of all blocks
+constexpr MPI_Count short_block_bytes = 4 * 1024;      // of gathers and scatters
+constexpr MPI_Count short_reduce_scatter_bytes = 16 * 1024;
+
+// Ranks up to which a chain or a fan is as quick as a tree.
+constexpr int few_ranks = 4;
+
+// Whether blocks of one size go by a tree.
+bool by_tree(const Steps& steps, const Buffer& own) {
+    return steps.size() > few_ranks && !steps.crowded() && own.bytes() <= short_block_bytes &&
+           own.bytes() > 0;
+}
+
+} // namespace
+
+void barrier(Steps& steps) {
+    steps.name(Tag::barrier);
+    barrier_dissemination(steps);
+}
+
+void bcast(Steps& steps, const Buffer& buffer, int root) {
+    steps.name(Tag::bcast);
+    if (buffer.bytes() > 0) {
+        bcast_binomial(steps, buffer, root);
+    }
+}
+
+void gather(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
+    if (!by_tree(steps, own)) {
+        return gatherv(steps, own, blocks, root);
+    }
+    steps.name(Tag::gather);
+    gather_binomial(steps, own, blocks, root);
+}
+
+void gatherv(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
+    steps.name(Tag::gather);
+    gather_linear(steps, own, blocks, root);
+}
+
+void scatter(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
+    if (!by_tree(steps, own)) {
+        return scatterv(steps, blocks, own, root);
+    }
+    steps.name(Tag::scatter);
+    scatter_binomial(steps, blocks, own, root);
+}
+
+void scatterv(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
+    steps.name(Tag::scatter);
+    scatter_linear(steps, blocks, own, root);
+}
+
+void allgather(Steps& steps, const Blocks& blocks) {
+    steps.name(Tag::allgather);
+    const MPI_Count total = blocks[0].bytes() * steps.size();
+    if (steps.size() == 1 || total == 0) {
+        return;
+    }
+    if (total > short_allgather_bytes) {
+        return allgather_ring(steps, blocks);
+    }
+    return steps.crowded() ? allgather_by_root(steps, blocks) : allgather_bruck(steps, blocks);
+}
+
+void allgatherv(Steps& steps, const Blocks& blocks) {
+    steps.name(Tag::allgather);
+    if (steps.size() == 1) {
+        return;
+    }
+    MPI_Count total = 0;
+    for (int rank = 0; rank < steps.size(); ++rank) {
+        total += blocks[rank].bytes();
+    }
+    return total > short_allgather_bytes ? allgather_ring(steps, blocks)
+                                         : allgather_by_root(steps, blocks);
+}
+
+void alltoall(Steps& steps, const Blocks& out, const Blocks& in) {
+    steps.name(Tag::alltoall);
+    alltoall_batches(steps, out, in);
+}
+
+void alltoall_replace(Steps& steps, const Blocks& blocks) {
+    steps.name(Tag::alltoall);
+    if (steps.size() > 1) {
+        alltoall_in_place(steps, blocks);
+    }
+}
+
+void reduce(Steps& steps, const Reduction& reduction, const void* in, void* out, int root) {
+    steps.name(Tag::reduce);
+    if (reduction.count > 0) {
+        reduce_binomial(steps, reduction, in, out, root);
+    }
+}
+
+void allreduce(Steps& steps, const Reduction& reduction, const void* in, void* out) {
+    steps.name(Tag::allreduce);
+    if (reduction.count == 0) {
+        return;
+    }
+    if (steps.crowded()) {
+        return allreduce_by_root(steps, reduction, in, out);
+    }
+    if (reduction.count * reduction.type.size > short_allreduce_bytes &&
+        reduction.op.commutative() && reduction.count >= steps.size()) {
+        return allreduce_halving(steps, reduction, in, out);
+    }
+    allreduce_doubling(steps, reduction, in, out);
+}
+
+void reduce_scatter(Steps& steps, const void* in, void* out, const MPI_Count counts[],
+                    const datatype::Datatype& type, const Op& op) {
+    steps.name(Tag::reduce_scatter);
+    MPI_Count total = 0;
+    for (int rank = 0; rank < steps.size(); ++rank) {
+        total += counts[rank];
+    }
+    if (total == 0) {
+        return;
+    }
+    const Reduction reduction = {total, type, op};
+    if (op.commutative() && !steps.crowded() && total * type.size > short_reduce_scatter_bytes) {
+        return reduce_scatter_pairwise(steps, reduction, in, out, counts);
+    }
+    reduce_scatter_by_root(steps, reduction, in, out, counts);
+}
+
+void scan(Steps& steps, const Reduction& reduction, const void* in, void* out, bool exclusive) {
+    steps.name(Tag::scan);
+    if (reduction.count == 0) {
+        return;
+    }
+    if (steps.crowded() || steps.size() <= few_ranks) {
+        return scan_chain(steps, reduction, in, out, exclusive);
+    }
+    scan_doubling(steps, reduction, in, out, exclusive);
+}
+
+} // namespace warren::coll

@@ -159,16 +159,19 @@ def rows_of_requests(procedure):
 def rows_of_side(procedure, side):
     rows = []
     # The other side may be the one that MPI_IN_PLACE stands for.
-    if side.counts.is_array:
+    if collectives.of_neighbours(procedure):
+        rows.append(Row(procedure, side.buffer, "MPI_IN_PLACE", "MPI_ERR_BUFFER"))
+        rows.append(Row(procedure, side.buffer, "good.buffer", "MPI_ERR_TOPOLOGY"))
+    elif side.counts.is_array:
         rows.append(Row(procedure, side.counts, "nullptr", "MPI_ERR_ARG"))
         if side.displacements is not None:
             rows.append(Row(procedure, side.displacements, "nullptr", "MPI_ERR_ARG"))
-    else:
+    if not side.counts.is_array:
         for value in NUMBERS["count"]:
             rows.append(Row(procedure, side.counts, value, "MPI_ERR_COUNT"))
-    if side.datatype.is_array:
+    if side.datatype.is_array and not collectives.of_neighbours(procedure):
         rows.append(Row(procedure, side.datatype, "nullptr", "MPI_ERR_ARG"))
-    else:
+    elif not side.datatype.is_array:
         check = checks.Check(side.datatype, "committed", "", "MPI_ERR_TYPE")
         rows += rows_of_check(procedure, check)
         if not side.counts.is_array:

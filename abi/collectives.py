@@ -41,9 +41,16 @@ def sides_of(procedure):
     return sides
 
 
+def of_neighbours(procedure):
+    """Neighbourhood collectives: all means something, but arrays that have no element may be null."""
+    return "neighbor" in procedure.name.lower()
+
+
 def significance(procedure, side, other):
     """C++: whether a side means something at the calling rank; and what must hold else."""
     name = side.buffer.name
+    if of_neighbours(procedure):
+        return "true", f'entry.not_in_place("{name}", {name})'
     rooted = any(p.name == "root" for p in procedure.parameters)
     if side.root_only:
         return "is_root(comm_, root)", ""
@@ -55,6 +62,10 @@ def significance(procedure, side, other):
         f"({name} != MPI_IN_PLACE || !is_root(comm_, root)) && is_member(comm_, root)",
         f'entry.not_in_place("{name}", {name})',
     )
+
+
+def array_check(procedure, array):
+    return [] if of_neighbours(procedure) else [f'entry.not_null("{array.name}", {array.name})']
 
 
 def side_lines(procedure, side, other):
@@ -71,11 +82,10 @@ def side_lines(procedure, side, other):
         lines.append(f"    MPI_Count {side.counts.name}_ = 0;")
         checks.append(f'entry.count("{side.counts.name}", {side.counts.name})')
     else:
-        lines.append(f"    CountArray {side.counts.name}_;")
-        checks.append(f'entry.not_null("{side.counts.name}", {side.counts.name})')
-        if side.displacements is not None:
-            lines.append(f"    CountArray {side.displacements.name}_;")
-            checks.append(f'entry.not_null("{side.displacements.name}", {side.displacements.name})')
+        for array in (side.counts, side.displacements):
+            if array is not None:
+                lines.append(f"    CountArray {array.name}_;")
+                checks += array_check(procedure, array)
     if scalar_type:
         lines.append(f"    const datatype::Datatype* {object_name(side.datatype)} = unused_type();")
         name = side.datatype.name
@@ -86,7 +96,7 @@ def side_lines(procedure, side, other):
                 f"{object_name(side.datatype)})"
             )
     else:
-        checks.append(f'entry.not_null("{side.datatype.name}", {side.datatype.name})')
+        checks += array_check(procedure, side.datatype)
     indent = "    " if condition == "true" else "        "
     body = [f"{indent}if (!(" + (f" &&\n{indent}      ".join(checks)) + ")) [[unlikely]] {",
             f"{indent}    return entry.refuse();", f"{indent}}}"]

@@ -53,4 +53,8 @@ void scan_chain(Steps& steps, const Reduction& reduction, const void* in, void* 
 void scan_doubling(Steps& steps, const Reduction& reduction, const void* in, void* out,
                    bool exclusive);
 
+// out[i] to destination i of the topology, in[i] from source i.
+void neighbours_exchange(Steps& steps, const comm::Topology& topology, const Blocks& out,
+                         const Blocks& in);
+
 } // namespace warren::coll

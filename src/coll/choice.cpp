@@ -148,4 +148,9 @@ void scan(Steps& steps, const Reduction& reduction, const void* in, void* out, b
     scan_doubling(steps, reduction, in, out, exclusive);
 }
 
+void neighbours(Steps& steps, const Blocks& out, const Blocks& in) {
+    steps.name(Tag::neighbours);
+    neighbours_exchange(steps, *steps.communicator().topology, out, in);
+}
+
 } // namespace warren::coll

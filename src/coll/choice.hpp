@@ -32,4 +32,7 @@ void reduce_scatter(Steps& steps, const void* in, void* out, const MPI_Count cou
                     const datatype::Datatype& type, const Op& op);
 void scan(Steps& steps, const Reduction& reduction, const void* in, void* out, bool exclusive);
 
+// out[i] to destination i of the communicator's topology, in[i] from source i.
+void neighbours(Steps& steps, const Blocks& out, const Blocks& in);
+
 } // namespace warren::coll

@@ -4,6 +4,7 @@
 
 #include "coll/choice.hpp"
 #include "coll/collectives.hpp"
+#include "mpi/block_lists.hpp"
 #include "mpi/context.hpp"
 #include "mpi/requests.hpp"
 
@@ -18,45 +19,6 @@ using message::Buffer;
 
 Collectives collectives_of(Context& context, comm::Communicator& comm) {
     return Collectives(context.messages, comm);
-}
-
-Error negative(const char* what, int rank, MPI_Count value) {
-    return fail(MPI_ERR_COUNT, "%s[%d] is %lld: a count cannot be negative", what, rank,
-                static_cast<long long>(value));
-}
-
-// The blocks that arrays of counts and displacements (in elements) describe.
-Error list_blocks(int ranks, void* base, const CountArray& counts, const CountArray& displs,
-                  const datatype::Datatype& type, const char* what, std::vector<Buffer>& blocks) {
-    blocks.resize(static_cast<std::size_t>(ranks));
-    for (int rank = 0; rank < ranks; ++rank) {
-        if (counts[rank] < 0) {
-            return negative(what, rank, counts[rank]);
-        }
-        blocks[static_cast<std::size_t>(rank)] = buffer_of(
-            static_cast<std::byte*>(base) + displs[rank] * type.extent, counts[rank], type);
-    }
-    return {};
-}
-
-// The same with displacements in bytes and a datatype per rank.
-Error list_typed_blocks(Context& context, int ranks, void* base, const CountArray& counts,
-                        const CountArray& displs, const MPI_Datatype types[], const char* what,
-                        std::vector<Buffer>& blocks) {
-    blocks.resize(static_cast<std::size_t>(ranks));
-    for (int rank = 0; rank < ranks; ++rank) {
-        if (counts[rank] < 0) {
-            return negative(what, rank, counts[rank]);
-        }
-        const datatype::Datatype* type = context.datatypes.find(types[rank]);
-        if (type == nullptr || !type->committed) {
-            return fail(MPI_ERR_TYPE, "the datatype for rank %d in %s is %s", rank, what,
-                        type == nullptr ? "not a datatype" : "not committed");
-        }
-        blocks[static_cast<std::size_t>(rank)] =
-            buffer_of(static_cast<std::byte*>(base) + displs[rank], counts[rank], *type);
-    }
-    return {};
 }
 
 // The memory that a reduction reads, after the check that operation and datatype fit and that the
@@ -78,16 +40,25 @@ Error check_reduction(const void* sendbuf, const void* recvbuf, MPI_Count count,
 // --- In shared memory where it is short
 
 Error barrier(Context& context, comm::Communicator& comm) {
+    if (Error error = check_intra(comm)) {
+        return error;
+    }
     return collectives_of(context, comm).barrier();
 }
 
 Error bcast(Context& context, void* buffer, MPI_Count count, const datatype::Datatype& datatype,
             int root, comm::Communicator& comm) {
+    if (Error error = check_intra(comm)) {
+        return error;
+    }
     return collectives_of(context, comm).bcast({buffer, count, &datatype}, root);
 }
 
 Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op, int root, comm::Communicator& comm) {
+    if (Error error = check_intra(comm)) {
+        return error;
+    }
     const void* in = sendbuf;
     const bool receives = comm.rank() == root;
     if (Error error = check_reduction(sendbuf, receives ? recvbuf : nullptr, receives ? count : 0,
@@ -99,6 +70,9 @@ Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count cou
 
 Error allreduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
                 const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
+    if (Error error = check_intra(comm)) {
+        return error;
+    }
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
         return error;
@@ -317,7 +291,7 @@ Error reduce_scatter(Context&, Steps& steps, const void* sendbuf, void* recvbuf,
     MPI_Count total = 0;
     for (int rank = 0; rank < steps.size(); ++rank) {
         if (recvcounts[rank] < 0) {
-            return negative("recvcounts", rank, recvcounts[rank]);
+            return negative_count("recvcounts", rank, recvcounts[rank]);
         }
         counts[static_cast<std::size_t>(rank)] = recvcounts[rank];
         total += recvcounts[rank];

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "coll/collectives.hpp"
+#include "coll/choice.hpp"
+#include "coll/immediate.hpp"
 #include "comm/topology.hpp"
 #include "mpi/new_communicator.hpp"
 #include "mpi/topologies.hpp"
@@ -207,9 +208,10 @@ Error exchange_ends(Context& context, comm::Communicator& comm,
     for (std::size_t rank = 0; rank < size; ++rank) {
         sent[rank] = static_cast<int>(told[rank].size());
     }
-    if (Error error = coll::Collectives(context.messages, comm)
-                          .alltoall(coll::Blocks(coll::bytes_of(sent.data(), sizeof(int))),
-                                    coll::Blocks(coll::bytes_of(received.data(), sizeof(int))))) {
+    coll::Immediate counts(context.messages, comm);
+    coll::alltoall(counts, coll::Blocks(coll::bytes_of(sent.data(), sizeof(int))),
+                   coll::Blocks(coll::bytes_of(received.data(), sizeof(int))));
+    if (Error error = counts.end()) {
         return error;
     }
     std::size_t total = 0;
@@ -225,8 +227,9 @@ Error exchange_ends(Context& context, comm::Communicator& comm,
         in[rank] = coll::bytes_of(place, bytes(received[rank]));
         place += received[rank];
     }
-    return coll::Collectives(context.messages, comm)
-        .alltoall(coll::Blocks(out.data()), coll::Blocks(in.data()));
+    coll::Immediate steps(context.messages, comm);
+    coll::alltoall(steps, coll::Blocks(out.data()), coll::Blocks(in.data()));
+    return steps.end();
 }
 
 } // namespace

@@ -137,6 +137,7 @@ def reduction_buffers(procedure):
     if rooted:
         checks.append(f'({receives} || entry.not_in_place("sendbuf", sendbuf))')
     if base != "reduce_local":
-        checks.append('(sendbuf == MPI_IN_PLACE || '
+        ignored = "!is_member(comm_, root) || " if rooted else ""
+        checks.append(f'({ignored}sendbuf == MPI_IN_PLACE || '
                       'entry.buffer("sendbuf", sendbuf, count, datatype_))')
     return checks

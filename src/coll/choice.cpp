@@ -1,6 +1,7 @@
 #include "coll/choice.hpp"
 
 #include "coll/algorithms.hpp"
+#include "coll/inter.hpp"
 
 namespace warren::coll {
 
@@ -17,19 +18,25 @@ constexpr int few_ranks = 4;
 
 // Whether blocks of one size go by a tree.
 bool by_tree(const Steps& steps, const Buffer& own) {
-    return steps.size() > few_ranks && !steps.crowded() && own.bytes() <= short_block_bytes &&
-           own.bytes() > 0;
+    return !steps.inter() && steps.size() > few_ranks && !steps.crowded() &&
+           own.bytes() <= short_block_bytes && own.bytes() > 0;
 }
 
 } // namespace
 
 void barrier(Steps& steps) {
     steps.name(Tag::barrier);
+    if (steps.inter()) {
+        return inter::barrier(steps);
+    }
     barrier_dissemination(steps);
 }
 
 void bcast(Steps& steps, const Buffer& buffer, int root) {
     steps.name(Tag::bcast);
+    if (steps.inter()) {
+        return inter::bcast(steps, buffer, root);
+    }
     if (buffer.bytes() > 0) {
         bcast_binomial(steps, buffer, root);
     }
@@ -45,6 +52,9 @@ void gather(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
 
 void gatherv(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
     steps.name(Tag::gather);
+    if (steps.inter()) {
+        return inter::gather(steps, own, blocks, root);
+    }
     gather_linear(steps, own, blocks, root);
 }
 
@@ -58,6 +68,9 @@ void scatter(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
 
 void scatterv(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
     steps.name(Tag::scatter);
+    if (steps.inter()) {
+        return inter::scatter(steps, blocks, own, root);
+    }
     scatter_linear(steps, blocks, own, root);
 }
 
@@ -88,6 +101,9 @@ void allgatherv(Steps& steps, const Blocks& blocks) {
 
 void alltoall(Steps& steps, const Blocks& out, const Blocks& in) {
     steps.name(Tag::alltoall);
+    if (steps.inter()) {
+        return inter::alltoall(steps, out, in);
+    }
     alltoall_batches(steps, out, in);
 }
 
@@ -100,6 +116,9 @@ void alltoall_replace(Steps& steps, const Blocks& blocks) {
 
 void reduce(Steps& steps, const Reduction& reduction, const void* in, void* out, int root) {
     steps.name(Tag::reduce);
+    if (steps.inter()) {
+        return inter::reduce(steps, reduction, in, out, root);
+    }
     if (reduction.count > 0) {
         reduce_binomial(steps, reduction, in, out, root);
     }
@@ -107,6 +126,9 @@ void reduce(Steps& steps, const Reduction& reduction, const void* in, void* out,
 
 void allreduce(Steps& steps, const Reduction& reduction, const void* in, void* out) {
     steps.name(Tag::allreduce);
+    if (steps.inter()) {
+        return inter::allreduce(steps, reduction, in, out);
+    }
     if (reduction.count == 0) {
         return;
     }
@@ -131,6 +153,9 @@ void reduce_scatter(Steps& steps, const void* in, void* out, const MPI_Count cou
         return;
     }
     const Reduction reduction = {total, type, op};
+    if (steps.inter()) {
+        return inter::reduce_scatter(steps, reduction, in, out, counts);
+    }
     if (op.commutative() && !steps.crowded() && total * type.size > short_reduce_scatter_bytes) {
         return reduce_scatter_pairwise(steps, reduction, in, out, counts);
     }

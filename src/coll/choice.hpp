@@ -1,6 +1,8 @@
 // Choice: which algorithm carries out a collective operation over messages, by its size, the number
 // of ranks, and whether they share processors. This file is the whole of it.
 //
+// Intercommunicators have their own (inter.hpp), except for allgathers, which are all-to-alls there
+// (the callers' business), and scans, which do not exist.
 // All ranks of a communicator choose alike: what a choice looks at is the same everywhere. The
 // parameters are as in collectives.hpp. Thread rule: under the rank's lock.
 #pragma once

@@ -7,7 +7,7 @@
 namespace warren::coll {
 
 Error Collectives::barrier() {
-    if (communicator_.size() == 1) {
+    if (alone()) {
         return {};
     }
     if (SharedSlot::has_place(communicator_)) [[likely]] {
@@ -21,7 +21,7 @@ Error Collectives::barrier() {
 
 Error Collectives::bcast(const message::Buffer& buffer, int root) {
     const MPI_Count bytes = buffer.bytes();
-    if (communicator_.size() == 1 || bytes == 0) {
+    if (alone() || (bytes == 0 && !communicator_.inter())) {
         return {};
     }
     if (bytes <= shared_bytes && SharedSlot::has_place(communicator_)) {
@@ -56,10 +56,10 @@ bool Collectives::fits_slot(MPI_Count count, const datatype::Datatype& type) con
 
 Error Collectives::reduce(const void* in, void* out, MPI_Count count,
                           const datatype::Datatype& type, const Op& op, int root) {
-    if (count == 0) {
+    if (count == 0 && !communicator_.inter()) {
         return {};
     }
-    if (communicator_.size() == 1) {
+    if (alone()) {
         return copy({const_cast<void*>(in), count, &type}, {out, count, &type});
     }
     if (fits_slot(count, type)) {
@@ -73,10 +73,10 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
 
 Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
                              const datatype::Datatype& type, const Op& op) {
-    if (count == 0) {
+    if (count == 0 && !communicator_.inter()) {
         return {};
     }
-    if (communicator_.size() == 1) {
+    if (alone()) {
         return copy({const_cast<void*>(in), count, &type}, {out, count, &type});
     }
     if (fits_slot(count, type)) [[likely]] {

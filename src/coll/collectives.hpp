@@ -31,6 +31,8 @@ class Collectives {
                     const Op& op);
 
   private:
+    // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
+    bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
     bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
 
     message::Engine& engine_;

@@ -41,7 +41,7 @@ void Immediate::start_send(const Buffer& buffer, int to) {
     if (first_error_) [[unlikely]] {
         return;
     }
-    const std::uint32_t peer = communicator_.world_rank(to);
+    const std::uint32_t peer = speaking().world_rank(to);
     if (engine_.send_now(buffer, peer, envelope(rank()))) {
         return;
     }
@@ -81,7 +81,7 @@ void Immediate::finish() {
 
 void Immediate::send(const Buffer& buffer, int to) {
     if (!first_error_) [[likely]] {
-        keep(engine_.send(message::Operation::send, buffer, communicator_.world_rank(to),
+        keep(engine_.send(message::Operation::send, buffer, speaking().world_rank(to),
                           envelope(rank())));
     }
 }

@@ -32,7 +32,7 @@ class Immediate final : public Steps {
 
   private:
     message::Envelope envelope(int source) const {
-        return {communicator_.collective_context(), source, static_cast<std::int32_t>(tag_)};
+        return {speaking().collective_context(), source, static_cast<std::int32_t>(tag_)};
     }
     void start(message::Request* request);
     void keep(Error error);

@@ -26,12 +26,12 @@ void Schedule::add(const Step& step) {
 }
 
 void Schedule::start_send(const Buffer& buffer, int to) {
-    add({.kind = Kind::send, .peer = to, .buffer = buffer});
+    add({.kind = Kind::send, .peer = to, .communicator = &speaking(), .buffer = buffer});
     unfinished_ = true;
 }
 
 void Schedule::start_receive(const Buffer& buffer, int from) {
-    add({.kind = Kind::receive, .peer = from, .buffer = buffer});
+    add({.kind = Kind::receive, .peer = from, .communicator = &speaking(), .buffer = buffer});
     unfinished_ = true;
 }
 
@@ -75,7 +75,7 @@ void Schedule::combine(const Reduction& reduction, const void* in, void* inout, 
 
 void Schedule::attach(message::Request& request) {
     request.operation = message::Operation::collective;
-    request.envelope = envelope(MPI_ANY_SOURCE);
+    request.envelope = envelope(communicator_, MPI_ANY_SOURCE);
     request.peer = static_cast<std::uint32_t>(MPI_ANY_SOURCE); // for who asks what it waits for
     request.attachment = this;
     request.step = [](message::Request& stepping) {
@@ -155,8 +155,8 @@ void Schedule::perform(const Step& step) {
 
 void Schedule::perform_message(const Step& step) {
     const bool sends = step.kind == Kind::send;
-    if (sends &&
-        engine_.send_now(step.buffer, communicator_.world_rank(step.peer), envelope(rank()))) {
+    const message::Envelope own = envelope(*step.communicator, rank());
+    if (sends && engine_.send_now(step.buffer, step.communicator->world_rank(step.peer), own)) {
         return;
     }
     message::Request* request = engine_.make();
@@ -166,9 +166,10 @@ void Schedule::perform_message(const Step& step) {
     }
     if (sends) {
         message::Engine::prepare_send(*request, message::Operation::send, step.buffer,
-                                      communicator_.world_rank(step.peer), envelope(rank()));
+                                      step.communicator->world_rank(step.peer), own);
     } else {
-        message::Engine::prepare_receive(*request, step.buffer, envelope(step.peer));
+        message::Engine::prepare_receive(*request, step.buffer,
+                                         envelope(*step.communicator, step.peer));
     }
     if (Error error = engine_.start(*request)) {
         keep(error);

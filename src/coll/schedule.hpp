@@ -50,9 +50,10 @@ class Schedule final : public Steps {
     enum class Kind : std::uint8_t { send, receive, finish, copy, combine };
     struct Step {
         Kind kind;
-        int peer = MPI_PROC_NULL; // rank in the communicator
-        Buffer buffer = {};       // copy: the source; combine: `in`
-        Buffer target = {};       // copy: the destination; combine: `inout` as base
+        int peer = MPI_PROC_NULL;                         // rank in `communicator`
+        const comm::Communicator* communicator = nullptr; // of messages
+        Buffer buffer = {};                               // copy: the source; combine: `in`
+        Buffer target = {}; // copy: the destination; combine: `inout` as base
     };
 
     void add(const Step& step);
@@ -64,8 +65,8 @@ class Schedule final : public Steps {
     bool failed() const { return outcome_.error_class != MPI_SUCCESS; }
     // Takes the error's class for the outcome.
     void keep(Error error);
-    message::Envelope envelope(int source) const {
-        return {communicator_.collective_context(), source, tag_};
+    message::Envelope envelope(const comm::Communicator& communicator, int source) const {
+        return {communicator.collective_context(), source, tag_};
     }
 
     const std::int32_t tag_;

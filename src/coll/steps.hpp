@@ -75,7 +75,9 @@ class Steps {
     Steps& operator=(const Steps&) = delete;
 
     int rank() const { return rank_; }
-    int size() const { return size_; }
+    int size() const { return size_; } // of the own group
+    bool inter() const { return communicator_.inter(); }
+    int peers() const { return communicator_.peers(); }
     const comm::Communicator& communicator() const { return communicator_; }
     // Whether ranks take turns on their processors: then what counts is how often each one waits.
     bool crowded() const { return engine_.rank().oversubscribed(); }
@@ -83,7 +85,11 @@ class Steps {
     // Which operation begins.
     virtual void name(Tag) {}
 
-    // Peers are ranks of the communicator (of an intercommunicator: of its remote group).
+    // Messages are between ranks of the communicator; of an intercommunicator: with the remote
+    // group, unless it is said that they are among the own one, or again among the peers.
+    void among_own_group() { speaking_ = &communicator_.local(); }
+    void among_peers() { speaking_ = &communicator_; }
+
     virtual void start_send(const Buffer& buffer, int to) = 0;
     virtual void start_receive(const Buffer& buffer, int from) = 0;
     virtual void finish() = 0;
@@ -107,8 +113,11 @@ class Steps {
         : engine_(engine),
           communicator_(communicator),
           rank_(communicator.rank()),
-          size_(communicator.size()) {}
+          size_(communicator.size()),
+          speaking_(&communicator) {}
     ~Steps() = default;
+
+    const comm::Communicator& speaking() const { return *speaking_; }
 
     message::Engine& engine_;
     const comm::Communicator& communicator_;
@@ -116,6 +125,7 @@ class Steps {
   private:
     const int rank_;
     const int size_;
+    const comm::Communicator* speaking_; // where messages go
     std::forward_list<Scratch> scratch_;
 };
 

@@ -35,32 +35,38 @@ Error check_reduction(const void* sendbuf, const void* recvbuf, MPI_Count count,
     return {};
 }
 
+// What the standard does not have between two groups.
+Error check_not_in_place(const Steps& steps, const void* sendbuf) {
+    return sendbuf != MPI_IN_PLACE || !steps.inter()
+               ? Error()
+               : fail(MPI_ERR_BUFFER, "MPI_IN_PLACE has no meaning on an intercommunicator");
+}
+
+Error check_intra(const Steps& steps) {
+    return !steps.inter() ? Error() : fail(MPI_ERR_COMM, "an intercommunicator has no scans");
+}
+
+bool is_root(const comm::Communicator& comm, int root) {
+    return comm.inter() ? root == MPI_ROOT : root == comm.rank();
+}
+
 } // namespace
 
 // --- In shared memory where it is short
 
 Error barrier(Context& context, comm::Communicator& comm) {
-    if (Error error = check_intra(comm)) {
-        return error;
-    }
     return collectives_of(context, comm).barrier();
 }
 
 Error bcast(Context& context, void* buffer, MPI_Count count, const datatype::Datatype& datatype,
             int root, comm::Communicator& comm) {
-    if (Error error = check_intra(comm)) {
-        return error;
-    }
     return collectives_of(context, comm).bcast({buffer, count, &datatype}, root);
 }
 
 Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op, int root, comm::Communicator& comm) {
-    if (Error error = check_intra(comm)) {
-        return error;
-    }
     const void* in = sendbuf;
-    const bool receives = comm.rank() == root;
+    const bool receives = is_root(comm, root);
     if (Error error = check_reduction(sendbuf, receives ? recvbuf : nullptr, receives ? count : 0,
                                       datatype, op, in)) {
         return error;
@@ -70,8 +76,10 @@ Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count cou
 
 Error allreduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
                 const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
-    if (Error error = check_intra(comm)) {
-        return error;
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::allreduce(context, steps, sendbuf, recvbuf, count, datatype, op);
+        });
     }
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
@@ -122,8 +130,8 @@ Error gatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
               const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
               CountArray displs, const datatype::Datatype& recvtype, int root) {
     std::vector<Buffer> list;
-    if (steps.rank() == root) {
-        if (Error error = list_blocks(steps.size(), recvbuf, recvcounts, displs, recvtype,
+    if (is_root(steps.communicator(), root)) {
+        if (Error error = list_blocks(steps.peers(), recvbuf, recvcounts, displs, recvtype,
                                       "recvcounts", list)) {
             return error;
         }
@@ -148,8 +156,8 @@ Error scatterv(Context&, Steps& steps, const void* sendbuf, CountArray sendcount
                CountArray displs, const datatype::Datatype& sendtype, void* recvbuf,
                MPI_Count recvcount, const datatype::Datatype& recvtype, int root) {
     std::vector<Buffer> list;
-    if (steps.rank() == root) {
-        if (Error error = list_blocks(steps.size(), const_cast<void*>(sendbuf), sendcounts, displs,
+    if (is_root(steps.communicator(), root)) {
+        if (Error error = list_blocks(steps.peers(), const_cast<void*>(sendbuf), sendcounts, displs,
                                       sendtype, "sendcounts", list)) {
             return error;
         }
@@ -163,7 +171,16 @@ Error scatterv(Context&, Steps& steps, const void* sendbuf, CountArray sendcount
 Error allgather(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
                 const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
                 const datatype::Datatype& recvtype) {
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
     const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
+    if (steps.inter()) {
+        const std::vector<Buffer> own(static_cast<std::size_t>(steps.peers()),
+                                      buffer_of(sendbuf, sendcount, sendtype));
+        coll::alltoall(steps, Blocks(own.data()), blocks);
+        return {};
+    }
     if (sendbuf != MPI_IN_PLACE) {
         steps.copy(buffer_of(sendbuf, sendcount, sendtype), blocks[steps.rank()]);
     }
@@ -176,8 +193,17 @@ Error allgatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcoun
                  CountArray displs, const datatype::Datatype& recvtype) {
     std::vector<Buffer> list;
     if (Error error =
-            list_blocks(steps.size(), recvbuf, recvcounts, displs, recvtype, "recvcounts", list)) {
+            list_blocks(steps.peers(), recvbuf, recvcounts, displs, recvtype, "recvcounts", list)) {
         return error;
+    }
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
+    if (steps.inter()) {
+        const std::vector<Buffer> own(static_cast<std::size_t>(steps.peers()),
+                                      buffer_of(sendbuf, sendcount, sendtype));
+        coll::alltoall(steps, Blocks(own.data()), Blocks(list.data()));
+        return {};
     }
     if (sendbuf != MPI_IN_PLACE) {
         steps.copy(buffer_of(sendbuf, sendcount, sendtype),
@@ -190,6 +216,9 @@ Error allgatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcoun
 Error alltoall(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
                const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
                const datatype::Datatype& recvtype) {
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
     const Blocks in(buffer_of(recvbuf, recvcount, recvtype));
     if (sendbuf == MPI_IN_PLACE) {
         coll::alltoall_replace(steps, in);
@@ -202,9 +231,12 @@ Error alltoall(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
 Error alltoallv(Context&, Steps& steps, const void* sendbuf, CountArray sendcounts,
                 CountArray sdispls, const datatype::Datatype& sendtype, void* recvbuf,
                 CountArray recvcounts, CountArray rdispls, const datatype::Datatype& recvtype) {
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
     std::vector<Buffer> in;
     if (Error error =
-            list_blocks(steps.size(), recvbuf, recvcounts, rdispls, recvtype, "recvcounts", in)) {
+            list_blocks(steps.peers(), recvbuf, recvcounts, rdispls, recvtype, "recvcounts", in)) {
         return error;
     }
     if (sendbuf == MPI_IN_PLACE) {
@@ -212,7 +244,7 @@ Error alltoallv(Context&, Steps& steps, const void* sendbuf, CountArray sendcoun
         return {};
     }
     std::vector<Buffer> out;
-    if (Error error = list_blocks(steps.size(), const_cast<void*>(sendbuf), sendcounts, sdispls,
+    if (Error error = list_blocks(steps.peers(), const_cast<void*>(sendbuf), sendcounts, sdispls,
                                   sendtype, "sendcounts", out)) {
         return error;
     }
@@ -223,8 +255,11 @@ Error alltoallv(Context&, Steps& steps, const void* sendbuf, CountArray sendcoun
 Error alltoallw(Context& context, Steps& steps, const void* sendbuf, CountArray sendcounts,
                 CountArray sdispls, const MPI_Datatype sendtypes[], void* recvbuf,
                 CountArray recvcounts, CountArray rdispls, const MPI_Datatype recvtypes[]) {
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
     std::vector<Buffer> in;
-    if (Error error = list_typed_blocks(context, steps.size(), recvbuf, recvcounts, rdispls,
+    if (Error error = list_typed_blocks(context, steps.peers(), recvbuf, recvcounts, rdispls,
                                         recvtypes, "recvtypes", in)) {
         return error;
     }
@@ -233,7 +268,7 @@ Error alltoallw(Context& context, Steps& steps, const void* sendbuf, CountArray 
         return {};
     }
     std::vector<Buffer> out;
-    if (Error error = list_typed_blocks(context, steps.size(), const_cast<void*>(sendbuf),
+    if (Error error = list_typed_blocks(context, steps.peers(), const_cast<void*>(sendbuf),
                                         sendcounts, sdispls, sendtypes, "sendtypes", out)) {
         return error;
     }
@@ -245,6 +280,9 @@ Error alltoallw(Context& context, Steps& steps, const void* sendbuf, CountArray 
 
 Error allreduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
                 const datatype::Datatype& datatype, coll::Op& op) {
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
         return error;
@@ -256,7 +294,7 @@ Error allreduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_
 Error reduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op, int root) {
     const void* in = sendbuf;
-    const bool receives = steps.rank() == root;
+    const bool receives = is_root(steps.communicator(), root);
     if (Error error = check_reduction(sendbuf, receives ? recvbuf : nullptr, receives ? count : 0,
                                       datatype, op, in)) {
         return error;
@@ -267,6 +305,9 @@ Error reduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Cou
 
 Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
            const datatype::Datatype& datatype, coll::Op& op) {
+    if (Error error = check_intra(steps)) {
+        return error;
+    }
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
         return error;
@@ -277,6 +318,9 @@ Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count
 
 Error exscan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op) {
+    if (Error error = check_intra(steps)) {
+        return error;
+    }
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
         return error;
@@ -287,6 +331,9 @@ Error exscan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Cou
 
 Error reduce_scatter(Context&, Steps& steps, const void* sendbuf, void* recvbuf,
                      CountArray recvcounts, const datatype::Datatype& datatype, coll::Op& op) {
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
     std::vector<MPI_Count> counts(static_cast<std::size_t>(steps.size()));
     MPI_Count total = 0;
     for (int rank = 0; rank < steps.size(); ++rank) {
@@ -306,6 +353,9 @@ Error reduce_scatter(Context&, Steps& steps, const void* sendbuf, void* recvbuf,
 
 Error reduce_scatter_block(Context&, Steps& steps, const void* sendbuf, void* recvbuf,
                            MPI_Count recvcount, const datatype::Datatype& datatype, coll::Op& op) {
+    if (Error error = check_not_in_place(steps, sendbuf)) {
+        return error;
+    }
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, recvcount, datatype, op, in)) {
         return error;

@@ -14,18 +14,9 @@
 
 namespace warren::mpi {
 
-inline Error check_intra(const comm::Communicator& comm) {
-    return !comm.inter() ? Error()
-                         : fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                                "collective operations on intercommunicators are not there yet");
-}
-
 // Blocking: each step as the plan says it.
 template <typename Plan>
 Error do_steps(Context& context, comm::Communicator& comm, Plan plan) {
-    if (Error error = check_intra(comm)) {
-        return error;
-    }
     coll::Immediate steps(context.messages, comm);
     if (Error error = plan(steps)) {
         return error;
@@ -47,9 +38,6 @@ std::unique_ptr<coll::Schedule> persistent_schedule(Context& context, comm::Comm
 // Nonblocking.
 template <typename Plan>
 Error start_steps(Context& context, comm::Communicator& comm, MPI_Request* handle, Plan plan) {
-    if (Error error = check_intra(comm)) {
-        return error;
-    }
     std::unique_ptr<coll::Schedule> schedule = nonblocking_schedule(context, comm);
     if (Error error = plan(*schedule)) {
         return error;
@@ -60,9 +48,6 @@ Error start_steps(Context& context, comm::Communicator& comm, MPI_Request* handl
 // Persistent. Operations may be started in any order: each has messages of its own.
 template <typename Plan>
 Error keep_steps(Context& context, comm::Communicator& comm, MPI_Request* handle, Plan plan) {
-    if (Error error = check_intra(comm)) {
-        return error;
-    }
     std::unique_ptr<coll::Schedule> schedule = persistent_schedule(context, comm);
     if (Error error = plan(*schedule)) {
         return error;

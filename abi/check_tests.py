@@ -174,7 +174,7 @@ def rows_of_side(procedure, side):
     elif not side.datatype.is_array:
         check = checks.Check(side.datatype, "committed", "", "MPI_ERR_TYPE")
         rows += rows_of_check(procedure, check)
-        if not side.counts.is_array:
+        if not side.counts.is_array and not collectives.of_neighbours(procedure):
             rows.append(Row(procedure, side.buffer, "nullptr", "MPI_ERR_BUFFER"))
     return rows
 

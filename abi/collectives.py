@@ -42,7 +42,8 @@ def sides_of(procedure):
 
 
 def of_neighbours(procedure):
-    """Neighbourhood collectives: all means something, but arrays that have no element may be null."""
+    """Neighbourhood collectives: all means something, but arrays and buffers of no neighbours may be null,
+    which the core looks at."""
     return "neighbor" in procedure.name.lower()
 
 
@@ -90,7 +91,7 @@ def side_lines(procedure, side, other):
         lines.append(f"    const datatype::Datatype* {object_name(side.datatype)} = unused_type();")
         name = side.datatype.name
         checks.append(f'entry.find_committed("{name}", {name}, {object_name(side.datatype)})')
-        if scalar_count:
+        if scalar_count and not of_neighbours(procedure):
             checks.append(
                 f'entry.buffer("{side.buffer.name}", {side.buffer.name}, {side.counts.name}, '
                 f"{object_name(side.datatype)})"

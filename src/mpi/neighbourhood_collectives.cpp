@@ -35,6 +35,21 @@ Error check_array(int neighbours, const void* array, const char* name) {
                : fail(MPI_ERR_ARG, "%s is null, with %d neighbours", name, neighbours);
 }
 
+// A buffer of `count` elements for each or all of the neighbours.
+Error check_buffer(int neighbours, const void* base, MPI_Count count,
+                   const datatype::Datatype& type, const char* name) {
+    MPI_Count bytes;
+    if (!type.bytes_of(count, bytes)) {
+        return fail(MPI_ERR_COUNT, "%lld elements of %s are more bytes than can be counted",
+                    static_cast<long long>(count), name);
+    }
+    // Datatypes may name addresses: as in Entry::buffer.
+    const bool relative = type.true_lower_bound >= 0 && type.true_lower_bound < 4096;
+    return neighbours > 0 && base == nullptr && bytes > 0 && relative
+               ? fail(MPI_ERR_BUFFER, "%s is a null pointer, with %d neighbours", name, neighbours)
+               : Error();
+}
+
 Error check_arrays(int neighbours, const CountArray& counts, const char* counts_name,
                    const CountArray& displs, const char* displs_name) {
     if (Error error = check_array(neighbours, counts.data(), counts_name)) {
@@ -51,6 +66,12 @@ Error neighbor_allgather(Context&, Steps& steps, const void* sendbuf, MPI_Count 
     if (Error error = check_topology(steps)) {
         return error;
     }
+    if (Error error = check_buffer(destinations(steps), sendbuf, sendcount, sendtype, "sendbuf")) {
+        return error;
+    }
+    if (Error error = check_buffer(sources(steps), recvbuf, recvcount, recvtype, "recvbuf")) {
+        return error;
+    }
     const std::vector<Buffer> out(static_cast<std::size_t>(destinations(steps)),
                                   buffer_of(sendbuf, sendcount, sendtype));
     coll::neighbours(steps, Blocks(out.data()), Blocks(buffer_of(recvbuf, recvcount, recvtype)));
@@ -61,6 +82,9 @@ Error neighbor_allgatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count
                           const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
                           CountArray displs, const datatype::Datatype& recvtype) {
     if (Error error = check_topology(steps)) {
+        return error;
+    }
+    if (Error error = check_buffer(destinations(steps), sendbuf, sendcount, sendtype, "sendbuf")) {
         return error;
     }
     if (Error error = check_arrays(sources(steps), recvcounts, "recvcounts", displs, "displs")) {
@@ -81,6 +105,12 @@ Error neighbor_alltoall(Context&, Steps& steps, const void* sendbuf, MPI_Count s
                         const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
                         const datatype::Datatype& recvtype) {
     if (Error error = check_topology(steps)) {
+        return error;
+    }
+    if (Error error = check_buffer(destinations(steps), sendbuf, sendcount, sendtype, "sendbuf")) {
+        return error;
+    }
+    if (Error error = check_buffer(sources(steps), recvbuf, recvcount, recvtype, "recvbuf")) {
         return error;
     }
     coll::neighbours(steps, Blocks(buffer_of(sendbuf, sendcount, sendtype)),

@@ -198,5 +198,19 @@ int main(int argc, char** argv) {
             MPI_Comm_free(&n.comm);
         }
     }
+    MPI_Comm plain;
+    MPI_Comm_dup(MPI_COMM_WORLD, &plain);
+    MPI_Comm_set_errhandler(plain, MPI_ERRORS_RETURN);
+    int code = MPI_Neighbor_allgather(&rank, 1, MPI_INT, &size, 1, MPI_INT, plain);
+    MPI_Error_class(code, &code);
+    expect(code == MPI_ERR_TOPOLOGY, "MPI_Neighbor_allgather", "without a topology");
+    MPI_Comm_free(&plain);
+    const int always = 1;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &always, 0, &plain);
+    MPI_Comm_set_errhandler(plain, MPI_ERRORS_RETURN);
+    code = MPI_Neighbor_alltoall(nullptr, 1, MPI_INT, &rank, 1, MPI_INT, plain);
+    MPI_Error_class(code, &code);
+    expect(code == MPI_ERR_BUFFER, "MPI_Neighbor_alltoall", "from nowhere");
+    MPI_Comm_free(&plain);
     return finish("neighbours");
 }

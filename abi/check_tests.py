@@ -20,6 +20,7 @@ NULL_HANDLES = {
     "OPERATION": "MPI_OP_NULL",
     "REQUEST": "MPI_REQUEST_NULL",
     "MESSAGE": "MPI_MESSAGE_NULL",
+    "SESSION": "MPI_SESSION_NULL",
 }
 HANDLE_NAMES = {
     "COMMUNICATOR": "comm",
@@ -30,6 +31,7 @@ HANDLE_NAMES = {
     "OPERATION": "op",
     "REQUEST": "request",
     "MESSAGE": "message",
+    "SESSION": "session",
 }
 
 # Wrong values of numbers, by rule.

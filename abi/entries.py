@@ -28,6 +28,7 @@ FREES = {
     "MPI_Op_free": ("op", "MPI_OP_NULL"),
     "MPI_Info_free": ("info", "MPI_INFO_NULL"),
     "MPI_Errhandler_free": ("errhandler", "MPI_ERRHANDLER_NULL"),
+    "MPI_Session_finalize": ("session", "MPI_SESSION_NULL"),
     "MPI_Request_free": ("request", "MPI_REQUEST_NULL"),
 }
 
@@ -168,6 +169,8 @@ class EntryWriter:
         prepared.update(collectives.ignored_names(procedure))
         made = [c for c in checks.checks_of(procedure) if c.parameter.name not in prepared]
         expressions = [c.expression for c in made]
+        expressions += [
+            f"entry.intra({object_name(c)})" for c in checks.communicators(procedure)]
         reduction = collectives.reduction_buffers(procedure)
         if reduction:
             expressions = [

@@ -15,6 +15,7 @@ OBJECTS = {
     "DATATYPE": "const datatype::Datatype",
     "OPERATION": "coll::Op",
     "REQUEST": "message::Request",
+    "SESSION": "comm::Session",
 }
 
 # Procedures that take MPI_REQUEST_NULL: the core gets a null Request.
@@ -25,7 +26,7 @@ CLEARED_REQUEST = {"MPI_Wait", "MPI_Test"}
 
 
 # Handles that have a meaning at one process only: the core looks at them.
-SIGNIFICANT_SOMEWHERE = {"peer_comm"}
+SIGNIFICANT_SOMEWHERE = {"peer_comm", "remote_group"}
 
 
 def needs_info(procedure):

@@ -43,6 +43,8 @@ enum class Tag : std::int32_t {
     scan,
     agreement, // on a new communicator
     neighbours,
+    // MPI_Comm_idup: several may be under way, with a tag each.
+    duplicate = 1 << 26,
     // Operations that are under way together have a tag each: number n of the nonblocking ones of a
     // communicator, modulo the distance to the next line, and of the persistent ones, which live as
     // long as the program likes.

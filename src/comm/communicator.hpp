@@ -81,6 +81,7 @@ class Communicator {
     // Begun so far, of either kind: the same at all members; it tells their messages apart.
     std::uint32_t nonblocking_collectives = 0;
     std::uint32_t persistent_collectives = 0;
+    std::uint32_t duplications = 0; // by MPI_Comm_idup
 
     // Each null until set; owned by their makers (mpi/), which release them with the communicator.
     ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
@@ -138,6 +139,14 @@ class Communicators {
     // The same for an intercommunicator.
     Communicator* insert_inter(std::uint32_t context, std::uint32_t local_context,
                                const RankMap& local, const RankMap& remote, bool first);
+    // Of a communicator that was inserted with none yet.
+    void set_contexts(Communicator& communicator, std::uint32_t context,
+                      std::uint32_t local_context) {
+        communicator.context_ = context;
+        if (communicator.inter()) {
+            communicator.local_->context_ = local_context;
+        }
+    }
     // A request that has yet to complete keeps its communicator.
     void retain(Communicator& communicator) { ++communicator.references_; }
     // Gives up one reference. True: it was the last; what hangs on the communicator goes (mpi/),

@@ -39,7 +39,15 @@ Error no_intercommunicator() {
     return fail(MPI_ERR_COMM, "the communicator is not an intercommunicator");
 }
 
-// The end of a communicator's handle; requests may hold on to the rest.
+Error give(Context& context, Error error, comm::Communicator*& made, MPI_Comm* newcomm) {
+    if (!error) {
+        *newcomm = context.communicators.handle_of(*made);
+    }
+    return error;
+}
+
+} // namespace
+
 void give_up(Context& context, comm::Communicator& comm) {
     if (coll::SharedSlot::has_place(comm)) {
         coll::SharedSlot::give_back(context.rank.segment, comm.place.slot);
@@ -51,15 +59,6 @@ void give_up(Context& context, comm::Communicator& comm) {
     context.communicators.hide(comm);
     release(context, comm);
 }
-
-Error give(Context& context, Error error, comm::Communicator*& made, MPI_Comm* newcomm) {
-    if (!error) {
-        *newcomm = context.communicators.handle_of(*made);
-    }
-    return error;
-}
-
-} // namespace
 
 Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCommunicator& agreed,
                   comm::Communicator*& made) {

@@ -40,6 +40,11 @@ Error comm_create_group(Context& context, comm::Communicator& comm, comm::Group&
 Error comm_dup(Context& context, comm::Communicator& comm, MPI_Comm* newcomm);
 Error comm_dup_with_info(Context& context, comm::Communicator& comm, comm::Info* info,
                          MPI_Comm* newcomm);
+// The duplicate is the program's when the request has completed.
+Error comm_idup(Context& context, comm::Communicator& comm, MPI_Comm* newcomm,
+                MPI_Request* request);
+Error comm_idup_with_info(Context& context, comm::Communicator& comm, comm::Info* info,
+                          MPI_Comm* newcomm, MPI_Request* request);
 Error comm_free(Context& context, comm::Communicator& comm);
 Error comm_get_name(Context& context, comm::Communicator& comm, char* comm_name, int* resultlen);
 Error comm_group(Context& context, comm::Communicator& comm, MPI_Group* group);

@@ -22,6 +22,8 @@ namespace {
 std::atomic<Context*> only_context{nullptr};
 std::atomic<Life> process_life{Life::before_init};
 std::atomic<Process*> only_process{nullptr};
+// What the last session has left; another one takes it up. Under the process's mutex.
+Context* sleeping_context = nullptr;
 
 // The number behind an environment variable, or -1.
 long environment_number(const char* name) {
@@ -188,7 +190,14 @@ Life life() {
     return process_life.load(std::memory_order_acquire);
 }
 
-Error make_context(int thread_level) {
+namespace {
+
+// The context of a process that has none, or had one.
+Error create_context(Context*& made) {
+    if (life() == Life::after_finalize) {
+        return fail(MPI_ERR_OTHER,
+                    "MPI has ended in this process with MPI_Finalize: open a session before it");
+    }
     node::Segment segment;
     std::uint32_t index = 0;
     int lifeline = -1;
@@ -198,23 +207,61 @@ Error make_context(int thread_level) {
     // Where Yama restricts ptrace, large messages are copied only by processes that the sender has
     // named: the ranks of a job are children of one mpiexec, whose descendants this one admits.
     prctl(PR_SET_PTRACER, static_cast<unsigned long>(segment.header().launcher_pid), 0, 0, 0);
-    auto* context = new Context(std::move(segment), index);
-    context->lifeline = lifeline;
-    context->thread_level = thread_level;
-    context->main_thread = kernel_thread();
-    context->attributes.tag_ub = tag_limit;
-    context->attributes.universe_size = static_cast<int>(context->rank.size);
-    context->attributes.application = static_cast<int>(context->rank.slot.application);
-    if (thread_level == MPI_THREAD_MULTIPLE) {
+    made = new Context(std::move(segment), index);
+    made->lifeline = lifeline;
+    made->main_thread = kernel_thread();
+    made->attributes.tag_ub = tag_limit;
+    made->attributes.universe_size = static_cast<int>(made->rank.size);
+    made->attributes.application = static_cast<int>(made->rank.slot.application);
+    return {};
+}
+
+} // namespace
+
+Error open_context(int thread_level, Context*& context) {
+    const std::lock_guard lock(find_process().mutex);
+    context = only_context.load(std::memory_order_acquire);
+    if (context == nullptr) {
+        context = std::exchange(sleeping_context, nullptr);
+        if (context != nullptr) {
+            context->rank.header().finishing.fetch_sub(1, std::memory_order_acq_rel);
+        } else if (Error error = create_context(context)) {
+            return error;
+        }
+    }
+    if (thread_level == MPI_THREAD_MULTIPLE && !context->shared_by_threads) {
+        context->shared_by_threads = true;
         context->rank.lock.share();
     }
     own_context = context;
     only_context.store(context, std::memory_order_release);
-    process_life.store(Life::running, std::memory_order_release);
     context->rank.slot.pid.store(getpid(), std::memory_order_relaxed);
     // (Of a program started alone, too.) Pairs with the launcher's look after the process has
     // ended.
     context->rank.slot.state.store(node::RankState::initialised, std::memory_order_release);
+    return {};
+}
+
+void close_context() {
+    Context* context = only_context.exchange(nullptr, std::memory_order_acq_rel);
+    context->rank.slot.state.store(node::RankState::finalised, std::memory_order_release);
+    own_context = nullptr;
+    if (context->sessions.opened() > 0) {
+        sleeping_context = context;
+        return;
+    }
+    delete context;
+    end_process_state();
+}
+
+Error make_context(int thread_level) {
+    Context* context = nullptr;
+    if (Error error = open_context(thread_level, context)) {
+        return error;
+    }
+    context->thread_level = thread_level;
+    context->main_thread = kernel_thread();
+    process_life.store(Life::running, std::memory_order_release);
     return {};
 }
 
@@ -223,12 +270,10 @@ void begin_end_of_context() {
 }
 
 void end_context() {
-    Context* context = only_context.exchange(nullptr, std::memory_order_acq_rel);
-    context->rank.slot.state.store(node::RankState::finalised, std::memory_order_release);
-    own_context = nullptr;
     process_life.store(Life::after_finalize, std::memory_order_release);
-    delete context;
-    end_process_state();
+    if (process_context()->sessions.live() == 0) {
+        close_context();
+    }
 }
 
 } // namespace warren::mpi

@@ -1,9 +1,10 @@
 // Context: everything that an MPI process is, its rank with all of the rooms' per-rank state.
 //
-// MPI_Init makes it, MPI_Finalize ends it. A thread finds it by one thread-local load; a thread
-// that has none yet adopts the process's only context at its first call. There is no other mutable
-// state in the library but the two pointers that lead here and the process's life state. Thread
-// rule: members say; find_context by anybody.
+// MPI_Init or the first session makes it; it ends when neither is left, to be taken up again by
+// another session if there has been one (mpi/sessions.hpp). A thread finds it by one thread-local
+// load; a thread that has none yet adopts the process's only context at its first call. There is no
+// other mutable state in the library but the two pointers that lead here and the process's life
+// state. Thread rule: members say; find_context by anybody.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "coll/op.hpp"
 #include "comm/attributes.hpp"
 #include "comm/communicator.hpp"
+#include "comm/session.hpp"
 #include "datatype/type_table.hpp"
 #include "message/engine.hpp"
 #include "message/send_buffer.hpp"
@@ -39,6 +41,7 @@ struct Context {
     datatype::TypeTable datatypes;
     coll::Ops operations;
     comm::Communicators communicators;
+    comm::Sessions sessions;
 
     // The communicator that the running call's failure belongs to, when it isn't one of the call's
     // arguments (a request's): set by set_failed_on() of mpi/release.hpp, under the lock.
@@ -47,9 +50,10 @@ struct Context {
     // Handlers of errors that belong to windows and files that do not exist (yet).
     comm::ErrorHandler* file_error_handler = nullptr; // of MPI_FILE_NULL; null: MPI_ERRORS_RETURN
 
-    int thread_level = MPI_THREAD_SINGLE;
-    std::uint64_t main_thread = 0; // the kernel's number of the thread that initialised
-    int lifeline = -1;             // to mpiexec; -1: started alone
+    int thread_level = MPI_THREAD_SINGLE; // of MPI_Init
+    bool shared_by_threads = false;       // MPI_THREAD_MULTIPLE, of MPI_Init or a session
+    std::uint64_t main_thread = 0;        // the kernel's number of the thread that initialised
+    int lifeline = -1;                    // to mpiexec; -1: started alone
 
     // What the predefined attributes' values point to.
     struct {
@@ -92,6 +96,10 @@ Life life();
 Error make_context(int thread_level);
 void begin_end_of_context();
 void end_context();
+// The same for sessions: finds the context, takes up the old one or makes it, for calls of such
+// threads; and ends it, when the last session has gone outside MPI_Init and MPI_Finalize.
+Error open_context(int thread_level, Context*& context);
+void close_context();
 
 // The kernel's number of the calling thread.
 std::uint64_t kernel_thread();

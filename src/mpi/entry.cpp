@@ -40,6 +40,9 @@ bool is_null_handle(const void* handle) {
 } // namespace
 
 int Entry::failed(Error error) {
+    if (session_ != nullptr) {
+        return raise(context, call_, *session_, error);
+    }
     return raise(context, call_, communicator_, error);
 }
 
@@ -47,7 +50,7 @@ int Entry::failed_under_lock(Error error) {
     comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
     context.rank.lock.unlock();
     if (communicator == nullptr) {
-        return raise(context, call_, communicator_, error);
+        return failed(error);
     }
     const int code = raise(context, call_, communicator, error);
     const std::lock_guard guard(context.rank.lock);
@@ -65,6 +68,12 @@ bool PlainChecks::no_object(int error_class, const char* name, const char* kind,
         error_ = fail(error_class, "%s = %p is no %s: it was never made, or has been freed", name,
                       handle, kind);
     }
+    return false;
+}
+
+bool Entry::no_inter() {
+    error_ = fail(MPI_ERR_UNSUPPORTED_OPERATION,
+                  "Warren does not implement this call on intercommunicators yet");
     return false;
 }
 

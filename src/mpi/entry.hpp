@@ -126,10 +126,13 @@ class Entry : public PlainChecks {
     bool message(const char* name, MPI_Message handle) {
         return handle != MPI_MESSAGE_NULL || no_object(MPI_ERR_REQUEST, name, "message", handle);
     }
-    // Kinds of object that do not exist yet, so that every handle is wrong.
-    bool find(const char* name, MPI_Session handle) {
-        return no_object(MPI_ERR_SESSION, name, "session", handle);
+    // Failures of the call belong to the session.
+    bool find(const char* name, MPI_Session handle, comm::Session*& object) {
+        object = context.sessions.find(handle);
+        session_ = object;
+        return object != nullptr || no_object(MPI_ERR_SESSION, name, "session", handle);
     }
+    // Kinds of object that do not exist yet, so that every handle is wrong.
     bool find(const char* name, MPI_Win handle) {
         return no_object(MPI_ERR_WIN, name, "window", handle);
     }
@@ -150,6 +153,10 @@ class Entry : public PlainChecks {
                (communicator->inter() && (rank == MPI_ROOT || rank == MPI_PROC_NULL)) ||
                no_rank(MPI_ERR_ROOT, name, rank, *communicator);
     }
+    // Collective operations of intercommunicators are yet to come.
+    bool intra(const comm::Communicator* communicator) {
+        return !communicator->inter() || no_inter();
+    }
     // --- Memory.
     // A buffer of `count` elements may be null only when nothing of it is touched, or when it is
     // MPI_BOTTOM (the same address) and the datatype names addresses: data in the first page, which
@@ -168,9 +175,7 @@ class Entry : public PlainChecks {
 
     // --- The ways out.
     // A check has failed.
-    [[gnu::cold, gnu::noinline]] int refuse() {
-        return raise(context, call_, communicator_, std::exchange(error_, Error()));
-    }
+    [[gnu::cold, gnu::noinline]] int refuse() { return failed(std::exchange(error_, Error())); }
 
     // Calls the core under the rank's lock.
     template <typename Core>
@@ -220,10 +225,12 @@ class Entry : public PlainChecks {
                type->true_lower_bound < 0 || null_buffer(name, elements);
     }
     [[gnu::cold]] bool null_buffer(const char* name, MPI_Count elements);
+    [[gnu::cold]] bool no_inter();
     [[gnu::cold]] bool too_many(const char* name, MPI_Count elements);
     [[gnu::cold]] bool in_place(const char* name);
 
     comm::Communicator* communicator_ = nullptr;
+    comm::Session* session_ = nullptr;
 };
 
 // The entry of a call that may come at any time: before MPI_Init, after MPI_Finalize.
@@ -237,6 +244,10 @@ class AnytimeEntry : public PlainChecks {
         const std::lock_guard lock(process.mutex);
         object = process.infos.find(handle);
         return object != nullptr || no_object(MPI_ERR_INFO, name, "info object", handle);
+    }
+    bool find_or_null(const char* name, MPI_Info handle, comm::Info*& object) {
+        object = nullptr;
+        return handle == MPI_INFO_NULL || find(name, handle, object);
     }
     bool find(const char* name, MPI_Errhandler handle, comm::ErrorHandler*& object) {
         const std::lock_guard lock(process.mutex);

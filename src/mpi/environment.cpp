@@ -56,7 +56,7 @@ Error init_thread(int*, char***, int required, int* provided) {
 
 Error finalize() {
     Context* context = process_context();
-    if (context == nullptr) {
+    if (context == nullptr || life() != Life::running) {
         return fail(MPI_ERR_OTHER, life() == Life::after_finalize ? "was called before"
                                                                   : "MPI is not initialised");
     }
@@ -68,7 +68,9 @@ Error finalize() {
         }
         begin_end_of_context();
         context->messages.current_call = calls::MPI_Finalize;
-        context->messages.flush();
+        if (context->sessions.live() == 0) {
+            context->messages.flush();
+        }
         if (Error error = release_attached(*context, context->communicators.world())) {
             return error;
         }

@@ -70,48 +70,77 @@ bool is_fatal(const comm::ErrorHandler* handler) {
 
 } // namespace
 
-void call_handler(Context& context, comm::Communicator& communicator, int code) {
+namespace {
+
+// Hands a code of the program's to the handler of an object (`what`), or ends the job.
+template <typename Handle>
+void call(Context& context, comm::ErrorHandler* const& place, comm::ErrorHandler::Kind kind,
+          Handle handle, const char* procedure, const std::string& what, int code) {
     std::unique_lock lock(context.process.mutex);
-    const comm::ErrorHandler* handler = communicator.error_handler;
+    const comm::ErrorHandler* handler = place;
     if (is_fatal(handler)) {
         const ErrorCodes& codes = context.process.error_codes;
         const std::string text =
-            "MPI_Comm_call_errhandler on " + name_of(context, communicator) + ": " +
+            std::string(procedure) + " on " + what + ": " +
             (codes.known(code) ? codes.text_of(code) : "code " + std::to_string(code));
         end_job(context, node::JobEnd::fatal_error, codes.class_of(code), text.c_str());
     }
-    const MPI_Comm handle = context.communicators.handle_of(communicator);
     lock.unlock();
-    if (handler->kind() == comm::ErrorHandler::Kind::communicator) {
+    if (handler->kind() == kind) {
         handler->call(handle, code);
     }
 }
 
-int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error) {
+// The same for an error of a call; gives its code.
+template <typename Handle>
+int raise_on(Context& context, std::uint32_t procedure, comm::ErrorHandler* const& place,
+             comm::ErrorHandler::Kind kind, Handle handle, const std::string& what, Error error) {
     const std::unique_ptr<ErrorRecord> record(error.take());
-    if (communicator == nullptr) {
-        communicator = &context.communicators.self();
-    }
     const char* class_name = error_class_name(record->error_class);
-    std::string text = std::string(call_name(call)) + " on " + name_of(context, *communicator) +
-                       ": " + record->text;
+    std::string text = std::string(call_name(procedure)) + " on " + what + ": " + record->text;
     if (class_name != nullptr) {
         text += std::string(" (") + class_name + ")";
     }
     std::unique_lock lock(context.process.mutex);
     ErrorCodes& codes = context.process.error_codes;
-    const comm::ErrorHandler* handler = communicator->error_handler;
+    const comm::ErrorHandler* handler = place;
     if (is_fatal(handler)) {
         end_job(context, node::JobEnd::fatal_error, codes.class_of(record->error_class),
                 text.c_str());
     }
     const int code = codes.instance(record->error_class, std::move(text));
-    const MPI_Comm handle = context.communicators.handle_of(*communicator);
     lock.unlock();
-    if (handler->kind() == comm::ErrorHandler::Kind::communicator) {
+    if (handler->kind() == kind) {
         handler->call(handle, code);
     }
     return code;
+}
+
+} // namespace
+
+void call_handler(Context& context, comm::Communicator& communicator, int code) {
+    call(context, communicator.error_handler, comm::ErrorHandler::Kind::communicator,
+         context.communicators.handle_of(communicator), "MPI_Comm_call_errhandler",
+         name_of(context, communicator), code);
+}
+
+void call_handler(Context& context, comm::Session& session, int code) {
+    call(context, session.error_handler, comm::ErrorHandler::Kind::session,
+         context.sessions.handle_of(session), "MPI_Session_call_errhandler", "a session", code);
+}
+
+int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error) {
+    if (communicator == nullptr) {
+        communicator = &context.communicators.self();
+    }
+    return raise_on(
+        context, call, communicator->error_handler, comm::ErrorHandler::Kind::communicator,
+        context.communicators.handle_of(*communicator), name_of(context, *communicator), error);
+}
+
+int raise(Context& context, std::uint32_t call, comm::Session& session, Error error) {
+    return raise_on(context, call, session.error_handler, comm::ErrorHandler::Kind::session,
+                    context.sessions.handle_of(session), "a session", error);
 }
 
 int raise_anytime(std::uint32_t call, Error error) {

@@ -15,8 +15,11 @@ namespace warren::mpi {
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Communicator* communicator,
                         Error error);
 
+[[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Session& session, Error error);
+
 // Hands a code of the program's to a communicator's handler (MPI_Comm_call_errhandler).
 void call_handler(Context& context, comm::Communicator& communicator, int code);
+void call_handler(Context& context, comm::Session& session, int code);
 
 // The same for calls that may come before MPI_Init or after MPI_Finalize, where errors are fatal.
 [[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);

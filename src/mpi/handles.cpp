@@ -134,7 +134,9 @@ MPI_Request request_fromint(int request) {
 }
 
 MPI_Session session_fromint(int session) {
-    return only_predefined(session, MPI_SESSION_NULL);
+    return from_integer(session, MPI_SESSION_NULL, [](Context& context, int integer) {
+        return context.sessions.of_integer(integer);
+    });
 }
 
 MPI_Datatype type_fromint(int datatype) {

@@ -45,12 +45,11 @@ Error receive_introduction(const coll::Channel& channel, Introduction& remote, P
 }
 
 // What the leaders do: tell each other their groups, and agree.
-Error introduce(Context& context, const comm::Communicator& local_comm, MPI_Comm peer_comm,
-                int remote_leader, int tag, Introduction& remote, Processes& processes) {
-    const comm::Communicator* peer = context.communicators.find(peer_comm);
+Error introduce(Context& context, const comm::Communicator& local_comm,
+                const comm::Communicator* peer, int remote_leader, int tag, Introduction& remote,
+                Processes& processes) {
     if (peer == nullptr) {
-        return fail(MPI_ERR_COMM, "peer_comm = %p is no communicator",
-                    static_cast<void*>(peer_comm));
+        return fail(MPI_ERR_COMM, "peer_comm is no communicator");
     }
     if (remote_leader < 0 || remote_leader >= peer->peers()) {
         return fail(MPI_ERR_RANK, "remote_leader = %d is not in 0 … %d", remote_leader,
@@ -123,11 +122,24 @@ Error intercomm_create(Context& context, comm::Communicator& local_comm, int loc
         return fail(MPI_ERR_RANK, "local_leader = %d is not in 0 … %d", local_leader,
                     local_comm.size() - 1);
     }
+    comm::Communicator* made = nullptr;
+    if (Error error = connect(context, local_comm, local_leader,
+                              context.communicators.find(peer_comm), remote_leader, tag, made)) {
+        return error;
+    }
+    inherit_error_handler(context, local_comm, *made);
+    *newintercomm = context.communicators.handle_of(*made);
+    return {};
+}
+
+Error connect(Context& context, comm::Communicator& local_comm, int local_leader,
+              const comm::Communicator* peer, int remote_leader, int tag,
+              comm::Communicator*& made) {
     Introduction remote{.members = 0, .first = 0, .agreed = {}};
     Processes processes;
     Error failed;
     if (local_comm.rank() == local_leader) {
-        failed = introduce(context, local_comm, peer_comm, remote_leader, tag, remote, processes);
+        failed = introduce(context, local_comm, peer, remote_leader, tag, remote, processes);
         if (failed) {
             remote.members = 0;
         }
@@ -151,15 +163,8 @@ Error intercomm_create(Context& context, comm::Communicator& local_comm, int loc
     if (remote.agreed.context == 0) {
         return fail(MPI_ERR_NO_MEM, "no number for another communicator");
     }
-    comm::Communicator* made = nullptr;
-    if (Error error =
-            make_agreed_inter(context, local_comm.map(), comm::RankMap::of(std::move(processes)),
-                              remote.first != 0, remote.agreed, made)) {
-        return error;
-    }
-    inherit_error_handler(context, local_comm, *made);
-    *newintercomm = context.communicators.handle_of(*made);
-    return {};
+    return make_agreed_inter(context, local_comm.map(), comm::RankMap::of(std::move(processes)),
+                             remote.first != 0, remote.agreed, made);
 }
 
 Error intercomm_merge(Context& context, comm::Communicator& intercomm, int high,

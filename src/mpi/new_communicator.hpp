@@ -19,6 +19,15 @@ Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCom
 Error make_agreed_inter(Context& context, const comm::RankMap& local, const comm::RankMap& remote,
                         bool first, const coll::NewCommunicator& agreed, comm::Communicator*& made);
 
+// MPI_Intercomm_create between intracommunicators whose leaders are both in `peer` (null at a
+// leader: it has found none).
+Error connect(Context& context, comm::Communicator& local_comm, int local_leader,
+              const comm::Communicator* peer, int remote_leader, int tag,
+              comm::Communicator*& made);
+
+// The end of a communicator's handle; requests may hold on to the rest.
+void give_up(Context& context, comm::Communicator& comm);
+
 // MPI_Comm_split of an intercommunicator.
 Error split_inter(Context& context, comm::Communicator& comm, int color, int key,
                   MPI_Comm* newcomm);

@@ -7,6 +7,7 @@ class Communicator;
 class ErrorHandler;
 class Info;
 struct Group;
+struct Session;
 } // namespace warren::comm
 
 namespace warren::coll {

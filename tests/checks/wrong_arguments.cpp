@@ -26,6 +26,7 @@ struct Good {
     MPI_Datatype datatype = MPI_INT;
     MPI_Datatype datatypes[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
     MPI_Op op = MPI_SUM;
+    MPI_Session session = MPI_SESSION_NULL;
     MPI_Request request = MPI_REQUEST_NULL; // persistent and inactive
     MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
                                MPI_REQUEST_NULL};
@@ -52,6 +53,7 @@ struct Freed {
     MPI_Op op;
     MPI_Request request;
     MPI_Message message;
+    MPI_Session session;
 } freed;
 
 MPI_Datatype uncommitted;
@@ -85,6 +87,13 @@ int handled_code;
 void count_error(MPI_Comm* comm, int* code, ...) {
     ++handled;
     handled_on = *comm;
+    handled_code = *code;
+}
+
+// Counts as if it were MPI_COMM_SELF's: calls with a session have no communicator.
+void count_session_error(MPI_Session* session, int* code, ...) {
+    ++handled;
+    handled_on = *session == good.session ? MPI_COMM_SELF : MPI_COMM_NULL;
     handled_code = *code;
 }
 
@@ -128,6 +137,14 @@ void make_objects() {
     MPI_Recv_init(good.buffer, 1, MPI_INT, MPI_PROC_NULL, 0, good.comm, &request);
     freed.request = request;
     MPI_Request_free(&request);
+    MPI_Errhandler counting_session;
+    MPI_Session_create_errhandler(count_session_error, &counting_session);
+    MPI_Session_init(MPI_INFO_NULL, counting_session, &good.session);
+    MPI_Errhandler_free(&counting_session);
+    MPI_Session session;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+    freed.session = session;
+    MPI_Session_finalize(&session);
     freed.message = invented<MPI_Message>();
     MPI_Type_contiguous(2, MPI_INT, &uncommitted);
 }
@@ -174,6 +191,7 @@ int main(int argc, char** argv) {
     MPI_Info_free(&good.info);
     MPI_Type_free(&uncommitted);
     MPI_Comm_free(&good.comm);
+    MPI_Session_finalize(&good.session);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }

@@ -1,0 +1,50 @@
+// Session: a program's, or a library's, own way into MPI (MPI chapter 11), and a rank's table of
+// them.
+//
+// All sessions of a process share its context, and the ranks of its job: a session is what errors
+// belong to, and whose hints are known.
+// Thread rule: under the rank's lock.
+#pragma once
+
+#include "base/handle_table.hpp"
+#include "comm/info.hpp"
+#include "mpi.h"
+
+namespace warren::comm {
+
+class ErrorHandler;
+
+struct Session {
+    explicit Session(int level) : thread_level(level) {}
+
+    ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
+    int thread_level;
+};
+
+class Sessions {
+  public:
+    Session* find(MPI_Session handle) { return made_.find(handle); }
+    MPI_Session handle_of(const Session& session) const {
+        return static_cast<MPI_Session>(HandleTable<Session>::handle_of(session));
+    }
+    // The handle of a Fortran integer; MPI_SESSION_NULL when there is none.
+    MPI_Session of_integer(int integer) const {
+        void* handle = made_.from_integer(static_cast<std::uint32_t>(integer));
+        return handle != nullptr ? static_cast<MPI_Session>(handle) : MPI_SESSION_NULL;
+    }
+    // Null when memory is out.
+    Session* insert(int thread_level) {
+        ++opened_;
+        return made_.insert(thread_level);
+    }
+    void remove(Session& session) { made_.remove(session); }
+    std::size_t live() const { return made_.live(); }
+    // How many there have been.
+    std::uint64_t opened() const { return opened_; }
+
+  private:
+    HandleTable<Session> made_;
+    std::uint64_t opened_ = 0;
+};
+
+} // namespace warren::comm

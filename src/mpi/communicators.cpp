@@ -359,31 +359,6 @@ Error comm_split(Context& context, comm::Communicator& comm, int color, int key,
     return give(context, make_of_members(context, comm, members, made), made, newcomm);
 }
 
-Error comm_split_type(Context& context, comm::Communicator& comm, int split_type, int key,
-                      comm::Info* info, MPI_Comm* newcomm) {
-    // All ranks are on one node, and no smaller part of it is told apart yet: who asks for shared
-    // memory gets everybody, who asks for something smaller nothing, as the standard has it.
-    int color = MPI_UNDEFINED;
-    switch (split_type) {
-    case MPI_UNDEFINED:
-    case MPI_COMM_TYPE_HW_UNGUIDED:
-        break;
-    case MPI_COMM_TYPE_SHARED:
-        color = 0;
-        break;
-    case MPI_COMM_TYPE_HW_GUIDED:
-    case MPI_COMM_TYPE_RESOURCE_GUIDED: {
-        const std::string* resource =
-            info != nullptr ? info->find("mpi_hw_resource_type") : nullptr;
-        color = resource != nullptr && *resource == "mpi_shared_memory" ? 0 : MPI_UNDEFINED;
-        break;
-    }
-    default:
-        return fail(MPI_ERR_ARG, "split_type %d is not one of MPI_COMM_TYPE_…", split_type);
-    }
-    return comm_split(context, comm, color, key, newcomm);
-}
-
 Error comm_free(Context& context, comm::Communicator& comm) {
     if (&comm == &context.communicators.world() || &comm == &context.communicators.self()) {
         return fail(MPI_ERR_COMM, "%s cannot be freed",

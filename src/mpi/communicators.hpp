@@ -11,6 +11,8 @@
 
 namespace warren::mpi {
 
+struct Process;
+
 Error group_compare(Context& context, comm::Group& group1, comm::Group& group2, int* result);
 Error group_difference(Context& context, comm::Group& group1, comm::Group& group2,
                        MPI_Group* newgroup);
@@ -56,6 +58,8 @@ Error comm_size(Context& context, comm::Communicator& comm, int* size);
 Error comm_split(Context& context, comm::Communicator& comm, int color, int key, MPI_Comm* newcomm);
 Error comm_split_type(Context& context, comm::Communicator& comm, int split_type, int key,
                       comm::Info* info, MPI_Comm* newcomm);
+// Which resources the calling thread is confined to; before MPI_Init, too.
+Error get_hw_resource_info(Process& process, MPI_Info* hw_info);
 Error comm_test_inter(Context& context, comm::Communicator& comm, int* flag);
 
 Error intercomm_create(Context& context, comm::Communicator& local_comm, int local_leader,

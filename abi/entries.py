@@ -169,8 +169,6 @@ class EntryWriter:
         prepared.update(collectives.ignored_names(procedure))
         made = [c for c in checks.checks_of(procedure) if c.parameter.name not in prepared]
         expressions = [c.expression for c in made]
-        expressions += [
-            f"entry.intra({object_name(c)})" for c in checks.communicators(procedure)]
         reduction = collectives.reduction_buffers(procedure)
         if reduction:
             expressions = [

@@ -71,12 +71,6 @@ bool PlainChecks::no_object(int error_class, const char* name, const char* kind,
     return false;
 }
 
-bool Entry::no_inter() {
-    error_ = fail(MPI_ERR_UNSUPPORTED_OPERATION,
-                  "Warren does not implement this call on intercommunicators yet");
-    return false;
-}
-
 bool Entry::too_many(const char* name, MPI_Count elements) {
     error_ = fail(MPI_ERR_COUNT, "%lld elements at %s are more bytes than 64 bits count",
                   static_cast<long long>(elements), name);

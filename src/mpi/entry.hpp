@@ -153,10 +153,6 @@ class Entry : public PlainChecks {
                (communicator->inter() && (rank == MPI_ROOT || rank == MPI_PROC_NULL)) ||
                no_rank(MPI_ERR_ROOT, name, rank, *communicator);
     }
-    // Collective operations of intercommunicators are yet to come.
-    bool intra(const comm::Communicator* communicator) {
-        return !communicator->inter() || no_inter();
-    }
     // --- Memory.
     // A buffer of `count` elements may be null only when nothing of it is touched, or when it is
     // MPI_BOTTOM (the same address) and the datatype names addresses: data in the first page, which
@@ -225,7 +221,6 @@ class Entry : public PlainChecks {
                type->true_lower_bound < 0 || null_buffer(name, elements);
     }
     [[gnu::cold]] bool null_buffer(const char* name, MPI_Count elements);
-    [[gnu::cold]] bool no_inter();
     [[gnu::cold]] bool too_many(const char* name, MPI_Count elements);
     [[gnu::cold]] bool in_place(const char* name);
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import parameters
 
-ANY_TAG_PROCEDURES = {"Recv", "Irecv", "Recv_init", "Probe", "Iprobe", "Mprobe", "Improbe"}
+ANY_TAG_PROCEDURES = {"Recv", "Irecv", "Recv_init", "Probe", "Iprobe", "Mprobe", "Improbe",
+                      "Status_set_tag"}
 
 # Kinds whose values are counts of elements, or lengths, and not negative.
 COUNT_KINDS = {
@@ -82,7 +83,7 @@ def object_check(procedure, parameter, first_communicator):
     rule = "object"
     if kind == "COMMUNICATOR" and parameter is not first_communicator:
         finder = "find_other"
-    if kind == "INFO" and not parameters.needs_info(procedure):
+    if parameters.takes_null(procedure, parameter):
         finder, rule = "find_or_null", "object_or_null"
     if kind == "REQUEST" and procedure.name in parameters.NULL_REQUEST:
         finder, rule = "find_or_null", "object_or_null"

@@ -90,7 +90,7 @@ def core_argument(entry, procedure, parameter, base, large, prepared):
         handle = [name] if procedure_base_name(procedure) in parameters.CLEARED_REQUEST else []
         return [object_name(parameter) if null else f"*{object_name(parameter)}"] + handle
     if parameters.is_object(parameter):
-        nullable = parameter.kind == "INFO" and not parameters.needs_info(procedure)
+        nullable = parameters.takes_null(procedure, parameter)
         return [object_name(parameter) if nullable else f"*{object_name(parameter)}"]
     return [name]
 

@@ -35,6 +35,17 @@ def needs_info(procedure):
         ("_set_info", "_set_fortran_info"))
 
 
+# Calls that also take a null handle, which has a name of its own: the core gets a null pointer.
+NAMES_NULL = {("MPI_Comm_get_name", "COMMUNICATOR"), ("MPI_Type_get_name", "DATATYPE")}
+
+
+def takes_null(procedure, parameter):
+    """Whether an argument (of a kind in OBJECTS, no request) may be a null handle."""
+    if parameter.kind == "INFO":
+        return not needs_info(procedure)
+    return (procedure.name, parameter.kind) in NAMES_NULL
+
+
 def is_varied(small, large):
     """Whether a parameter differs between a procedure and its large-count form."""
     return large is not None and small.c_type != large.c_type
@@ -75,9 +86,7 @@ def core_declarations(procedure, parameter, large):
             objects.append(f"MPI_Request* {name}_handle")
         return objects
     if is_object(parameter):
-        reference = "&"
-        if parameter.kind == "INFO" and not needs_info(procedure):
-            reference = "*"
+        reference = "*" if takes_null(procedure, parameter) else "&"
         return [f"{OBJECTS[parameter.kind]}{reference} {name}"]
     return [parameter.declaration.replace(" *", "* ").replace("* *", "**")]
 

@@ -93,6 +93,9 @@ Error reduce_local(Context& context, const void* inbuf, void* inoutbuf, MPI_Coun
     if (Error error = op.check(datatype)) {
         return error;
     }
+    if (inbuf == inoutbuf && count != 0 && datatype.size != 0) {
+        return fail(MPI_ERR_BUFFER, "inbuf and inoutbuf are the same memory");
+    }
     if (op.predefined()) {
         op.apply(inbuf, inoutbuf, count, datatype);
     } else {

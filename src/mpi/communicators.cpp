@@ -209,9 +209,10 @@ Error comm_compare(Context&, comm::Communicator& comm1, comm::Communicator& comm
     return {};
 }
 
-Error comm_get_name(Context&, comm::Communicator& comm, char* comm_name, int* resultlen) {
-    std::memcpy(comm_name, comm.name.c_str(), comm.name.size() + 1);
-    *resultlen = static_cast<int>(comm.name.size());
+Error comm_get_name(Context&, comm::Communicator* comm, char* comm_name, int* resultlen) {
+    const char* name = comm == nullptr ? "MPI_COMM_NULL" : comm->name.c_str();
+    std::strcpy(comm_name, name);
+    *resultlen = static_cast<int>(std::strlen(name));
     return {};
 }
 

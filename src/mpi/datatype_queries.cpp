@@ -47,10 +47,13 @@ Error type_get_true_extent_x(Context& context, const Datatype& datatype, MPI_Cou
     return type_get_true_extent(context, datatype, *true_lb, *true_extent);
 }
 
-Error type_get_name(Context& context, const Datatype& datatype, char* type_name, int* resultlen) {
-    const Extras* extras = context.datatypes.find_extras(datatype);
-    const char* name =
-        extras != nullptr && extras->named ? extras->name.c_str() : datatype.predefined_name();
+Error type_get_name(Context& context, const Datatype* datatype, char* type_name, int* resultlen) {
+    const char* name = "MPI_DATATYPE_NULL";
+    if (datatype != nullptr) {
+        const Extras* extras = context.datatypes.find_extras(*datatype);
+        name =
+            extras != nullptr && extras->named ? extras->name.c_str() : datatype->predefined_name();
+    }
     std::strcpy(type_name, name);
     *resultlen = static_cast<int>(std::strlen(name));
     return {};

@@ -61,7 +61,7 @@ Error type_get_extent(Context& context, const datatype::Datatype& datatype, MPI_
                       MPI_Count& extent);
 Error type_get_extent_x(Context& context, const datatype::Datatype& datatype, MPI_Count* lb,
                         MPI_Count* extent);
-Error type_get_name(Context& context, const datatype::Datatype& datatype, char* type_name,
+Error type_get_name(Context& context, const datatype::Datatype* datatype, char* type_name,
                     int* resultlen);
 Error type_get_true_extent(Context& context, const datatype::Datatype& datatype, MPI_Count& true_lb,
                            MPI_Count& true_extent);

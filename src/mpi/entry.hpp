@@ -75,6 +75,10 @@ class Entry : public PlainChecks {
         communicator_ = object;
         return object != nullptr || no_object(MPI_ERR_COMM, name, "communicator", handle);
     }
+    bool find_or_null(const char* name, MPI_Comm handle, comm::Communicator*& object) {
+        object = nullptr;
+        return handle == MPI_COMM_NULL || find(name, handle, object);
+    }
     // A second communicator argument: errors go on belonging to the first.
     bool find_other(const char* name, MPI_Comm handle, comm::Communicator*& object) {
         object = context.communicators.find(handle);
@@ -84,6 +88,10 @@ class Entry : public PlainChecks {
                                      const datatype::Datatype*& object) {
         object = context.datatypes.find(handle);
         return object != nullptr || no_object(MPI_ERR_TYPE, name, "datatype", handle);
+    }
+    bool find_or_null(const char* name, MPI_Datatype handle, const datatype::Datatype*& object) {
+        object = nullptr;
+        return handle == MPI_DATATYPE_NULL || find(name, handle, object);
     }
     // A datatype for communication.
     [[gnu::always_inline]] bool find_committed(const char* name, MPI_Datatype handle,

@@ -1,5 +1,7 @@
 // Generalised requests: operations that the program carries out itself (MPI 5.0, 13.2).
 
+#include <utility>
+
 #include "mpi/point_to_point.hpp"
 #include "mpi/release.hpp"
 #include "mpi/requests.hpp"
@@ -22,18 +24,6 @@ Generalised& state_of(const Request& request) {
     return *static_cast<Generalised*>(request.attachment);
 }
 
-void release_generalised(Request& request) {
-    Generalised* state = &state_of(request);
-    auto& context = *static_cast<Context*>(request.context);
-    if (state->free != nullptr) {
-        context.rank.lock.unlock();
-        state->free(state->extra_state);
-        context.rank.lock.lock();
-    }
-    delete state;
-    release(context, *static_cast<comm::Communicator*>(request.communicator));
-}
-
 // Calls one of the program's functions, which may call MPI, without the rank's lock.
 template <typename Call>
 int call_unlocked(const Request& request, Call call) {
@@ -48,8 +38,25 @@ Error callback_error(const char* callback, int code) {
     if (code == MPI_SUCCESS) {
         return {};
     }
-    return fail(MPI_ERR_OTHER, "the %s function of the generalised request returned %d", callback,
-                code);
+    // The call fails with the code of the program's function.
+    return fail(code, "the %s function of the generalised request returned %d", callback, code);
+}
+
+// Tells the program once that the request ends.
+Error free_generalised(Request& request) {
+    Generalised& state = state_of(request);
+    if (state.free == nullptr) {
+        return {};
+    }
+    MPI_Grequest_free_function* const free = std::exchange(state.free, nullptr);
+    return callback_error("free", call_unlocked(request, [&] { return free(state.extra_state); }));
+}
+
+void release_generalised(Request& request) {
+    free_generalised(request).drop(); // nobody waits for it any more
+    auto& context = *static_cast<Context*>(request.context);
+    delete &state_of(request);
+    release(context, *static_cast<comm::Communicator*>(request.communicator));
 }
 
 } // namespace
@@ -91,6 +98,16 @@ Error query_generalised(Request& request, MPI_Status& status) {
                      "query", call_unlocked(
                                   request, [&] { return state.query(state.extra_state, &status); }))
                : Error();
+}
+
+Error end_generalised(Request& request, MPI_Status& status) {
+    Error error = query_generalised(request, status);
+    Error freed = free_generalised(request);
+    if (error) {
+        freed.drop();
+        return error;
+    }
+    return freed;
 }
 
 Error cancel(Context& context, Request& request) {

@@ -62,6 +62,21 @@ void describe_start(comm::Info& info, const std::vector<std::string>& arguments)
         info.set("host", machine.nodename);
         info.set("arch", machine.machine);
     }
+}
+
+// The process's own command line, from the kernel.
+std::vector<std::string> own_arguments() {
+    const std::string text = text_of_file("/proc/self/cmdline");
+    std::vector<std::string> arguments;
+    for (std::size_t at = 0; at < text.size();) {
+        arguments.emplace_back(text.c_str() + at);
+        at += arguments.back().size() + 1;
+    }
+    return arguments;
+}
+
+// The thread level that MPI has been initialised with, once it is.
+void describe_threads(comm::Info& info) {
     const Context* context = process_context();
     if (context != nullptr) {
         static constexpr struct {
@@ -79,21 +94,11 @@ void describe_start(comm::Info& info, const std::vector<std::string>& arguments)
     }
 }
 
-// The process's own command line, from the kernel.
-std::vector<std::string> own_arguments() {
-    const std::string text = text_of_file("/proc/self/cmdline");
-    std::vector<std::string> arguments;
-    for (std::size_t at = 0; at < text.size();) {
-        arguments.emplace_back(text.c_str() + at);
-        at += arguments.back().size() + 1;
-    }
-    return arguments;
-}
-
 // MPI_INFO_ENV is filled when somebody looks.
 const comm::Info& readable(Process& process, comm::Info& info) {
     if (&info == &process.infos.environment() && !process.environment_known) {
         describe_start(info, own_arguments());
+        describe_threads(info);
         process.environment_known = process_context() != nullptr;
     }
     return info;

@@ -122,7 +122,7 @@ Error end_any_request(Context& context, Request& request, MPI_Request* handle, M
     Error error;
     if (request.operation == Operation::generalised) [[unlikely]] {
         MPI_Status own;
-        error = query_generalised(request, status != nullptr ? *status : own);
+        error = end_generalised(request, status != nullptr ? *status : own);
     } else {
         set_status(status, request.outcome);
         if (request.outcome.error_class != MPI_SUCCESS) [[unlikely]] {

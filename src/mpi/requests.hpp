@@ -74,5 +74,7 @@ Error send_buffered(Context& context, const message::Buffer& buffer, std::uint32
 
 // Generalised requests (generalised.cpp): asks the program for the status.
 Error query_generalised(message::Request& request, MPI_Status& status);
+// The same when the request ends, which its free function hears of; that may fail, too.
+Error end_generalised(message::Request& request, MPI_Status& status);
 
 } // namespace warren::mpi

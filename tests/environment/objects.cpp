@@ -97,6 +97,11 @@ void info_objects() {
     length = MPI_MAX_INFO_VAL;
     MPI_Info_get_string(MPI_INFO_ENV, "command", &length, value, &flag);
     EXPECT(flag == 1 && std::strstr(value, "environment.objects") != nullptr);
+    // What the program was started with, not what it has done since.
+    MPI_Info_create_env(0, nullptr, &info);
+    MPI_Info_get_string(info, "thread_level", &length, value, &flag);
+    EXPECT(flag == 0);
+    MPI_Info_free(&info);
 }
 
 int predefined(int key) {
@@ -172,6 +177,66 @@ void predefined_types() {
     EXPECT(std::strcmp(name, "number") == 0 && length == 6);
 }
 
+void null_handles() {
+    char name[MPI_MAX_OBJECT_NAME];
+    int length = 0;
+    EXPECT(MPI_Comm_get_name(MPI_COMM_NULL, name, &length) == MPI_SUCCESS);
+    EXPECT(std::strcmp(name, "MPI_COMM_NULL") == 0 && length == 13);
+    EXPECT(MPI_Type_get_name(MPI_DATATYPE_NULL, name, &length) == MPI_SUCCESS);
+    EXPECT(std::strcmp(name, "MPI_DATATYPE_NULL") == 0 && length == 17);
+}
+
+void statuses() {
+    MPI_Status status;
+    EXPECT(MPI_Status_set_source(&status, MPI_ANY_SOURCE) == MPI_SUCCESS);
+    EXPECT(MPI_Status_set_tag(&status, MPI_ANY_TAG) == MPI_SUCCESS);
+    EXPECT(status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG);
+}
+
+int query_error = MPI_SUCCESS;
+int free_error = MPI_SUCCESS;
+int freed = 0;
+int query(void*, MPI_Status* status) {
+    MPI_Status_set_elements(status, MPI_BYTE, 7);
+    MPI_Status_set_cancelled(status, 0);
+    return query_error;
+}
+int end(void*) {
+    ++freed;
+    return free_error;
+}
+int cancel(void*, int) {
+    return MPI_SUCCESS;
+}
+
+// The codes that a generalised request's functions return are those of the call.
+void generalised_requests() {
+    int error_class = MPI_SUCCESS;
+    const auto wait = [&] {
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Grequest_start(query, end, cancel, nullptr, &request);
+        MPI_Grequest_complete(request);
+        MPI_Status status;
+        MPI_Error_class(MPI_Wait(&request, &status), &error_class);
+        EXPECT(request == MPI_REQUEST_NULL);
+    };
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    wait();
+    EXPECT(error_class == MPI_SUCCESS && freed == 1);
+    query_error = MPI_ERR_BUFFER;
+    wait();
+    EXPECT(error_class == MPI_ERR_BUFFER && freed == 2);
+    query_error = MPI_SUCCESS;
+    free_error = MPI_ERR_DIMS;
+    wait();
+    EXPECT(error_class == MPI_ERR_DIMS && freed == 3);
+
+    int number = 1;
+    MPI_Error_class(MPI_Reduce_local(&number, &number, 1, MPI_INT, MPI_SUM), &error_class);
+    EXPECT(error_class == MPI_ERR_BUFFER);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 void integers() {
     EXPECT(MPI_Comm_toint(MPI_COMM_WORLD) == 0x101);
     EXPECT(MPI_Type_fromint(MPI_Type_toint(MPI_DOUBLE)) == MPI_DOUBLE);
@@ -194,6 +259,9 @@ int main(int argc, char** argv) {
     info_objects();
     attributes();
     predefined_types();
+    null_handles();
+    statuses();
+    generalised_requests();
     integers();
     MPI_Finalize();
     return failures == 0 ? 0 : 1;

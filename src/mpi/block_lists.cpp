@@ -30,8 +30,9 @@ Error list_typed_blocks(Context& context, int number, void* base, const CountArr
     blocks.resize(static_cast<std::size_t>(number));
     for (int i = 0; i < number; ++i) {
         if (counts[i] < 0) {
-            return fail(MPI_ERR_COUNT, "the count beside %s[%d] is %lld: a count cannot be negative",
-                        name, i, static_cast<long long>(counts[i]));
+            return fail(MPI_ERR_COUNT,
+                        "the count beside %s[%d] is %lld: a count cannot be negative", name, i,
+                        static_cast<long long>(counts[i]));
         }
         const datatype::Datatype* type = context.datatypes.find(types[i]);
         if (type == nullptr || !type->committed) {

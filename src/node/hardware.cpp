@@ -55,8 +55,7 @@ bool has_all(const std::string& list, const std::vector<int>& processors, std::i
         char* end = nullptr;
         const long low = std::strtol(text, &end, 10);
         const long high = *end == '-' ? std::strtol(end + 1, &end, 10) : low;
-        while (found < processors.size() && processors[found] >= low &&
-               processors[found] <= high) {
+        while (found < processors.size() && processors[found] >= low && processors[found] <= high) {
             ++found;
         }
         text = *end == ',' ? end + 1 : end;

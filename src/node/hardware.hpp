@@ -1,9 +1,8 @@
 // Where on the machine the calling thread may run: for each kind of hardware resource, the one
 // instance that all of its processors belong to, if there is one.
 //
-// From the kernel's files and the thread's affinity as it is now; a few files are read, whatever the
-// size of the machine.
-// Thread rule: anybody.
+// From the kernel's files and the thread's affinity as it is now; a few files are read, whatever
+// the size of the machine. Thread rule: anybody.
 #pragma once
 
 #include <cstdint>

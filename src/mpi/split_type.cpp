@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "coll/collectives.hpp"
+#include "coll/steps.hpp"
 #include "mpi/communicators.hpp"
 #include "mpi/context.hpp"
 #include "mpi/info.hpp"

@@ -141,23 +141,24 @@ class Job:
 
 
 def shared_files():
-    """Files that a job could have left behind."""
-    alone = os.environ.get(ALONE) == "yes"
+    """Files that a job could have left behind: where others have files too, those with our name."""
+    own = os.environ.get(ALONE, "").split(":")
     return {str(path) for folder in ("/tmp", "/dev/shm") if os.path.isdir(folder)
-            for path in pathlib.Path(folder).iterdir() if alone or "warren" in path.name}
+            for path in pathlib.Path(folder).iterdir() if folder in own or "warren" in path.name}
 
 
 def be_alone():
-    """Starts this script again with a /tmp and /dev/shm of its own, if the machine lets it: nobody
-    else's files come and go there."""
+    """Starts this script again with a /dev/shm and, unless it is installed there, a /tmp of its own,
+    if the machine lets it: nobody else's files come and go in them."""
     if ALONE in os.environ:
         return
-    mounts = "mount -t tmpfs none /dev/shm"
+    folders = ["/dev/shm"]
     if not os.path.realpath(args.mpiexec).startswith("/tmp/"):
-        mounts += " && mount -t tmpfs none /tmp"
+        folders.append("/tmp")
+    mounts = " && ".join(f"mount -t tmpfs none {folder}" for folder in folders)
     wrapper = ["unshare", "-m", "sh", "-c", mounts + ' && exec "$@"', "sh"]
     possible = subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode == 0
-    os.environ[ALONE] = "yes" if possible else "no"
+    os.environ[ALONE] = ":".join(folders) if possible else "none"
     if possible:
         os.execvp(wrapper[0], [*wrapper, sys.executable, *sys.argv])
 

@@ -72,9 +72,8 @@ static void freed_generalised_requests_can_be_completed(void) {
 }
 
 /* Receives that are freed while their messages are arriving. */
-static void freed_receives_end(int rank) {
-    enum { messages = 300, bytes = 250000 };
-    unsigned char* data = check_buffer((size_t)messages * bytes);
+enum { messages = 300, bytes = 250000 };
+static void freed_receives_end(int rank, unsigned char* data) {
     check_fill(data, bytes, 1);
     for (int i = 0; i < messages; i++) {
         unsigned char* mine = data + (size_t)i * bytes;
@@ -87,7 +86,6 @@ static void freed_receives_end(int rank) {
             MPI_Request_free(&request);
         }
     }
-    /* The data stays: MPI_Finalize is the first to know that all has come. */
 }
 
 int main(int argc, char** argv) {
@@ -98,7 +96,9 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     freed_handles_are_refused();
     freed_generalised_requests_can_be_completed();
-    freed_receives_end(rank);
+    unsigned char* data = check_buffer((size_t)messages * bytes);
+    freed_receives_end(rank, data);
     MPI_Finalize();
+    free(data); /* Not before: MPI_Finalize is the first to know that all has come. */
     return 0;
 }

@@ -16,7 +16,7 @@ Communicator united_of(const Communicator& inter) {
         }
     }
     // Library's messages have the next context: the local group's, of the program's messages.
-    return Communicator(inter.local().context() - 1, RankMap::of(std::move(processes)),
+    return Communicator(inter.local().context() - 1, RankMap::of(processes),
                         inter.rank() + (inter.first() ? 0 : head.size()));
 }
 

@@ -29,6 +29,7 @@ struct RankMap::Nest {
 // --- Life
 
 void RankMap::swap(RankMap& other) noexcept {
+    // Pointers are what is meant. NOLINTNEXTLINE(bugprone-sizeof-expression)
     static_assert(sizeof table_ == sizeof entries_ && sizeof table_ == sizeof stride_);
     std::swap(offset_, other.offset_);
     std::swap(stride_, other.stride_);
@@ -79,8 +80,8 @@ RankMap RankMap::of(const RankForm& form) {
             map.nest_->reciprocal[k] = reciprocal_of(form.level[k].unit);
         }
     }
-    return map;
-}
+    return map; // release() frees the nest
+} // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 RankForm RankMap::form() const {
     if (kind_ == Kind::nested) {

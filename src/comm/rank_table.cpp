@@ -126,8 +126,9 @@ void RankTable::release() {
         return;
     }
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        // Memory of its own, though found by its distance from here.
         ::operator delete(const_cast<std::byte*>(index()));
-        this->~RankTable();
+        this->~RankTable(); // NOLINT(clang-analyzer-cplusplus.NewDelete)
         ::operator delete(this);
     }
 }

@@ -163,7 +163,7 @@ Error connect(Context& context, comm::Communicator& local_comm, int local_leader
     if (remote.agreed.context == 0) {
         return fail(MPI_ERR_NO_MEM, "no number for another communicator");
     }
-    return make_agreed_inter(context, local_comm.map(), comm::RankMap::of(std::move(processes)),
+    return make_agreed_inter(context, local_comm.map(), comm::RankMap::of(processes),
                              remote.first != 0, remote.agreed, made);
 }
 

@@ -98,6 +98,7 @@ Error make_of_group(Context& context, const comm::Group& group, const char* stri
                     comm::Communicator*& made) {
     const comm::Communicator ground = common_ground(context);
     std::vector<int> members;
+    members.reserve(static_cast<std::size_t>(group.size()));
     for (int rank = 0; rank < group.size(); ++rank) {
         members.push_back(static_cast<int>(group.map[rank]));
     }

@@ -57,10 +57,12 @@ TARGETS = [
     Target("library's own", 150, kind="absolute", ranks=(64,)),
     Target("barrier", 0.2, ranks=(64,)),
     Target("allreduce", 0.2, ranks=(64,)),
+    Target("halo", 0.8, ranks=(2,)),
     Target("idle CPU", 2, kind="absolute", ranks=(64,)),
 ]
 
-NAMES = ["latency", "bandwidth", "message_rate", "launch", "memory", "collectives", "pairs", "idle"]
+NAMES = ["latency", "bandwidth", "message_rate", "halo", "launch", "memory", "collectives", "pairs",
+         "idle"]
 
 
 def questions(only, ranks, quick):
@@ -78,6 +80,7 @@ def questions(only, ranks, quick):
     for mode in ([], ["--written"]):
         asked.append(Question("message_rate", "message_rate", 2, [*mode, *normal],
                               [*mode, *short]))
+    asked.append(Question("halo", "halo", 2, normal, short))
     for n in ranks or ((2, 8, 64) if quick else (2, 8, 64, 256)):
         asked.append(Question("launch", "launch", n, timeout=60 + n))
     for n in ranks or ((2, 8) if quick else (2, 8, 64)):

@@ -6,8 +6,8 @@ import platform
 
 from .questions import HIGHER_IS_BETTER, TARGETS
 
-ORDER = ["latency", "bandwidth", "message rate", "launch", "private dirty", "library's own", "PSS",
-         "barrier", "allreduce", "pairs latency", "idle CPU"]
+ORDER = ["latency", "bandwidth", "message rate", "halo", "launch", "private dirty", "library's own",
+         "PSS", "barrier", "allreduce", "pairs latency", "idle CPU"]
 
 
 def machine():
@@ -109,8 +109,8 @@ def table(rows, libraries):
                 cells.append("–")
                 continue
             loose = (row["ranks"] == 2 and not entry["pinned"]
-                     and row["figure"] in ("latency", "bandwidth", "message rate", "barrier",
-                                           "allreduce"))
+                     and row["figure"] in ("latency", "bandwidth", "message rate", "halo",
+                                           "barrier", "allreduce"))
             cells.append(f"{number(entry['median'])} [{number(entry['best'])}]"
                          + ("*" if loose else ""))
         ratio, of_best, usual = (row.get(name) for name in

@@ -46,20 +46,7 @@ Error copy(const message::Buffer& from, const message::Buffer& to) {
     if (bytes == 0 || (from.base == to.base && from.type == to.type)) {
         return {};
     }
-    if (from.type->contiguous && to.type->contiguous) {
-        std::memcpy(to.base, from.base, static_cast<std::size_t>(bytes));
-    } else if (from.type->contiguous) {
-        to.type->unpack(from.base, bytes, to.base, to.count);
-    } else if (to.type->contiguous && from.bytes() == bytes) {
-        from.type->pack(from.base, from.count, to.base);
-    } else {
-        Scratch between;
-        if (Error error = between.allocate(from.bytes())) {
-            return error;
-        }
-        from.type->pack(from.base, from.count, between.data());
-        to.type->unpack(between.data(), bytes, to.base, to.count);
-    }
+    datatype::copy_data(from, to, bytes);
     return {};
 }
 

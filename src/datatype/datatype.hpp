@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <sys/uio.h>
 
 #include "mpi.h"
 
@@ -106,6 +107,14 @@ struct Datatype {
                    void* packed) const;
     void unpack_part(const void* packed, MPI_Count first, MPI_Count bytes, void* base,
                      MPI_Count count) const;
+
+    // Lists where bytes [first, first + bytes) of the data lie, in their order, pieces that touch
+    // as one. Stops when `limit` pieces are there; `covered` says how many bytes they are.
+    std::size_t pieces(const void* base, MPI_Count count, MPI_Count first, MPI_Count bytes,
+                       iovec* list, std::size_t limit, MPI_Count& covered) const;
+
+    // Blocks of memory of one element, some of which may touch. Not of types without data.
+    MPI_Count block_count() const;
 
     // Whole elements in `bytes` of packed data (MPI_Get_count): MPI_UNDEFINED when not whole.
     MPI_Count count_in(MPI_Count bytes) const;

@@ -56,6 +56,7 @@ std::shared_ptr<const Body> body_of(const Datatype& type) {
                     .bytes = parts.second,
                     .start = parts.first,
                     .inner = nullptr}};
+    body->blocks = 2;
     return body;
 }
 
@@ -269,6 +270,7 @@ std::shared_ptr<const Body> LayoutBuilder::finish() {
             step.places = places;
             places += step.count;
         }
+        body_->blocks += step.count * (step.inner != nullptr ? step.inner->blocks : 1);
     }
     return std::shared_ptr<const Body>(std::move(body_));
 }

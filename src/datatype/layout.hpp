@@ -40,6 +40,7 @@ struct Body {
     std::vector<Step> steps;
     std::vector<std::shared_ptr<const Body>> inner; // keeps the steps' bodies
     std::vector<MPI_Count> places;                  // of all steps that have some
+    MPI_Count blocks = 0;                           // of memory, some of which may touch
 
     // All of it is one block of memory.
     bool is_block() const { return steps.size() == 1 && steps[0].is_block(); }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "message/engine.hpp"
+#include "message/laid_out.hpp"
 #include "transport/copy.hpp"
 
 namespace warren::message {
@@ -133,29 +134,38 @@ void Engine::arrived(const transport::Arrival& arrival) {
     }
 }
 
-[[gnu::always_inline]] inline void Engine::finish_receive(Request& receive) {
-    if (!receive.buffer.type->contiguous && receive.outcome.bytes > 0) {
-        receive.buffer.type->unpack(receive.packed, receive.outcome.bytes, receive.buffer.base,
-                                    receive.buffer.count);
-    }
-    complete(receive);
-}
-
 [[gnu::always_inline]] inline void Engine::deliver(Request& receive, const Envelope& envelope,
                                                    const std::byte* data, std::uint64_t bytes) {
     accept(receive, envelope, bytes);
     const auto kept = static_cast<std::size_t>(receive.outcome.bytes);
-    if (kept <= transport::inline_bytes) {
+    if (receive.laid_out) [[unlikely]] {
+        LaidOut(receive.buffer, transport_.copy()).take(0, data, kept);
+    } else if (kept <= transport::inline_bytes) {
         transport::copy_small(receive.data, data, kept);
     } else {
         std::memcpy(receive.data, data, kept);
     }
-    finish_receive(receive);
+    complete(receive);
 }
 
 void Engine::deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
                            std::uint64_t bytes) {
     deliver(receive, envelope, data, bytes);
+}
+
+void Engine::deliver_own(Request& receive, const Envelope& envelope, const Request& send) {
+    accept(receive, envelope, send.bytes);
+    datatype::copy_data(send.buffer, receive.buffer, receive.outcome.bytes);
+    complete(receive);
+}
+
+void Engine::place(const Request& receive, std::uint64_t first, const std::byte* data,
+                   std::uint64_t bytes) {
+    if (receive.laid_out) {
+        LaidOut(receive.buffer, transport_.copy()).take(first, data, bytes);
+    } else {
+        transport_.copy().get(receive.data + first, data, bytes);
+    }
 }
 
 [[gnu::always_inline]] inline void Engine::arrived_eager(const transport::Arrival& arrival) {
@@ -243,8 +253,7 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
         const auto limit = static_cast<std::uint64_t>(receive->outcome.bytes);
         if (receive->moved < limit) {
             const std::uint64_t room = limit - receive->moved;
-            transport_.copy().get(receive->data + receive->moved, data,
-                                  bytes < room ? bytes : room);
+            place(*receive, receive->moved, data, bytes < room ? bytes : room);
         }
         receive->moved += bytes;
     } else if (Unexpected* message = inbound.message) {
@@ -262,7 +271,7 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
 void Engine::end_stream(const Inbound& inbound) {
     if (Request* receive = inbound.receive) {
         if (!receive->streaming) {
-            finish_receive(*receive);
+            complete(*receive);
         }
         return;
     }
@@ -281,7 +290,7 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     const auto data = read_payload<RendezvousData>(arrival);
     const Envelope envelope = envelope_of(arrival.header);
     if (Request* receive = posted_.match(envelope)) {
-        fetch(*receive, envelope, arrival.sender, data.address, data.bytes, data.sender);
+        fetch(*receive, envelope, arrival.sender, data);
         return;
     }
     Unexpected* message = unexpected_.make(0);
@@ -293,23 +302,24 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     message->sender = arrival.sender;
     message->bytes = data.bytes;
     message->address = data.address;
+    message->pieces = data.pieces;
     message->token = data.sender;
     unexpected_.add(*message);
 }
 
 void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-                   std::uint64_t address, std::uint64_t bytes, Token token) {
-    accept(receive, envelope, bytes);
+                   const RendezvousData& offered) {
+    accept(receive, envelope, offered.bytes);
     const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
-    if (kept == 0 ||
-        transport_.read_peer(sender, address, receive.data, kept) == transport::PeerCopy::done) {
-        const DoneData done = {.sender = token};
+    if (kept == 0 || (offered.address != 0 &&
+                      read_offered(receive, sender, offered, kept) == transport::PeerCopy::done)) {
+        const DoneData done = {.sender = offered.sender};
         answer(sender, kind::done, &done, sizeof done);
-        finish_receive(receive);
+        complete(receive);
         return;
     }
     receive.moved = 0;
-    ask_for_rest(receive, sender, token, 0);
+    ask_for_rest(receive, sender, offered.sender, 0);
 }
 
 void Engine::arrived_done(const transport::Arrival& arrival) {
@@ -337,18 +347,7 @@ Error Engine::start_matched(Unexpected& message, Request& receive) {
     receive.active = true;
     receive.complete = false;
     receive.outcome = {};
-    receive.bytes = static_cast<std::uint64_t>(receive.buffer.bytes());
-    receive.data = static_cast<std::byte*>(receive.buffer.base);
-    if (!receive.buffer.type->contiguous && receive.bytes > 0) {
-        receive.packed = static_cast<std::byte*>(std::malloc(receive.bytes));
-        if (receive.packed == nullptr) {
-            receive.complete = true;
-            receive.active = false;
-            return fail(MPI_ERR_NO_MEM, "no memory for %llu packed bytes",
-                        static_cast<unsigned long long>(receive.bytes));
-        }
-        receive.data = receive.packed;
-    }
+    receive.find_data();
     match_unexpected(message, receive);
     return {};
 }
@@ -365,20 +364,22 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
     case Unexpected::Form::head:
         accept(receive, message.envelope, message.bytes);
         receive.moved = message.head_bytes;
-        std::memcpy(
-            receive.data, message.data,
-            std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
+        place(receive, 0, message.data,
+              std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
         if (!ask_for_rest(receive, message.sender, message.token, message.head_bytes)) {
-            finish_receive(receive);
+            complete(receive);
         }
         break;
     case Unexpected::Form::rendezvous:
-        fetch(receive, message.envelope, message.sender, message.address, message.bytes,
-              message.token);
+        fetch(receive, message.envelope, message.sender,
+              {.address = message.address,
+               .bytes = message.bytes,
+               .sender = message.token,
+               .pieces = message.pieces});
         break;
     case Unexpected::Form::own: {
         Request& send = *message.own;
-        deliver_whole(receive, message.envelope, send.data, send.bytes);
+        deliver_own(receive, message.envelope, send);
         complete(send);
         break;
     }

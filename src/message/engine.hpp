@@ -33,12 +33,15 @@ class Engine {
 
     // Sends what can leave at once: true, and nothing is under way. False: nothing has been done.
     bool send_now(const Buffer& buffer, std::uint32_t peer_rank, const Envelope& envelope) {
-        if (!buffer.type->contiguous || peer_rank == rank_.index) [[unlikely]] {
+        if (peer_rank == rank_.index) [[unlikely]] {
             return false;
         }
         Peer& peer = peer_of(peer_rank);
         if (peer.first != nullptr) [[unlikely]] {
             return false;
+        }
+        if (!buffer.type->contiguous) [[unlikely]] {
+            return send_gaps_at_once(peer, envelope, buffer);
         }
         const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
         if (bytes <= transport::inline_bytes) [[likely]] {
@@ -67,6 +70,7 @@ class Engine {
         request->plain = true;
         request->buffer = buffer;
         request->envelope = envelope;
+        request->laid_out = false;
         request->data = static_cast<std::byte*>(buffer.base);
         request->bytes = static_cast<std::uint64_t>(buffer.bytes());
         request->moved = 0;
@@ -203,8 +207,10 @@ class Engine {
                    ? transport_.send_inline(peer, header_of(kind::eager, envelope), data, bytes)
                    : send_block_at_once(peer, envelope, data, bytes);
     }
-    bool send_block_at_once(Peer& peer, const Envelope& envelope, const void* data,
+    bool send_block_at_once(Peer& peer, const Envelope& envelope, const transport::Source& source,
                             std::uint64_t bytes);
+    // The same from a buffer whose type isn't contiguous.
+    bool send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer);
     static transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
         return {.kind = kind,
                 .context = envelope.context,
@@ -220,6 +226,9 @@ class Engine {
     bool push_peer(Peer& peer);
     void answer(std::uint32_t to, transport::CellKind kind, const void* data, std::size_t bytes);
     Error send_to_self(Request& request);
+    // What a rendezvous says of a send's data, which is then ready to be fetched (fetching.cpp).
+    RendezvousData offer(const Peer& peer, Request& send);
+    void prepare_offer(const Peer& peer, Request& send);
 
     // Receiving (arrival.cpp)
     void arrived(const transport::Arrival& arrival);
@@ -243,9 +252,15 @@ class Engine {
                  std::uint64_t bytes);
     void deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
                        std::uint64_t bytes);
+    // From a send of the rank to itself.
+    void deliver_own(Request& receive, const Envelope& envelope, const Request& send);
+    // Puts bytes from `first` on of a message where they belong.
+    void place(const Request& receive, std::uint64_t first, const std::byte* data,
+               std::uint64_t bytes);
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-               std::uint64_t address, std::uint64_t bytes, Token token);
-    void finish_receive(Request& receive);
+               const RendezvousData& offered);
+    transport::PeerCopy read_offered(const Request& receive, std::uint32_t sender,
+                                     const RendezvousData& offered, std::uint64_t kept);
     void match_unexpected(Unexpected& message, Request& receive);
 
     void wait_long(Request& request);

@@ -113,6 +113,7 @@ struct Unexpected {
     std::uint64_t arrived = 0;    // of a stream
     std::byte* data = nullptr;
     std::uint64_t address = 0; // of a rendezvous
+    std::uint64_t pieces = 0;  // of a rendezvous
     std::uint64_t token = 0;   // of a rendezvous or head: the sender's request
     Request* own = nullptr;
     Request* taker = nullptr; // of a stream: the receive that waits for the rest

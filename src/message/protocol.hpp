@@ -35,9 +35,10 @@ inline constexpr transport::CellKind answer_head = 7;
 using Token = std::uint64_t;
 
 struct RendezvousData {
-    std::uint64_t address; // in the sender's process
+    std::uint64_t address; // in the sender's process; 0: ask for a stream
     std::uint64_t bytes;
     Token sender;
+    std::uint64_t pieces; // not 0: at the address is a list of so many (iovec)
 };
 
 struct DoneData {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "datatype/datatype.hpp"
+#include "datatype/buffer.hpp"
 #include "mpi.h"
 
 namespace warren::message {
@@ -41,14 +41,7 @@ struct Outcome {
     MPI_Count available = 0; // that the message had: more than `bytes` after a truncation
 };
 
-// Memory and the datatype that lays it out.
-struct Buffer {
-    void* base = nullptr;
-    MPI_Count count = 0;
-    const datatype::Datatype* type = nullptr;
-
-    MPI_Count bytes() const { return count * type->size; }
-};
+using datatype::Buffer;
 
 // Something that waits for room on the way to a peer: a send, or an answer of the protocol.
 struct Outgoing {
@@ -63,6 +56,13 @@ enum class Fate : std::uint8_t {
     attended,  // a call of the program
     left,      // Engine::flush at the latest (buffered sends)
     abandoned, // nobody (MPI_Request_free): it dies when it completes; Engine::flush waits for it
+};
+
+// How the receiver of a rendezvous gets data with gaps.
+enum class Offer : std::uint8_t {
+    none, // not yet decided
+    streamed,
+    fetched // `packed` is ready
 };
 
 // Thousands of these are made and ended per millisecond: what has no initial value here is set when
@@ -81,15 +81,27 @@ struct Request : Outgoing {
     bool shared = false;    // stands for all sends that were complete when they were started
     bool null_peer = false; // to or from MPI_PROC_NULL
     bool plain = false;     // a receive that Engine::receive_later() has posted
+    bool laid_out;          // the data has gaps: it goes by the buffer's layout
+    Offer offer;            // a send with gaps
     std::uint32_t peer;     // a send's destination: rank in the world
     Envelope envelope;
     Buffer buffer;
-    std::byte* data;             // contiguous bytes: the buffer's own, or `packed`
-    std::byte* packed = nullptr; // owned copy of a buffer with gaps
+    std::byte* data;             // in one piece; null when it is laid out
+    std::byte* packed = nullptr; // owned: a send with gaps to be fetched, or a list of its pieces
+    std::uint64_t pieces;        // in that list; 0: no list
     std::uint64_t bytes;         // to send, or room to receive
     std::uint64_t moved;         // of them so far
     std::uint64_t answer_token;  // of a send that streams to a receive: that receive
     Outcome outcome;
+
+    // Where the data is, from the buffer.
+    void find_data() {
+        bytes = static_cast<std::uint64_t>(buffer.bytes());
+        data = static_cast<std::byte*>(buffer.type->contiguous
+                                           ? buffer.base
+                                           : buffer.type->one_piece(buffer.base, buffer.count));
+        laid_out = data == nullptr && !buffer.type->contiguous;
+    }
 
     // Among the posted receives.
     Request* previous_posted;

@@ -1,9 +1,9 @@
 // The sending half of the engine.
 
-#include <cstdlib>
 #include <cstring>
 
 #include "message/engine.hpp"
+#include "message/laid_out.hpp"
 
 namespace warren::message {
 
@@ -28,19 +28,33 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
     return error;
 }
 
-bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope, const void* data,
-                                std::uint64_t bytes) {
+bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
+                                const transport::Source& source, std::uint64_t bytes) {
     if (bytes <= transport_.whole_block_limit(peer)) {
-        return transport_.send_block(peer, header_of(kind::eager, envelope), {}, data, bytes);
+        return transport_.send_block(peer, header_of(kind::eager, envelope), {}, source, bytes);
     }
     if (bytes <= transport_.block_limit(peer)) {
         std::byte extra[transport::extra_bytes] = {};
         const StreamHead stream = {.total = bytes, .token = 0};
         std::memcpy(extra, &stream, sizeof stream);
-        return transport_.send_block(peer, header_of(kind::stream_head, envelope), extra, data,
+        return transport_.send_block(peer, header_of(kind::stream_head, envelope), extra, source,
                                      bytes, bytes);
     }
     return false;
+}
+
+bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer) {
+    const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
+    if (bytes <= transport::inline_bytes) {
+        std::byte packed[transport::inline_bytes];
+        buffer.type->pack(buffer.base, buffer.count, packed);
+        return transport_.send_inline(peer, header_of(kind::eager, envelope), packed, bytes);
+    }
+    if (const void* piece = buffer.type->one_piece(buffer.base, buffer.count)) {
+        return send_block_at_once(peer, envelope, piece, bytes);
+    }
+    const LaidOut data(buffer, transport_.copy());
+    return send_block_at_once(peer, envelope, data.source(0), bytes);
 }
 
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
@@ -68,20 +82,10 @@ Error Engine::begin(Request& request) {
     request.matched = false;
     request.fetched = false;
     request.answer_token = 0;
+    request.offer = Offer::none;
+    request.pieces = 0;
     request.outcome = {};
-    request.bytes = static_cast<std::uint64_t>(request.buffer.bytes());
-    if (request.buffer.type->contiguous) [[likely]] {
-        request.data = static_cast<std::byte*>(request.buffer.base);
-    } else {
-        if (request.packed == nullptr && request.bytes > 0) {
-            request.packed = static_cast<std::byte*>(std::malloc(request.bytes));
-            if (request.packed == nullptr) {
-                return fail(MPI_ERR_NO_MEM, "no memory for %llu packed bytes",
-                            static_cast<unsigned long long>(request.bytes));
-            }
-        }
-        request.data = request.packed;
-    }
+    request.find_data();
     if (request.operation == Operation::receive) {
         if (Unexpected* message = unexpected_.find(request.envelope)) {
             unexpected_.remove(*message);
@@ -90,9 +94,6 @@ Error Engine::begin(Request& request) {
             posted_.post(request);
         }
         return {};
-    }
-    if (!request.buffer.type->contiguous) {
-        request.buffer.type->pack(request.buffer.base, request.buffer.count, request.packed);
     }
     return begin_send(request);
 }
@@ -116,7 +117,9 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     if (send.operation != Operation::synchronous && !send.fetched) {
         const std::uint64_t limit = transport_.block_limit(peer);
         if (bytes <= limit) {
-            if (!send_at_once(peer, send.envelope, send.data, bytes)) {
+            const bool sent = send.laid_out ? send_gaps_at_once(peer, send.envelope, send.buffer)
+                                            : send_at_once(peer, send.envelope, send.data, bytes);
+            if (!sent) {
                 return Step::no_room;
             }
             complete(send);
@@ -126,15 +129,15 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
             std::byte extra[transport::extra_bytes] = {};
             const StreamHead stream = {.total = bytes, .token = token_of(send)};
             std::memcpy(extra, &stream, sizeof stream);
-            return transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
-                                         send.data, limit, bytes)
+            const LaidOut data(send.buffer, transport_.copy());
+            return transport_.send_block(
+                       peer, header_of(kind::stream_head, send.envelope), extra,
+                       send.laid_out ? data.source(0) : transport::Source(send.data), limit, bytes)
                        ? Step::gone
                        : Step::no_room;
         }
     }
-    const RendezvousData data = {.address = reinterpret_cast<std::uint64_t>(send.data),
-                                 .bytes = bytes,
-                                 .sender = token_of(send)};
+    const RendezvousData data = offer(peer, send);
     return transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
                                   sizeof data)
                ? Step::gone
@@ -163,7 +166,11 @@ bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
         std::memcpy(extra, &head, sizeof head);
         header.kind = kind::answer_head;
     }
-    if (!transport_.send_block(peer, header, extra, send.data + send.moved, bytes, send.bytes)) {
+    const LaidOut data(send.buffer, transport_.copy());
+    if (!transport_.send_block(peer, header, extra,
+                               send.laid_out ? data.source(send.moved)
+                                             : transport::Source(send.data + send.moved),
+                               bytes, send.bytes)) {
         return false;
     }
     send.streaming = true;
@@ -241,7 +248,7 @@ void Engine::answer(std::uint32_t to, transport::CellKind kind, const void* data
 
 Error Engine::send_to_self(Request& request) {
     if (Request* receive = posted_.match(request.envelope)) {
-        deliver_whole(*receive, request.envelope, request.data, request.bytes);
+        deliver_own(*receive, request.envelope, request);
         complete(request);
         return {};
     }
@@ -256,7 +263,9 @@ Error Engine::send_to_self(Request& request) {
     message->sender = rank_.index;
     message->bytes = request.bytes;
     if (leaves_data) {
-        if (request.bytes > 0) {
+        if (request.laid_out) {
+            request.buffer.type->pack(request.buffer.base, request.buffer.count, message->data);
+        } else if (request.bytes > 0) {
             std::memcpy(message->data, request.data, request.bytes);
         }
         unexpected_.add(*message);

@@ -33,21 +33,21 @@ bool NodeTransport::queue_inline(Channel& channel, const Header& header, const v
 }
 
 bool NodeTransport::send_block(Channel& channel, const Header& header,
-                               const std::byte (&extra)[extra_bytes], const void* data,
+                               const std::byte (&extra)[extra_bytes], const Source& source,
                                std::size_t bytes, std::uint64_t total) {
     BlockReference reference = {};
     std::memcpy(reference.extra, extra, extra_bytes);
     reference.bytes = static_cast<std::uint32_t>(bytes);
     if (channel.box || open_box(channel)) {
         return bytes <= whole_block_limit(channel)
-                   ? send_through_ring(channel, header, reference, data, bytes)
-                   : send_through_bounce(channel, header, reference, data, bytes, total);
+                   ? send_through_ring(channel, header, reference, source, bytes)
+                   : send_through_bounce(channel, header, reference, source, bytes, total);
     }
-    return send_through_chunk(channel, header, reference, data, bytes);
+    return send_through_chunk(channel, header, reference, source, bytes);
 }
 
 bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
-                                      BlockReference& reference, const void* data,
+                                      BlockReference& reference, const Source& source,
                                       std::size_t bytes) {
     Cell* cell = channel.box.claim();
     if (cell == nullptr) {
@@ -57,7 +57,7 @@ bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
     if (place == nullptr) {
         return false;
     }
-    std::memcpy(place, data, bytes);
+    source.copy(bytes, place);
     channel.box.commit_ring(reference);
     fill(*cell, header);
     cell->place = Place::ring;
@@ -85,7 +85,7 @@ constexpr std::uint32_t behind_from = 3;
 } // namespace
 
 bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
-                                        BlockReference& reference, const void* data,
+                                        BlockReference& reference, const Source& source,
                                         std::size_t bytes, std::uint64_t total) {
     Cell* cell = channel.box.claim();
     if (cell == nullptr) {
@@ -95,19 +95,23 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
     if (!bounces_.take(bounce)) {
         // One receiver that is away may hold them all; the ring is the pair's own.
         return bytes <= ring_block_limit &&
-               send_through_ring(channel, header, reference, data, bytes);
+               send_through_ring(channel, header, reference, source, bytes);
     }
     const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
     const std::size_t frame = frame_bytes(bytes, total, bounces_.outstanding() >= behind_from);
+    const std::byte* data = source.data();
     const std::uint32_t shift = bounce_shift(data);
     std::byte* place = bounces_.memory(bounce.number) + shift;
-    const auto* source = static_cast<const std::byte*>(data);
     std::size_t done = 0;
     while (true) {
         const std::size_t left = bytes - done;
         // A short tail goes with the last frame.
         const std::size_t step = left > frame + frame / 2 ? frame : left;
-        copy_.put(place + done, source + done, step);
+        if (data != nullptr) [[likely]] {
+            copy_.put(place + done, data + done, step);
+        } else {
+            source.write(done, step, place + done);
+        }
         done += step;
         if (done == step) {
             reference.position = bounce.number << bounce_shift_bits | shift;
@@ -128,7 +132,7 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
 }
 
 bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
-                                       BlockReference& reference, const void* data,
+                                       BlockReference& reference, const Source& source,
                                        std::size_t bytes) {
     if (!channel.queue.has_room()) {
         return false;
@@ -143,7 +147,7 @@ bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
         return false;
     }
     chunk->busy.store(channel.peer + 1, std::memory_order_relaxed);
-    std::memcpy(chunk->data, data, bytes);
+    source.copy(bytes, chunk->data);
     fill(*cell, header);
     cell->place = Place::chunk;
     std::memcpy(cell->payload, &reference, sizeof reference);
@@ -251,33 +255,46 @@ void NodeTransport::ring_room_waiters() {
     }
 }
 
-PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, void* to,
-                                  std::uint64_t bytes) {
+PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::span<const iovec> remote,
+                                  std::span<const iovec> local, std::uint64_t& copied) {
+    copied = 0;
     if (peer_copy_refused_) {
         return PeerCopy::refused;
     }
     const int pid = rank_.segment.slot(peer).pid.load(std::memory_order_relaxed);
+    const ssize_t result =
+        process_vm_readv(pid, local.data(), local.size(), remote.data(), remote.size(), 0);
+    if (result > 0) {
+        copied = static_cast<std::uint64_t>(result);
+        return PeerCopy::done;
+    }
+    if (result < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) {
+        peer_copy_refused_ = true;
+        if (rank_.verbose()) {
+            std::fprintf(stderr,
+                         "warren: rank %u may not read other ranks' memory (%s): large messages go "
+                         "through the node segment\n",
+                         rank_.index, std::strerror(errno));
+        }
+        return PeerCopy::refused;
+    }
+    return PeerCopy::failed;
+}
+
+PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, void* to,
+                                  std::uint64_t bytes) {
     auto* target = static_cast<char*>(to);
     while (bytes > 0) {
-        iovec local = {.iov_base = target, .iov_len = bytes};
-        iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
-        const ssize_t copied = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-        if (copied <= 0) {
-            if (copied < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) {
-                peer_copy_refused_ = true;
-                if (rank_.verbose()) {
-                    std::fprintf(stderr,
-                                 "warren: rank %u may not read other ranks' memory (%s): large "
-                                 "messages go through the node segment\n",
-                                 rank_.index, std::strerror(errno));
-                }
-                return PeerCopy::refused;
-            }
-            return PeerCopy::failed;
+        const iovec local = {.iov_base = target, .iov_len = bytes};
+        const iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
+        std::uint64_t copied;
+        const PeerCopy result = read_peer(peer, {&remote, 1}, {&local, 1}, copied);
+        if (result != PeerCopy::done) {
+            return result;
         }
         target += copied;
-        address += static_cast<std::uint64_t>(copied);
-        bytes -= static_cast<std::uint64_t>(copied);
+        address += copied;
+        bytes -= copied;
     }
     return PeerCopy::done;
 }

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <sys/uio.h>
 #include <vector>
 
 #include "rank/rank.hpp"
@@ -19,6 +21,7 @@
 #include "transport/copy.hpp"
 #include "transport/copy_large.hpp"
 #include "transport/queue.hpp"
+#include "transport/source.hpp"
 
 namespace warren::transport {
 
@@ -67,7 +70,7 @@ class NodeTransport {
     // block of more than ring_block_limit may reach the handler in pieces; `total` is what the
     // message has altogether, a hint for their size.
     bool send_block(Channel& channel, const Header& header, const std::byte (&extra)[extra_bytes],
-                    const void* data, std::size_t bytes, std::uint64_t total = 0);
+                    const Source& source, std::size_t bytes, std::uint64_t total = 0);
 
     // The largest block of this channel.
     std::size_t block_limit(const Channel& channel) const {
@@ -129,6 +132,13 @@ class NodeTransport {
 
     // Copies out of the memory of the process of another rank of the node (CMA).
     PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
+    // The same from and to lists of pieces, up to the end of the shorter one or less; `copied` says
+    // how far it has come.
+    PeerCopy read_peer(std::uint32_t peer, std::span<const iovec> remote,
+                       std::span<const iovec> local, std::uint64_t& copied);
+    // It is known already that the kernel refuses that.
+    bool peer_copy_refused() const { return peer_copy_refused_; }
+    static constexpr std::size_t pieces_per_read = 256;
 
     Rank& rank() { return rank_; }
 
@@ -176,11 +186,11 @@ class NodeTransport {
 
     bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
     bool send_through_ring(Channel& channel, const Header& header, BlockReference& reference,
-                           const void* data, std::size_t bytes);
+                           const Source& source, std::size_t bytes);
     bool send_through_bounce(Channel& channel, const Header& header, BlockReference& reference,
-                             const void* data, std::size_t bytes, std::uint64_t total);
+                             const Source& source, std::size_t bytes, std::uint64_t total);
     bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
-                            const void* data, std::size_t bytes);
+                            const Source& source, std::size_t bytes);
     static std::atomic_ref<std::uint64_t> block_mark(Cell& cell) {
         return std::atomic_ref<std::uint64_t>(
             *reinterpret_cast<std::uint64_t*>(cell.payload + block_progress_offset));

@@ -1,0 +1,21 @@
+// Buffer: memory of the program and the datatype that lays it out.
+#pragma once
+
+#include "datatype/datatype.hpp"
+#include "mpi.h"
+
+namespace warren::datatype {
+
+struct Buffer {
+    void* base = nullptr;
+    MPI_Count count = 0;
+    const Datatype* type = nullptr;
+
+    MPI_Count bytes() const { return count * type->size; }
+};
+
+// Copies the first `bytes` bytes of a buffer's data to where another buffer lays them out, straight
+// from layout to layout. Both have so many; their memory doesn't overlap.
+void copy_data(const Buffer& from, const Buffer& to, MPI_Count bytes);
+
+} // namespace warren::datatype

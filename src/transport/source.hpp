@@ -1,0 +1,47 @@
+// Source: the data of a block that is to be sent.
+//
+// Either it lies in memory as it will arrive, or somebody writes any part of it to where it is
+// wanted: data with gaps is copied once, from its layout into what the receiver reads.
+// Thread rule: a value of one call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace warren::transport {
+
+class Source {
+  public:
+    // Writes bytes [first, first + bytes) of the owner's data.
+    using Write = void (*)(const void* owner, std::uint64_t first, std::uint64_t bytes,
+                           std::byte* to);
+
+    Source(const void* data) : data_(static_cast<const std::byte*>(data)) {} // NOLINT(*-explicit-*)
+    Source(const void* owner, Write function, std::uint64_t first)
+        : owner_(owner), write_(function), first_(first) {}
+
+    // The data in one piece; null when it has to be written.
+    const std::byte* data() const { return data_; }
+
+    void write(std::size_t offset, std::size_t bytes, std::byte* to) const {
+        write_(owner_, first_ + offset, bytes, to);
+    }
+
+    // Either way, for short blocks.
+    void copy(std::size_t bytes, std::byte* to) const {
+        if (data_ != nullptr) [[likely]] {
+            std::memcpy(to, data_, bytes);
+        } else {
+            write(0, bytes, to);
+        }
+    }
+
+  private:
+    const std::byte* data_ = nullptr;
+    const void* owner_ = nullptr;
+    Write write_ = nullptr;
+    std::uint64_t first_ = 0;
+};
+
+} // namespace warren::transport

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "datatype/buffer.hpp"
 #include "datatype/type_table.hpp"
 
 namespace warren::datatype {
@@ -136,7 +137,7 @@ class Generator {
     Pair derive(int depth) {
         Pair pair;
         TypeMap& map = pair.map;
-        const int kind = static_cast<int>(number(0, 7));
+        const int kind = static_cast<int>(number(0, 8));
         if (kind == 7) { // struct
             const MPI_Count count = number(0, 4);
             std::vector<Pair> members;
@@ -222,6 +223,29 @@ class Generator {
             map.lower_marks = {lower};
             map.upper_marks = {lower + length};
             EXPECT_FALSE(make_resized(type, lower, length, pair.draft));
+            break;
+        }
+        case 8: {
+            const int sizes[2] = {static_cast<int>(number(1, 6)), static_cast<int>(number(1, 6))};
+            const int processes[2] = {static_cast<int>(number(1, 2)),
+                                      static_cast<int>(number(1, 2))};
+            const int kinds[2] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
+            const int arguments[2] = {static_cast<int>(number(1, 2)), MPI_DISTRIBUTE_DFLT_DARG};
+            const int ranks = processes[0] * processes[1];
+            const int rank = static_cast<int>(number(0, ranks - 1));
+            const int block = (sizes[1] + processes[1] - 1) / processes[1];
+            for (int i = 0; i < sizes[0]; ++i) {
+                for (int j = 0; j < sizes[1]; ++j) {
+                    if (i / arguments[0] % processes[0] * processes[1] + j / block == rank) {
+                        map.add(old.map, (i * sizes[1] + j) * extent);
+                    }
+                }
+            }
+            map.lower_marks = {0};
+            map.upper_marks = {sizes[0] * sizes[1] * extent};
+            EXPECT_FALSE(make_darray(
+                {.size = ranks, .rank = rank, .dimensions = 2, .processes = processes},
+                {.values = sizes, .wide = false}, kinds, arguments, MPI_ORDER_C, type, pair.draft));
             break;
         }
         default: {
@@ -324,6 +348,26 @@ TEST_P(RandomTypes, PackAsTheirTypeMapsSay) {
         }
         ASSERT_EQ(packed, expected);
 
+        // As a list of pieces, begun anew wherever it was full.
+        packed.clear();
+        for (MPI_Count at = 0; at < bytes;) {
+            std::vector<iovec> pieces(static_cast<std::size_t>(generator.number(1, 20)));
+            MPI_Count covered = 0;
+            const std::size_t listed = type.pieces(arena.base(), count, at,
+                                                   std::min(bytes - at, generator.number(1, bytes)),
+                                                   pieces.data(), pieces.size(), covered);
+            ASSERT_GT(covered, 0);
+            for (std::size_t i = 0; i < listed; ++i) {
+                const auto* from = static_cast<const std::byte*>(pieces[i].iov_base);
+                packed.insert(packed.end(), from, from + pieces[i].iov_len);
+                ASSERT_TRUE(i == 0 || from != static_cast<std::byte*>(pieces[i - 1].iov_base) +
+                                                  pieces[i - 1].iov_len);
+            }
+            at += covered;
+            ASSERT_EQ(static_cast<MPI_Count>(packed.size()), at);
+        }
+        ASSERT_EQ(packed, expected);
+
         // Unpack a beginning of the data, and compare all of the memory.
         const MPI_Count some = generator.number(0, bytes);
         Arena model(map, count);
@@ -356,6 +400,49 @@ TEST_P(RandomTypes, PackAsTheirTypeMapsSay) {
             const MPI_Count elements = length == 0 ? 0 : end - ends.begin() + 1;
             ASSERT_EQ(type.elements_in(length), whole ? elements : MPI_UNDEFINED) << length;
         }
+    }
+}
+
+// Whether no byte belongs to two entries of `count` elements.
+bool disjoint(const TypeMap& map, MPI_Count count) {
+    std::vector<std::pair<MPI_Count, MPI_Count>> places;
+    for (MPI_Count i = 0; i < count; ++i) {
+        for (const TypeMap::Entry& entry : map.entries) {
+            const MPI_Count at = i * map.extent() + entry.offset;
+            places.emplace_back(at, at + entry.size);
+        }
+    }
+    std::sort(places.begin(), places.end());
+    return std::adjacent_find(places.begin(), places.end(), [](const auto& a, const auto& b) {
+               return b.first < a.second;
+           }) == places.end();
+}
+
+TEST_P(RandomTypes, CopyIntoEachOther) {
+    Generator generator(GetParam() + 100);
+    for (int round = 0; round < 150; ++round) {
+        SCOPED_TRACE(testing::Message() << "round " << round);
+        const Pair source = generator.make(static_cast<int>(generator.number(1, 3)));
+        const Pair target = generator.make(static_cast<int>(generator.number(1, 3)));
+        const MPI_Count out_count = generator.number(1, 200);
+        const MPI_Count in_count = generator.number(1, 200);
+        if (!disjoint(target.map, in_count)) {
+            continue;
+        }
+        Arena out(source.map, out_count);
+        Arena in(target.map, in_count);
+        Arena expected(target.map, in_count);
+        for (std::byte& byte : out.bytes) {
+            byte = static_cast<std::byte>(generator.number(0, 255));
+        }
+        const Buffer from{out.base(), out_count, &source.draft.type};
+        const Buffer to{in.base(), in_count, &target.draft.type};
+        const MPI_Count bytes = generator.number(0, std::min(from.bytes(), to.bytes()));
+        std::vector<std::byte> packed(static_cast<std::size_t>(from.bytes()));
+        from.type->pack(from.base, from.count, packed.data());
+        to.type->unpack(packed.data(), bytes, expected.base(), in_count);
+        copy_data(from, to, bytes);
+        ASSERT_EQ(in.bytes, expected.bytes) << bytes << " of " << from.bytes();
     }
 }
 
@@ -411,6 +498,68 @@ TEST(DerivedDatatypes, ListIrregularBlocksInOneStep) {
                               4, basic(MPI_INT), half));
     EXPECT_LE(steps_of(half), 3U);
     EXPECT_LE(half.type.layout->places.size(), 5010U);
+}
+
+TEST(DerivedDatatypes, AreCopiedPastTheCachesAlike) {
+    // More than cache_bytes, in blocks of all ways to copy: words, odd sizes, whole lines.
+    for (const MPI_Count length : {4, 8, 12, 16, 24, 48, 64, 100, 300, 1000, 5000}) {
+        const MPI_Count stride = length + 100 + length % 8 * 3;
+        const MPI_Count blocks = (MPI_Count{9} << 20) / std::max<MPI_Count>(length, 64);
+        Draft vector;
+        ASSERT_FALSE(make_vector(blocks, length, stride, basic(MPI_BYTE), vector));
+        std::vector<std::byte> packed(static_cast<std::size_t>(vector.type.size));
+        for (std::size_t i = 0; i < packed.size(); ++i) {
+            packed[i] = static_cast<std::byte>(i * 7 + i / 251);
+        }
+        std::vector<std::byte> memory(static_cast<std::size_t>(blocks * stride + 3), std::byte{1});
+        const MPI_Count cut = vector.type.size / 3;
+        vector.type.unpack_part(packed.data(), 0, cut, memory.data() + 3, 1);
+        vector.type.unpack_part(packed.data() + cut, cut, vector.type.size - cut, memory.data() + 3,
+                                1);
+        std::vector<std::byte> back(packed.size());
+        vector.type.pack(memory.data() + 3, 1, back.data());
+        ASSERT_EQ(std::memcmp(back.data(), packed.data(), packed.size()), 0) << length;
+        for (MPI_Count i = 0; i < blocks; ++i) { // and nothing between the blocks
+            const auto gap = static_cast<std::size_t>(3 + i * stride + length);
+            ASSERT_EQ(memory[gap], std::byte{1});
+            ASSERT_EQ(memory[gap + static_cast<std::size_t>(stride - length) - 1], std::byte{1});
+        }
+    }
+}
+
+TEST(DerivedDatatypes, ReachAnyPlaceOfHugeLayouts) {
+    // 2^33 columns of 2^20 rows: 64 PiB of data. Only the places that are asked for exist.
+    const MPI_Count columns = MPI_Count{1} << 33;
+    const MPI_Count rows = MPI_Count{1} << 20;
+    Draft column;
+    Draft resized;
+    Draft matrix;
+    ASSERT_FALSE(make_vector(rows, 1, 64, basic(MPI_DOUBLE), column));
+    ASSERT_FALSE(make_resized(column.type, 0, rows * 64, resized));
+    ASSERT_FALSE(make_contiguous(columns, resized.type, matrix));
+    EXPECT_EQ(matrix.type.size, columns * rows * 8);
+    EXPECT_EQ(matrix.type.elements_in(matrix.type.size), columns * rows);
+    for (const MPI_Count element :
+         {MPI_Count{0}, rows - 1, rows, columns * rows / 3, columns * rows - 2}) {
+        double values[2 * 8] = {};
+        values[0] = 1.5;
+        values[8] = 2.5;
+        const auto base =
+            reinterpret_cast<std::uintptr_t>(values) - static_cast<std::uintptr_t>(element * 64);
+        double packed[2] = {};
+        matrix.type.pack_part(reinterpret_cast<void*>(base), 1, element * 8, 16, packed);
+        EXPECT_EQ(packed[0], 1.5) << element;
+        EXPECT_EQ(packed[1], 2.5) << element;
+        MPI_Count covered = 0;
+        iovec pieces[3];
+        EXPECT_EQ(matrix.type.pieces(reinterpret_cast<void*>(base), 1, element * 8, 16, pieces, 3,
+                                     covered),
+                  2U);
+        EXPECT_EQ(pieces[1].iov_base, static_cast<void*>(values + 8));
+        packed[1] = 3.5;
+        matrix.type.unpack_part(packed, element * 8, 16, reinterpret_cast<void*>(base), 1);
+        EXPECT_EQ(values[8], 3.5);
+    }
 }
 
 TEST(DerivedDatatypes, JoinNeighbours) {

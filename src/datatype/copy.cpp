@@ -40,7 +40,7 @@ struct Unpack {
     void blocks(Address memory, MPI_Count stride, MPI_Count at, MPI_Count at_stride,
                 MPI_Count count, MPI_Count bytes) const {
         copy_blocks(reinterpret_cast<std::byte*>(memory), stride, packed + at, at_stride, count,
-                    bytes);
+                    bytes, target);
     }
     void scattered(Address base, const MPI_Count* places, MPI_Count at, MPI_Count count,
                    MPI_Count bytes) const {
@@ -48,7 +48,15 @@ struct Unpack {
     }
 
     const std::byte* packed;
+    Target target;
 };
+
+// What `count` elements touch is more than the caches keep until it is used.
+bool exceeds_caches(const Datatype& type, MPI_Count count) {
+    constexpr MPI_Count line_bytes = 64;
+    return type.layout != nullptr && (count * type.size >= cache_bytes ||
+                                      count * type.layout->blocks >= cache_bytes / line_bytes);
+}
 
 } // namespace
 
@@ -60,8 +68,12 @@ void Datatype::pack_part(const void* base, MPI_Count count, MPI_Count first, MPI
 
 void Datatype::unpack_part(const void* packed, MPI_Count first, MPI_Count bytes, void* base,
                            MPI_Count count) const {
-    Unpack action{static_cast<const std::byte*>(packed)};
+    const Target target = exceeds_caches(*this, count) ? Target::memory : Target::cache;
+    Unpack action{static_cast<const std::byte*>(packed), target};
     Walk<Unpack>(action).part(*this, base, count, first, bytes);
+    if (target == Target::memory) [[unlikely]] {
+        stream_fence();
+    }
 }
 
 void* Datatype::one_piece(const void* base, MPI_Count count) const {

@@ -1,6 +1,8 @@
 #include "datatype/copy_blocks.hpp"
 
-#include <cstdint>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 namespace warren::datatype {
 
@@ -40,16 +42,125 @@ bool is_far(MPI_Count stride) {
     return stride >= far || stride <= -far;
 }
 
-// base + place as an integer: base may be MPI_BOTTOM, and the place an absolute address.
+// How many blocks to ask for beforehand. At strides that map all blocks to one set of the
+// second-level cache too, more would displace each other.
+MPI_Count blocks_ahead(MPI_Count stride) {
+    constexpr MPI_Count second_level_way = 65536;
+    return stride % second_level_way == 0 ? 8 : 48;
+}
+
+// base + place as an integer: base may be MPI_BOTTOM, and the place an absolute address; what lies
+// beyond the last block need not be a valid pointer.
 template <typename Byte>
 Byte* at(Byte* base, MPI_Count place) {
-    return reinterpret_cast<Byte*>(reinterpret_cast<std::uintptr_t>(base) + place);
+    return reinterpret_cast<Byte*>(reinterpret_cast<std::uintptr_t>(base) +
+                                   static_cast<std::uintptr_t>(place));
+}
+
+void prefetch(const std::byte* line) {
+    constexpr int second_level = 2;
+    __builtin_prefetch(line, 0, second_level);
+}
+
+// Copies a large block, and asks for the beginnings of the next ones, since the hardware's
+// prefetcher stops at the end of the page. (What it asks for behind the last block does no harm.)
+void copy_large(std::byte* to, const std::byte* from, std::size_t bytes, Target target,
+                MPI_Count to_stride, MPI_Count from_stride) {
+    constexpr std::size_t line = 64;
+    constexpr std::size_t beginning = 1024;
+    const std::size_t lines = bytes < beginning ? bytes : beginning;
+    if (is_far(from_stride)) {
+        for (std::size_t offset = 0; offset < lines; offset += line) {
+            prefetch(at(from, from_stride) + offset);
+        }
+    }
+    if (target == Target::memory) {
+        stream_block(to, from, bytes);
+        return;
+    }
+    if (is_far(to_stride)) {
+        for (std::size_t offset = 0; offset < lines; offset += line) {
+            prefetch(at(to, to_stride) + offset);
+        }
+    }
+    std::memcpy(to, from, bytes);
+}
+
+// Past the caches, a size that the compiler knows.
+template <std::size_t bytes>
+void stream_fixed(std::byte* to, const std::byte* from) {
+#if defined(__x86_64__)
+    if constexpr (bytes % sizeof(long long) == 0) {
+        for (std::size_t part = 0; part < bytes; part += sizeof(long long)) {
+            long long word;
+            std::memcpy(&word, from + part, sizeof word);
+            _mm_stream_si64(reinterpret_cast<long long*>(to + part), word);
+        }
+        return;
+    }
+#endif
+    std::memcpy(to, from, bytes);
+}
+
+template <std::size_t bytes>
+void copy_near(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
+               MPI_Count count) {
+    for (; count > 0; --count) {
+        std::memcpy(to, from, bytes);
+        to = at(to, to_stride);
+        from = at(from, from_stride);
+    }
+}
+
+template <std::size_t bytes>
+void copy_far(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
+              MPI_Count count) {
+    const MPI_Count to_ahead = blocks_ahead(to_stride) * to_stride;
+    const MPI_Count from_ahead = blocks_ahead(from_stride) * from_stride;
+    for (; count > 0; --count) {
+        prefetch(at(from, from_ahead));
+        prefetch(at(to, to_ahead));
+        std::memcpy(to, from, bytes);
+        to = at(to, to_stride);
+        from = at(from, from_stride);
+    }
+}
+
+template <std::size_t bytes>
+void copy_to_memory(std::byte* to, MPI_Count to_stride, const std::byte* from,
+                    MPI_Count from_stride, MPI_Count count) {
+    for (; count > 0; --count) {
+        stream_fixed<bytes>(to, from);
+        to = at(to, to_stride);
+        from = at(from, from_stride);
+    }
 }
 
 } // namespace
 
+void stream_block(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__x86_64__)
+    constexpr std::size_t line = 64;
+    constexpr std::size_t ahead = 2048; // also of what another core has written
+    if (bytes >= 4 * line) {
+        const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % line;
+        std::memcpy(to, from, head);
+        for (to += head, from += head, bytes -= head; bytes >= line; bytes -= line) {
+            __builtin_prefetch(from + ahead);
+            for (std::size_t part = 0; part < line; part += sizeof(__m128i)) {
+                _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
+                                 _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));
+            }
+            to += line;
+            from += line;
+        }
+    }
+#endif
+    std::memcpy(to, from, bytes);
+}
+
 void copy_blocks(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
-                 MPI_Count count, MPI_Count bytes) {
+                 MPI_Count count, MPI_Count bytes, Target target) {
     const auto size = static_cast<std::size_t>(bytes);
     if (count == 1 || (to_stride == bytes && from_stride == bytes)) {
         std::memcpy(to, from, size * static_cast<std::size_t>(count));
@@ -58,12 +169,15 @@ void copy_blocks(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_
     with_constant_size(bytes, [=]<std::size_t fixed>() {
         if constexpr (fixed == 0) {
             for (MPI_Count i = 0; i < count; ++i) {
-                std::memcpy(at(to, i * to_stride), at(from, i * from_stride), size);
+                copy_large(at(to, i * to_stride), at(from, i * from_stride), size, target,
+                           to_stride, from_stride);
             }
+        } else if (target == Target::memory) {
+            copy_to_memory<fixed>(to, to_stride, from, from_stride, count);
         } else if (count >= 8 && (is_far(to_stride) || is_far(from_stride))) {
-            copy_fixed<fixed, true>(to, to_stride, from, from_stride, count);
+            copy_far<fixed>(to, to_stride, from, from_stride, count);
         } else {
-            copy_fixed<fixed, false>(to, to_stride, from, from_stride, count);
+            copy_near<fixed>(to, to_stride, from, from_stride, count);
         }
     });
 }

@@ -1,4 +1,10 @@
-// copy_blocks: equally large, equally spaced blocks of memory, the inner loop of pack and unpack.
+// copy_blocks: equally large, equally spaced blocks of memory, the inner loops of pack and unpack.
+//
+// What limits them depends on where the blocks lie. In the caches it is instructions: the loops
+// know the usual block sizes. Far strides leave the hardware's prefetcher behind at every page, so
+// blocks are asked for beforehand, into the second-level cache: strides are often powers of two,
+// and then a way of the first level holds none of them. And what is too large for the caches should
+// not be read before it is overwritten, nor displace what is in them: it is streamed to memory.
 #pragma once
 
 #include <cstddef>
@@ -9,36 +15,35 @@
 
 namespace warren::datatype {
 
-// A loop whose block size is known to the compiler: one load and store per 1 to 64 bytes. Far
-// strides leave the hardware's prefetcher behind at every page, so `ahead` blocks are asked for
-// beforehand.
-template <std::size_t bytes, bool far>
-inline void copy_fixed(std::byte* to, MPI_Count to_stride, const std::byte* from,
-                       MPI_Count from_stride, MPI_Count count) {
-    // As integers: what lies beyond the last block need not be a valid pointer.
-    auto to_place = reinterpret_cast<std::uintptr_t>(to);
-    auto from_place = reinterpret_cast<std::uintptr_t>(from);
-    for (; count > 0; --count) {
-        if constexpr (far) {
-            constexpr MPI_Count ahead = 16;
-            __builtin_prefetch(reinterpret_cast<const void*>(from_place + ahead * from_stride), 0);
-            __builtin_prefetch(reinterpret_cast<const void*>(to_place + ahead * to_stride), 1);
-        }
-        std::memcpy(reinterpret_cast<void*>(to_place), reinterpret_cast<const void*>(from_place),
-                    bytes);
-        to_place += to_stride;
-        from_place += from_stride;
-    }
-}
+// Where what is written goes.
+enum class Target : std::uint8_t {
+    cache,
+    // Past the caches. Others may read it after stream_fence() only.
+    memory
+};
+
+// Data that touches more memory than this is not left in the caches: they keep less, or have better
+// use.
+inline constexpr MPI_Count cache_bytes = MPI_Count{8} << 20;
 
 // Copies `count` blocks of `bytes`; strides are in bytes and may be negative.
 void copy_blocks(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
-                 MPI_Count count, MPI_Count bytes);
+                 MPI_Count count, MPI_Count bytes, Target target = Target::cache);
 
 // The same where one side's blocks lie at base + places[i] and the other's one after the other.
 void gather_blocks(std::byte* to, const std::byte* base, const MPI_Count* places, MPI_Count count,
                    MPI_Count bytes);
 void scatter_blocks(std::byte* base, const MPI_Count* places, const std::byte* from,
                     MPI_Count count, MPI_Count bytes);
+
+// One block past the caches.
+void stream_block(std::byte* to, const std::byte* from, std::size_t bytes);
+
+// Orders what was streamed before what is stored later.
+inline void stream_fence() {
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
+}
 
 } // namespace warren::datatype

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "datatype/copy_blocks.hpp"
 #include "message/engine.hpp"
 #include "message/laid_out.hpp"
 #include "transport/copy.hpp"
@@ -139,7 +140,7 @@ void Engine::arrived(const transport::Arrival& arrival) {
     accept(receive, envelope, bytes);
     const auto kept = static_cast<std::size_t>(receive.outcome.bytes);
     if (receive.laid_out) [[unlikely]] {
-        LaidOut(receive.buffer, transport_.copy()).take(0, data, kept);
+        LaidOut(receive.buffer).take(0, data, kept);
     } else if (kept <= transport::inline_bytes) {
         transport::copy_small(receive.data, data, kept);
     } else {
@@ -162,7 +163,10 @@ void Engine::deliver_own(Request& receive, const Envelope& envelope, const Reque
 void Engine::place(const Request& receive, std::uint64_t first, const std::byte* data,
                    std::uint64_t bytes) {
     if (receive.laid_out) {
-        LaidOut(receive.buffer, transport_.copy()).take(first, data, bytes);
+        LaidOut(receive.buffer).take(first, data, bytes);
+    } else if (receive.outcome.bytes >= datatype::cache_bytes) {
+        datatype::stream_block(receive.data + first, data, bytes);
+        datatype::stream_fence();
     } else {
         transport_.copy().get(receive.data + first, data, bytes);
     }

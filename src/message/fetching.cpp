@@ -145,7 +145,7 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
             return result;
         }
         if (!in_place) {
-            LaidOut(buffer, transport_.copy()).take(done, window.get(), copied);
+            LaidOut(buffer).take(done, window.get(), copied);
         }
         theirs = without_front(theirs, copied);
         done += copied;

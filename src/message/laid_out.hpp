@@ -6,15 +6,13 @@
 #include <cstdint>
 
 #include "message/request.hpp"
-#include "transport/copy_large.hpp"
 #include "transport/source.hpp"
 
 namespace warren::message {
 
 class LaidOut {
   public:
-    LaidOut(const Buffer& buffer, const transport::LargeCopy& copy)
-        : buffer_(buffer), copy_(copy) {}
+    explicit LaidOut(const Buffer& buffer) : buffer_(buffer) {}
 
     // The buffer's data from byte `first` on, for a send. Refers to this object.
     transport::Source source(std::uint64_t first) const { return {this, write, first}; }
@@ -26,7 +24,6 @@ class LaidOut {
     static void write(const void* self, std::uint64_t first, std::uint64_t bytes, std::byte* to);
 
     const Buffer& buffer_;
-    const transport::LargeCopy& copy_;
 };
 
 } // namespace warren::message

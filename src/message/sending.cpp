@@ -53,7 +53,7 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
     if (const void* piece = buffer.type->one_piece(buffer.base, buffer.count)) {
         return send_block_at_once(peer, envelope, piece, bytes);
     }
-    const LaidOut data(buffer, transport_.copy());
+    const LaidOut data(buffer);
     return send_block_at_once(peer, envelope, data.source(0), bytes);
 }
 
@@ -129,7 +129,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
             std::byte extra[transport::extra_bytes] = {};
             const StreamHead stream = {.total = bytes, .token = token_of(send)};
             std::memcpy(extra, &stream, sizeof stream);
-            const LaidOut data(send.buffer, transport_.copy());
+            const LaidOut data(send.buffer);
             return transport_.send_block(
                        peer, header_of(kind::stream_head, send.envelope), extra,
                        send.laid_out ? data.source(0) : transport::Source(send.data), limit, bytes)
@@ -166,7 +166,7 @@ bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
         std::memcpy(extra, &head, sizeof head);
         header.kind = kind::answer_head;
     }
-    const LaidOut data(send.buffer, transport_.copy());
+    const LaidOut data(send.buffer);
     if (!transport_.send_block(peer, header, extra,
                                send.laid_out ? data.source(send.moved)
                                              : transport::Source(send.data + send.moved),

@@ -1,7 +1,7 @@
 """Calls that must fail, for the test of the generated argument checks (tests/checks/).
 
 For each check of each implemented procedure, a call in which one argument is wrong and all others are
-right; with the error class of the standard, and whether the failure belongs to the communicator
+right; with the error class of the standard, and whether the failure belongs to the communicator or error handler
 among the arguments or to MPI_COMM_SELF. The test supplies what the calls name: `good`, `freed`, ….
 """
 
@@ -67,6 +67,8 @@ def good_argument(procedure, parameter):
         if parameter.is_array:
             return f"good.{HANDLE_NAMES[kind]}s"
         value = f"good.{HANDLE_NAMES[kind]}"
+        if kind == "ERRHANDLER" and procedure.name in checks.HANDLER_OF_NEW:
+            value = "good.session_handler" if "Session" in procedure.name else "good.comm_handler"
         return f"&{value}" if parameter.is_pointer else value
     if kind == "MESSAGE" and parameter.is_pointer:
         return "&good.message"
@@ -112,11 +114,15 @@ class Row:
                 )
         call = f"{self.procedure.name}({', '.join(arguments)})"
         comms = checks.communicators(self.procedure)
-        on_comm = bool(comms) and self.parameter is not comms[0]
+        on = "self"
+        if comms and self.parameter is not comms[0]:
+            on = "communicator"
+        elif self.procedure.name in checks.HANDLER_OF_NEW and self.parameter.kind != "ERRHANDLER":
+            on = "handler"
         said = self.value.replace('"', "'")
         return (
             f'    {{"{self.procedure.name}", "{self.parameter.name} = {said}", {self.error_class}, '
-            f"{'true' if on_comm else 'false'}, [] {{ return {call}; }}}},"
+            f"On::{on}, [] {{ return {call}; }}}},"
         )
 
 
@@ -192,8 +198,12 @@ def rows_of(procedure, entry):
                 rows += rows_of_check(procedure, check)
         for side in sides:
             rows += rows_of_side(procedure, side)
+        by_name = {p.name: p for p in procedure.parameters}
+        one_count = "recvcounts" not in by_name and "sendcounts" not in by_name
+        reduces = {"op", "sendbuf", "recvbuf"} <= set(by_name)
+        if (reduces or collectives.alias_lines(procedure, sides)) and one_count:
+            rows.append(Row(procedure, by_name["recvbuf"], "good.buffer", "MPI_ERR_BUFFER"))
         if reduction:
-            by_name = {p.name: p for p in procedure.parameters}
             rows.append(Row(procedure, by_name["recvbuf"], "MPI_IN_PLACE", "MPI_ERR_BUFFER"))
         return rows
     rows = []

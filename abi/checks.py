@@ -35,6 +35,10 @@ ERROR_CLASSES = {
     "MESSAGE": "MPI_ERR_REQUEST",
 }
 
+# Calls that make an object with the error handler that they are given, and which is also told of their
+# own failures.
+HANDLER_OF_NEW = {"MPI_Session_init", "MPI_Comm_create_from_group", "MPI_Intercomm_create_from_groups"}
+
 # Results that are not touched when the length beside them is 0.
 MAY_BE_NULL = {("Info_get_string", "value"), ("Session_get_nth_pset", "pset_name")}
 
@@ -89,9 +93,17 @@ def object_check(procedure, parameter, first_communicator):
         finder, rule = "find_or_null", "object_or_null"
     if kind == "DATATYPE" and needs_commit(procedure):
         finder, rule = "find_committed", "committed"
+    alternative = ""
+    peers = [p.name for p in procedure.parameters if p.name in ("dest", "source")]
+    if kind == "DATATYPE" and len(peers) == 1:
+        alternative = f" || entry.of_nobody({peers[0]}, {name}, {object_name(parameter)})"
+    if kind == "ERRHANDLER" and procedure.name in HANDLER_OF_NEW:
+        finder = "find_for_new"
     expression = f'entry.{finder}("{name}", {handle_of(parameter)}, {object_name(parameter)})'
     if parameter.is_pointer:
         expression = f'entry.not_null("{name}", {name}) && {expression}'
+    if alternative:
+        expression = f"({expression}{alternative})"
     return Check(parameter, rule, expression, error_class)
 
 
@@ -181,7 +193,8 @@ def checks_of(procedure):
     for parameter in procedure.parameters:
         if parameters.is_object(parameter) or parameters.is_request(parameter):
             check = object_check(procedure, parameter, first)
-            (made if parameter is first else found).append(check)
+            # What later failures belong to comes first.
+            (made if parameter is first or "for_new" in check.expression else found).append(check)
             continue
         number = number_check(procedure, parameter, first)
         if number is not None:

@@ -109,6 +109,40 @@ def side_lines(procedure, side, other):
     return lines + [f"    const bool {flag} = {condition};", f"    if ({flag}) {{"] + body + ["    }"]
 
 
+def is_divided(procedure, side):
+    """Whether a buffer has a part for each rank, of which one is the calling rank's own."""
+    name = base_name(procedure.name).lower()
+    return side.root_only or "alltoall" in name or ("allgather" in name and side.buffer.name == "recvbuf")
+
+
+def own_part(procedure, side):
+    """C++: where the part of a buffer is that the calling rank sends to itself, and its count."""
+    buffer, counts = side.buffer.name, f"{side.counts.name}_"
+    count = f"{counts}[own]" if side.counts.is_array else counts
+    if not is_divided(procedure, side):
+        return buffer, count
+    offset = f"{side.displacements.name}_[own]" if side.displacements is not None else f"own * {counts}"
+    if side.datatype.is_array:
+        return f"part_at({buffer}, {offset})", count
+    return f"part_at({buffer}, {offset}, {object_name(side.datatype)})", count
+
+
+def alias_lines(procedure, sides):
+    """What a rank sends to itself must not be where it receives it."""
+    if not sides or of_neighbours(procedure):
+        return []
+    send, receive = sides
+    conditions = [flag for flag, side, other in (("sends", send, receive), ("receives", receive, send))
+                  if significance(procedure, side, other)[0] != "true"]
+    from_where, count = own_part(procedure, send)
+    to_where, _ = own_part(procedure, receive)
+    types = [f"{s.datatype.name}[own]" if s.datatype.is_array else object_name(s.datatype) for s in sides]
+    return [f"    if ({' && '.join(conditions + ['!comm_->inter()'])}) {{",
+            "        [[maybe_unused]] const int own = comm_->rank();",
+            f"        if (!entry.apart({from_where}, {to_where}, {count}, {', '.join(types)})) [[unlikely]] {{",
+            "            return entry.refuse();", "        }", "    }"]
+
+
 def ignored_names(procedure):
     """Parameters that side_lines deals with: name -> the core's argument."""
     arguments = {}

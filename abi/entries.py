@@ -179,7 +179,7 @@ class EntryWriter:
         for side in sides:
             other = sides[1] if side is sides[0] else sides[0]
             lines += collectives.side_lines(procedure, side, other)
-        return lines
+        return lines + collectives.alias_lines(procedure, sides)
 
     def narrowed(self):
         """Results that the core makes as MPI_Count and this form returns as int."""

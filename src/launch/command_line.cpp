@@ -168,16 +168,8 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
         made_.bind_to = found->bind_to;
         return {};
     }
-    case Option::timeout: {
-        char* end = nullptr;
-        made_.timeout_s = std::strtod(value.c_str(), &end);
-        // A year: keeps the arithmetic in range; catches nan too.
-        if (value.empty() || *end != '\0' || !(made_.timeout_s > 0 && made_.timeout_s < 3.2e7)) {
-            return fail(MPI_ERR_ARG, "option %s needs a time in seconds above 0, not '%s'",
-                        word.c_str(), value.c_str());
-        }
-        return {};
-    }
+    case Option::timeout:
+        return parse_timeout("option " + word, value, made_.timeout_s);
     default:
         return setting(option, word, value);
     }
@@ -284,6 +276,17 @@ std::uint32_t CommandLine::ranks() const {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, UINT32_MAX));
 }
 
+Error parse_timeout(const std::string& what, const std::string& value, double& seconds) {
+    char* end = nullptr;
+    seconds = std::strtod(value.c_str(), &end);
+    // A year: keeps the arithmetic in range; catches nan too.
+    if (value.empty() || *end != '\0' || !(seconds > 0 && seconds < 3.2e7)) {
+        return fail(MPI_ERR_ARG, "%s needs a time in seconds above 0, not '%s'", what.c_str(),
+                    value.c_str());
+    }
+    return {};
+}
+
 Error parse_command_line(const std::vector<std::string>& words, CommandLine& made) {
     made = {};
     return Parser(words, made).parse();
@@ -318,7 +321,7 @@ const char* usage() {
            "  -l, --tag-output     start each line of output with the rank it comes from\n"
            "  --timeout S          after S seconds print what every rank waits for, end the job "
            "and\n"
-           "                       return 124\n"
+           "                       return 124; also from the variable MPIEXEC_TIMEOUT\n"
            "  -v, --verbose        explain choices\n"
            "  --version, --help\n"
            "\n"

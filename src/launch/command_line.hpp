@@ -54,6 +54,9 @@ struct CommandLine {
     std::uint32_t ranks() const;
 };
 
+// Reads a time limit; `what` asks for it (an option, a variable).
+Error parse_timeout(const std::string& what, const std::string& value, double& seconds);
+
 // Reads the words of the command line (without the launcher's own name). An error names the option
 // and what it needs.
 Error parse_command_line(const std::vector<std::string>& words, CommandLine& made);

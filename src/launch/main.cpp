@@ -11,6 +11,9 @@
 #include "launch/job.hpp"
 #include "warren/version.h"
 
+using namespace warren;
+using namespace warren::launch;
+
 namespace {
 
 // Descriptors 0 to 2 exist from here on, so that no pipe gets one of their numbers.
@@ -34,15 +37,25 @@ void leave_outer_job() {
     }
 }
 
+// The command line, and from the environment what other launchers take from there too.
+Error read_request(const std::vector<std::string>& words, CommandLine& line) {
+    if (Error error = parse_command_line(words, line)) {
+        return error;
+    }
+    const char* limit = std::getenv("MPIEXEC_TIMEOUT");
+    if (line.timeout_s > 0 || limit == nullptr) {
+        return {};
+    }
+    return parse_timeout("MPIEXEC_TIMEOUT", limit, line.timeout_s);
+}
+
 } // namespace
 
 int main(int count, char** words) {
-    using namespace warren;
-    using namespace warren::launch;
     open_standard_descriptors();
     leave_outer_job();
     CommandLine line;
-    if (Error error = parse_command_line({words + 1, words + count}, line)) {
+    if (Error error = read_request({words + 1, words + count}, line)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         std::fprintf(stderr, "mpiexec: %s\n", record->text.c_str());
         return exit_usage;

@@ -50,6 +50,19 @@ bool is_root(const comm::Communicator& comm, int root) {
     return comm.inter() ? root == MPI_ROOT : root == comm.rank();
 }
 
+// Of a reduction to one rank. Nothing means anything at those beside the root of an
+// intercommunicator.
+Error check_reduction_to(int root, const comm::Communicator& comm, const void* sendbuf,
+                         const void* recvbuf, MPI_Count count, const datatype::Datatype& datatype,
+                         const coll::Op& op, const void*& in) {
+    if (root == MPI_PROC_NULL) {
+        return {};
+    }
+    const bool receives = is_root(comm, root);
+    return check_reduction(sendbuf, receives ? recvbuf : nullptr, receives ? count : 0, datatype,
+                           op, in);
+}
+
 } // namespace
 
 // --- In shared memory where it is short
@@ -66,9 +79,7 @@ Error bcast(Context& context, void* buffer, MPI_Count count, const datatype::Dat
 Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op, int root, comm::Communicator& comm) {
     const void* in = sendbuf;
-    const bool receives = is_root(comm, root);
-    if (Error error = check_reduction(sendbuf, receives ? recvbuf : nullptr, receives ? count : 0,
-                                      datatype, op, in)) {
+    if (Error error = check_reduction_to(root, comm, sendbuf, recvbuf, count, datatype, op, in)) {
         return error;
     }
     return collectives_of(context, comm).reduce(in, recvbuf, count, datatype, op, root);
@@ -297,9 +308,8 @@ Error allreduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_
 Error reduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op, int root) {
     const void* in = sendbuf;
-    const bool receives = is_root(steps.communicator(), root);
-    if (Error error = check_reduction(sendbuf, receives ? recvbuf : nullptr, receives ? count : 0,
-                                      datatype, op, in)) {
+    if (Error error = check_reduction_to(root, steps.communicator(), sendbuf, recvbuf, count,
+                                         datatype, op, in)) {
         return error;
     }
     coll::reduce(steps, {count, datatype, op}, in, recvbuf, root);

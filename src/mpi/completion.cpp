@@ -75,7 +75,7 @@ class Ending {
     void end(Request* request, MPI_Request* handle, MPI_Status* status) {
         int error_class = MPI_SUCCESS;
         if (is_idle(request)) {
-            set_status(status, empty_outcome());
+            set_empty_status(status);
         } else if (Error error = end_request(context_, *request, handle, status)) [[unlikely]] {
             error_class = error.error_class();
             first_.drop();
@@ -108,7 +108,7 @@ class Ending {
 
 Error wait(Context& context, Request* request, MPI_Request* request_handle, MPI_Status* status) {
     if (is_idle(request)) {
-        set_status(status, empty_outcome());
+        set_empty_status(status);
         return {};
     }
     context.messages.wait(*request);
@@ -119,7 +119,7 @@ Error test(Context& context, Request* request, MPI_Request* request_handle, int*
            MPI_Status* status) {
     if (is_idle(request)) {
         *flag = 1;
-        set_status(status, empty_outcome());
+        set_empty_status(status);
         return {};
     }
     if (!request->complete) {
@@ -132,7 +132,7 @@ Error test(Context& context, Request* request, MPI_Request* request_handle, int*
 Error request_get_status(Context& context, Request* request, int* flag, MPI_Status* status) {
     if (is_idle(request)) {
         *flag = 1;
-        set_status(status, empty_outcome());
+        set_empty_status(status);
         return {};
     }
     if (!request->complete) {
@@ -273,7 +273,7 @@ Error waitany(Context& context, int count, MPI_Request array_of_requests[], int*
         },
         several(context, count));
     if (*indx == MPI_UNDEFINED) {
-        set_status(status, empty_outcome());
+        set_empty_status(status);
         return {};
     }
     return end_request(context, *request_at(context, array_of_requests, *indx),
@@ -294,7 +294,7 @@ Error testany(Context& context, int count, MPI_Request array_of_requests[], int*
     *flag = *indx != MPI_UNDEFINED || !any_active;
     if (*indx == MPI_UNDEFINED) {
         if (*flag) {
-            set_status(status, empty_outcome());
+            set_empty_status(status);
         }
         return {};
     }
@@ -316,7 +316,7 @@ Error request_get_status_any(Context& context, int count, const MPI_Request arra
     *flag = *indx != MPI_UNDEFINED || !any_active;
     if (*indx == MPI_UNDEFINED) {
         if (*flag) {
-            set_status(status, empty_outcome());
+            set_empty_status(status);
         }
         return {};
     }

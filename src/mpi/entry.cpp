@@ -43,7 +43,17 @@ int Entry::failed(Error error) {
     if (session_ != nullptr) {
         return raise(context, call_, *session_, error);
     }
+    if (handler_ != nullptr) {
+        return raise_for_new(call_, *handler_, comm::ErrorHandler::Kind::communicator, error);
+    }
     return raise(context, call_, communicator_, error);
+}
+
+int AnytimeEntry::failed(Error error) {
+    if (handler_ != nullptr) {
+        return raise_for_new(call_, *handler_, comm::ErrorHandler::Kind::session, error);
+    }
+    return raise_anytime(call_, error);
 }
 
 int Entry::failed_under_lock(Error error) {
@@ -83,6 +93,15 @@ bool Entry::not_committed(const char* name, MPI_Datatype handle) {
     return false;
 }
 
+bool Entry::of_nobody(int peer, MPI_Datatype handle, const datatype::Datatype*& object) {
+    if (peer != MPI_PROC_NULL || handle != MPI_DATATYPE_NULL) {
+        return false;
+    }
+    error_.drop();
+    object = unused_type();
+    return true;
+}
+
 bool PlainChecks::negative(int error_class, const char* name, MPI_Count value) {
     error_ = fail(error_class, "%s = %lld is negative", name, static_cast<long long>(value));
     return false;
@@ -118,6 +137,21 @@ bool PlainChecks::null_pointer(const char* name) {
 
 bool Entry::in_place(const char* name) {
     error_ = fail(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, which has no meaning here", name);
+    return false;
+}
+
+// Two layouts that begin at the same address may yet have nothing in common, unless they are blocks
+// or the same.
+bool Entry::not_same_memory(const void* place, const datatype::Datatype* sent,
+                            const datatype::Datatype* received) {
+    if (sent == nullptr || received == nullptr || sent->size == 0 ||
+        !(sent == received || (sent->contiguous && received->contiguous))) {
+        return true;
+    }
+    error_ = fail(MPI_ERR_BUFFER,
+                  "sendbuf and recvbuf are the same memory (what the rank sends to itself is to be "
+                  "received at %p, where it is already): pass MPI_IN_PLACE",
+                  place);
     return false;
 }
 

@@ -98,6 +98,9 @@ class Entry : public PlainChecks {
                                                const datatype::Datatype*& object) {
         return find(name, handle, object) && (object->committed || not_committed(name, handle));
     }
+    // The alternative to find_committed: who communicates with MPI_PROC_NULL may say that there is
+    // no datatype.
+    [[gnu::cold]] bool of_nobody(int peer, MPI_Datatype handle, const datatype::Datatype*& object);
     bool find(const char* name, MPI_Group handle, comm::Group*& object) {
         object = context.communicators.find(handle);
         return object != nullptr || no_object(MPI_ERR_GROUP, name, "group", handle);
@@ -140,6 +143,12 @@ class Entry : public PlainChecks {
         session_ = object;
         return object != nullptr || no_object(MPI_ERR_SESSION, name, "session", handle);
     }
+    // The handler of a communicator to be made, which failures of the call belong to.
+    bool find_for_new(const char* name, MPI_Errhandler handle, comm::ErrorHandler*& object) {
+        const bool found = find(name, handle, object);
+        handler_ = object;
+        return found;
+    }
     // Kinds of object that do not exist yet, so that every handle is wrong.
     bool find(const char* name, MPI_Win handle) {
         return no_object(MPI_ERR_WIN, name, "window", handle);
@@ -175,6 +184,20 @@ class Entry : public PlainChecks {
     // Away from a collective operation's root, MPI_IN_PLACE has no meaning.
     bool not_in_place(const char* name, const void* base) {
         return base != MPI_IN_PLACE || in_place(name);
+    }
+
+    // What a rank sends to itself in a collective operation, `count` elements, must not be where it
+    // receives it: MPI_IN_PLACE says that. (Overlaps that don't begin at the same address go
+    // unnoticed.)
+    bool apart(const void* from, const void* to, MPI_Count count, const datatype::Datatype* sent,
+               const datatype::Datatype* received) {
+        return from != to || count == 0 || not_same_memory(from, sent, received);
+    }
+    bool apart(const void* from, const void* to, MPI_Count count, MPI_Datatype sent,
+               MPI_Datatype received) {
+        return from != to || count == 0 ||
+               not_same_memory(from, context.datatypes.find(sent),
+                               context.datatypes.find(received));
     }
 
     // --- The ways out.
@@ -231,9 +254,12 @@ class Entry : public PlainChecks {
     [[gnu::cold]] bool null_buffer(const char* name, MPI_Count elements);
     [[gnu::cold]] bool too_many(const char* name, MPI_Count elements);
     [[gnu::cold]] bool in_place(const char* name);
+    [[gnu::cold]] bool not_same_memory(const void* place, const datatype::Datatype* sent,
+                                       const datatype::Datatype* received);
 
     comm::Communicator* communicator_ = nullptr;
     comm::Session* session_ = nullptr;
+    comm::ErrorHandler* handler_ = nullptr;
 };
 
 // The entry of a call that may come at any time: before MPI_Init, after MPI_Finalize.
@@ -258,9 +284,14 @@ class AnytimeEntry : public PlainChecks {
         return object != nullptr || no_object(MPI_ERR_ERRHANDLER, name, "error handler", handle);
     }
 
-    [[gnu::cold, gnu::noinline]] int refuse() {
-        return raise_anytime(call_, std::exchange(error_, Error()));
+    // The handler of a session to be made, which failures of the call belong to.
+    bool find_for_new(const char* name, MPI_Errhandler handle, comm::ErrorHandler*& object) {
+        const bool found = find(name, handle, object);
+        handler_ = object;
+        return found;
     }
+
+    [[gnu::cold, gnu::noinline]] int refuse() { return failed(std::exchange(error_, Error())); }
 
     template <typename Core>
     int run(Core core) {
@@ -272,15 +303,20 @@ class AnytimeEntry : public PlainChecks {
             error = no_memory();
         }
         lock.unlock();
-        return error ? raise_anytime(call_, error) : MPI_SUCCESS;
+        return error ? failed(error) : MPI_SUCCESS;
     }
 
     // Calls a core that looks after itself.
     template <typename Core>
     int run_unlocked(Core core) {
         Error error = core();
-        return error ? raise_anytime(call_, error) : MPI_SUCCESS;
+        return error ? failed(error) : MPI_SUCCESS;
     }
+
+  private:
+    [[gnu::cold, gnu::noinline]] int failed(Error error);
+
+    comm::ErrorHandler* handler_ = nullptr;
 };
 
 // Narrows a result to the int of a call's original form: MPI_UNDEFINED when it does not fit, or an
@@ -293,6 +329,16 @@ Error narrow(const char* name, MPI_Count value, int* result);
 // The datatype that stands for one without meaning (the send side under MPI_IN_PLACE).
 inline const datatype::Datatype* unused_type() {
     return datatype::predefined(MPI_BYTE);
+}
+
+// A rank's part of a collective operation's buffer, by its place in elements or in bytes.
+inline const void* part_at(const void* base, MPI_Count bytes) {
+    return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(base) +
+                                         static_cast<std::uintptr_t>(bytes));
+}
+inline const void* part_at(const void* base, MPI_Count elements, const datatype::Datatype* type) {
+    return part_at(base, static_cast<MPI_Count>(static_cast<std::uint64_t>(elements) *
+                                                static_cast<std::uint64_t>(type->extent)));
 }
 
 // Whether the calling rank is the root of a collective operation.

@@ -129,9 +129,22 @@ void call_handler(Context& context, comm::Session& session, int code) {
          context.sessions.handle_of(session), "MPI_Session_call_errhandler", "a session", code);
 }
 
+namespace {
+
+// Where errors without an object go: MPI_COMM_SELF since MPI 4.0, MPI_COMM_WORLD before. Programs
+// that have only set the latter's handler, as was right then, get what they expect.
+comm::Communicator& default_communicator(Context& context) {
+    const std::lock_guard lock(context.process.mutex);
+    comm::Communicator& self = context.communicators.self();
+    comm::Communicator& world = context.communicators.world();
+    return self.error_handler == nullptr && world.error_handler != nullptr ? world : self;
+}
+
+} // namespace
+
 int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error) {
     if (communicator == nullptr) {
-        communicator = &context.communicators.self();
+        communicator = &default_communicator(context);
     }
     return raise_on(
         context, call, communicator->error_handler, comm::ErrorHandler::Kind::communicator,
@@ -141,6 +154,26 @@ int raise(Context& context, std::uint32_t call, comm::Communicator* communicator
 int raise(Context& context, std::uint32_t call, comm::Session& session, Error error) {
     return raise_on(context, call, session.error_handler, comm::ErrorHandler::Kind::session,
                     context.sessions.handle_of(session), "a session", error);
+}
+
+int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler, comm::ErrorHandler::Kind kind,
+                  Error error) {
+    using Kind = comm::ErrorHandler::Kind;
+    if (is_fatal(&handler) || !handler.fits(kind)) {
+        return raise_anytime(call, error);
+    }
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    Process& process = find_process();
+    std::unique_lock lock(process.mutex);
+    const int code = process.error_codes.instance(
+        record->error_class, std::string(call_name(call)) + ": " + record->text);
+    lock.unlock();
+    if (handler.kind() == Kind::communicator) {
+        handler.call(MPI_COMM_NULL, code);
+    } else if (handler.kind() == Kind::session) {
+        handler.call(MPI_SESSION_NULL, code);
+    }
+    return code;
 }
 
 int raise_anytime(std::uint32_t call, Error error) {

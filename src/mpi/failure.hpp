@@ -10,12 +10,18 @@
 
 namespace warren::mpi {
 
-// Gives the error to the handler of the communicator (null: MPI_COMM_SELF's) and returns the code
-// for the program, if the handler lets it go on.
+// Gives the error to the handler of the communicator and returns the code for the program, if the
+// handler lets it go on. Null: to MPI_COMM_SELF's, or to MPI_COMM_WORLD's while only that is set.
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Communicator* communicator,
                         Error error);
 
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Session& session, Error error);
+
+// The same for calls that make an object with an error handler, which is told of their own failures
+// too. There is no such object then: a user's function gets a null handle. Calls of
+// MPI_Session_init may come before there is a context.
+[[gnu::cold]] int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler,
+                                comm::ErrorHandler::Kind kind, Error error);
 
 // Hands a code of the program's to a communicator's handler (MPI_Comm_call_errhandler).
 void call_handler(Context& context, comm::Communicator& communicator, int code);

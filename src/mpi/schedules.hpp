@@ -35,11 +35,13 @@ Error keep_scheduled(message::Request* request, MPI_Request* handle);
 std::unique_ptr<coll::Schedule> nonblocking_schedule(Context& context, comm::Communicator& comm);
 std::unique_ptr<coll::Schedule> persistent_schedule(Context& context, comm::Communicator& comm);
 
-// Nonblocking.
+// Nonblocking. An operation that is refused takes no number: this rank may have refused its part
+// alone, and the program says it again, rightly.
 template <typename Plan>
 Error start_steps(Context& context, comm::Communicator& comm, MPI_Request* handle, Plan plan) {
     std::unique_ptr<coll::Schedule> schedule = nonblocking_schedule(context, comm);
     if (Error error = plan(*schedule)) {
+        --comm.nonblocking_collectives;
         return error;
     }
     return start_scheduled(context, make_scheduled(context, comm, std::move(schedule)), handle);
@@ -50,6 +52,7 @@ template <typename Plan>
 Error keep_steps(Context& context, comm::Communicator& comm, MPI_Request* handle, Plan plan) {
     std::unique_ptr<coll::Schedule> schedule = persistent_schedule(context, comm);
     if (Error error = plan(*schedule)) {
+        --comm.persistent_collectives;
         return error;
     }
     return keep_scheduled(make_scheduled(context, comm, std::move(schedule)), handle);

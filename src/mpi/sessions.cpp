@@ -25,15 +25,21 @@ constexpr Level levels[] = {{MPI_THREAD_SINGLE, "MPI_THREAD_SINGLE"},
                             {MPI_THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED"},
                             {MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE"}};
 
-// The level that the hints ask for; all of them if they don't.
-int level_of(const comm::Info* info) {
+// The level that the hints ask for; the highest if they don't.
+Error find_level(const comm::Info* info, int& value) {
+    value = MPI_THREAD_MULTIPLE;
     const std::string* wanted = info != nullptr ? info->find("thread_level") : nullptr;
+    if (wanted == nullptr) {
+        return {};
+    }
     for (const Level& level : levels) {
-        if (wanted != nullptr && *wanted == level.name) {
-            return level.value;
+        if (*wanted == level.name) {
+            value = level.value;
+            return {};
         }
     }
-    return MPI_THREAD_MULTIPLE;
+    return fail(MPI_ERR_INFO_VALUE, "the info key thread_level has the value \"%s\", not a level",
+                wanted->c_str());
 }
 
 constexpr const char* world_set = "mpi://WORLD";
@@ -122,7 +128,10 @@ Error session_init(comm::Info* info, comm::ErrorHandler& errhandler, MPI_Session
     if (!errhandler.fits(Kind::session)) {
         return wrong_handler("sessions");
     }
-    const int level = level_of(info);
+    int level;
+    if (Error error = find_level(info, level)) {
+        return error;
+    }
     Context* context = nullptr;
     if (Error error = open_context(level, context)) {
         return error;

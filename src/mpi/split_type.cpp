@@ -1,5 +1,6 @@
 // MPI_Comm_split_type: by shared memory, by hardware, by process sets.
 
+#include <mutex>
 #include <strings.h>
 
 #include "coll/collectives.hpp"
@@ -71,7 +72,9 @@ Error find_level(Context& context, comm::Communicator& comm, const HardwarePlace
     return {};
 }
 
-Error split_unguided(Context& context, comm::Communicator& comm, int key, MPI_Comm* newcomm) {
+// Ranks of a new communicator learn the resource's name from the hints that they have given.
+Error split_unguided(Context& context, comm::Communicator& comm, int key, comm::Info* info,
+                     MPI_Comm* newcomm) {
     const HardwarePlace own = node::find_hardware_place();
     Hardware kind;
     bool found = false;
@@ -90,6 +93,10 @@ Error split_unguided(Context& context, comm::Communicator& comm, int key, MPI_Co
             made->info = new comm::Info();
         }
         made->info->set(resource_key, node::hardware_name(kind));
+        if (info != nullptr) {
+            const std::lock_guard lock(context.process.mutex);
+            info->set(resource_key, node::hardware_name(kind));
+        }
     }
     return {};
 }
@@ -109,7 +116,7 @@ Error comm_split_type(Context& context, comm::Communicator& comm, int split_type
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
         return comm_split(context, comm, set_colour(context, info), key, newcomm);
     case MPI_COMM_TYPE_HW_UNGUIDED:
-        return split_unguided(context, comm, key, newcomm);
+        return split_unguided(context, comm, key, info, newcomm);
     default:
         return fail(MPI_ERR_ARG, "split_type %d is not one of MPI_COMM_TYPE_…", split_type);
     }

@@ -30,7 +30,7 @@ inline bool status_cancelled(const MPI_Status& status) {
     return status.MPI_internal[status_cancelled_word] != 0;
 }
 
-// All but MPI_ERROR, which only calls that complete several requests set. Null: ignored.
+// All but MPI_ERROR, which else only calls that complete several requests set. Null: ignored.
 inline void set_status(MPI_Status* status, const message::Outcome& outcome) {
     if (status != nullptr) {
         status->MPI_SOURCE = outcome.source;
@@ -40,9 +40,17 @@ inline void set_status(MPI_Status* status, const message::Outcome& outcome) {
     }
 }
 
-// The status of a null or inactive request, and of a completed send.
+// Of a completed send.
 inline message::Outcome empty_outcome() {
     return {};
+}
+
+// The empty status, of null and inactive requests, has an error field (MPI 5.0, 3.7.3).
+inline void set_empty_status(MPI_Status* status) {
+    if (status != nullptr) {
+        set_status(status, empty_outcome());
+        status->MPI_ERROR = MPI_SUCCESS;
+    }
 }
 
 // Of a receive from MPI_PROC_NULL.

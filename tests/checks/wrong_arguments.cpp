@@ -8,11 +8,18 @@
 
 namespace {
 
+// What a failure belongs to.
+enum class On {
+    communicator, // good.comm
+    self,         // MPI_COMM_SELF
+    handler,      // the error handler among the arguments
+};
+
 struct WrongCall {
     const char* procedure;
     const char* argument;
     int error_class;
-    bool on_communicator; // the failure belongs to good.comm, else to MPI_COMM_SELF
+    On on;
     int (*call)();
 };
 
@@ -23,6 +30,8 @@ struct Good {
     MPI_Group group = MPI_GROUP_NULL;
     MPI_Info info = MPI_INFO_NULL;
     MPI_Errhandler errhandler = MPI_ERRORS_RETURN;
+    MPI_Errhandler comm_handler = MPI_ERRHANDLER_NULL; // they count
+    MPI_Errhandler session_handler = MPI_ERRHANDLER_NULL;
     MPI_Datatype datatype = MPI_INT;
     MPI_Datatype datatypes[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
     MPI_Op op = MPI_SUM;
@@ -137,10 +146,9 @@ void make_objects() {
     MPI_Recv_init(good.buffer, 1, MPI_INT, MPI_PROC_NULL, 0, good.comm, &request);
     freed.request = request;
     MPI_Request_free(&request);
-    MPI_Errhandler counting_session;
-    MPI_Session_create_errhandler(count_session_error, &counting_session);
-    MPI_Session_init(MPI_INFO_NULL, counting_session, &good.session);
-    MPI_Errhandler_free(&counting_session);
+    MPI_Comm_create_errhandler(count_error, &good.comm_handler);
+    MPI_Session_create_errhandler(count_session_error, &good.session_handler);
+    MPI_Session_init(MPI_INFO_NULL, good.session_handler, &good.session);
     MPI_Session session;
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
     freed.session = session;
@@ -151,12 +159,14 @@ void make_objects() {
 
 bool check(const WrongCall& wrong) {
     handled = 0;
-    handled_on = MPI_COMM_NULL;
+    handled_on = good.comm;
     std::memset(good.place, 0, sizeof good.place);
     const int code = wrong.call();
     int error_class = code;
     MPI_Error_class(code, &error_class);
-    const MPI_Comm expected = wrong.on_communicator ? good.comm : MPI_COMM_SELF;
+    const MPI_Comm expected = wrong.on == On::communicator ? good.comm
+                              : wrong.on == On::self       ? MPI_COMM_SELF
+                                                           : MPI_COMM_NULL;
     if (error_class == wrong.error_class && handled == 1 && handled_on == expected &&
         handled_code == code) {
         char text[MPI_MAX_ERROR_STRING];
@@ -192,6 +202,8 @@ int main(int argc, char** argv) {
     MPI_Type_free(&uncommitted);
     MPI_Comm_free(&good.comm);
     MPI_Session_finalize(&good.session);
+    MPI_Errhandler_free(&good.comm_handler);
+    MPI_Errhandler_free(&good.session_handler);
     MPI_Finalize();
     return failures == 0 ? 0 : 1;
 }

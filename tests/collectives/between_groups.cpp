@@ -88,8 +88,10 @@ void rooted(const Inter& c, int count, bool root_is_low, int root) {
 
     const std::vector<int> mine = small(c, count);
     std::vector<int> total(static_cast<std::size_t>(count), gap);
-    call(MPI_Reduce, MPI_Ireduce, MPI_Reduce_init, mine.data(), total.data(), count, MPI_INT,
-         MPI_SUM, argument, c.comm);
+    // Beside the root nothing means anything: there is no sum of bytes.
+    const MPI_Datatype type = argument == MPI_PROC_NULL ? MPI_BYTE : MPI_INT;
+    call(MPI_Reduce, MPI_Ireduce, MPI_Reduce_init, mine.data(), total.data(), count, type, MPI_SUM,
+         argument, c.comm);
     for (int i = 0; i < count; ++i) {
         expect(total[static_cast<std::size_t>(i)] == (is_root ? sum(c, i) : gap), "MPI_Reduce",
                text);

@@ -158,10 +158,49 @@ void hints() {
     MPI_Session_finalize(&session);
 }
 
+int told = 0;
+
+void on_session(MPI_Session* session, int* code, ...) {
+    EXPECT(*session == MPI_SESSION_NULL && class_of(*code) == MPI_ERR_INFO_VALUE);
+    ++told;
+}
+
+void on_communicator(MPI_Comm* comm, int* code, ...) {
+    EXPECT(*comm == MPI_COMM_NULL && class_of(*code) == MPI_ERR_ARG);
+    ++told;
+}
+
+// The handler that an object is to have is told when the object is not made.
+void failures_of_what_is_made() {
+    MPI_Errhandler of_session, of_communicator;
+    MPI_Session_create_errhandler(on_session, &of_session);
+    MPI_Comm_create_errhandler(on_communicator, &of_communicator);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "thread_level", "MPI_THREAD_MANY");
+    MPI_Session session;
+    told = 0;
+    EXPECT(class_of(MPI_Session_init(info, of_session, &session)) == MPI_ERR_INFO_VALUE);
+    EXPECT(told == 1);
+    EXPECT(class_of(MPI_Session_init(info, MPI_ERRORS_RETURN, &session)) == MPI_ERR_INFO_VALUE);
+    MPI_Info_free(&info);
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group self;
+    MPI_Group_from_session_pset(session, "mpi://SELF", &self);
+    EXPECT(class_of(MPI_Comm_create_from_group(self, "none", MPI_INFO_NULL, of_communicator,
+                                               nullptr)) == MPI_ERR_ARG);
+    EXPECT(told == 2);
+    MPI_Group_free(&self);
+    MPI_Errhandler_free(&of_session);
+    MPI_Errhandler_free(&of_communicator);
+    MPI_Session_finalize(&session);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     hints();
+    failures_of_what_is_made();
     for (int round = 0; round < 5; ++round) {
         one_session();
     }

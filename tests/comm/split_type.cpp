@@ -86,8 +86,15 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &whole);
     for (int level = 0; whole != MPI_COMM_NULL; ++level) {
         EXPECT(level < 8);
-        EXPECT(MPI_Comm_split_type(whole, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &comm) ==
+        MPI_Info hints;
+        MPI_Info_create(&hints);
+        EXPECT(MPI_Comm_split_type(whole, MPI_COMM_TYPE_HW_UNGUIDED, 0, hints, &comm) ==
                MPI_SUCCESS);
+        char told[32];
+        int told_length = sizeof told, was_told;
+        MPI_Info_get_string(hints, key, &told_length, told, &was_told);
+        EXPECT((was_told != 0) == (comm != MPI_COMM_NULL));
+        MPI_Info_free(&hints);
         if (comm != MPI_COMM_NULL) {
             EXPECT(size_of(comm) < size_of(whole));
             MPI_Info info;
@@ -96,6 +103,7 @@ int main(int argc, char** argv) {
             MPI_Comm_get_info(comm, &info);
             MPI_Info_get_string(info, key, &length, name, &flag);
             EXPECT(flag != 0 && std::strncmp(name, "hwloc://", 8) == 0);
+            EXPECT(std::strcmp(name, told) == 0);
             MPI_Info_free(&info);
         } else {
             EXPECT(size_of(whole) == static_cast<int>(together.size()));

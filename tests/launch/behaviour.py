@@ -236,6 +236,14 @@ def a_reader_that_does_not_read_stops_no_signal():
 
 
 @case
+def a_time_limit_may_come_from_the_environment():
+    done = run("-n", "2", "sleep", "30", env=os.environ | {"MPIEXEC_TIMEOUT": "0.5"})
+    expect(done.returncode == 124, done)
+    done = run("-n", "1", "true", env=os.environ | {"MPIEXEC_TIMEOUT": "soon"})
+    expect(done.returncode == 2 and "MPIEXEC_TIMEOUT needs a time" in done.stderr, done)
+
+
+@case
 def bindings_are_reported_and_true():
     allowed = sorted(os.sched_getaffinity(0))
     done = run("--bind-to", "hwthread", "--report-bindings", "-n", str(len(allowed)), "grep",

@@ -82,6 +82,28 @@ static void setting(void) {
     CHECK(value == MPI_ERR_OTHER && status.MPI_ERROR == MPI_ERR_OTHER, "error %d", value);
 }
 
+static void empty_statuses_have_no_error(void) {
+    MPI_Request none[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int index, flag;
+    for (int call = 0; call < 6; call++) {
+        MPI_Status status = {.MPI_SOURCE = 3, .MPI_TAG = 4, .MPI_ERROR = MPI_ERR_OTHER};
+        if (call == 0)
+            MPI_Wait(&none[0], &status);
+        if (call == 1)
+            MPI_Test(&none[0], &flag, &status);
+        if (call == 2)
+            MPI_Waitany(2, none, &index, &status);
+        if (call == 3)
+            MPI_Testany(2, none, &index, &flag, &status);
+        if (call == 4)
+            MPI_Request_get_status(none[0], &flag, &status);
+        if (call == 5)
+            MPI_Request_get_status_any(2, none, &index, &flag, &status);
+        check_status(&status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, "null requests");
+        CHECK(status.MPI_ERROR == MPI_SUCCESS, "call %d: error %d", call, status.MPI_ERROR);
+    }
+}
+
 static void error_field_is_left_alone(int rank) {
     /* Calls that return one status don't touch MPI_ERROR (3.2.5). */
     MPI_Status status;
@@ -97,6 +119,7 @@ int main(int argc, char** argv) {
     check_ranks(&rank, &size, 2);
     partial_elements(rank);
     setting();
+    empty_statuses_have_no_error();
     error_field_is_left_alone(rank);
     MPI_Finalize();
     return 0;

@@ -105,8 +105,13 @@ RankMap RankMap::tabulate(int size, const Get& get) {
         bits |= process;
         one_world &= world_of(process) == world;
     }
-    const Process beside = one_world ? process_of(world, 0) : 0;
-    const std::uint32_t width = RankTable::width_of(one_world ? world_rank_of(bits) : bits);
+    return one_world ? pack(size, process_of(world, 0), world_rank_of(bits), get)
+                     : pack(size, 0, bits, get);
+}
+
+template <typename Get>
+RankMap RankMap::pack(int size, Process beside, Process largest, const Get& get) {
+    const std::uint32_t width = RankTable::width_of(largest);
     RankTable* table = RankTable::make(size, width, [&](int rank) { return get(rank) - beside; });
     if (table == nullptr) {
         throw std::bad_alloc();
@@ -222,7 +227,26 @@ RankMap RankMap::select(const int* ranks, int count) const {
             form)) {
         return select(form);
     }
+    if (kind_ == Kind::affine && stride_ != 0) {
+        return select_of_affine(ranks, count);
+    }
     return detect(count, [this, ranks](int rank) { return process(ranks[rank]); });
+}
+
+// What is irregular is irregular in an affine map, too; and such a map is in one world, and tells
+// how large its ranks there are: mostly the first few that are looked at are as large.
+RankMap RankMap::select_of_affine(const int* ranks, int count) const {
+    const auto get = [offset = offset_, stride = stride_, ranks](int rank) {
+        return offset + static_cast<std::uint64_t>(stride) *
+                            static_cast<std::uint64_t>(static_cast<unsigned>(ranks[rank]));
+    };
+    const Process bound = world_rank_of(process(0)) | world_rank_of(process(size_ - 1));
+    const std::uint32_t below = 8 * (RankTable::width_of(bound) - 1);
+    Process bits = 0;
+    for (int rank = 0; rank < count && bits >> below == 0; ++rank) {
+        bits |= world_rank_of(get(rank));
+    }
+    return pack(count, process_of(world_of(offset_), 0), bits, get);
 }
 
 RankMap RankMap::select_range(int first, int stride, int count) const {

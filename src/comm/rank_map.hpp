@@ -112,6 +112,10 @@ class RankMap {
     // A table of the processes get(0), get(1), …, which fit no form.
     template <typename Get>
     static RankMap tabulate(int size, const Get& get);
+    // The same of processes that are known to be at most `largest` beside `beside`.
+    template <typename Get>
+    static RankMap pack(int size, Process beside, Process largest, const Get& get);
+    RankMap select_of_affine(const int* ranks, int count) const;
     template <typename Get>
     static RankMap detect(int size, const Get& get);
 

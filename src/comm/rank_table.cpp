@@ -26,18 +26,28 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
 }
 
 // Spreads every byte over the word: products with an odd number, folded.
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    return hash ^ hash >> 32;
+}
+
 std::uint32_t hash_of(const std::byte* bytes, std::size_t count) {
-    std::uint64_t hash = count;
-    while (count > 0) {
-        const std::size_t part = std::min<std::size_t>(count, 8);
-        std::uint64_t word = 0;
-        std::memcpy(&word, bytes, part);
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-        hash ^= hash >> 32;
-        bytes += part;
-        count -= part;
+    constexpr std::size_t lanes = 4; // side by side, since each has to wait for its products
+    std::uint64_t hash[lanes] = {count, 1, 2, 3};
+    std::uint64_t words[lanes];
+    for (; count >= sizeof words; bytes += sizeof words, count -= sizeof words) {
+        std::memcpy(words, bytes, sizeof words);
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            hash[lane] = mixed(hash[lane], words[lane]);
+        }
     }
-    return static_cast<std::uint32_t>(hash);
+    std::memset(words, 0, sizeof words);
+    std::memcpy(words, bytes, count);
+    std::uint64_t all = 0;
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        all = mixed(all, mixed(hash[lane], words[lane]));
+    }
+    return static_cast<std::uint32_t>(all);
 }
 
 } // namespace

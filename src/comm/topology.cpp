@@ -1,6 +1,7 @@
 #include "comm/topology.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace warren::comm {
 
@@ -129,31 +130,71 @@ std::vector<std::int64_t> divisors_of(std::int64_t number) {
     return small;
 }
 
-// Makes `factors` factors of a number, falling, none above `limit`, the first as small as can be,
-// then the second, and so on.
-bool factorise(const std::vector<std::int64_t>& divisors, std::int64_t number, int factors,
-               std::int64_t limit, int result[]) {
-    if (factors == 0) {
-        return number == 1;
+// The factors of a number, falling, that are as close to each other as can be: the largest less the
+// smallest is least; then their sum; then the smallest is the largest.
+class ClosestFactors {
+  public:
+    ClosestFactors(std::int64_t number, int factors)
+        : divisors_(divisors_of(number)), chosen_(static_cast<std::size_t>(factors)) {
+        if (factors > 0) {
+            choose(0, number, number, 0);
+        }
     }
-    for (std::int64_t factor : divisors) {
-        if (factor > limit || factor > number) {
-            return false;
+
+    const std::vector<std::int64_t>& result() const { return best_; }
+
+  private:
+    // Whether `factors` factors of at most `factor` can make the number.
+    static bool reaches(std::int64_t factor, std::size_t factors, std::int64_t number) {
+        std::int64_t product = 1;
+        for (std::size_t i = 0; i < factors && product < number; ++i) {
+            product *= factor;
         }
-        // Can so many factors of at most this one make the number?
-        std::int64_t reach = 1;
-        for (int i = 0; i < factors && reach < number; ++i) {
-            reach *= factor;
+        return product >= number;
+    }
+
+    // All ways to write a number as the factors from position `at` on, none above `limit`, but
+    // those that are no closer than the best so far. The smallest come first, so the first way is
+    // good.
+    void choose(std::size_t at, std::int64_t number, std::int64_t limit, std::int64_t sum) {
+        if (at == chosen_.size()) {
+            if (number == 1) {
+                compare(sum);
+            }
+            return;
         }
-        if (number % factor == 0 && reach >= number) {
-            result[0] = static_cast<int>(factor);
-            if (factorise(divisors, number / factor, factors - 1, factor, result + 1)) {
-                return true;
+        for (const std::int64_t factor : divisors_) {
+            if (factor > limit || factor > number) {
+                return;
+            }
+            // The smallest is not above the root, so later ones are no closer.
+            if (at == 0 && factor > spread_ &&
+                reaches(factor - spread_, chosen_.size(), number + 1)) {
+                return;
+            }
+            const std::int64_t first = at == 0 ? factor : chosen_[0];
+            if (number % factor == 0 && first - factor <= spread_ &&
+                reaches(factor, chosen_.size() - at, number)) {
+                chosen_[at] = factor;
+                choose(at + 1, number / factor, factor, sum + factor);
             }
         }
     }
-    return false;
-}
+
+    void compare(std::int64_t sum) {
+        const std::int64_t spread = chosen_.front() - chosen_.back();
+        if (best_.empty() || spread < spread_ ||
+            (spread == spread_ && (sum < sum_ || (sum == sum_ && chosen_.back() > best_.back())))) {
+            best_ = chosen_;
+            spread_ = spread;
+            sum_ = sum;
+        }
+    }
+
+    const std::vector<std::int64_t> divisors_;
+    std::vector<std::int64_t> chosen_, best_;
+    std::int64_t spread_ = INT64_MAX - 1, sum_ = 0; // of the best
+};
 
 } // namespace
 
@@ -177,12 +218,11 @@ Error balance_dims(int nodes, int dimensions, int dims[]) {
         return fail(MPI_ERR_DIMS, "the given dimensions' product %lld does not %s %d",
                     static_cast<long long>(given), open == 0 ? "make" : "divide", nodes);
     }
-    std::vector<int> factors(static_cast<std::size_t>(open));
-    factorise(divisors_of(nodes / given), nodes / given, open, nodes, factors.data());
-    auto next = factors.begin();
+    const ClosestFactors factors(nodes / given, open);
+    auto next = factors.result().begin();
     for (int i = 0; i < dimensions; ++i) {
         if (dims[i] == 0) {
-            dims[i] = *next++;
+            dims[i] = static_cast<int>(*next++);
         }
     }
     return {};

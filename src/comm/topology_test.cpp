@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <numeric>
+#include <tuple>
 
 namespace warren::comm {
 namespace {
@@ -39,6 +40,41 @@ TEST(Dims, EveryProductIsRight) {
             const auto dims = balanced(nodes, std::vector<int>(dimensions, 0));
             EXPECT_EQ(std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>()), nodes);
             EXPECT_TRUE(std::is_sorted(dims.rbegin(), dims.rend()));
+        }
+    }
+}
+
+// All ways to write a number as falling factors, and of them the closest: by what lies between the
+// largest and the smallest, by the sum, by the smallest.
+void find_closest(std::vector<int>& chosen, std::size_t at, int number, std::vector<int>& best) {
+    if (at == chosen.size()) {
+        const auto key = [](const std::vector<int>& dims) {
+            return std::tuple(dims.front() - dims.back(),
+                              std::accumulate(dims.begin(), dims.end(), 0), -dims.back());
+        };
+        if (number == 1 && (best.empty() || key(chosen) < key(best))) {
+            best = chosen;
+        }
+        return;
+    }
+    for (int factor = 1; factor <= number && (at == 0 || factor <= chosen[at - 1]); ++factor) {
+        if (number % factor == 0) {
+            chosen[at] = factor;
+            find_closest(chosen, at + 1, number / factor, best);
+        }
+    }
+}
+
+TEST(Dims, AreTheClosestOfAll) {
+    EXPECT_EQ(balanced(5040, {0, 0, 0}), (std::vector<int>{21, 16, 15}));
+    EXPECT_EQ(balanced(7488, {0, 0, 0}), (std::vector<int>{26, 18, 16}));
+    EXPECT_EQ(balanced(1102701600, std::vector<int>(5, 0)),
+              (std::vector<int>{68, 66, 65, 63, 60})); // quickly, with many divisors
+    for (int nodes = 1; nodes <= 2000; ++nodes) {
+        for (std::size_t dimensions = 1; dimensions <= 4; ++dimensions) {
+            std::vector<int> chosen(dimensions), best;
+            find_closest(chosen, 0, nodes, best);
+            ASSERT_EQ(balanced(nodes, std::vector<int>(dimensions, 0)), best) << nodes;
         }
     }
 }

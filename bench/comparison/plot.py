@@ -20,6 +20,9 @@ PANELS = [  # title, figure, mode, by
     ("Barrier (µs)", "barrier", "", "ranks"),
     ("Allreduce, 8 B (µs)", "allreduce", "", "ranks"),
     ("Half round trip of pairs, 8 B (µs)", "pairs latency", "cached", "ranks"),
+    ("MPI_Comm_dup (µs)", "dup", "", "ranks"),
+    ("MPI_Comm_split, odd and even (µs)", "split", "", "ranks"),
+    ("Memory of a split communicator per rank (B)", "split memory", "", "ranks"),
     ("CPU use of ranks blocked in Recv (%)", "idle CPU", "", "ranks"),
 ]
 

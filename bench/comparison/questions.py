@@ -58,11 +58,15 @@ TARGETS = [
     Target("barrier", 0.2, ranks=(64,)),
     Target("allreduce", 0.2, ranks=(64,)),
     Target("halo", 0.8, ranks=(2,)),
+    Target("dup", 0.2, ranks=(8,)),
+    Target("split", 0.2, ranks=(8,)),
+    Target("dup memory", 512, kind="absolute", ranks=(64,)),
+    Target("split memory", 512, kind="absolute", ranks=(64,)),
     Target("idle CPU", 2, kind="absolute", ranks=(64,)),
 ]
 
 NAMES = ["latency", "bandwidth", "message_rate", "halo", "launch", "memory", "collectives", "pairs",
-         "idle"]
+         "communicators", "idle"]
 
 
 def questions(only, ranks, quick):
@@ -91,6 +95,13 @@ def questions(only, ranks, quick):
         if n > 2 and n % 2 == 0:
             asked.append(Question("pairs", "latency", n, ["--sizes", "8", *longer],
                                   ["--sizes", "8", *short], timeout=60 + 2 * n))
+    for n in ranks or ((2, 8) if quick else (2, 8, 64)):
+        asked.append(Question("communicators", "communicators", n, normal, short,
+                              timeout=60 + 2 * n))
+    for n in ranks or ((8,) if quick else (8, 64)):
+        for kind in ("dup", "split"):
+            asked.append(Question("communicators", "communicators", n, ["--memory", kind],
+                                  ["--memory", kind, "--count", "200"], timeout=60 + 4 * n))
     for n in ranks or ((8,) if quick else (64,)):
         asked.append(Question("idle", "idle", n, ["--seconds", "3"], ["--seconds", "1"],
                               start_ranks=n + 1, timeout=60 + n))

@@ -7,7 +7,8 @@ import platform
 from .questions import HIGHER_IS_BETTER, TARGETS
 
 ORDER = ["latency", "bandwidth", "message rate", "halo", "launch", "private dirty", "library's own",
-         "PSS", "barrier", "allreduce", "pairs latency", "idle CPU"]
+         "PSS", "barrier", "allreduce", "pairs latency", "dup", "split", "dup and free",
+         "dup memory", "split memory", "idle CPU"]
 
 
 def machine():

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -52,11 +53,12 @@ class HandleTable {
     // Makes an object. Null when 2^25 objects live already or memory is out.
     template <typename... Arguments>
     Object* insert(Arguments&&... arguments) {
-        if (free_ == nullptr && !grow()) [[unlikely]] {
+        Slot* slot = free_;
+        if (slot != nullptr) [[likely]] {
+            free_ = slot->next_free();
+        } else if ((slot = fresh()) == nullptr) {
             return nullptr;
         }
-        Slot* slot = free_;
-        free_ = slot->next_free;
         Object* object = new (slot->storage) Object(std::forward<Arguments>(arguments)...);
         slot->handle = slot->next_handle;
         ++live_;
@@ -71,7 +73,7 @@ class HandleTable {
         if (slot->next_handle >> 32 == 0) [[unlikely]] {
             slot->next_handle += std::uintptr_t{1} << 32;
         }
-        slot->next_free = free_;
+        slot->set_next_free(free_);
         free_ = slot;
         --live_;
     }
@@ -102,11 +104,18 @@ class HandleTable {
 
   private:
     struct Slot {
-        alignas(Object) std::byte storage[sizeof(Object)];
-        Slot* next_free;
-        std::uintptr_t handle;      // of the object that lives here, or 0
-        std::uintptr_t next_handle; // of the object that lives here next
+        static_assert(sizeof(Object) >= sizeof(Slot*));
 
+        alignas(Object) std::byte storage[sizeof(Object)]; // free: the next free slot
+        std::uintptr_t handle;                             // of the object that lives here, or 0
+        std::uintptr_t next_handle;                        // of the object that lives here next
+
+        Slot* next_free() const {
+            Slot* next;
+            std::memcpy(&next, storage, sizeof next);
+            return next;
+        }
+        void set_next_free(Slot* next) { std::memcpy(storage, &next, sizeof next); }
         Object* object() { return std::launder(reinterpret_cast<Object*>(storage)); }
         static Slot* of(Object& object) { return reinterpret_cast<Slot*>(&object); }
         static const Slot* of(const Object& object) {
@@ -115,7 +124,7 @@ class HandleTable {
     };
 
     // Chunk k holds first_chunk_slots << k slots: constant-time look-up, nothing moves, and a rank
-    // with few objects pays for few.
+    // with few objects pays for few: slots that nothing has lived in are not touched.
     static constexpr std::uint32_t first_chunk_bits = 5;
     static constexpr std::uint32_t chunk_limit = 20;
 
@@ -133,31 +142,31 @@ class HandleTable {
         return chunks_[chunk] + (position - (1U << high));
     }
 
-    bool grow() {
-        if (used_chunks_ == chunk_limit) {
-            return false;
+    // The first slot that nothing has lived in yet; null when memory is out.
+    Slot* fresh() {
+        const std::uint32_t index = made_.load(std::memory_order_relaxed);
+        const std::uint32_t position = index + (1U << first_chunk_bits);
+        const auto high = 31U - static_cast<std::uint32_t>(__builtin_clz(position));
+        const std::uint32_t chunk = high - first_chunk_bits;
+        if (chunk == chunk_limit) {
+            return nullptr;
         }
-        const std::uint32_t slots = 1U << (first_chunk_bits + used_chunks_);
-        Slot* chunk = new (std::nothrow) Slot[slots];
-        if (chunk == nullptr) {
-            return false;
+        if (chunks_[chunk] == nullptr) {
+            chunks_[chunk] = new (std::nothrow) Slot[1U << high];
+            if (chunks_[chunk] == nullptr) {
+                return nullptr;
+            }
         }
-        const std::uint32_t before = made_.load(std::memory_order_relaxed);
-        for (std::uint32_t i = slots; i-- > 0;) {
-            // Generation 1, not 0, so that no handle is ever a small number.
-            chunk[i].handle = 0;
-            chunk[i].next_handle = (std::uintptr_t{1} << 32) | (before + i + first_handle);
-            chunk[i].next_free = free_;
-            free_ = &chunk[i];
-        }
-        chunks_[used_chunks_++] = chunk;
-        // Pairs with the acquire in slot_of: whoever sees the count sees the chunk.
-        made_.store(before + slots, std::memory_order_release);
-        return true;
+        Slot* slot = chunks_[chunk] + (position - (1U << high));
+        slot->handle = 0;
+        // Generation 1, not 0, so that no handle is ever a small number.
+        slot->next_handle = (std::uintptr_t{1} << 32) | (index + first_handle);
+        // Pairs with the acquire in slot_of: whoever sees the count sees the slot and its chunk.
+        made_.store(index + 1, std::memory_order_release);
+        return slot;
     }
 
     Slot* chunks_[chunk_limit] = {};
-    std::uint32_t used_chunks_ = 0;
     std::atomic<std::uint32_t> made_{0};
     std::size_t live_ = 0;
     Slot* free_ = nullptr;

@@ -17,17 +17,21 @@ NewCommunicator take_new(Rank& rank, int members, Kind kind) {
             made.context = 0; // lost with its users, which is the least of the worries then
         }
     }
-    if (kind == Kind::intra && members > 1 && made.context != 0) {
-        made.slot = SharedSlot::acquire(rank.segment, members);
-    }
     return made;
 }
 
 void give_back(Rank& rank, const NewCommunicator& agreed) {
-    comm::ContextIds::give_back(rank.segment, agreed.context);
-    comm::ContextIds::give_back(rank.segment, agreed.local_context);
-    if (agreed.slot != comm::CollectivePlace::none) {
-        SharedSlot::give_back(rank.segment, agreed.slot);
+    for (const std::uint32_t context : {agreed.context, agreed.local_context}) {
+        const std::uint32_t slot = comm::ContextIds::give_back(rank.segment, context);
+        if (slot != 0 && slot != SharedSlot::refused) {
+            SharedSlot::give_back(rank.segment, slot - 1);
+        }
+    }
+}
+
+void expect_place(comm::Communicator& made) {
+    if (made.size() > 1 && !made.inter()) {
+        made.place.slot = comm::CollectivePlace::unknown;
     }
 }
 
@@ -82,6 +86,21 @@ Error agree_among(const Channel& channel, const std::vector<int>& members, Kind 
         }
     }
     return check(agreed);
+}
+
+Error agree_on_split(message::Engine& engine, comm::Communicator& parent, int colour, int key,
+                     std::vector<int>& members, NewCommunicator& agreed) {
+    if (SharedSlot::find_place(engine, parent)) {
+        agreed.context = SharedSlot(engine, parent).split(colour, key, members);
+        return members.empty() ? Error() : check(agreed);
+    }
+    if (Error error = find_members(engine, parent, colour, key, members)) {
+        return error;
+    }
+    if (members.empty()) {
+        return {};
+    }
+    return agree_among(Channel(engine, parent, Tag::agreement), members, Kind::intra, agreed);
 }
 
 Error find_members(message::Engine& engine, comm::Communicator& parent, int colour, int key,

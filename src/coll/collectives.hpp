@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "coll/blocks.hpp"
 #include "coll/op.hpp"
+#include "coll/shared.hpp"
 #include "comm/communicator.hpp"
 #include "message/engine.hpp"
 
@@ -17,7 +18,9 @@ namespace warren::coll {
 class Collectives {
   public:
     Collectives(message::Engine& engine, comm::Communicator& communicator)
-        : engine_(engine), communicator_(communicator) {}
+        : engine_(engine), communicator_(communicator) {
+        SharedSlot::find_place(engine, communicator);
+    }
 
     Error barrier();
     Error bcast(const message::Buffer& buffer, int root);

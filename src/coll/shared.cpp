@@ -3,6 +3,8 @@
 #include <cstring>
 #include <sched.h>
 
+#include "comm/context_ids.hpp"
+
 namespace warren::coll {
 
 namespace {
@@ -27,12 +29,6 @@ std::uint32_t words_of(int ranks) {
 
 } // namespace
 
-// One cache line: the data first, for its alignment.
-struct SharedSlot::Line {
-    std::byte data[shared_bytes];
-    std::atomic<std::uint64_t> operation; // 1 + number of the operation that it belongs to
-};
-
 SharedSlot::SharedSlot(message::Engine& engine, comm::Communicator& communicator)
     : engine_(engine),
       node_rank_(engine.rank()),
@@ -41,9 +37,7 @@ SharedSlot::SharedSlot(message::Engine& engine, comm::Communicator& communicator
       base_(node_rank_.segment.collective_slot(communicator.place.slot)),
       rank_(communicator.rank()),
       size_(communicator.size()),
-      flat_(!node_rank_.oversubscribed() && size_ <= flat_ranks) {
-    static_assert(sizeof(Line) == line_bytes);
-}
+      flat_(!node_rank_.oversubscribed() && size_ <= flat_ranks) {}
 
 // --- Where things are: one line of the slot itself, then the phases. A phase has a line of
 // arrivals, the published line, a line per rank, and the bitmaps of waiters: two kinds, and of each
@@ -90,7 +84,7 @@ WaitReason SharedSlot::reason() const {
     reason.peer = MPI_PROC_NULL; // all of them
     reason.tag = MPI_ANY_TAG;
     reason.context = communicator_.collective_context();
-    reason.communicator_name = communicator_.name.c_str();
+    reason.communicator_name = communicator_.name();
     return reason;
 }
 
@@ -354,7 +348,25 @@ void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
 
 // --- Slots
 
-std::uint32_t SharedSlot::acquire(const node::Segment& segment, int members) {
+void SharedSlot::settle_place(const node::Segment& segment, comm::Communicator& communicator) {
+    std::atomic<std::uint32_t>& chosen =
+        comm::ContextIds::entry(segment, communicator.context()).slot;
+    // Acquire: pairs with the exchange below, of who has seen to the slot's memory.
+    std::uint32_t slot = chosen.load(std::memory_order_acquire);
+    if (slot == 0) {
+        const std::uint32_t own = acquire(segment);
+        const std::uint32_t choice = own == comm::CollectivePlace::none ? refused : own + 1;
+        if (chosen.compare_exchange_strong(slot, choice, std::memory_order_acq_rel,
+                                           std::memory_order_acquire)) {
+            slot = choice;
+        } else if (choice != refused) {
+            give_back(segment, own); // another member was quicker
+        }
+    }
+    communicator.place.slot = slot == refused ? comm::CollectivePlace::none : slot - 1;
+}
+
+std::uint32_t SharedSlot::acquire(const node::Segment& segment) {
     node::SegmentHeader& header = segment.header();
     for (std::uint32_t slot = 0; slot < header.collective_slots; ++slot) {
         const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
@@ -368,22 +380,15 @@ std::uint32_t SharedSlot::acquire(const node::Segment& segment, int members) {
             word.fetch_and(~bit, std::memory_order_relaxed);
             return comm::CollectivePlace::none;
         }
-        // The members learn of the slot by messages, which order this before their use.
-        reinterpret_cast<std::atomic<std::uint32_t>*>(segment.collective_slot(slot))
-            ->store(static_cast<std::uint32_t>(members), std::memory_order_relaxed);
         return slot;
     }
     return comm::CollectivePlace::none;
 }
 
 void SharedSlot::give_back(const node::Segment& segment, std::uint32_t slot) {
-    auto* users = reinterpret_cast<std::atomic<std::uint32_t>*>(segment.collective_slot(slot));
-    // acq_rel: the last sees all others' uses before it clears.
-    if (users->fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        std::memset(segment.collective_slot(slot), 0, segment.header().collective_slot_bytes);
-        segment.header().collective_map[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)),
-                                                             std::memory_order_release);
-    }
+    std::memset(segment.collective_slot(slot), 0, segment.header().collective_slot_bytes);
+    segment.header().collective_map[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)),
+                                                         std::memory_order_release);
 }
 
 } // namespace warren::coll

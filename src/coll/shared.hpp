@@ -26,9 +26,8 @@
 //  4. Counted: a waiter's bit is in a bitmap for its operation and what it waits for, "published"
 //     or "arrived", and a bit is only taken by who knows that this has happened; so a waiter whose
 //     bit was taken finds its condition true, leaves, and wakes the next ones.
-//  5. A slot's memory is zero when a communicator gets it: the last member that gives it back
-//  clears
-//     it.
+//  5. A slot's memory is zero when a communicator gets it: the last member of a communicator that
+//     ends clears it.
 // Thread rule: one operation at a time per communicator and rank (the standard's rule), under the
 // rank's lock, which waits release; ranks are processes or threads.
 #pragma once
@@ -36,6 +35,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "coll/op.hpp"
 #include "comm/communicator.hpp"
@@ -55,7 +55,14 @@ class SharedSlot {
     // For a communicator that has a place (`has_place`).
     SharedSlot(message::Engine& engine, comm::Communicator& communicator);
     static bool has_place(const comm::Communicator& communicator) {
-        return communicator.place.slot != comm::CollectivePlace::none;
+        return communicator.place.slot < comm::CollectivePlace::unknown;
+    }
+    // The same, after it has been found out: the first member that asks takes a slot for all.
+    static bool find_place(message::Engine& engine, comm::Communicator& communicator) {
+        if (communicator.place.slot == comm::CollectivePlace::unknown) [[unlikely]] {
+            settle_place(engine.rank().segment, communicator);
+        }
+        return has_place(communicator);
     }
 
     void barrier();
@@ -68,14 +75,25 @@ class SharedSlot {
                 const Op& op, int root);
     void bcast(void* data, MPI_Count bytes, int root);
 
-    // Takes a free slot of the node for a communicator of `members` ranks, each of which gives it
-    // back. CollectivePlace::none when none is free, or memory is out.
-    static std::uint32_t acquire(const node::Segment& segment, int members);
+    // MPI_Comm_split: the context of the ranks of this colour, 0 when there is none left, and who
+    // they are, ordered by key, then rank: none for MPI_UNDEFINED. (shared_split.cpp)
+    std::uint32_t split(int colour, int key, std::vector<int>& members);
+
+    // Takes a free slot of the node; CollectivePlace::none when none is free, or memory is out; and
+    // gives it back, when all of its members have ended their use.
+    static std::uint32_t acquire(const node::Segment& segment);
     static void give_back(const node::Segment& segment, std::uint32_t slot);
+    // In a context's entry: there was no slot for it.
+    static constexpr std::uint32_t refused = 0xffffffff;
 
   private:
     struct Line;
-    struct Phase;
+    struct SplitLine;
+
+    [[gnu::cold]] static void settle_place(const node::Segment& segment,
+                                           comm::Communicator& communicator);
+    SplitLine& split_line(std::uint64_t operation, int rank) const;
+    void deal_out(std::uint64_t operation);
 
     // Flat.
     void flat_arrive(std::uint64_t operation);
@@ -110,6 +128,12 @@ class SharedSlot {
     const int rank_;
     const int size_;
     const bool flat_;
+};
+
+// One cache line: the data first, for its alignment.
+struct SharedSlot::Line {
+    std::byte data[shared_bytes];
+    std::atomic<std::uint64_t> operation; // 1 + number of the operation that it belongs to
 };
 
 // Combines with an operation that may be the program's: it runs without the rank's lock, since it

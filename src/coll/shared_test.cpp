@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "coll/shared.hpp"
+#include "comm/context_ids.hpp"
 
 namespace warren::coll {
 namespace {
@@ -87,6 +88,35 @@ bool run_threads(std::uint32_t ranks, std::uint32_t cores, const Program& progra
     return good == ranks;
 }
 
+// A split of the world, whose colours and keys everybody can tell.
+bool split_is_right(Member& member, SharedSlot& slot, std::uint32_t seed) {
+    const comm::Communicator& world = member.communicators.world();
+    const int colours = 1 + static_cast<int>(seed % 4);
+    const auto colour_of = [&](int rank) {
+        const int colour = static_cast<int>((seed / 8 + static_cast<std::uint32_t>(rank) * 5) % 7);
+        return colour < colours ? colour : MPI_UNDEFINED;
+    };
+    const auto key_of = [&](int rank) {
+        return static_cast<int>((seed / 64 ^ static_cast<std::uint32_t>(rank) * 11) % 5) - 2;
+    };
+    const int colour = colour_of(world.rank());
+    std::vector<int> expected;
+    for (int key = -2; key <= 2; ++key) {
+        for (int rank = 0; rank < world.size() && colour != MPI_UNDEFINED; ++rank) {
+            if (colour_of(rank) == colour && key_of(rank) == key) {
+                expected.push_back(rank);
+            }
+        }
+    }
+    std::vector<int> members;
+    const std::uint32_t context = slot.split(colour, key_of(world.rank()), members);
+    bool good = members == expected && (context != 0) == !expected.empty();
+    if (context != 0) {
+        good = comm::ContextIds::give_back(member.rank.segment, context) == 0 && good;
+    }
+    return good;
+}
+
 // Every rank draws the same operations; between them some ranks are slow.
 bool random_operations(Member& member, std::uint32_t seed, int operations) {
     comm::Communicator& world = member.communicators.world();
@@ -110,7 +140,7 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
                 break;
             }
         }
-        const std::uint32_t kind = shared() % 8;
+        const std::uint32_t kind = shared() % 9;
         const int root = static_cast<int>(shared() % static_cast<std::uint32_t>(size));
         const MPI_Count count = 1 + shared() % 7;
         std::int64_t in[7], out[7];
@@ -142,6 +172,9 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
             for (int k = 0; k < count && rank == root; ++k) {
                 good = good && out[k] == i * 1000003LL * size + ranks_sum * (k + 1);
             }
+            break;
+        case 6:
+            good = good && split_is_right(member, slot, shared());
             break;
         default:
             slot.bcast(in, 8 * count, root);
@@ -208,19 +241,18 @@ TEST(SharedSlots, are_taken_once_and_come_back_clean) {
     node::Segment segment;
     Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);
     ASSERT_FALSE(error);
-    const std::uint32_t first = SharedSlot::acquire(segment, 2);
-    const std::uint32_t second = SharedSlot::acquire(segment, 1);
+    const std::uint32_t first = SharedSlot::acquire(segment);
+    const std::uint32_t second = SharedSlot::acquire(segment);
     EXPECT_NE(first, 0U); // the world's
     EXPECT_NE(first, second);
     segment.collective_slot(first)[100] = std::byte{1};
+    EXPECT_NE(SharedSlot::acquire(segment), first);
     SharedSlot::give_back(segment, first);
-    EXPECT_NE(SharedSlot::acquire(segment, 1), first);
-    SharedSlot::give_back(segment, first);
-    EXPECT_EQ(SharedSlot::acquire(segment, 1), first);
+    EXPECT_EQ(SharedSlot::acquire(segment), first);
     EXPECT_EQ(segment.collective_slot(first)[100], std::byte{0});
     std::uint32_t slot = 0;
     std::uint32_t taken = 3;
-    while ((slot = SharedSlot::acquire(segment, 1)) != comm::CollectivePlace::none) {
+    while ((slot = SharedSlot::acquire(segment)) != comm::CollectivePlace::none) {
         ++taken;
     }
     EXPECT_EQ(taken + 1, segment.header().collective_slots);

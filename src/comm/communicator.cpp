@@ -1,8 +1,17 @@
 #include "comm/communicator.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace warren::comm {
+
+void Communicator::set_name(std::string_view name) {
+    name_.reset(name.empty() ? nullptr : new char[name.size() + 1]);
+    if (name_ != nullptr) {
+        std::copy(name.begin(), name.end(), name_.get());
+        name_[name.size()] = '\0';
+    }
+}
 
 Communicator united_of(const Communicator& inter) {
     const RankMap& head = inter.first() ? inter.map() : inter.peer_map();
@@ -26,8 +35,8 @@ Communicators::Communicators(std::uint32_t world_rank, std::uint32_t world_size,
       world_(world_context, RankMap::affine(0, 1, static_cast<int>(world_size)),
              static_cast<int>(world_rank)),
       self_(self_context, RankMap::affine(world_rank, 1, 1), 0) {
-    world_.name = "MPI_COMM_WORLD";
-    self_.name = "MPI_COMM_SELF";
+    world_.set_name("MPI_COMM_WORLD");
+    self_.set_name("MPI_COMM_SELF");
     world_.place.slot = 0;
 }
 

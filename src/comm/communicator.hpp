@@ -18,7 +18,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "base/handle_table.hpp"
 #include "comm/context_ids.hpp"
@@ -37,8 +37,9 @@ struct Topology;    // comm/topology.hpp
 // What a rank knows of a communicator's place in the node's collective slots (coll/shared.hpp).
 struct CollectivePlace {
     static constexpr std::uint32_t none = 0xffffffff;
-    std::uint32_t slot = none;     // the world's is slot 0
-    std::uint64_t operations = 0;  // that this rank has entered
+    static constexpr std::uint32_t unknown = 0xfffffffe; // until the first collective operation
+    std::uint32_t slot = none;                           // the world's is slot 0
+    std::uint64_t operations = 0;                        // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
 };
 
@@ -77,6 +78,11 @@ class Communicator {
     Communicator& local() const { return *local_; }
     bool first() const { return first_; }
 
+    const char* name() const { return name_ != nullptr ? name_.get() : ""; }
+    void set_name(std::string_view name);
+
+    // There may be 10,000s of communicators in a rank: what few of them have is behind pointers.
+
     CollectivePlace place;
     // Begun so far, of either kind: the same at all members; it tells their messages apart.
     std::uint32_t nonblocking_collectives = 0;
@@ -87,7 +93,6 @@ class Communicator {
     ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
     Attributes* attributes = nullptr;
     Info* info = nullptr;
-    std::string name;
     std::shared_ptr<const Topology> topology; // null: none
     // Of buffered sends (MPI_Comm_attach_buffer); null until attached.
     std::unique_ptr<message::SendBuffer> send_buffer;
@@ -95,11 +100,12 @@ class Communicator {
   private:
     friend class Communicators;
 
+    std::uint32_t references_ = 1;
     std::uint32_t context_;
     int rank_;
     RankMap map_;
     std::unique_ptr<Communicator> local_; // of an intercommunicator
-    std::uint32_t references_ = 1;
+    std::unique_ptr<char[]> name_;
     bool first_ = true;
     bool freed_ = false; // the handle is gone, a request still holds on
 };

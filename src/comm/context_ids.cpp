@@ -37,27 +37,30 @@ std::uint32_t ContextIds::take(const node::Segment& segment, std::uint32_t membe
         }
     }
     ContextEntry& entry = segment.context(index);
-    // The members learn of the number by messages, which order this before their giving it back.
+    // The members learn of the number from this rank, which orders this before their use of it.
+    entry.slot.store(0, std::memory_order_relaxed);
     entry.users.store(members, std::memory_order_relaxed);
     const std::uint32_t lives = entry.lives++;
     return lives << (index_bits + 1) | index << 1;
 }
 
-void ContextIds::give_back(const node::Segment& segment, std::uint32_t context) {
+std::uint32_t ContextIds::give_back(const node::Segment& segment, std::uint32_t context) {
     const std::uint32_t index = index_of(context);
     if (index < first_dynamic) {
-        return;
+        return 0;
     }
     ContextEntry& entry = segment.context(index);
     if (entry.users.fetch_sub(1, std::memory_order_acq_rel) != 1) {
-        return;
+        return 0;
     }
+    const std::uint32_t slot = entry.slot.load(std::memory_order_relaxed);
     node::SegmentHeader& header = segment.header();
     std::uint64_t head = header.free_contexts.load(std::memory_order_relaxed);
     do {
         entry.next.store(static_cast<std::uint32_t>(head), std::memory_order_relaxed);
     } while (!header.free_contexts.compare_exchange_weak(
         head, changed(head, index), std::memory_order_acq_rel, std::memory_order_relaxed));
+    return slot;
 }
 
 } // namespace warren::comm

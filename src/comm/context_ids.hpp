@@ -28,8 +28,15 @@ class ContextIds {
     // The even context of a number for `members` ranks. 0 when there is none, or memory is out.
     static std::uint32_t take(const node::Segment& segment, std::uint32_t members);
 
-    // Gives up one member's share; contexts that are not from take() have none.
-    static void give_back(const node::Segment& segment, std::uint32_t context);
+    // Gives up one member's share; contexts that are not from take() have none. The last member
+    // gets what the entry's `slot` was, to free it; else 0.
+    [[nodiscard]] static std::uint32_t give_back(const node::Segment& segment,
+                                                 std::uint32_t context);
+
+    // Of a context that is from take().
+    static node::ContextEntry& entry(const node::Segment& segment, std::uint32_t context) {
+        return segment.context(index_of(context));
+    }
 
   private:
     static constexpr std::uint32_t first_dynamic = 8;

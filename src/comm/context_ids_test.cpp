@@ -27,7 +27,7 @@ TEST(ContextIds, AreEvenAndDistinctWhileTheyLive) {
         ASSERT_TRUE(live.insert(context).second);
     }
     for (const std::uint32_t context : live) {
-        ContextIds::give_back(segment, context);
+        EXPECT_EQ(ContextIds::give_back(segment, context), 0u);
     }
     for (int i = 0; i < 50000; ++i) {
         // The numbers come again, as other contexts.
@@ -40,17 +40,17 @@ TEST(ContextIds, AreEvenAndDistinctWhileTheyLive) {
 TEST(ContextIds, AreFreeAfterTheLastMember) {
     const node::Segment segment = make_segment(3);
     const std::uint32_t first = ContextIds::take(segment, 3);
-    ContextIds::give_back(segment, first);
-    ContextIds::give_back(segment, first);
+    EXPECT_EQ(ContextIds::give_back(segment, first), 0u);
+    EXPECT_EQ(ContextIds::give_back(segment, first), 0u);
     const std::uint32_t second = ContextIds::take(segment, 1);
     EXPECT_NE((first >> 1) % (1 << 20), (second >> 1) % (1 << 20));
-    ContextIds::give_back(segment, first);
+    EXPECT_EQ(ContextIds::give_back(segment, first), 0u);
     const std::uint32_t third = ContextIds::take(segment, 1);
     EXPECT_EQ((first >> 1) % (1 << 20), (third >> 1) % (1 << 20));
     EXPECT_NE(first, third);
     // Those that were never taken.
-    ContextIds::give_back(segment, world_context);
-    ContextIds::give_back(segment, self_context);
+    EXPECT_EQ(ContextIds::give_back(segment, world_context), 0u);
+    EXPECT_EQ(ContextIds::give_back(segment, self_context), 0u);
 }
 
 TEST(ContextIds, RunOutWithAnAnswer) {
@@ -62,7 +62,7 @@ TEST(ContextIds, RunOutWithAnAnswer) {
     }
     EXPECT_GT(live.size(), 1000000u);
     EXPECT_EQ(ContextIds::take(segment, 1), 0u);
-    ContextIds::give_back(segment, live.back());
+    EXPECT_EQ(ContextIds::give_back(segment, live.back()), 0u);
     EXPECT_NE(ContextIds::take(segment, 1), 0u);
 }
 
@@ -78,7 +78,7 @@ TEST(ContextIds, ThreadsNeverShareOne) {
                 std::atomic<std::uint32_t>& owner = owners[(context >> 1) % 4096];
                 shared += owner.fetch_add(1) != 0;
                 owner.fetch_sub(1);
-                ContextIds::give_back(segment, context);
+                EXPECT_EQ(ContextIds::give_back(segment, context), 0u);
             }
         });
     }

@@ -21,6 +21,10 @@ Error give(Context& context, comm::RankMap map, MPI_Group* newgroup) {
                                        : fail(MPI_ERR_NO_MEM, "no memory for another group");
 }
 
+Error no_member(int rank) {
+    return fail(MPI_ERR_GROUP, "rank %d of the group is not in the communicator", rank);
+}
+
 // The members of a group as ranks of a communicator that must have them all.
 Error members_of(const comm::Communicator& comm, const comm::Group& group,
                  std::vector<int>& members) {
@@ -28,9 +32,20 @@ Error members_of(const comm::Communicator& comm, const comm::Group& group,
     for (int rank = 0; rank < group.size(); ++rank) {
         const int member = comm.map().rank_of(group.map[rank]);
         if (member == MPI_UNDEFINED) {
-            return fail(MPI_ERR_GROUP, "rank %d of the group is not in the communicator", rank);
+            return no_member(rank);
         }
         members[static_cast<std::size_t>(rank)] = member;
+    }
+    return {};
+}
+
+// The same for the first member alone; MPI_UNDEFINED of an empty group.
+Error first_member_of(const comm::Communicator& comm, const comm::Group& group, int& first) {
+    first = group.size() > 0 ? comm.map().rank_of(group.map[0]) : MPI_UNDEFINED;
+    for (int rank = 0; rank < group.size(); ++rank) {
+        if (comm.map().rank_of(group.map[rank]) == MPI_UNDEFINED) {
+            return no_member(rank);
+        }
     }
     return {};
 }
@@ -40,7 +55,7 @@ Error no_intercommunicator() {
 }
 
 Error give(Context& context, Error error, comm::Communicator*& made, MPI_Comm* newcomm) {
-    if (!error) {
+    if (!error && made != nullptr) {
         *newcomm = context.communicators.handle_of(*made);
     }
     return error;
@@ -49,10 +64,6 @@ Error give(Context& context, Error error, comm::Communicator*& made, MPI_Comm* n
 } // namespace
 
 void give_up(Context& context, comm::Communicator& comm) {
-    if (coll::SharedSlot::has_place(comm)) {
-        coll::SharedSlot::give_back(context.rank.segment, comm.place.slot);
-        comm.place.slot = comm::CollectivePlace::none;
-    }
     if (comm.send_buffer != nullptr) {
         comm.send_buffer->abandon(context.messages);
     }
@@ -67,9 +78,25 @@ Error make_agreed(Context& context, const comm::RankMap& map, const coll::NewCom
         coll::give_back(context.rank, agreed);
         return fail(MPI_ERR_NO_MEM, "no memory for another communicator");
     }
-    made->place.slot = agreed.slot;
+    coll::expect_place(*made);
     return {};
 }
+
+namespace {
+
+Error make_of_agreed_members(Context& context, const comm::Communicator& parent,
+                             const std::vector<int>& members, const coll::NewCommunicator& agreed,
+                             comm::Communicator*& made) {
+    if (Error error = make_agreed(
+            context, parent.map().select(members.data(), static_cast<int>(members.size())), agreed,
+            made)) {
+        return error;
+    }
+    inherit_error_handler(context, parent, *made);
+    return {};
+}
+
+} // namespace
 
 Error make_agreed_inter(Context& context, const comm::RankMap& local, const comm::RankMap& remote,
                         bool first, const coll::NewCommunicator& agreed,
@@ -90,26 +117,40 @@ Error make_of_members(Context& context, const comm::Communicator& parent,
     if (Error error = coll::agree_among(channel, members, coll::Kind::intra, agreed)) {
         return error;
     }
-    if (Error error = make_agreed(
-            context, parent.map().select(members.data(), static_cast<int>(members.size())), agreed,
-            made)) {
+    return make_of_agreed_members(context, parent, members, agreed, made);
+}
+
+Error make_of_first(Context& context, comm::Communicator& parent, int count,
+                    comm::Communicator*& made) {
+    coll::NewCommunicator agreed;
+    if (count < parent.size()) {
+        std::vector<int> members(static_cast<std::size_t>(count));
+        std::iota(members.begin(), members.end(), 0);
+        return make_of_members(context, parent, members,
+                               coll::Channel(context.messages, parent, coll::Tag::agreement), made);
+    }
+    if (Error error =
+            coll::agree_on_duplicate(context.messages, parent, coll::Kind::intra, agreed)) {
+        return error;
+    }
+    if (Error error = make_agreed(context, parent.map(), agreed, made)) {
         return error;
     }
     inherit_error_handler(context, parent, *made);
     return {};
 }
 
-Error make_of_members(Context& context, const comm::Communicator& parent,
-                      const std::vector<int>& members, comm::Communicator*& made) {
-    return make_of_members(context, parent, members,
-                           coll::Channel(context.messages, parent, coll::Tag::agreement), made);
-}
-
-Error make_of_first(Context& context, const comm::Communicator& parent, int count,
-                    comm::Communicator*& made) {
-    std::vector<int> members(static_cast<std::size_t>(count));
-    std::iota(members.begin(), members.end(), 0);
-    return make_of_members(context, parent, members, made);
+Error make_of_colour(Context& context, comm::Communicator& parent, int colour, int key,
+                     comm::Communicator*& made) {
+    made = nullptr;
+    coll::NewCommunicator agreed;
+    std::vector<int> members;
+    if (Error error =
+            coll::agree_on_split(context.messages, parent, colour, key, members, agreed)) {
+        return error;
+    }
+    return members.empty() ? Error()
+                           : make_of_agreed_members(context, parent, members, agreed, made);
 }
 
 // --- Groups
@@ -210,14 +251,14 @@ Error comm_compare(Context&, comm::Communicator& comm1, comm::Communicator& comm
 }
 
 Error comm_get_name(Context&, comm::Communicator* comm, char* comm_name, int* resultlen) {
-    const char* name = comm == nullptr ? "MPI_COMM_NULL" : comm->name.c_str();
+    const char* name = comm == nullptr ? "MPI_COMM_NULL" : comm->name();
     std::strcpy(comm_name, name);
     *resultlen = static_cast<int>(std::strlen(name));
     return {};
 }
 
 Error comm_set_name(Context&, comm::Communicator& comm, const char* comm_name) {
-    comm.name.assign(comm_name, strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1));
+    comm.set_name({comm_name, strnlen(comm_name, MPI_MAX_OBJECT_NAME - 1)});
     return {};
 }
 
@@ -257,20 +298,28 @@ Error comm_test_inter(Context&, comm::Communicator& comm, int* flag) {
 Error comm_create(Context& context, comm::Communicator& comm, comm::Group& group,
                   MPI_Comm* newcomm) {
     *newcomm = MPI_COMM_NULL;
-    std::vector<int> members;
-    if (Error error = members_of(comm, group, members)) {
-        return error;
-    }
     if (comm.inter()) {
+        std::vector<int> members;
+        if (Error error = members_of(comm, group, members)) {
+            return error;
+        }
         // Those of the group, in its order.
         return split_inter(context, comm, group.rank == MPI_UNDEFINED ? MPI_UNDEFINED : 0,
                            group.rank, newcomm);
     }
-    if (group.rank == MPI_UNDEFINED) {
-        return {};
-    }
+    // Groups of one call are disjoint or equal: their first members tell them apart.
+    int colour = MPI_UNDEFINED;
+    Error wrong = first_member_of(comm, group, colour);
     comm::Communicator* made = nullptr;
-    return give(context, make_of_members(context, comm, members, made), made, newcomm);
+    // Who has made a mistake must not stop the others.
+    Error error =
+        make_of_colour(context, comm, wrong || group.rank == MPI_UNDEFINED ? MPI_UNDEFINED : colour,
+                       group.rank, made);
+    if (wrong) {
+        error.drop();
+        return wrong;
+    }
+    return give(context, error, made, newcomm);
 }
 
 Error comm_create_group(Context& context, comm::Communicator& comm, comm::Group& group, int tag,
@@ -346,18 +395,13 @@ Error comm_split(Context& context, comm::Communicator& comm, int color, int key,
     if (comm.inter()) {
         return split_inter(context, comm, color, key, newcomm);
     }
-    std::vector<int> members;
-    if (Error error = coll::find_members(context.messages, comm, color, key, members)) {
-        return error;
-    }
+    comm::Communicator* made = nullptr;
+    Error error = make_of_colour(context, comm, color < 0 ? MPI_UNDEFINED : color, key, made);
     if (color < 0 && color != MPI_UNDEFINED) {
+        error.drop();
         return fail(MPI_ERR_ARG, "color %d is neither ≥ 0 nor MPI_UNDEFINED", color);
     }
-    if (members.empty()) {
-        return {};
-    }
-    comm::Communicator* made = nullptr;
-    return give(context, make_of_members(context, comm, members, made), made, newcomm);
+    return give(context, error, made, newcomm);
 }
 
 Error comm_free(Context& context, comm::Communicator& comm) {

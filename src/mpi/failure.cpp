@@ -16,8 +16,8 @@ namespace warren::mpi {
 namespace {
 
 std::string name_of(Context& context, const comm::Communicator& communicator) {
-    if (!communicator.name.empty()) {
-        return communicator.name;
+    if (communicator.name()[0] != '\0') {
+        return communicator.name();
     }
     if (&communicator == &context.communicators.world()) {
         return "MPI_COMM_WORLD";

@@ -75,7 +75,7 @@ bool step(Request& request) {
     } else {
         duplication.context.communicators.set_contexts(
             *duplication.made, duplication.agreed.context, duplication.agreed.local_context);
-        duplication.made->place.slot = duplication.agreed.slot;
+        coll::expect_place(*duplication.made);
     }
     request.outcome.error_class = duplication.error_class;
     return true;

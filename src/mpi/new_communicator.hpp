@@ -37,10 +37,12 @@ Error split_inter(Context& context, comm::Communicator& comm, int color, int key
 Error make_of_members(Context& context, const comm::Communicator& parent,
                       const std::vector<int>& members, const coll::Channel& channel,
                       comm::Communicator*& made);
-Error make_of_members(Context& context, const comm::Communicator& parent,
-                      const std::vector<int>& members, comm::Communicator*& made);
-// The first `count` ranks of the parent.
-Error make_of_first(Context& context, const comm::Communicator& parent, int count,
+// The first `count` ranks of the parent; called by them, or more.
+Error make_of_first(Context& context, comm::Communicator& parent, int count,
                     comm::Communicator*& made);
+// The ranks of one colour, in the order of keys, then ranks. All ranks of the parent call it; those
+// with the colour MPI_UNDEFINED get null.
+Error make_of_colour(Context& context, comm::Communicator& parent, int colour, int key,
+                     comm::Communicator*& made);
 
 } // namespace warren::mpi

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "coll/agreement.hpp"
 #include "mpi/context.hpp"
 
 namespace warren::mpi {
@@ -23,10 +24,8 @@ void end_communicator(Context& context, comm::Communicator& communicator) {
         const std::lock_guard lock(context.process.mutex);
         context.error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
     }
-    comm::ContextIds::give_back(context.rank.segment, communicator.context());
-    if (communicator.inter()) {
-        comm::ContextIds::give_back(context.rank.segment, communicator.local().context());
-    }
+    coll::give_back(context.rank, {communicator.context(),
+                                   communicator.inter() ? communicator.local().context() : 0});
     context.communicators.destroy(communicator);
 }
 

@@ -3,7 +3,6 @@
 #include "mpi/topologies.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "comm/topology.hpp"
 #include "mpi/new_communicator.hpp"
@@ -102,24 +101,16 @@ Error cart_sub(Context& context, comm::Communicator& comm, const int remain_dims
             periods.push_back(grid->periods[static_cast<std::size_t>(i)]);
         }
     }
-    const int ranks = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
-    // The members, in the order of the kept coordinates: everybody knows them without asking.
-    std::vector<int> members;
-    members.reserve(static_cast<std::size_t>(ranks));
-    std::vector<int> coords = grid->coords;
-    for (int member = 0; member < ranks; ++member) {
-        int rest = member;
-        for (int i = grid->dimensions(); i-- > 0;) {
-            if (remain_dims[i] != 0) {
-                coords[static_cast<std::size_t>(i)] =
-                    rest % grid->dims[static_cast<std::size_t>(i)];
-                rest /= grid->dims[static_cast<std::size_t>(i)];
-            }
-        }
-        members.push_back(comm::rank_at(*grid, coords.data()));
+    // Ranks that agree in the coordinates that go, in the order of those that are kept.
+    int colour = 0;
+    int key = 0;
+    for (int i = 0; i < grid->dimensions(); ++i) {
+        const auto dimension = static_cast<std::size_t>(i);
+        int& number = remain_dims[i] != 0 ? key : colour;
+        number = number * grid->dims[dimension] + grid->coords[dimension];
     }
     comm::Communicator* made = nullptr;
-    if (Error error = make_of_members(context, comm, members, made)) {
+    if (Error error = make_of_colour(context, comm, colour, key, made)) {
         return error;
     }
     made->topology = std::make_shared<const Topology>(

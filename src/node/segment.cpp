@@ -17,7 +17,7 @@ namespace warren::node {
 namespace {
 
 constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-constexpr std::uint32_t segment_version = 3;
+constexpr std::uint32_t segment_version = 4;
 constexpr std::uint64_t page_bytes = 4096;
 
 // Communicators of a node that have their own counters: enough for a program's few dozen busy ones;

@@ -126,7 +126,8 @@ struct ContextEntry {
     std::atomic<std::uint32_t> users; // members that have not given it back
     std::atomic<std::uint32_t> next;  // in the free list, 0: none
     std::uint32_t lives;              // how often it was taken; changed by who has taken it
-    std::uint32_t unused;
+    // 0: none yet; ~0: there was none left; else 1 + the communicator's collective slot.
+    std::atomic<std::uint32_t> slot;
 };
 inline constexpr std::uint32_t context_limit = 1 << 20;
 inline constexpr std::uint32_t contexts_per_page = 4096 / sizeof(ContextEntry);

@@ -19,7 +19,7 @@ OBJECTS = {
 }
 
 # Procedures that take MPI_REQUEST_NULL: the core gets a null Request.
-NULL_REQUEST = {"MPI_Wait", "MPI_Test", "MPI_Request_get_status"}
+NULL_REQUEST = {"MPI_Wait", "MPI_Test", "MPI_Request_get_status", "MPI_Parrived"}
 
 # Procedures whose core decides whether the handle becomes MPI_REQUEST_NULL: it also gets its place.
 CLEARED_REQUEST = {"MPI_Wait", "MPI_Test"}

@@ -43,6 +43,7 @@ enum class Tag : std::int32_t {
     scan,
     agreement, // on a new communicator
     neighbours,
+    partitioned, // announcements of partitioned operations
     // MPI_Comm_idup: several may be under way, with a tag each.
     duplicate = 1 << 26,
     // Operations that are under way together have a tag each: number n of the nonblocking ones of a

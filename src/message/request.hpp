@@ -21,7 +21,8 @@ enum class Operation : std::uint8_t {
     probe,       // only as a reason to wait
     generalised, // MPI_Grequest_start
     combined,    // Isendrecv: stands for two others
-    collective   // stands for a schedule of many (coll/schedule.hpp)
+    collective,  // stands for a schedule of many (coll/schedule.hpp)
+    partitioned  // of many messages (mpi/partitioned.hpp)
 };
 
 // Where a message goes to or may come from, in the terms that both sides share.

@@ -154,6 +154,11 @@ Error request_free(Context& context, Request& request) {
     if (request.shared) {
         return {};
     }
+    if (request.operation == message::Operation::partitioned) {
+        if (Error error = check_free_partitioned(request)) {
+            return error;
+        }
+    }
     if (request.active && !request.complete) {
         // It goes on, and dies by itself: nobody starts it again.
         request.persistent = false;

@@ -19,6 +19,7 @@
 #include "datatype/type_table.hpp"
 #include "message/engine.hpp"
 #include "message/send_buffer.hpp"
+#include "mpi/partitioned.hpp"
 #include "mpi/process.hpp"
 #include "rank/rank.hpp"
 
@@ -42,6 +43,7 @@ struct Context {
     coll::Ops operations;
     comm::Communicators communicators;
     comm::Sessions sessions;
+    PartitionedMatching partitioned;
 
     // The communicator that the running call's failure belongs to, when it isn't one of the call's
     // arguments (a request's): set by set_failed_on() of mpi/release.hpp, under the lock.

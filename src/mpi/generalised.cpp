@@ -122,6 +122,9 @@ Error cancel(Context& context, Request& request) {
                                                   }))
                    : Error();
     }
+    if (request.operation == Operation::partitioned) {
+        return fail(MPI_ERR_REQUEST, "a partitioned operation cannot be cancelled");
+    }
     context.messages.cancel(request);
     return {};
 }

@@ -56,6 +56,9 @@ Request* make_receive(Context& context, const message::Buffer& buffer, int sourc
 }
 
 Error start_request(Context& context, Request& request) {
+    if (request.operation == Operation::partitioned) {
+        return start_partitioned(context, request);
+    }
     if (request.null_peer) {
         request.active = true;
         request.complete = true;

@@ -91,11 +91,11 @@ MPI_Group Communicators::group_of_integer(int integer) const {
     return handle != nullptr ? static_cast<MPI_Group>(handle) : MPI_GROUP_NULL;
 }
 
-MPI_Group Communicators::insert_group(RankMap map) {
+MPI_Group Communicators::insert_group(RankMap map, MPI_Session session) {
     if (map.size() == 0) {
         return MPI_GROUP_EMPTY;
     }
-    const Group* group = groups_.insert(shared(std::move(map)), world_rank_);
+    const Group* group = groups_.insert(shared(std::move(map)), world_rank_, session);
     return group != nullptr ? handle_of(*group) : MPI_GROUP_NULL;
 }
 

@@ -94,6 +94,7 @@ class Communicator {
     Attributes* attributes = nullptr;
     Info* info = nullptr;
     std::shared_ptr<const Topology> topology; // null: none
+    MPI_Session session = MPI_SESSION_NULL;   // that it comes from; none: from MPI_Init
     // Of buffered sends (MPI_Comm_attach_buffer); null until attached.
     std::unique_ptr<message::SendBuffer> send_buffer;
 
@@ -177,7 +178,7 @@ class Communicators {
     MPI_Group group_of_integer(int integer) const;
     // Makes a group; its handle is MPI_GROUP_EMPTY when it has no member. MPI_GROUP_NULL when
     // memory is out.
-    MPI_Group insert_group(RankMap map);
+    MPI_Group insert_group(RankMap map, MPI_Session session);
     // Frees a group other than the empty one.
     void remove(Group& group);
 

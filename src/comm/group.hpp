@@ -12,11 +12,12 @@ namespace warren::comm {
 
 struct Group {
     RankMap map;
-    int rank = MPI_UNDEFINED; // of the calling process
+    int rank = MPI_UNDEFINED;               // of the calling process
+    MPI_Session session = MPI_SESSION_NULL; // that it comes from, if from one
 
     Group() = default;
-    Group(RankMap members, std::uint32_t own_world_rank)
-        : map(std::move(members)), rank(map.find(own_world_rank)) {}
+    Group(RankMap members, std::uint32_t own_world_rank, MPI_Session origin)
+        : map(std::move(members)), rank(map.find(own_world_rank)), session(origin) {}
 
     int size() const { return map.size(); }
 };

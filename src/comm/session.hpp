@@ -2,12 +2,17 @@
 // them.
 //
 // All sessions of a process share its context, and the ranks of its job: a session is what errors
-// belong to, and whose hints are known.
+// belong to, whose hints are known, and who has a buffer for buffered sends. Groups and
+// communicators know their session by its handle, which goes on to what is made from them; it may
+// outlive the session.
 // Thread rule: under the rank's lock.
 #pragma once
 
+#include <memory>
+
 #include "base/handle_table.hpp"
 #include "comm/info.hpp"
+#include "message/send_buffer.hpp"
 #include "mpi.h"
 
 namespace warren::comm {
@@ -19,6 +24,8 @@ struct Session {
 
     ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
     int thread_level;
+    // Of buffered sends in communicators that come from this session; null until attached.
+    std::unique_ptr<message::SendBuffer> send_buffer;
 };
 
 class Sessions {

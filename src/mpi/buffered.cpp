@@ -15,12 +15,25 @@ using message::SendBuffer;
 
 namespace {
 
-// The communicator's own buffer, made when first attached.
-SendBuffer& own_buffer(comm::Communicator& comm) {
-    if (comm.send_buffer == nullptr) {
-        comm.send_buffer = std::make_unique<SendBuffer>();
+// A communicator's or session's own buffer, made when first attached.
+template <typename Owner>
+SendBuffer& own_buffer(Owner& owner) {
+    if (owner.send_buffer == nullptr) {
+        owner.send_buffer = std::make_unique<SendBuffer>();
     }
-    return *comm.send_buffer;
+    return *owner.send_buffer;
+}
+
+// Where a communicator's buffered sends go: the nearest buffer that is attached.
+SendBuffer& buffer_for(Context& context, const comm::Communicator& comm) {
+    if (comm.send_buffer != nullptr && comm.send_buffer->attached()) {
+        return *comm.send_buffer;
+    }
+    const comm::Session* session = context.sessions.find(comm.session);
+    if (session != nullptr && session->send_buffer != nullptr && session->send_buffer->attached()) {
+        return *session->send_buffer;
+    }
+    return context.send_buffer;
 }
 
 Error attach(SendBuffer& buffer, void* base, MPI_Count size) {
@@ -76,10 +89,8 @@ Error start_flush(Context& context, SendBuffer& buffer, comm::Communicator& comm
 
 Error send_buffered(Context& context, const message::Buffer& buffer, std::uint32_t world_peer,
                     int tag, comm::Communicator& comm) {
-    SendBuffer& attached = comm.send_buffer != nullptr && comm.send_buffer->attached()
-                               ? *comm.send_buffer
-                               : context.send_buffer;
-    return attached.send(context.messages, buffer, world_peer, send_envelope(comm, tag));
+    return buffer_for(context, comm)
+        .send(context.messages, buffer, world_peer, send_envelope(comm, tag));
 }
 
 Error bsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,
@@ -132,6 +143,24 @@ Error comm_flush_buffer(Context& context, comm::Communicator& comm) {
 
 Error comm_iflush_buffer(Context& context, comm::Communicator& comm, MPI_Request* request) {
     return start_flush(context, own_buffer(comm), comm, request);
+}
+
+Error session_attach_buffer(Context&, comm::Session& session, void* buffer, MPI_Count size) {
+    return attach(own_buffer(session), buffer, size);
+}
+
+Error session_detach_buffer(Context& context, comm::Session& session, void* buffer_addr,
+                            MPI_Count& size) {
+    return detach(context, own_buffer(session), buffer_addr, size);
+}
+
+Error session_flush_buffer(Context& context, comm::Session& session) {
+    own_buffer(session).flush(context.messages);
+    return {};
+}
+
+Error session_iflush_buffer(Context& context, comm::Session& session, MPI_Request* request) {
+    return start_flush(context, own_buffer(session), context.communicators.self(), request);
 }
 
 } // namespace warren::mpi

@@ -15,8 +15,8 @@ namespace warren::mpi {
 
 namespace {
 
-Error give(Context& context, comm::RankMap map, MPI_Group* newgroup) {
-    *newgroup = context.communicators.insert_group(std::move(map));
+Error give(Context& context, comm::RankMap map, MPI_Session session, MPI_Group* newgroup) {
+    *newgroup = context.communicators.insert_group(std::move(map), session);
     return *newgroup != MPI_GROUP_NULL ? Error()
                                        : fail(MPI_ERR_NO_MEM, "no memory for another group");
 }
@@ -92,7 +92,7 @@ Error make_of_agreed_members(Context& context, const comm::Communicator& parent,
             made)) {
         return error;
     }
-    inherit_error_handler(context, parent, *made);
+    inherit(context, parent, *made);
     return {};
 }
 
@@ -136,7 +136,7 @@ Error make_of_first(Context& context, comm::Communicator& parent, int count,
     if (Error error = make_agreed(context, parent.map(), agreed, made)) {
         return error;
     }
-    inherit_error_handler(context, parent, *made);
+    inherit(context, parent, *made);
     return {};
 }
 
@@ -162,7 +162,7 @@ Error group_compare(Context&, comm::Group& group1, comm::Group& group2, int* res
 
 Error group_difference(Context& context, comm::Group& group1, comm::Group& group2,
                        MPI_Group* newgroup) {
-    return give(context, comm::difference_of(group1.map, group2.map), newgroup);
+    return give(context, comm::difference_of(group1.map, group2.map), group1.session, newgroup);
 }
 
 Error group_excl(Context& context, comm::Group& group, int n, const int ranks[],
@@ -171,7 +171,7 @@ Error group_excl(Context& context, comm::Group& group, int n, const int ranks[],
     if (Error error = comm::exclude(group.map, n, ranks, made)) {
         return error;
     }
-    return give(context, std::move(made), newgroup);
+    return give(context, std::move(made), group.session, newgroup);
 }
 
 Error group_free(Context& context, comm::Group& group) {
@@ -185,12 +185,12 @@ Error group_incl(Context& context, comm::Group& group, int n, const int ranks[],
     if (Error error = comm::include(group.map, n, ranks, made)) {
         return error;
     }
-    return give(context, std::move(made), newgroup);
+    return give(context, std::move(made), group.session, newgroup);
 }
 
 Error group_intersection(Context& context, comm::Group& group1, comm::Group& group2,
                          MPI_Group* newgroup) {
-    return give(context, comm::intersection_of(group1.map, group2.map), newgroup);
+    return give(context, comm::intersection_of(group1.map, group2.map), group1.session, newgroup);
 }
 
 Error group_range_excl(Context& context, comm::Group& group, int n, int ranges[][3],
@@ -199,7 +199,7 @@ Error group_range_excl(Context& context, comm::Group& group, int n, int ranges[]
     if (Error error = comm::exclude_ranges(group.map, n, ranges, made)) {
         return error;
     }
-    return give(context, std::move(made), newgroup);
+    return give(context, std::move(made), group.session, newgroup);
 }
 
 Error group_range_incl(Context& context, comm::Group& group, int n, int ranges[][3],
@@ -208,7 +208,7 @@ Error group_range_incl(Context& context, comm::Group& group, int n, int ranges[]
     if (Error error = comm::include_ranges(group.map, n, ranges, made)) {
         return error;
     }
-    return give(context, std::move(made), newgroup);
+    return give(context, std::move(made), group.session, newgroup);
 }
 
 Error group_rank(Context&, comm::Group& group, int* rank) {
@@ -227,7 +227,7 @@ Error group_translate_ranks(Context&, comm::Group& group1, int n, const int rank
 }
 
 Error group_union(Context& context, comm::Group& group1, comm::Group& group2, MPI_Group* newgroup) {
-    return give(context, comm::union_of(group1.map, group2.map), newgroup);
+    return give(context, comm::union_of(group1.map, group2.map), group1.session, newgroup);
 }
 
 // --- Communicators: what they are
@@ -263,7 +263,7 @@ Error comm_set_name(Context&, comm::Communicator& comm, const char* comm_name) {
 }
 
 Error comm_group(Context& context, comm::Communicator& comm, MPI_Group* group) {
-    return give(context, comm.map(), group);
+    return give(context, comm.map(), comm.session, group);
 }
 
 Error comm_rank(Context&, comm::Communicator& comm, int* rank) {
@@ -277,7 +277,8 @@ Error comm_size(Context&, comm::Communicator& comm, int* size) {
 }
 
 Error comm_remote_group(Context& context, comm::Communicator& comm, MPI_Group* group) {
-    return comm.inter() ? give(context, comm.peer_map(), group) : no_intercommunicator();
+    return comm.inter() ? give(context, comm.peer_map(), comm.session, group)
+                        : no_intercommunicator();
 }
 
 Error comm_remote_size(Context&, comm::Communicator& comm, int* size) {
@@ -415,6 +416,13 @@ Error comm_free(Context& context, comm::Communicator& comm) {
     }
     give_up(context, comm);
     return {};
+}
+
+Error comm_disconnect(Context& context, comm::Communicator& comm) {
+    if (comm.send_buffer != nullptr) {
+        comm.send_buffer->flush(context.messages);
+    }
+    return comm_free(context, comm);
 }
 
 } // namespace warren::mpi

@@ -48,6 +48,8 @@ Error comm_idup(Context& context, comm::Communicator& comm, MPI_Comm* newcomm,
 Error comm_idup_with_info(Context& context, comm::Communicator& comm, comm::Info* info,
                           MPI_Comm* newcomm, MPI_Request* request);
 Error comm_free(Context& context, comm::Communicator& comm);
+// Waits until the communicator's buffered sends have left.
+Error comm_disconnect(Context& context, comm::Communicator& comm);
 Error comm_get_name(Context& context, comm::Communicator* comm, char* comm_name, int* resultlen);
 Error comm_group(Context& context, comm::Communicator& comm, MPI_Group* group);
 Error comm_rank(Context& context, comm::Communicator& comm, int* rank);

@@ -127,7 +127,7 @@ Error intercomm_create(Context& context, comm::Communicator& local_comm, int loc
                               context.communicators.find(peer_comm), remote_leader, tag, made)) {
         return error;
     }
-    inherit_error_handler(context, local_comm, *made);
+    inherit(context, local_comm, *made);
     *newintercomm = context.communicators.handle_of(*made);
     return {};
 }
@@ -185,7 +185,7 @@ Error intercomm_merge(Context& context, comm::Communicator& intercomm, int high,
                             coll::Channel(context.messages, united, coll::Tag::agreement), made)) {
         return error;
     }
-    inherit_error_handler(context, intercomm, *made);
+    inherit(context, intercomm, *made);
     *newintracomm = context.communicators.handle_of(*made);
     return {};
 }
@@ -217,7 +217,7 @@ Error split_inter(Context& context, comm::Communicator& comm, int color, int key
                               select(comm.peer_map(), sides.remote), comm.first(), agreed, made)) {
         return error;
     }
-    inherit_error_handler(context, comm, *made);
+    inherit(context, comm, *made);
     *newcomm = context.communicators.handle_of(*made);
     return {};
 }

@@ -110,8 +110,8 @@ Error request_get_status_some(Context& context, int incount, const MPI_Request a
 Error cancel(Context& context, message::Request& request);
 Error request_free(Context& context, message::Request& request);
 
-// Buffers of buffered sends: of the rank, and of one communicator. MPI_BUFFER_AUTOMATIC is a
-// buffer.
+// Buffers of buffered sends. A send takes the one of its communicator, else of the session that the
+// communicator comes from, else the rank's. MPI_BUFFER_AUTOMATIC is a buffer.
 Error buffer_attach(Context& context, void* buffer, MPI_Count size);
 Error buffer_detach(Context& context, void* buffer_addr, MPI_Count& size);
 Error buffer_flush(Context& context);
@@ -121,6 +121,11 @@ Error comm_detach_buffer(Context& context, comm::Communicator& comm, void* buffe
                          MPI_Count& size);
 Error comm_flush_buffer(Context& context, comm::Communicator& comm);
 Error comm_iflush_buffer(Context& context, comm::Communicator& comm, MPI_Request* request);
+Error session_attach_buffer(Context& context, comm::Session& session, void* buffer, MPI_Count size);
+Error session_detach_buffer(Context& context, comm::Session& session, void* buffer_addr,
+                            MPI_Count& size);
+Error session_flush_buffer(Context& context, comm::Session& session);
+Error session_iflush_buffer(Context& context, comm::Session& session, MPI_Request* request);
 
 // Generalised requests.
 Error grequest_complete(Context& context, message::Request& request);

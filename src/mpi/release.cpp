@@ -40,7 +40,7 @@ void set_failed_on(Context& context, comm::Communicator* communicator) {
 
 Error duplicate_attached(Context& context, const comm::Communicator& from, comm::Communicator& to,
                          bool copy_info) {
-    inherit_error_handler(context, from, to);
+    inherit(context, from, to);
     if (copy_info && from.info != nullptr) {
         to.info = new comm::Info(*from.info);
     }
@@ -52,8 +52,8 @@ Error duplicate_attached(Context& context, const comm::Communicator& from, comm:
                                     *from.attributes);
 }
 
-void inherit_error_handler(Context& context, const comm::Communicator& from,
-                           comm::Communicator& to) {
+void inherit(Context& context, const comm::Communicator& from, comm::Communicator& to) {
+    to.session = from.session;
     to.error_handler = from.error_handler;
     if (to.error_handler != nullptr) {
         const std::lock_guard lock(context.process.mutex);

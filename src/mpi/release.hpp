@@ -30,8 +30,8 @@ void set_failed_on(Context& context, comm::Communicator* communicator);
 Error duplicate_attached(Context& context, const comm::Communicator& from, comm::Communicator& to,
                          bool copy_info);
 
-// A communicator made by other means has its parent's error handler (MPI chapter 9.3).
-void inherit_error_handler(Context& context, const comm::Communicator& from,
-                           comm::Communicator& to);
+// A communicator made by other means has its parent's error handler (MPI chapter 9.3); and its
+// session.
+void inherit(Context& context, const comm::Communicator& from, comm::Communicator& to);
 
 } // namespace warren::mpi

@@ -150,6 +150,9 @@ Error session_finalize(Context& context, comm::Session& session) {
     bool last = false;
     {
         const std::lock_guard guard(context.rank.lock);
+        if (session.send_buffer != nullptr) {
+            session.send_buffer->flush(context.messages); // the memory is the program's again
+        }
         last = context.sessions.live() == 1 && life() != Life::running;
         if (last) {
             context.messages.flush();
@@ -217,14 +220,15 @@ Error session_get_pset_info(Context& context, comm::Session&, const char* pset_n
     return make_info(context.process, &facts, info);
 }
 
-Error group_from_session_pset(Context& context, comm::Session&, const char* pset_name,
+Error group_from_session_pset(Context& context, comm::Session& session, const char* pset_name,
                               MPI_Group* newgroup) {
     *newgroup = MPI_GROUP_NULL;
     comm::RankMap members;
     if (Error error = find_set(context, pset_name, members)) {
         return error;
     }
-    *newgroup = context.communicators.insert_group(std::move(members));
+    *newgroup =
+        context.communicators.insert_group(std::move(members), context.sessions.handle_of(session));
     return *newgroup != MPI_GROUP_NULL ? Error()
                                        : fail(MPI_ERR_NO_MEM, "no memory for another group");
 }
@@ -242,6 +246,7 @@ Error comm_create_from_group(Context& context, comm::Group& group, const char* s
     if (Error error = make_of_group(context, group, stringtag, made)) {
         return error;
     }
+    made->session = group.session;
     finish(context, *made, info, errhandler);
     *newcomm = context.communicators.handle_of(*made);
     return {};
@@ -281,6 +286,7 @@ Error intercomm_create_from_groups(Context& context, comm::Group& local_group, i
     if (error) {
         return error;
     }
+    made->session = local_group.session;
     finish(context, *made, info, errhandler);
     *newintercomm = context.communicators.handle_of(*made);
     return {};

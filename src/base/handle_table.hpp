@@ -104,18 +104,18 @@ class HandleTable {
 
   private:
     struct Slot {
-        static_assert(sizeof(Object) >= sizeof(Slot*));
+        static_assert(sizeof(Object) >= sizeof(void*));
 
         alignas(Object) std::byte storage[sizeof(Object)]; // free: the next free slot
         std::uintptr_t handle;                             // of the object that lives here, or 0
         std::uintptr_t next_handle;                        // of the object that lives here next
 
         Slot* next_free() const {
-            Slot* next;
+            void* next;
             std::memcpy(&next, storage, sizeof next);
-            return next;
+            return static_cast<Slot*>(next);
         }
-        void set_next_free(Slot* next) { std::memcpy(storage, &next, sizeof next); }
+        void set_next_free(void* next) { std::memcpy(storage, &next, sizeof next); }
         Object* object() { return std::launder(reinterpret_cast<Object*>(storage)); }
         static Slot* of(Object& object) { return reinterpret_cast<Slot*>(&object); }
         static const Slot* of(const Object& object) {

@@ -249,7 +249,7 @@ TEST(Communicators, a_freed_handle_is_unknown_while_a_request_holds_on) {
     EXPECT_TRUE(communicators.drop(*made));
     communicators.destroy(*made);
     EXPECT_EQ(communicators.live(), 0U);
-    EXPECT_EQ(communicators.insert_group(RankMap()), MPI_GROUP_EMPTY);
+    EXPECT_EQ(communicators.insert_group(RankMap(), MPI_SESSION_NULL), MPI_GROUP_EMPTY);
 }
 
 } // namespace

@@ -289,7 +289,8 @@ Error psend_init(Context& context, const void* buf, int partitions, MPI_Count co
     if (Error error = check_partitions(partitions)) {
         return error;
     }
-    auto send = std::make_unique<Send>(true, buffer_of(buf, count, datatype), partitions);
+    auto made = std::make_unique<Send>(true, buffer_of(buf, count, datatype), partitions);
+    Send* send = made.get();
     send->messages.resize(static_cast<std::size_t>(partitions));
     send->ready.resize(static_cast<std::size_t>(partitions));
     Announcement announcement = {};
@@ -307,7 +308,7 @@ Error psend_init(Context& context, const void* buf, int partitions, MPI_Count co
     if (Error error = make_request(context, *send, dest, tag, comm, request)) {
         return error;
     }
-    send.release();
+    made.release(); // NOLINT(bugprone-unused-return-value): it is the request's now
     request->release = release_send;
     request->step = step_send;
     if (dest != MPI_PROC_NULL) {

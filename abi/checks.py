@@ -96,7 +96,8 @@ def object_check(procedure, parameter, first_communicator):
     alternative = ""
     peers = [p.name for p in procedure.parameters if p.name in ("dest", "source")]
     if kind == "DATATYPE" and len(peers) == 1:
-        alternative = f" || entry.of_nobody({peers[0]}, {name}, {object_name(parameter)})"
+        count = next(p.name for p in procedure.parameters if p.kind in COUNT_KINDS)
+        alternative = f" || entry.of_nothing({peers[0]}, {count}, {name}, {object_name(parameter)})"
     if kind == "ERRHANDLER" and procedure.name in HANDLER_OF_NEW:
         finder = "find_for_new"
     expression = f'entry.{finder}("{name}", {handle_of(parameter)}, {object_name(parameter)})'

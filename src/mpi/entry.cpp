@@ -93,8 +93,9 @@ bool Entry::not_committed(const char* name, MPI_Datatype handle) {
     return false;
 }
 
-bool Entry::of_nobody(int peer, MPI_Datatype handle, const datatype::Datatype*& object) {
-    if (peer != MPI_PROC_NULL || handle != MPI_DATATYPE_NULL) {
+bool Entry::of_nothing(int peer, MPI_Count count, MPI_Datatype handle,
+                       const datatype::Datatype*& object) {
+    if ((peer != MPI_PROC_NULL && count != 0) || handle != MPI_DATATYPE_NULL) {
         return false;
     }
     error_.drop();

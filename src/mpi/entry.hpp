@@ -98,9 +98,10 @@ class Entry : public PlainChecks {
                                                const datatype::Datatype*& object) {
         return find(name, handle, object) && (object->committed || not_committed(name, handle));
     }
-    // The alternative to find_committed: who communicates with MPI_PROC_NULL may say that there is
-    // no datatype.
-    [[gnu::cold]] bool of_nobody(int peer, MPI_Datatype handle, const datatype::Datatype*& object);
+    // The alternative to find_committed: a message of nothing, or to or from nobody, may have
+    // MPI_DATATYPE_NULL.
+    [[gnu::cold]] bool of_nothing(int peer, MPI_Count count, MPI_Datatype handle,
+                                  const datatype::Datatype*& object);
     bool find(const char* name, MPI_Group handle, comm::Group*& object) {
         object = context.communicators.find(handle);
         return object != nullptr || no_object(MPI_ERR_GROUP, name, "group", handle);

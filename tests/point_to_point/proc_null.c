@@ -16,6 +16,10 @@ int main(int argc, char** argv) {
     MPI_Recv(&value, 1, MPI_INT, MPI_PROC_NULL, 12, MPI_COMM_WORLD, &status);
     check_status(&status, MPI_PROC_NULL, MPI_ANY_TAG, 0, "MPI_Recv");
     CHECK(value == 42, "MPI_Recv wrote %d", value);
+    MPI_Irecv(NULL, 0, MPI_DATATYPE_NULL, rank, 3, MPI_COMM_WORLD, &requests[0]);
+    MPI_Send(NULL, 0, MPI_DATATYPE_NULL, rank, 3, MPI_COMM_WORLD);
+    MPI_Wait(&requests[0], &status);
+    check_status(&status, rank, 3, 0, "MPI_Irecv of nothing");
     MPI_Send(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
     memset(&status, 0x55, sizeof status);
     MPI_Recv(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 12, MPI_COMM_WORLD, &status);

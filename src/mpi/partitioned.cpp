@@ -502,14 +502,17 @@ void PartitionedMatching::Receive::end_message(Engine& engine, int number) {
     message = nullptr;
 }
 
+// The sender's partitions that have data of this one, or stand where it does if there are no data:
+// they arrive, too.
 bool PartitionedMatching::Receive::arrived(Engine& engine, int number) {
-    const MPI_Count begin = number * partition.bytes();
-    const MPI_Count end = begin + partition.bytes();
-    if (announcement.partition_bytes == 0 || begin == end) {
-        return true;
-    }
-    for (MPI_Count i = begin / announcement.partition_bytes;
-         i < announcement.partitions && i * announcement.partition_bytes < end; ++i) {
+    const MPI_Count own = partition.bytes();
+    const MPI_Count sent = announcement.partition_bytes;
+    const bool empty = own == 0 || sent == 0;
+    const MPI_Count numerator = empty ? announcement.partitions : own;
+    const MPI_Count denominator = empty ? partitions : sent;
+    const MPI_Count end = ((number + 1) * numerator + denominator - 1) / denominator;
+    for (MPI_Count i = number * numerator / denominator;
+         i < std::min<MPI_Count>(end, announcement.partitions); ++i) {
         const Request* message = messages[static_cast<std::size_t>(i)];
         if (message != nullptr && !message->complete) {
             return false;

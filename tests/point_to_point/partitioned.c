@@ -223,8 +223,11 @@ static void corners(void) {
         MPI_Request requests[2] = {send_of(&value, partitions, 0, MPI_INT, 0),
                                    receive_of(&value, 2, 0, MPI_INT, 0)};
         MPI_Startall(2, requests);
-        if (partitions > 0)
+        if (partitions > 0) {
+            CHECK(!arrived(requests[1], 0) && !arrived(requests[1], 1), "nobody has said ready");
+            MPI_Barrier(MPI_COMM_WORLD);
             MPI_Pready_range(0, partitions - 1, requests[0]);
+        }
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
         MPI_Request_free(&requests[0]);
         MPI_Request_free(&requests[1]);

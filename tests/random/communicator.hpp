@@ -16,7 +16,7 @@ using Ranks = std::vector<int>; // of the program's base communicator
 
 struct Communicator {
     MPI_Comm handle = MPI_COMM_NULL; // where it isn't: no member, or its creation was left out
-    int serial = 0;                  // of the step that made it, and its number there
+    bool exists = true;              // no: the step that would have made it was left out
     std::string text;                // how it was made
     bool inter = false;
     Ranks groups[2]; // the second of an intercommunicator only

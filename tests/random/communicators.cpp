@@ -38,7 +38,7 @@ View::View(const Communicator& communicator, int rank)
 
 CommPtr model(Program& program, const std::string& text) {
     auto made = std::make_shared<Communicator>();
-    made->serial = program.step();
+    made->exists = program.executes();
     made->text = text;
     return made;
 }
@@ -79,6 +79,7 @@ void adopt(Program& program, const CommPtr& made, MPI_Comm handle) {
 
 void add(Program& program, const CommPtr& made) {
     if (!made->groups[0].empty() && (!made->inter || !made->groups[1].empty())) {
+        made->exists = made->exists && program.operand_exists();
         program.live.push_back(made);
     }
 }
@@ -122,11 +123,11 @@ constexpr int most_communicators = 14;
 
 void copy_model(Communicator& made, const Communicator& parent) {
     const std::string text = made.text;
-    const int serial = made.serial;
+    const bool exists = made.exists && parent.exists;
     made = parent;
     made.handle = MPI_COMM_NULL;
     made.text = text;
-    made.serial = serial;
+    made.exists = exists;
     made.busy_until = 0;
     made.attribute += made.attribute != 0 ? 1 : 0; // the copy function of the key
 }
@@ -360,7 +361,44 @@ void create_from_group(Program& program, Draw& draw) {
 
 // --- Intercommunicators
 
+// Of two communicators that have no member in common; their leaders meet in the base.
+bool connect_two(Program& program, Draw& draw) {
+    const CommPtr first = program.any_intracommunicator(draw);
+    for (const CommPtr& second : program.live) {
+        const Ranks& others = second->groups[0];
+        const bool apart = std::none_of(others.begin(), others.end(), [&](int rank) {
+            return place_of(first->groups[0], rank) >= 0;
+        });
+        if (second->inter || !apart || !first->exists || !second->exists) {
+            continue;
+        }
+        const CommPtr made = model(program, "intercomm_create of two");
+        made->inter = true;
+        made->groups[0] = first->groups[0];
+        made->groups[1] = second->groups[0];
+        const int leaders[2] = {draw.below(static_cast<long>(made->groups[0].size())),
+                                draw.below(static_cast<long>(made->groups[1].size()))};
+        const int tag = program.next_tag();
+        program.at(made->text, first.get());
+        const View view(*made, program.rank());
+        const CommPtr& local = view.side == 0 ? first : second;
+        if (mine(program, *local)) {
+            MPI_Comm handle = MPI_COMM_NULL;
+            const auto leader = static_cast<std::size_t>(leaders[1 - view.side]);
+            MUST(MPI_Intercomm_create(local->handle, leaders[view.side], program.base().handle,
+                                      view.others()[leader], tag, &handle));
+            adopt(program, made, handle);
+        }
+        add(program, made);
+        return true;
+    }
+    return false;
+}
+
 void connect(Program& program, Draw& draw) {
+    if (draw.one_in(2) && connect_two(program, draw)) {
+        return;
+    }
     const CommPtr made = model(program, "intercomm_create");
     made->inter = true;
     const CommPtr parent = program.any_intracommunicator(draw);
@@ -379,7 +417,7 @@ void connect(Program& program, Draw& draw) {
     made->groups[1] = parts[1];
     const int leaders[2] = {draw.below(static_cast<long>(parts[0].size())),
                             draw.below(static_cast<long>(parts[1].size()))};
-    const int tag = draw.below(30000);
+    const int tag = program.next_tag();
     program.at(made->text, parent.get());
     if (mine(program, *parent)) {
         const View view(*parent, program.rank());

@@ -72,12 +72,17 @@ long run(const Options& options, unsigned long seed) {
     for (MPI_Comm& base : bases) {
         MUST(MPI_Comm_dup(MPI_COMM_WORLD, &base));
     }
+    MPI_Comm shared = MPI_COMM_NULL;
+    if (options.threads > 1) {
+        MUST(MPI_Comm_dup(MPI_COMM_WORLD, &shared));
+    }
     std::vector<long> steps(bases.size());
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < bases.size(); ++i) {
         const auto work = [&, i] {
             const int thread = static_cast<int>(i);
-            Program program(options, thread == 0 ? seed : seed * 1000 + i, thread, bases[i]);
+            Program program(options, thread == 0 ? seed : seed * 1000 + i, thread, bases[i],
+                            shared);
             program.run();
             steps[i] = program.steps_run();
         };
@@ -92,6 +97,9 @@ long run(const Options& options, unsigned long seed) {
     }
     for (MPI_Comm& base : bases) {
         MUST(MPI_Comm_free(&base));
+    }
+    if (shared != MPI_COMM_NULL) {
+        MUST(MPI_Comm_free(&shared));
     }
     return std::accumulate(steps.begin(), steps.end(), 0L);
 }
@@ -114,6 +122,7 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     report_signals(options.alarm);
     avoid_types(options.without);
+    count_elements = options.without.count("elements") == 0;
     long steps = 0;
     for (int i = 0; i < options.programs; ++i) {
         steps += run(options, options.seed + static_cast<unsigned long>(i));

@@ -516,6 +516,14 @@ void move_data(Program& program, Draw& draw) {
         Draw& own = program.own();
         out->lay_out(own, op.unit, op.quantum, shape(*out));
         in->lay_out(own, op.unit, op.quantum, shape(*in));
+        for (Arguments* side : {out.get(), in.get()}) {
+            const bool ignored = op.in_place || (has_root(op.kind) && op.kind != Kind::bcast);
+            if (ignored && side->pieces.empty() && own.one_in(2)) {
+                side->data = nullptr;
+                side->count = -1;
+                side->type = MPI_DATATYPE_NULL;
+            }
+        }
         activity = program.begin(what, comm);
         activity->kept = {out, in};
         activity->buffers = {{"send buffer", out->buffer}, {"receive buffer", in->buffer}};

@@ -121,6 +121,9 @@ void Program::finish_some(bool blocking) {
             one(indices[static_cast<std::size_t>(i)], statuses[static_cast<std::size_t>(i)]);
         }
     };
+    if (!blocking && call % 4 == 0 && without("get-status")) {
+        return;
+    }
     switch (blocking ? call % 4 : 4 + call) {
     case 0:
         MUST(MPI_Wait(requests.data(), statuses.data()));

@@ -40,7 +40,8 @@ constexpr int steps_between_completions = 100, tags_of_a_step = 64, first_persis
 
 } // namespace
 
-Program::Program(const Options& options, unsigned long seed, int thread, MPI_Comm base)
+Program::Program(const Options& options, unsigned long seed, int thread, MPI_Comm base,
+                 MPI_Comm shared_handle)
     : options_(options) {
     position_.seed = seed;
     position_.thread = thread;
@@ -55,9 +56,15 @@ Program::Program(const Options& options, unsigned long seed, int thread, MPI_Com
         first->groups[0].push_back(rank);
     }
     live.push_back(first);
+    if (shared_handle != MPI_COMM_NULL) {
+        shared = std::make_shared<Communicator>(*first);
+        shared->handle = shared_handle;
+        shared->text = "shared by threads";
+    }
 }
 
 void Program::at(const std::string& what, const Communicator* where) {
+    operand_exists_ = where == nullptr || where->exists;
     position_.at(what, where == nullptr ? "" : where->describe());
     if (options_.verbose && rank_ == 0) {
         std::fprintf(stderr, "%d.%d %s on %s\n", position_.thread, step(), what.c_str(),
@@ -71,6 +78,11 @@ int Program::next_tag() {
     }
     return (step() * tags_of_a_step + tags_++) %
            (first_persistent_tag / tags_of_a_step * tags_of_a_step);
+}
+
+int Program::own_tag(int tag) {
+    const int each = first_persistent_tag / options_.threads;
+    return position_.thread * each + tag % each;
 }
 
 int Program::persistent_tag() {

@@ -51,7 +51,8 @@ using ActivityPtr = std::shared_ptr<Activity>;
 
 class Program {
   public:
-    Program(const Options& options, unsigned long seed, int thread, MPI_Comm base);
+    // `shared` is for messages of all threads; null: there is one thread.
+    Program(const Options& options, unsigned long seed, int thread, MPI_Comm base, MPI_Comm shared);
     void run();
 
     long steps_run() const { return steps_run_; }
@@ -68,8 +69,10 @@ class Program {
     Draw& own() { return own_; }                // draws of this rank alone
     Communicator& base() { return *live[0]; }
     MPI_Group base_group() const { return base_group_; }
-    int next_tag();       // on any communicator, of this step
-    int persistent_tag(); // one that no step's messages have
+    int next_tag();                                         // on any communicator, of this step
+    int own_tag(int tag);                                   // on the shared one: this thread's
+    int persistent_tag();                                   // one that no step's messages have
+    bool operand_exists() const { return operand_exists_; } // of the last at()
     bool without(const std::string& kind) const { return options_.without.count(kind) > 0; }
     void at(const std::string& what, const Communicator* where = nullptr);
 
@@ -101,6 +104,7 @@ class Program {
     };
 
     std::vector<CommPtr> live; // live[0] is the base
+    CommPtr shared;            // with the other threads' programs, for messages; null: no threads
     std::vector<Persistent> persistents;
     std::vector<Delayed> delayed;
     std::vector<Arriving> arriving;
@@ -122,7 +126,7 @@ class Program {
     Position position_;
     int rank_ = 0, size_ = 0;
     MPI_Group base_group_ = MPI_GROUP_NULL;
-    bool executes_ = true;
+    bool executes_ = true, operand_exists_ = true;
     Bits step_key_ = 0;
     Draw own_{0};
     int tags_ = 0, persistent_tags_ = 0;
@@ -146,6 +150,8 @@ void shift_data(Program& program, Draw& draw);        // sendrecv
 void make_persistent_messages(Program& program, Draw& draw);
 void cancel_receive(Program& program, Draw& draw);
 void pack_data(Program& program, Draw& draw);
+
+extern bool count_elements; // by MPI_Get_count and MPI_Get_elements, in what has been received
 
 // How an operation is called. Large: the form with MPI_Count.
 enum class Form { blocking, nonblocking, persistent };

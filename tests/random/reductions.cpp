@@ -74,11 +74,10 @@ template <typename T>
 void draw_complex(Bits bits, unsigned char* out) {
     store(out, std::complex<T>(static_cast<T>(bits % 3), static_cast<T>(bits / 3 % 3) - 1));
 }
+// 1 or 2 + i: no product has a zero whose sign depends on the order.
 template <typename T>
-void draw_unit_complex(Bits bits, unsigned char* out) { // 1, i, −1, −i
-    const T real = static_cast<T>(bits % 4 == 0 ? 1 : bits % 4 == 2 ? -1 : 0);
-    const T imaginary = static_cast<T>(bits % 4 == 1 ? 1 : bits % 4 == 3 ? -1 : 0);
-    store(out, std::complex<T>(real, imaginary));
+void draw_complex_factor(Bits bits, unsigned char* out) {
+    store(out, bits % 4 == 0 ? std::complex<T>(2, 1) : std::complex<T>(1, 0));
 }
 
 struct Maximum {
@@ -176,7 +175,7 @@ void add_complex(All& all, const char* name, MPI_Datatype type) {
     const Basic basic = basic_of<C>(name, type);
     all.push_back({"sum", type, MPI_SUM, basic, draw_complex<T>, combine<C, std::plus<C>>});
     all.push_back(
-        {"prod", type, MPI_PROD, basic, draw_unit_complex<T>, combine<C, std::multiplies<C>>});
+        {"prod", type, MPI_PROD, basic, draw_complex_factor<T>, combine<C, std::multiplies<C>>});
 }
 template <typename T>
 void add_located(All& all, const char* name, MPI_Datatype type) {
@@ -352,14 +351,13 @@ struct Arguments {
     MPI_Op op = MPI_OP_NULL;
 };
 
-TypePtr type_of(Draw& draw, const Values& values, long count) {
+// Drawn alike by all ranks: a reduction is called with the same datatype everywhere. Elements are
+// not in each other's gaps (a count of 1), where they could not be combined in other memory.
+TypePtr type_of(Draw draw, const Values& values) {
     if (values.predefined != nullptr) {
         return make_basic(&values.predefined->basic);
     }
-    TypePtr type;
-    do { // elements in each other's gaps cannot be combined one by one in the library's memory
-        type = make_type(draw, pair_unit, values.pairs, count);
-    } while (type->extent() < type->true_upper - type->true_lower);
+    TypePtr type = make_type(draw, pair_unit, values.pairs, 1);
     known_types.add(type);
     return type;
 }
@@ -554,7 +552,7 @@ void call(Program& program, const Operation& op, const View& view, const Activit
 }
 
 // Sizes of what is sent and received.
-void lay_out(const Operation& op, const View& view, Draw& own, Arguments& a) {
+void lay_out(const Operation& op, const View& view, Arguments& a) {
     const bool is_root = op.root_side == view.side && op.root == view.me;
     const bool in_roots_group = view.of.inter && op.root_side == view.side;
     long sent = op.block, received = op.block;
@@ -567,7 +565,7 @@ void lay_out(const Operation& op, const View& view, Draw& own, Arguments& a) {
         sent = in_roots_group ? 0 : sent;
         received = is_root ? received : 0;
     }
-    a.type = type_of(own, op.values, std::max(sent, received));
+    a.type = type_of(Draw(hash(op.key, 5)), op.values);
     a.sent = {a.type, sent, 0};
     a.received = {a.type, received, 0};
     a.out->reserve({a.sent});
@@ -600,7 +598,7 @@ void reduce_data(Program& program, Draw& draw) {
         const View view(*comm, program.rank());
         Draw& own = program.own();
         auto a = std::make_shared<Arguments>();
-        lay_out(op, view, own, *a);
+        lay_out(op, view, *a);
         a->op = op_of(own, values);
         activity = program.begin(what, comm);
         activity->kept = {a};
@@ -636,7 +634,7 @@ void reduce_here(Program& program, Draw&) {
     op.key = own.bits();
     op.block = own.below(own.one_in(4) ? 3000 : 60);
     Arguments a;
-    a.type = type_of(own, op.values, op.block);
+    a.type = type_of(own, op.values);
     a.op = op_of(own, op.values);
     const Block block = {a.type, op.block, 0};
     const Values& values = op.values;

@@ -619,7 +619,15 @@ TypePtr make_type(Draw& draw, const Unit& unit, int units, long count) {
     if (units == 1 && unit.basics.size() == 1 && draw.one_in(2)) {
         return make_basic(unit.basics[0]);
     }
+    // Not one whose gaps would need all memory.
+    constexpr int largest_share_of_gaps = 20;
     TypePtr made = build(draw, unit, units, 0);
+    for (int attempt = 0;
+         attempt < 6 && made->extent() > largest_share_of_gaps * made->bytes() + 2000 / count;
+         ++attempt) {
+        made = attempt < 5 ? build(draw, unit, units, 0) : contiguous(draw, unit, units, 4);
+    }
+    find_true_bounds(*made);
     if (made->predefined) {
         return made;
     }

@@ -115,17 +115,30 @@ struct LogicalXor {
 // The extreme value, and of equal ones the one with the lowest index.
 struct MinLocation {
     template <typename P>
-    static P combine(P a, P b) {
-        return a.value < b.value || (a.value == b.value && a.index < b.index) ? a : b;
+    static bool takes_first(const P& a, const P& b) {
+        return a.value < b.value || (a.value == b.value && a.index < b.index);
     }
 };
 
 struct MaxLocation {
     template <typename P>
-    static P combine(P a, P b) {
-        return a.value > b.value || (a.value == b.value && a.index < b.index) ? a : b;
+    static bool takes_first(const P& a, const P& b) {
+        return a.value > b.value || (a.value == b.value && a.index < b.index);
     }
 };
+
+// Member by member: what is between and behind them belongs to the program.
+template <typename Operation, typename P>
+void locate(const void* in, void* inout, MPI_Count count) {
+    const P* __restrict left = static_cast<const P*>(in);
+    P* __restrict right = static_cast<P*>(inout);
+    for (MPI_Count i = 0; i < count; ++i) {
+        if (Operation::takes_first(left[i], right[i])) {
+            right[i].value = left[i].value;
+            right[i].index = left[i].index;
+        }
+    }
+}
 
 // Signed integers are combined as unsigned ones where the bits are the same and overflow is not an
 // error: sums and products.
@@ -263,21 +276,21 @@ template <typename Operation>
 Kernel of_pairs(Element element) {
     switch (element) {
     case Element::float_int:
-        return loop<Operation, Pair<float, int>>;
+        return locate<Operation, Pair<float, int>>;
     case Element::double_int:
-        return loop<Operation, Pair<double, int>>;
+        return locate<Operation, Pair<double, int>>;
     case Element::long_int:
-        return loop<Operation, Pair<long, int>>;
+        return locate<Operation, Pair<long, int>>;
     case Element::int_int:
-        return loop<Operation, Pair<int, int>>;
+        return locate<Operation, Pair<int, int>>;
     case Element::short_int:
-        return loop<Operation, Pair<short, int>>;
+        return locate<Operation, Pair<short, int>>;
     case Element::long_double_int:
-        return loop<Operation, Pair<long double, int>>;
+        return locate<Operation, Pair<long double, int>>;
     case Element::two_float32:
-        return loop<Operation, Pair<float, float>>;
+        return locate<Operation, Pair<float, float>>;
     case Element::two_float64:
-        return loop<Operation, Pair<double, double>>;
+        return locate<Operation, Pair<double, double>>;
     default:
         return nullptr;
     }

@@ -155,10 +155,14 @@ class OpTest : public testing::Test {
         }
         for (MPI_Op operation : {MPI_MINLOC, MPI_MAXLOC}) {
             std::vector<Pair> in(elements), inout(elements);
+            std::memset(static_cast<void*>(in.data()), 0x5A, sizeof(Pair) * elements);
+            std::memset(static_cast<void*>(inout.data()), 0xA5, sizeof(Pair) * elements);
             for (int i = 0; i < elements; ++i) {
                 const auto k = static_cast<std::size_t>(i);
-                in[k] = {static_cast<Value>(i % 3), static_cast<Index>(i % 5)};
-                inout[k] = {static_cast<Value>(i / 3 % 3), static_cast<Index>(i / 5 % 5)};
+                in[k].value = static_cast<Value>(i % 3);
+                in[k].index = static_cast<Index>(i % 5);
+                inout[k].value = static_cast<Value>(i / 3 % 3);
+                inout[k].index = static_cast<Index>(i / 5 % 5);
             }
             const std::vector<Pair> right = inout;
             op(operation).apply(in.data(), inout.data(), elements, type);
@@ -170,6 +174,11 @@ class OpTest : public testing::Test {
                                                           : (a_wins ? a.index : b.index)};
                 ASSERT_TRUE(inout[k].value == expected.value && inout[k].index == expected.index)
                     << type.predefined_name() << " element " << k;
+                // What is behind the index is the program's.
+                const auto* bytes = reinterpret_cast<const unsigned char*>(&inout[k]);
+                for (std::size_t i = offsetof(Pair, index) + sizeof(Index); i < sizeof(Pair); ++i) {
+                    ASSERT_EQ(bytes[i], 0xA5) << type.predefined_name() << " element " << k;
+                }
             }
         }
     }

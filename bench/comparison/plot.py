@@ -69,7 +69,8 @@ def main():
     for title, figure, mode, by in PANELS:
         rows = [row for row in document["figures"]
                 if row["figure"] == figure and mode in (None, row["mode"])
-                and row["state"] in ("", state)]
+                and row["state"] in ("", state)
+                and (by != "ranks" or row["size"] in (None, 8))]
         if rows:
             panels.append((title, rows, by))
     if not panels:

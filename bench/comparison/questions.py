@@ -22,7 +22,7 @@ class Question:
 
     @property
     def figures(self):
-        return {"message_rate": ["message rate"], "collectives": ["barrier", "allreduce"]}.get(
+        return {"message_rate": ["message rate"], "collectives": COLLECTIVES}.get(
             self.program, [self.program])
 
 
@@ -44,6 +44,8 @@ class Target:
                 and (size is None or self.sizes[0] <= size <= self.sizes[1]))
 
 
+COLLECTIVES = ["barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather",
+               "scatter"]
 HIGHER_IS_BETTER = {"bandwidth", "message rate"}
 KIB, MIB = 1024, 1024 * 1024
 
@@ -55,8 +57,11 @@ TARGETS = [
     Target("launch", 0.1, ranks=(64, 256)),
     Target("private dirty", 400, kind="absolute", ranks=(64,)),
     Target("library's own", 150, kind="absolute", ranks=(64,)),
+    *[Target(name, 0.7, ranks=(2,), sizes=(0, KIB)) for name in COLLECTIVES],
+    *[Target(name, 1.0, ranks=(2,), sizes=(KIB + 1, MIB)) for name in COLLECTIVES],
     Target("barrier", 0.2, ranks=(64,)),
-    Target("allreduce", 0.2, ranks=(64,)),
+    Target("allreduce", 0.2, ranks=(64,), sizes=(8, 8)),
+    *[Target(name, 0.25, ranks=(16, 64), sizes=(0, 4 * KIB)) for name in COLLECTIVES],
     Target("halo", 0.8, ranks=(2,)),
     Target("dup", 0.2, ranks=(8,)),
     Target("split", 0.2, ranks=(8,)),
@@ -89,9 +94,15 @@ def questions(only, ranks, quick):
         asked.append(Question("launch", "launch", n, timeout=60 + n))
     for n in ranks or ((2, 8) if quick else (2, 8, 64)):
         asked.append(Question("memory", "memory", n, timeout=60 + n))
-    for n in ranks or ((2, 8) if quick else (2, 8, 32, 64)):
+    for n in ranks or ((2, 16) if quick else (2, 16, 64)):
         longer = ["--seconds", "0.4" if n <= 8 else "2"]
-        asked.append(Question("collectives", "collectives", n, longer, short, timeout=60 + 2 * n))
+        sizes = ["--operations", "all", "--sizes",
+                 "8,64,256,1K,4K,16K,64K,256K,1M" if n == 2 else "8,256,1K,4K"]
+        tried = ["--operations", "all", "--sizes",
+                 "8,1K,4K,64K,1M" if n == 2 else "8,4K"]
+        asked.append(Question("collectives", "collectives", n,
+                              [*sizes, "--seconds", "0.1" if n <= 8 else "0.5"],
+                              [*tried, "--seconds", "0.03"], timeout=120 + 4 * n))
         if n > 2 and n % 2 == 0:
             asked.append(Question("pairs", "latency", n, ["--sizes", "8", *longer],
                                   ["--sizes", "8", *short], timeout=60 + 2 * n))

@@ -4,11 +4,11 @@ import json
 import os
 import platform
 
-from .questions import HIGHER_IS_BETTER, TARGETS
+from .questions import COLLECTIVES, HIGHER_IS_BETTER, TARGETS
 
 ORDER = ["latency", "bandwidth", "message rate", "halo", "launch", "private dirty", "library's own",
-         "PSS", "barrier", "allreduce", "pairs latency", "dup", "split", "dup and free",
-         "dup memory", "split memory", "idle CPU"]
+         "PSS", *COLLECTIVES, "pairs latency", "dup", "split", "dup and free", "dup memory",
+         "split memory", "idle CPU"]
 
 
 def machine():
@@ -111,7 +111,7 @@ def table(rows, libraries):
                 continue
             loose = (row["ranks"] == 2 and not entry["pinned"]
                      and row["figure"] in ("latency", "bandwidth", "message rate", "halo",
-                                           "barrier", "allreduce"))
+                                           *COLLECTIVES))
             cells.append(f"{number(entry['median'])} [{number(entry['best'])}]"
                          + ("*" if loose else ""))
         ratio, of_best, usual = (row.get(name) for name in

@@ -62,6 +62,22 @@ void prefetch(const std::byte* line) {
     __builtin_prefetch(line, 0, second_level);
 }
 
+// How far ahead of a copy its source is asked for when it stands in one piece: in a message, it may
+// be in another core's cache.
+constexpr std::size_t ahead_bytes = 2048;
+
+// Copies a block of such a source.
+void copy_from_message(std::byte* to, const std::byte* from, std::size_t bytes) {
+    constexpr std::size_t line = 64;
+    for (; bytes >= line; bytes -= line) {
+        __builtin_prefetch(from + ahead_bytes);
+        std::memcpy(to, from, line);
+        to += line;
+        from += line;
+    }
+    std::memcpy(to, from, bytes);
+}
+
 // Copies a large block, and asks for the beginnings of the next ones, since the hardware's
 // prefetcher stops at the end of the page. (What it asks for behind the last block does no harm.)
 void copy_large(std::byte* to, const std::byte* from, std::size_t bytes, Target target,
@@ -83,7 +99,11 @@ void copy_large(std::byte* to, const std::byte* from, std::size_t bytes, Target 
             prefetch(at(to, to_stride) + offset);
         }
     }
-    std::memcpy(to, from, bytes);
+    if (from_stride == static_cast<MPI_Count>(bytes)) {
+        copy_from_message(to, from, bytes);
+    } else {
+        std::memcpy(to, from, bytes);
+    }
 }
 
 // Past the caches, a size that the compiler knows.
@@ -130,6 +150,7 @@ template <std::size_t bytes>
 void copy_to_memory(std::byte* to, MPI_Count to_stride, const std::byte* from,
                     MPI_Count from_stride, MPI_Count count) {
     for (; count > 0; --count) {
+        __builtin_prefetch(from + ahead_bytes);
         stream_fixed<bytes>(to, from);
         to = at(to, to_stride);
         from = at(from, from_stride);
@@ -141,12 +162,11 @@ void copy_to_memory(std::byte* to, MPI_Count to_stride, const std::byte* from,
 void stream_block(std::byte* to, const std::byte* from, std::size_t bytes) {
 #if defined(__x86_64__)
     constexpr std::size_t line = 64;
-    constexpr std::size_t ahead = 2048; // also of what another core has written
     if (bytes >= 4 * line) {
         const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % line;
         std::memcpy(to, from, head);
         for (to += head, from += head, bytes -= head; bytes >= line; bytes -= line) {
-            __builtin_prefetch(from + ahead);
+            __builtin_prefetch(from + ahead_bytes);
             for (std::size_t part = 0; part < line; part += sizeof(__m128i)) {
                 _mm_stream_si128(reinterpret_cast<__m128i*>(to + part),
                                  _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + part)));

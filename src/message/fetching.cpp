@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <span>
 
 #include "message/engine.hpp"
 #include "message/laid_out.hpp"

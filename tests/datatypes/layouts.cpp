@@ -645,6 +645,36 @@ void play(const World& world, unsigned seed) {
     MPI_Type_free(&to.type);
 }
 
+Layout rows(int count, int length, int stride) {
+    Layout made;
+    MPI_Type_vector(count, length, stride, MPI_INT, &made.type);
+    MPI_Type_commit(&made.type);
+    for (int i = 0; i < count; ++i) {
+        for (int j = 0; j < length; ++j) {
+            made.map.push_back({MPI_Aint{4} * (i * stride + j), sizeof(int)});
+        }
+    }
+    return made;
+}
+
+// Blocks that the kernel may copy one by one, more of them than it takes at a time, from and to
+// larger, smaller and single ones.
+void large_blocks(const World& world) {
+    Layout made[] = {rows(700, 260, 300), rows(350, 520, 521), rows(91000, 2, 3),
+                     rows(7, 26000, 30000), rows(1, 182000, 1)};
+    for (const Layout& from : made) {
+        for (const Layout& to : made) {
+            messages(world, Mode::early, from, to, 1);
+            messages(world, Mode::synchronous, from, to, 1);
+        }
+    }
+    messages(world, Mode::late, made[0], made[1], 3);
+    messages(world, Mode::persistent, made[1], made[0], 2);
+    for (Layout& layout : made) {
+        MPI_Type_free(&layout.type);
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -652,6 +682,7 @@ int main(int argc, char** argv) {
     World world;
     MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
+    large_blocks(world);
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 60;
     const unsigned seed = argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1;
     for (int round = 0; round < rounds; ++round) {

@@ -1,7 +1,10 @@
 #include "coll/choice.hpp"
 
+#include <limits>
+
 #include "coll/algorithms.hpp"
 #include "coll/inter.hpp"
+#include "coll/shared.hpp"
 
 namespace warren::coll {
 
@@ -23,6 +26,35 @@ bool by_tree(const Steps& steps, const Buffer& own) {
 }
 
 } // namespace
+
+bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
+    constexpr MPI_Count any = std::numeric_limits<MPI_Count>::max();
+    constexpr struct {
+        Tag operation;
+        MPI_Count few;     // up to so many bytes, of few ranks that have processors
+        MPI_Count many;    // … of many ranks that have processors
+        MPI_Count crowded; // … of ranks that share processors
+    } limits[] = {
+        {Tag::bcast, any, any, any},
+        {Tag::gather, any, any, any},
+        {Tag::scatter, any, any, any},
+        {Tag::allgather, any, any, any},
+        {Tag::alltoall, any, any, any},
+        {Tag::reduce, any, any, any},
+        {Tag::allreduce, any, any, any},
+        {Tag::reduce_scatter, any, any, any},
+        // Each rank combines what all before it have.
+        {Tag::scan, any, 1024, 4096},
+    };
+    for (const auto& limit : limits) {
+        if (limit.operation == operation) {
+            return bytes <= (rank.oversubscribed() ? limit.crowded
+                             : ranks <= flat_ranks ? limit.few
+                                                   : limit.many);
+        }
+    }
+    return false;
+}
 
 void barrier(Steps& steps) {
     steps.name(Tag::barrier);

@@ -12,6 +12,10 @@
 
 namespace warren::coll {
 
+// Whether a blocking operation of a communicator on one node goes through shared memory; `bytes`:
+// of one rank's contribution, or of what a pair of ranks exchanges.
+bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
+
 void barrier(Steps& steps);
 void bcast(Steps& steps, const Buffer& buffer, int root);
 

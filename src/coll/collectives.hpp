@@ -1,5 +1,6 @@
-// Collective operations that have a short way of their own: blocking ones whose data is small go
-// through shared memory (shared.hpp), all else is steps of an algorithm over messages (choice.hpp).
+// Blocking collective operations: of a few bytes in the lines of the communicator's collective slot
+// (shared.hpp), of more through its areas (shared_data.hpp), where choice.hpp says so; all else is
+// steps of an algorithm over messages.
 //
 // Arguments have been checked. Where the standard has MPI_IN_PLACE, the caller passes the same
 // memory as input and output. Thread rule: under the rank's lock; waits release it.
@@ -9,6 +10,7 @@
 #include "coll/blocks.hpp"
 #include "coll/op.hpp"
 #include "coll/shared.hpp"
+#include "coll/steps.hpp"
 #include "comm/communicator.hpp"
 #include "message/engine.hpp"
 
@@ -24,18 +26,30 @@ class Collectives {
 
     Error barrier();
     Error bcast(const message::Buffer& buffer, int root);
-    // blocks[rank] already holds the own block.
+    // Not of intercommunicators. Blocks of one size; `blocks` at the root only.
+    Error gather(const message::Buffer& own, const Blocks& blocks, int root);
+    Error scatter(const Blocks& blocks, const message::Buffer& own, int root);
+    // blocks[rank] already holds the own block. The second: blocks of many sizes.
     Error allgather(const Blocks& blocks);
+    Error allgatherv(const Blocks& blocks);
+    // Blocks of one size. `out` and `in` may be the same.
+    Error alltoall(const Blocks& out, const Blocks& in);
 
     // `out` at the root only.
     Error reduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
                  const Op& op, int root);
     Error allreduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
                     const Op& op);
+    // Not of intercommunicators. `counts` of elements of the result, by rank.
+    Error reduce_scatter(const void* in, void* out, const MPI_Count counts[],
+                         const datatype::Datatype& type, const Op& op);
+    Error scan(const Reduction& reduction, const void* in, void* out, bool exclusive);
 
   private:
     // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
     bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
+    // Whether an operation on `bytes` bytes is to go through shared memory.
+    bool shares(Tag operation, MPI_Count bytes) const;
     bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
 
     message::Engine& engine_;

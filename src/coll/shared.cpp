@@ -23,11 +23,32 @@ constexpr int yields_before_sleep = 64;
 // Sleepers that one rank wakes, each of which wakes as many.
 constexpr int wake_fan_out = 2;
 
+// The slot's own line: how many members there are, and where its areas are.
+struct Head {
+    std::uint32_t members;
+    std::atomic<std::uint32_t> areas[2]; // by kind
+};
+static_assert(sizeof(Head) <= line_bytes);
+
+Head& head_of(std::byte* slot) {
+    return *reinterpret_cast<Head*>(slot);
+}
+
+std::atomic<std::uint32_t>& area_word(std::byte* slot, AreaKind kind) {
+    return head_of(slot).areas[static_cast<std::size_t>(kind)];
+}
+
 std::uint32_t words_of(int ranks) {
     return (static_cast<std::uint32_t>(ranks) + 63) / 64;
 }
 
 } // namespace
+
+// One cache line: the data first, for its alignment.
+struct SharedSlot::Line {
+    std::byte data[shared_bytes];
+    std::atomic<std::uint64_t> operation; // 1 + number of the operation that it belongs to
+};
 
 SharedSlot::SharedSlot(message::Engine& engine, comm::Communicator& communicator)
     : engine_(engine),
@@ -37,7 +58,9 @@ SharedSlot::SharedSlot(message::Engine& engine, comm::Communicator& communicator
       base_(node_rank_.segment.collective_slot(communicator.place.slot)),
       rank_(communicator.rank()),
       size_(communicator.size()),
-      flat_(!node_rank_.oversubscribed() && size_ <= flat_ranks) {}
+      flat_(!node_rank_.oversubscribed() && size_ <= flat_ranks) {
+    static_assert(sizeof(Line) == line_bytes);
+}
 
 // --- Where things are: one line of the slot itself, then the phases. A phase has a line of
 // arrivals, the published line, a line per rank, and the bitmaps of waiters: two kinds, and of each
@@ -142,6 +165,21 @@ void SharedSlot::wait_arrived(std::uint64_t operation) {
     });
 }
 
+bool SharedSlot::arrive_at_root(std::uint64_t operation) {
+    const std::uint32_t arrived = arrivals(operation).fetch_add(1, std::memory_order_acq_rel) + 1;
+    return arrived == arrivals_after(operation) - 1;
+}
+
+void SharedSlot::wait_for_others(std::uint64_t operation) {
+    const std::atomic<std::uint32_t>& arrived = arrivals(operation);
+    const std::uint32_t others = arrivals_after(operation) - 1;
+    const auto done = [&] { return arrived.load(std::memory_order_acquire) == others; };
+    if (!done()) {
+        // Only the root waits for this, and the last of the others rings it.
+        engine_.wait_until(done, reason());
+    }
+}
+
 template <typename Done>
 void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, Done done) {
     if (done()) {
@@ -205,12 +243,17 @@ void SharedSlot::wake_some(std::atomic<std::uint64_t>* waiters) {
 
 // --- Both
 
-// Waits until the phase of the operation may be written: invariant 2.
 void SharedSlot::settle(std::uint64_t operation) {
-    if (operation + 1 < phases || place_.all_arrived > operation + 1 - phases) {
+    if (operation + 1 < phases) {
         return;
     }
-    const std::uint64_t needed = operation + 1 - phases;
+    std::uint64_t needed = operation + 1 - phases;
+    if (operation >= phases && needed <= place_.read_late) [[unlikely]] {
+        ++needed; // operation - phases was of a row
+    }
+    if (place_.all_arrived > needed) {
+        return;
+    }
     if (flat_) {
         for (int other = 0; other < size_; ++other) {
             if (other != rank_) {
@@ -283,67 +326,36 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
 
 void SharedSlot::reduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
                         const Op& op, int root) {
-    const std::uint64_t operation = place_.operations++;
     const auto bytes = static_cast<std::size_t>(count * type.size);
-    if (rank_ != root) {
-        settle(operation);
-        std::memcpy(line(operation, rank_).data, in, bytes);
-        if (flat_) {
-            flat_arrive(operation);
-        } else {
-            const std::uint32_t arrived =
-                arrivals(operation).fetch_add(1, std::memory_order_acq_rel) + 1;
-            if (arrived == arrivals_after(operation) - 1) {
-                node_rank_.ring(communicator_.world_rank(root));
-            }
-        }
-        return;
-    }
-    const auto* own = static_cast<const std::byte*>(in);
-    if (flat_) {
-        combine(out, own, operation, count, type, op);
-        flat_arrive(operation);
-    } else {
-        const std::atomic<std::uint32_t>& arrived = arrivals(operation);
-        const std::uint32_t others = arrivals_after(operation) - 1;
-        const auto done = [&] { return arrived.load(std::memory_order_acquire) == others; };
-        if (!done()) {
-            // Only the root waits for this, and the last of the others rings it.
-            engine_.wait_until(done, reason());
-        }
-        combine(out, own, operation, count, type, op);
-        count_arrival(operation);
-        wake_some(arrived_waiters(operation));
-    }
-    place_.all_arrived = operation + 1;
+    to_root(
+        root, [&](std::uint64_t operation) { std::memcpy(line(operation, rank_).data, in, bytes); },
+        [&](std::uint64_t operation) {
+            combine(out, static_cast<const std::byte*>(in), operation, count, type, op);
+        });
 }
 
 void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
-    const std::uint64_t operation = place_.operations++;
     const auto size = static_cast<std::size_t>(bytes);
-    if (flat_) {
-        if (rank_ == root) {
-            settle(operation);
-            std::memcpy(line(operation, rank_).data, data, size);
-        } else {
-            flat_wait(root, operation);
-            std::memcpy(data, line(operation, root).data, size);
-        }
-        flat_arrive(operation);
-        return;
+    const auto message = [&](std::uint64_t operation) {
+        return flat_ ? line(operation, root).data : published(operation).data;
+    };
+    from_root(
+        root, [&](std::uint64_t operation) { std::memcpy(message(operation), data, size); },
+        [&](std::uint64_t operation) { std::memcpy(data, message(operation), size); });
+}
+
+// --- Where data is
+
+std::byte* SharedSlot::line_data(std::uint64_t operation, int rank) const {
+    return line(operation, rank).data;
+}
+
+std::byte* SharedSlot::area(AreaKind kind) const {
+    std::uint32_t& known = place_.areas[static_cast<std::size_t>(kind)];
+    if (known == areas::undecided) {
+        known = areas::decide(node_rank_.segment, area_word(base_, kind), kind, size_);
     }
-    Line& message = published(operation);
-    if (rank_ == root) {
-        settle(operation);
-        std::memcpy(message.data, data, size);
-        publish(operation);
-    } else {
-        wait_published(operation);
-        std::memcpy(data, message.data, size);
-    }
-    if (count_arrival(operation)) {
-        wake_some(arrived_waiters(operation));
-    }
+    return known == areas::refused ? nullptr : areas::memory(node_rank_.segment, known);
 }
 
 // --- Slots
@@ -354,7 +366,7 @@ void SharedSlot::settle_place(const node::Segment& segment, comm::Communicator& 
     // Acquire: pairs with the exchange below, of who has seen to the slot's memory.
     std::uint32_t slot = chosen.load(std::memory_order_acquire);
     if (slot == 0) {
-        const std::uint32_t own = acquire(segment);
+        const std::uint32_t own = acquire(segment, communicator.size());
         const std::uint32_t choice = own == comm::CollectivePlace::none ? refused : own + 1;
         if (chosen.compare_exchange_strong(slot, choice, std::memory_order_acq_rel,
                                            std::memory_order_acquire)) {
@@ -366,7 +378,7 @@ void SharedSlot::settle_place(const node::Segment& segment, comm::Communicator& 
     communicator.place.slot = slot == refused ? comm::CollectivePlace::none : slot - 1;
 }
 
-std::uint32_t SharedSlot::acquire(const node::Segment& segment) {
+std::uint32_t SharedSlot::acquire(const node::Segment& segment, int members) {
     node::SegmentHeader& header = segment.header();
     for (std::uint32_t slot = 0; slot < header.collective_slots; ++slot) {
         const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
@@ -380,13 +392,20 @@ std::uint32_t SharedSlot::acquire(const node::Segment& segment) {
             word.fetch_and(~bit, std::memory_order_relaxed);
             return comm::CollectivePlace::none;
         }
+        // The members learn of the slot from this rank, which orders this before their use.
+        head_of(segment.collective_slot(slot)).members = static_cast<std::uint32_t>(members);
         return slot;
     }
     return comm::CollectivePlace::none;
 }
 
 void SharedSlot::give_back(const node::Segment& segment, std::uint32_t slot) {
-    std::memset(segment.collective_slot(slot), 0, segment.header().collective_slot_bytes);
+    std::byte* memory = segment.collective_slot(slot);
+    for (AreaKind kind : {AreaKind::small, AreaKind::large}) {
+        areas::give_back(segment, area_word(memory, kind), kind,
+                         static_cast<int>(head_of(memory).members));
+    }
+    std::memset(memory, 0, segment.header().collective_slot_bytes);
     segment.header().collective_map[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)),
                                                          std::memory_order_release);
 }

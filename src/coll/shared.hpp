@@ -10,24 +10,27 @@
 //  * flat (a processor for each of few ranks): each rank has a line per phase with its arrival and
 //    contribution, and reads the others' lines itself. One cache line's way per operation.
 //  * counted (many ranks, or more than processors): contributions in lines, arrivals counted; the
-//  last arriver combines
-//    and publishes. Each rank is scheduled once per operation, which is the least possible, and
-//    does next to nothing; waiters yield first, then sleep, and wake each other as a tree.
+//    last arriver combines and publishes. Each rank is scheduled once per operation, which is the
+//    least possible, and does next to nothing; waiters yield first, then sleep, and wake each other
+//    as a tree.
 //
 // Invariants
-//  1. A rank that has arrived in s has left all operations before s.
-//  2. What operation s writes into its phase was last read in operation s - phases. A writer of
-//     data therefore first makes sure that all have arrived in s - phases + 1 (settle). An
-//     operation that waits for all gives that knowledge for free. It follows that nobody enters s
-//     before all have arrived in s - phases, whatever the operations are.
+//  1. A rank that has arrived in s has left all operations before s; in a row: before s - 1.
+//  2. What operation s writes into its phase was last read in operation s - phases, or before the
+//     reader's arrival in the one after that. A writer of data therefore first makes sure that all
+//     have arrived in s - phases + 1 (settle). An operation that waits for all gives that knowledge
+//     for free. It follows that nobody enters s before all have arrived in s - phases, whatever the
+//     operations are. The operations of a row (in_row), of which each is read after the arrival in
+//     the next, are waited for by one arrival more.
 //  3. Counted: arrivals of phase p, modulo 2^32, are size · (operations of p that are complete)
-//  plus those
-//     of the one under way. Published numbers of a phase only grow.
+//     plus those of the one under way. Published numbers of a phase only grow.
 //  4. Counted: a waiter's bit is in a bitmap for its operation and what it waits for, "published"
 //     or "arrived", and a bit is only taken by who knows that this has happened; so a waiter whose
 //     bit was taken finds its condition true, leaves, and wakes the next ones.
 //  5. A slot's memory is zero when a communicator gets it: the last member of a communicator that
-//     ends clears it.
+//     ends clears it, and gives its areas back.
+//  6. Data too large for lines is in an area (areas.hpp), in the part of the operation's phase, for
+//     which 2 holds as it does for lines.
 // Thread rule: one operation at a time per communicator and rank (the standard's rule), under the
 // rank's lock, which waits release; ranks are processes or threads.
 #pragma once
@@ -37,6 +40,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "coll/areas.hpp"
 #include "coll/op.hpp"
 #include "comm/communicator.hpp"
 #include "message/engine.hpp"
@@ -75,13 +79,49 @@ class SharedSlot {
                 const Op& op, int root);
     void bcast(void* data, MPI_Count bytes, int root);
 
+    // --- What operations on areas are made of (shared_data.cpp). Functions get the operation's
+    // number. Those that read call await() for each rank whose data they look at.
+
+    // Everybody writes, and reads when all have written; in a counted slot the last one to write
+    // does `last` before anybody reads. `read` awaits all ranks.
+    template <typename Write, typename Last, typename Read>
+    void together(Write write, Last last, Read read);
+    // The same in a row of operations of a flat slot: writes one, then reads the one before, which
+    // the others have written meanwhile; `first`: there is none before. After the row: its last.
+    template <typename Write, typename Read>
+    void in_row(bool first, Write write, Read read);
+    template <typename Read>
+    void end_row(Read read);
+    // The root writes, the others read.
+    template <typename Write, typename Read>
+    void from_root(int root, Write write, Read read);
+    // The others write, the root reads: it awaits all others.
+    template <typename Write, typename Read>
+    void to_root(int root, Write write, Read read);
+
+    // Nothing in a counted slot, where all have come before anybody reads.
+    void await(std::uint64_t operation, int rank) {
+        if (flat_ && rank != rank_) {
+            flat_wait(rank, operation);
+        }
+    }
+    // Waits until the phase of the operation may be written: invariant 2.
+    void settle(std::uint64_t operation);
+
+    bool flat() const { return flat_; }
+    // Up to shared_bytes of a rank's data.
+    std::byte* line_data(std::uint64_t operation, int rank) const;
+    // The communicator's area, or null: the same at all ranks.
+    std::byte* area(AreaKind kind) const;
+
     // MPI_Comm_split: the context of the ranks of this colour, 0 when there is none left, and who
     // they are, ordered by key, then rank: none for MPI_UNDEFINED. (shared_split.cpp)
     std::uint32_t split(int colour, int key, std::vector<int>& members);
 
-    // Takes a free slot of the node; CollectivePlace::none when none is free, or memory is out; and
-    // gives it back, when all of its members have ended their use.
-    static std::uint32_t acquire(const node::Segment& segment);
+    // Takes a free slot of the node for a communicator of `members` ranks; CollectivePlace::none
+    // when none is free, or memory is out; and gives it back, when all of them have ended their
+    // use.
+    static std::uint32_t acquire(const node::Segment& segment, int members);
     static void give_back(const node::Segment& segment, std::uint32_t slot);
     // In a context's entry: there was no slot for it.
     static constexpr std::uint32_t refused = 0xffffffff;
@@ -103,11 +143,13 @@ class SharedSlot {
     void publish(std::uint64_t operation);
     void wait_published(std::uint64_t operation);
     void wait_arrived(std::uint64_t operation);
+    void wait_for_others(std::uint64_t operation);
+    bool arrive_at_root(std::uint64_t operation);
+    void wake_arrived(std::uint64_t operation) { wake_some(arrived_waiters(operation)); }
     template <typename Done>
     void wait_counted(std::atomic<std::uint64_t>* waiters, Done done);
     void wake_some(std::atomic<std::uint64_t>* waiters);
 
-    void settle(std::uint64_t operation);
     void combine(void* result, const std::byte* own, std::uint64_t operation, MPI_Count count,
                  const datatype::Datatype& type, const Op& op);
     WaitReason reason() const;
@@ -130,11 +172,90 @@ class SharedSlot {
     const bool flat_;
 };
 
-// One cache line: the data first, for its alignment.
-struct SharedSlot::Line {
-    std::byte data[shared_bytes];
-    std::atomic<std::uint64_t> operation; // 1 + number of the operation that it belongs to
-};
+template <typename Write, typename Last, typename Read>
+void SharedSlot::together(Write write, Last last, Read read) {
+    const std::uint64_t operation = place_.operations++;
+    settle(operation);
+    write(operation);
+    if (flat_) {
+        flat_arrive(operation);
+    } else if (count_arrival(operation)) {
+        last(operation);
+        publish(operation);
+    } else {
+        wait_published(operation);
+    }
+    read(operation);
+    place_.all_arrived = operation + 1;
+}
+
+template <typename Write, typename Read>
+void SharedSlot::in_row(bool first, Write write, Read read) {
+    const std::uint64_t operation = place_.operations++;
+    settle(operation);
+    write(operation);
+    flat_arrive(operation);
+    place_.read_late = operation + 1;
+    if (!first) {
+        read(operation - 1);
+        place_.all_arrived = operation;
+    }
+}
+
+template <typename Read>
+void SharedSlot::end_row(Read read) {
+    read(place_.operations - 1);
+    place_.all_arrived = place_.operations;
+}
+
+template <typename Write, typename Read>
+void SharedSlot::from_root(int root, Write write, Read read) {
+    const std::uint64_t operation = place_.operations++;
+    if (rank_ == root) {
+        settle(operation);
+        write(operation);
+        if (!flat_) {
+            publish(operation);
+        }
+    } else {
+        if (flat_) {
+            flat_wait(root, operation);
+        } else {
+            wait_published(operation);
+        }
+        read(operation);
+    }
+    if (flat_) {
+        flat_arrive(operation);
+    } else if (count_arrival(operation)) {
+        wake_arrived(operation);
+    }
+}
+
+template <typename Write, typename Read>
+void SharedSlot::to_root(int root, Write write, Read read) {
+    const std::uint64_t operation = place_.operations++;
+    if (rank_ != root) {
+        settle(operation);
+        write(operation);
+        if (flat_) {
+            flat_arrive(operation);
+        } else if (arrive_at_root(operation)) {
+            node_rank_.ring(communicator_.world_rank(root));
+        }
+        return;
+    }
+    if (flat_) {
+        read(operation);
+        flat_arrive(operation);
+    } else {
+        wait_for_others(operation);
+        read(operation);
+        count_arrival(operation);
+        wake_arrived(operation);
+    }
+    place_.all_arrived = operation + 1;
+}
 
 // Combines with an operation that may be the program's: it runs without the rank's lock, since it
 // may call MPI.

@@ -23,7 +23,7 @@ struct SharedSlot::SplitLine {
 
 SharedSlot::SplitLine& SharedSlot::split_line(std::uint64_t operation, int rank) const {
     static_assert(sizeof(SplitLine) <= shared_bytes);
-    return *reinterpret_cast<SplitLine*>(line(operation, rank).data);
+    return *reinterpret_cast<SplitLine*>(line_data(operation, rank));
 }
 
 // The last to arrive, for all.

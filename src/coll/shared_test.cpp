@@ -3,90 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <functional>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
-#include <vector>
 
-#include "coll/shared.hpp"
+#include "coll/test_ranks.hpp"
 #include "comm/context_ids.hpp"
 
 namespace warren::coll {
 namespace {
-
-struct Random {
-    std::uint32_t state;
-    std::uint32_t operator()() {
-        state = state * 1664525U + 1013904223U;
-        return state >> 8;
-    }
-};
-
-struct Member {
-    Rank rank;
-    message::Engine engine;
-    comm::Communicators communicators;
-
-    Member(node::Segment&& segment, std::uint32_t index, std::uint32_t size)
-        : rank(std::move(segment), index), engine(rank), communicators(index, size) {
-        rank.slot.pid = getpid();
-    }
-};
-
-// Enough operations for any order of events, but on a machine that is busy otherwise, where ranks
-// that spin lose their processor, no more than fit.
-constexpr std::uint64_t time_limit_ns = 4'000'000'000;
-
-using Program = std::function<bool(Member&)>;
-
-bool run_member(const node::Segment& segment, std::uint32_t index, const Program& program) {
-    node::Segment own;
-    Error error = node::Segment::attach(dup(segment.descriptor()), own);
-    if (error) {
-        error.drop();
-        return false;
-    }
-    Member member(std::move(own), index, segment.ranks());
-    const bool good = program(member);
-    SharedSlot(member.engine, member.communicators.world()).barrier();
-    return good;
-}
-
-bool run_threads(std::uint32_t ranks, std::uint32_t cores, const Program& program) {
-    node::Segment segment;
-    Error error = node::Segment::create({.ranks = ranks, .cores = cores}, segment);
-    EXPECT_FALSE(error);
-    std::atomic<std::uint32_t> good{0};
-    std::vector<std::thread> threads;
-    for (std::uint32_t index = 0; index < ranks; ++index) {
-        threads.emplace_back([&, index] { good += run_member(segment, index, program); });
-    }
-    for (std::thread& thread : threads) {
-        thread.join();
-    }
-    return good == ranks;
-}
-
-[[maybe_unused]] bool run_processes(std::uint32_t ranks, std::uint32_t cores,
-                                    const Program& program) {
-    node::Segment segment;
-    Error error = node::Segment::create({.ranks = ranks, .cores = cores}, segment);
-    EXPECT_FALSE(error);
-    for (std::uint32_t index = 0; index < ranks; ++index) {
-        if (fork() == 0) {
-            _exit(run_member(segment, index, program) ? 0 : 1);
-        }
-    }
-    std::uint32_t good = 0;
-    int status = 0;
-    while (wait(&status) > 0) {
-        good += WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    }
-    return good == ranks;
-}
 
 // A split of the world, whose colours and keys everybody can tell.
 bool split_is_right(Member& member, SharedSlot& slot, std::uint32_t seed) {
@@ -193,11 +116,6 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
     return good;
 }
 
-struct Shape {
-    std::uint32_t ranks;
-    std::uint32_t cores;
-};
-
 class SharedTest : public testing::TestWithParam<Shape> {};
 
 // Flat, counted with spinning, counted with yields and sleeps.
@@ -241,18 +159,18 @@ TEST(SharedSlots, are_taken_once_and_come_back_clean) {
     node::Segment segment;
     Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);
     ASSERT_FALSE(error);
-    const std::uint32_t first = SharedSlot::acquire(segment);
-    const std::uint32_t second = SharedSlot::acquire(segment);
+    const std::uint32_t first = SharedSlot::acquire(segment, 1);
+    const std::uint32_t second = SharedSlot::acquire(segment, 1);
     EXPECT_NE(first, 0U); // the world's
     EXPECT_NE(first, second);
     segment.collective_slot(first)[100] = std::byte{1};
-    EXPECT_NE(SharedSlot::acquire(segment), first);
+    EXPECT_NE(SharedSlot::acquire(segment, 1), first);
     SharedSlot::give_back(segment, first);
-    EXPECT_EQ(SharedSlot::acquire(segment), first);
+    EXPECT_EQ(SharedSlot::acquire(segment, 1), first);
     EXPECT_EQ(segment.collective_slot(first)[100], std::byte{0});
     std::uint32_t slot = 0;
     std::uint32_t taken = 3;
-    while ((slot = SharedSlot::acquire(segment)) != comm::CollectivePlace::none) {
+    while ((slot = SharedSlot::acquire(segment, 1)) != comm::CollectivePlace::none) {
         ++taken;
     }
     EXPECT_EQ(taken + 1, segment.header().collective_slots);

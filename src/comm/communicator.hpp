@@ -41,6 +41,10 @@ struct CollectivePlace {
     std::uint32_t slot = none;                           // the world's is slot 0
     std::uint64_t operations = 0;                        // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
+    // What the operations before this one wrote may be read until the arrival after the next.
+    std::uint64_t read_late = 0;
+    // Its areas for data, the small and the large one, as coll/areas.hpp says; 0: not known yet.
+    std::uint32_t areas[2] = {0, 0};
 };
 
 class Communicator {

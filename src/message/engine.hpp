@@ -155,6 +155,8 @@ class Engine {
     std::size_t live_requests() const { return requests_.live() - 1; }
 
     Rank& rank() { return rank_; }
+    // For copies of large data to and from memory that ranks share.
+    const transport::LargeCopy& copy() const { return transport_.copy(); }
 
     // The call that the program is in, for WaitReason; set by the entry points.
     std::uint32_t current_call = 0;

@@ -42,8 +42,22 @@ Error check_not_in_place(const Steps& steps, const void* sendbuf) {
                : fail(MPI_ERR_BUFFER, "MPI_IN_PLACE has no meaning on an intercommunicator");
 }
 
-Error check_intra(const Steps& steps) {
-    return !steps.inter() ? Error() : fail(MPI_ERR_COMM, "an intercommunicator has no scans");
+Error check_intra(const comm::Communicator& comm) {
+    return !comm.inter() ? Error() : fail(MPI_ERR_COMM, "an intercommunicator has no scans");
+}
+
+// The elements of each block of a scattered reduction, and of all.
+Error list_counts(int number, const CountArray& recvcounts, std::vector<MPI_Count>& counts,
+                  MPI_Count& total) {
+    counts.resize(static_cast<std::size_t>(number));
+    for (int rank = 0; rank < number; ++rank) {
+        if (recvcounts[rank] < 0) {
+            return negative_count("recvcounts", rank, recvcounts[rank]);
+        }
+        counts[static_cast<std::size_t>(rank)] = recvcounts[rank];
+        total += recvcounts[rank];
+    }
+    return {};
 }
 
 bool is_root(const comm::Communicator& comm, int root) {
@@ -65,7 +79,7 @@ Error check_reduction_to(int root, const comm::Communicator& comm, const void* s
 
 } // namespace
 
-// --- In shared memory where it is short
+// --- In shared memory where that is shorter
 
 Error barrier(Context& context, comm::Communicator& comm) {
     return collectives_of(context, comm).barrier();
@@ -74,6 +88,93 @@ Error barrier(Context& context, comm::Communicator& comm) {
 Error bcast(Context& context, void* buffer, MPI_Count count, const datatype::Datatype& datatype,
             int root, comm::Communicator& comm) {
     return collectives_of(context, comm).bcast({buffer, count, &datatype}, root);
+}
+
+Error gather(Context& context, const void* sendbuf, MPI_Count sendcount,
+             const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+             const datatype::Datatype& recvtype, int root, comm::Communicator& comm) {
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::gather(context, steps, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                recvtype, root);
+        });
+    }
+    const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
+    const Buffer own =
+        sendbuf == MPI_IN_PLACE ? blocks[comm.rank()] : buffer_of(sendbuf, sendcount, sendtype);
+    return collectives_of(context, comm).gather(own, blocks, root);
+}
+
+Error scatter(Context& context, const void* sendbuf, MPI_Count sendcount,
+              const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+              const datatype::Datatype& recvtype, int root, comm::Communicator& comm) {
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::scatter(context, steps, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                 recvtype, root);
+        });
+    }
+    const Blocks blocks(buffer_of(sendbuf, sendcount, sendtype));
+    const Buffer own =
+        recvbuf == MPI_IN_PLACE ? blocks[comm.rank()] : buffer_of(recvbuf, recvcount, recvtype);
+    return collectives_of(context, comm).scatter(blocks, own, root);
+}
+
+Error allgather(Context& context, const void* sendbuf, MPI_Count sendcount,
+                const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+                const datatype::Datatype& recvtype, comm::Communicator& comm) {
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::allgather(context, steps, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                   recvtype);
+        });
+    }
+    const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
+    if (sendbuf != MPI_IN_PLACE) {
+        if (Error error =
+                coll::copy(buffer_of(sendbuf, sendcount, sendtype), blocks[comm.rank()])) {
+            return error;
+        }
+    }
+    return collectives_of(context, comm).allgather(blocks);
+}
+
+Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
+                 const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
+                 CountArray displs, const datatype::Datatype& recvtype, comm::Communicator& comm) {
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::allgatherv(context, steps, sendbuf, sendcount, sendtype, recvbuf,
+                                    recvcounts, displs, recvtype);
+        });
+    }
+    std::vector<Buffer> list;
+    if (Error error =
+            list_blocks(comm.size(), recvbuf, recvcounts, displs, recvtype, "recvcounts", list)) {
+        return error;
+    }
+    if (sendbuf != MPI_IN_PLACE) {
+        if (Error error = coll::copy(buffer_of(sendbuf, sendcount, sendtype),
+                                     list[static_cast<std::size_t>(comm.rank())])) {
+            return error;
+        }
+    }
+    return collectives_of(context, comm).allgatherv(Blocks(list.data()));
+}
+
+Error alltoall(Context& context, const void* sendbuf, MPI_Count sendcount,
+               const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+               const datatype::Datatype& recvtype, comm::Communicator& comm) {
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::alltoall(context, steps, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                  recvtype);
+        });
+    }
+    const Blocks in(buffer_of(recvbuf, recvcount, recvtype));
+    const Blocks out =
+        sendbuf == MPI_IN_PLACE ? in : Blocks(buffer_of(sendbuf, sendcount, sendtype));
+    return collectives_of(context, comm).alltoall(out, in);
 }
 
 Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
@@ -97,6 +198,69 @@ Error allreduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count 
         return error;
     }
     return collectives_of(context, comm).allreduce(in, recvbuf, count, datatype, op);
+}
+
+namespace {
+
+Error scan_any(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
+               const datatype::Datatype& datatype, const coll::Op& op, comm::Communicator& comm,
+               bool exclusive) {
+    if (Error error = check_intra(comm)) {
+        return error;
+    }
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
+        return error;
+    }
+    return collectives_of(context, comm).scan({count, datatype, op}, in, recvbuf, exclusive);
+}
+
+} // namespace
+
+Error scan(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
+           const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
+    return scan_any(context, sendbuf, recvbuf, count, datatype, op, comm, false);
+}
+
+Error exscan(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
+             const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
+    return scan_any(context, sendbuf, recvbuf, count, datatype, op, comm, true);
+}
+
+Error reduce_scatter(Context& context, const void* sendbuf, void* recvbuf, CountArray recvcounts,
+                     const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm) {
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::reduce_scatter(context, steps, sendbuf, recvbuf, recvcounts, datatype, op);
+        });
+    }
+    std::vector<MPI_Count> counts;
+    MPI_Count total = 0;
+    if (Error error = list_counts(comm.size(), recvcounts, counts, total)) {
+        return error;
+    }
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, total, datatype, op, in)) {
+        return error;
+    }
+    return collectives_of(context, comm).reduce_scatter(in, recvbuf, counts.data(), datatype, op);
+}
+
+Error reduce_scatter_block(Context& context, const void* sendbuf, void* recvbuf,
+                           MPI_Count recvcount, const datatype::Datatype& datatype, coll::Op& op,
+                           comm::Communicator& comm) {
+    if (comm.inter()) [[unlikely]] {
+        return do_steps(context, comm, [&](Steps& steps) {
+            return plan::reduce_scatter_block(context, steps, sendbuf, recvbuf, recvcount, datatype,
+                                              op);
+        });
+    }
+    const void* in = nullptr;
+    if (Error error = check_reduction(sendbuf, recvbuf, recvcount, datatype, op, in)) {
+        return error;
+    }
+    const std::vector<MPI_Count> counts(static_cast<std::size_t>(comm.size()), recvcount);
+    return collectives_of(context, comm).reduce_scatter(in, recvbuf, counts.data(), datatype, op);
 }
 
 Error reduce_local(Context& context, const void* inbuf, void* inoutbuf, MPI_Count count,
@@ -318,7 +482,7 @@ Error reduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Cou
 
 Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
            const datatype::Datatype& datatype, coll::Op& op) {
-    if (Error error = check_intra(steps)) {
+    if (Error error = check_intra(steps.communicator())) {
         return error;
     }
     const void* in = nullptr;
@@ -331,7 +495,7 @@ Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count
 
 Error exscan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op) {
-    if (Error error = check_intra(steps)) {
+    if (Error error = check_intra(steps.communicator())) {
         return error;
     }
     const void* in = nullptr;
@@ -347,14 +511,10 @@ Error reduce_scatter(Context&, Steps& steps, const void* sendbuf, void* recvbuf,
     if (Error error = check_not_in_place(steps, sendbuf)) {
         return error;
     }
-    std::vector<MPI_Count> counts(static_cast<std::size_t>(steps.size()));
+    std::vector<MPI_Count> counts;
     MPI_Count total = 0;
-    for (int rank = 0; rank < steps.size(); ++rank) {
-        if (recvcounts[rank] < 0) {
-            return negative_count("recvcounts", rank, recvcounts[rank]);
-        }
-        counts[static_cast<std::size_t>(rank)] = recvcounts[rank];
-        total += recvcounts[rank];
+    if (Error error = list_counts(steps.size(), recvcounts, counts, total)) {
+        return error;
     }
     const void* in = nullptr;
     if (Error error = check_reduction(sendbuf, recvbuf, total, datatype, op, in)) {

@@ -21,15 +21,39 @@
 
 namespace warren::mpi {
 
-// Blocking operations that have a shorter way than steps when their data is small, and one that
-// concerns nobody else.
+// Blocking operations that have a shorter way than steps on a node, and one that concerns nobody
+// else.
 Error barrier(Context& context, comm::Communicator& comm);
 Error bcast(Context& context, void* buffer, MPI_Count count, const datatype::Datatype& datatype,
             int root, comm::Communicator& comm);
+Error gather(Context& context, const void* sendbuf, MPI_Count sendcount,
+             const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+             const datatype::Datatype& recvtype, int root, comm::Communicator& comm);
+Error scatter(Context& context, const void* sendbuf, MPI_Count sendcount,
+              const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+              const datatype::Datatype& recvtype, int root, comm::Communicator& comm);
+Error allgather(Context& context, const void* sendbuf, MPI_Count sendcount,
+                const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+                const datatype::Datatype& recvtype, comm::Communicator& comm);
+Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
+                 const datatype::Datatype& sendtype, void* recvbuf, CountArray recvcounts,
+                 CountArray displs, const datatype::Datatype& recvtype, comm::Communicator& comm);
+Error alltoall(Context& context, const void* sendbuf, MPI_Count sendcount,
+               const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
+               const datatype::Datatype& recvtype, comm::Communicator& comm);
 Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op, int root, comm::Communicator& comm);
 Error allreduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
                 const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm);
+Error scan(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
+           const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm);
+Error exscan(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
+             const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm);
+Error reduce_scatter(Context& context, const void* sendbuf, void* recvbuf, CountArray recvcounts,
+                     const datatype::Datatype& datatype, coll::Op& op, comm::Communicator& comm);
+Error reduce_scatter_block(Context& context, const void* sendbuf, void* recvbuf,
+                           MPI_Count recvcount, const datatype::Datatype& datatype, coll::Op& op,
+                           comm::Communicator& comm);
 Error reduce_local(Context& context, const void* inbuf, void* inoutbuf, MPI_Count count,
                    const datatype::Datatype& datatype, coll::Op& op);
 

@@ -1,5 +1,6 @@
 #include "node/segment.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -32,6 +33,9 @@ constexpr std::uint64_t box_region_limit = std::uint64_t{1} << 30;
 // made by every rank for itself.
 constexpr std::uint64_t table_bytes_limit = 4 << 20;
 constexpr std::uint64_t table_bytes_per_rank = 16 << 10;
+
+// Areas take address space only until collective operations use them.
+constexpr std::uint64_t area_units_per_rank = 128;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -72,7 +76,9 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
         boxes = box_region_limit / box_bytes;
     }
     header.box_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(boxes);
-    header.bytes = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
+    header.areas_offset = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
+    header.area_units = ranks == 1 ? 0 : std::min(ranks * area_units_per_rank, area_unit_limit);
+    header.bytes = header.areas_offset + header.area_units * area_unit_bytes;
     if (header.box_limit > 0) {
         header.bounces_offset = header.bytes;
         header.bytes = round_up(
@@ -210,6 +216,12 @@ bool Segment::commit(std::uint64_t offset, std::uint64_t bytes) const {
         result = fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
     } while (result != 0 && errno == EINTR);
     return result == 0;
+}
+
+void Segment::release(std::uint64_t offset, std::uint64_t bytes) const {
+    // Refused: the memory stays committed, which does no harm.
+    (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(offset), static_cast<off_t>(bytes));
 }
 
 bool Segment::commit_contexts(std::uint32_t index) const {

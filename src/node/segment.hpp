@@ -7,6 +7,7 @@
 //     queue            one per rank: the cells of its multi-producer queue   (transport/)
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
 //     collective slots a few per node: counters and lines of communicators   (coll/shared.hpp)
+//     areas            where larger data of collective operations passes     (coll/areas.hpp)
 //     contexts         a few bytes per communicator                       (comm/context_ids.hpp)
 //     rank tables      of irregular rank maps, as they are made               (comm/rank_table.hpp)
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
@@ -14,7 +15,8 @@
 // What is sure to be used is committed when the segment is made, so that a node without memory
 // gives an error there and not a SIGBUS later. The rest when its time comes: a box when a pair
 // opens it, a bounce buffer when a rank sends its first large message, the collective slots after
-// the first, the world's, when a communicator gets one, contexts a page at a time.
+// the first, the world's, when a communicator gets one, areas when its operations want them,
+// contexts a page at a time.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -68,6 +70,8 @@ struct SegmentHeader {
     std::uint64_t tables_bytes;
     std::uint64_t boxes_offset;
     std::uint64_t contexts_offset;
+    std::uint64_t areas_offset;
+    std::uint64_t area_units;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
     // Numbers of communicators (comm/context_ids.hpp): the first that has never been taken; the
@@ -78,6 +82,7 @@ struct SegmentHeader {
     alignas(cache_line_bytes) std::atomic<std::uint32_t> boxes_opened;
     alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing; // ranks that send no more
     alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> area_map[16];      // bit: unit in use
     alignas(cache_line_bytes) std::atomic<JobEnd> job_end;
     std::uint32_t end_rank; // who ended it
     std::int32_t end_code;  // the exit code that it asked for
@@ -157,6 +162,10 @@ constexpr std::size_t collective_phase_bytes(std::size_t ranks) {
     return (2 + ranks) * cache_line_bytes + 4 * collective_bitmap_bytes(ranks);
 }
 
+// Areas for the data of collective operations are made of units.
+inline constexpr std::uint64_t area_unit_bytes = 32 * 1024;
+inline constexpr std::uint64_t area_unit_limit = 1024; // the bits of area_map
+
 struct SegmentOptions {
     std::uint32_t ranks = 1;
     std::uint32_t cores = 1;
@@ -202,6 +211,10 @@ class Segment {
                       header_->collective_slot_bytes);
     }
 
+    std::uint64_t area_offset(std::uint64_t unit) const {
+        return header_->areas_offset + unit * area_unit_bytes;
+    }
+
     ContextEntry& context(std::uint32_t index) const {
         return reinterpret_cast<ContextEntry*>(at(header_->contexts_offset))[index];
     }
@@ -210,6 +223,8 @@ class Segment {
 
     // Commits memory of the sparse part. False when the node, or the job's limit, has none left.
     bool commit(std::uint64_t offset, std::uint64_t bytes) const;
+    // Gives committed memory, whole pages, back to the node.
+    void release(std::uint64_t offset, std::uint64_t bytes) const;
 
     // Records why the job ends; the first caller wins, the others' reasons are dropped.
     // Returns true for the first. Async-signal-safe.

@@ -1,0 +1,527 @@
+#include "coll/shared_data.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace warren::coll {
+
+namespace {
+
+constexpr std::size_t line_bytes = node::cache_line_bytes;
+constexpr std::size_t page_bytes = 4096;
+
+// From here on copies are worth to be made the way that suits memory that ranks share.
+constexpr std::size_t large_copy_bytes = 4096;
+
+// Reductions of this size are shared out when each of several ranks has a processor.
+constexpr std::size_t parts_from_bytes = 8192;
+
+// Bytes of operands that are combined at a time, while they are in the nearest cache.
+constexpr std::size_t fold_bytes = 4096;
+
+std::size_t round_up(std::size_t bytes) {
+    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+// From block to block: small ones side by side, others at whole lines; blocks of different ranks
+// at a distance of pages would compete for the same sets of the caches.
+std::size_t stride_of(std::size_t bytes) {
+    if (bytes < line_bytes) {
+        return bytes;
+    }
+    const std::size_t lines = round_up(bytes);
+    return lines % page_bytes == 0 ? lines + line_bytes : lines;
+}
+
+std::size_t pitch_of(std::size_t row_bytes) {
+    const std::size_t lines = round_up(row_bytes);
+    return lines % page_bytes == 0 ? lines + line_bytes : lines;
+}
+
+} // namespace
+
+// --- Where data is
+
+SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::size_t limit,
+                                std::size_t unit) const {
+    const auto width = static_cast<std::size_t>(blocks);
+    const auto height = static_cast<std::size_t>(rows);
+    Cut made;
+    if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
+        made.piece = bytes;
+        made.stride = bytes;
+        return made;
+    }
+    const auto fits = [&](AreaKind kind, std::size_t piece) {
+        made.phase_bytes = area_phase_bytes(kind, size_);
+        made.piece = piece;
+        made.stride = stride_of(piece);
+        made.pitch = pitch_of(made.stride * width);
+        return piece != 0 && made.pitch * height <= made.phase_bytes &&
+               (made.area = slot_.area(kind)) != nullptr;
+    };
+    const std::size_t wanted = std::max(std::min(bytes, limit) / unit * unit, unit);
+    if (fits(AreaKind::small, wanted) || fits(AreaKind::large, wanted)) {
+        return made;
+    }
+    // The largest piece for which there is room, after what rounding may add.
+    const auto largest = [&](AreaKind kind) {
+        const std::size_t row = area_phase_bytes(kind, size_) / height;
+        const std::size_t block = (row - std::min(row, 2 * line_bytes)) / width;
+        const std::size_t grain =
+            unit < line_bytes && line_bytes % unit == 0 && block > line_bytes ? line_bytes : unit;
+        std::size_t piece = std::min(block / grain * grain, wanted);
+        while (piece > grain && pitch_of(stride_of(piece) * width) > row) {
+            piece -= grain;
+        }
+        return piece;
+    };
+    if (fits(AreaKind::large, largest(AreaKind::large)) ||
+        fits(AreaKind::small, largest(AreaKind::small))) {
+        return made;
+    }
+    return {};
+}
+
+std::byte* SharedData::place(const Cut& cut, Operation operation, int row, int block) const {
+    const std::size_t in_row = static_cast<std::size_t>(block) * cut.stride;
+    if (cut.area == nullptr) {
+        return slot_.line_data(operation, row) + in_row;
+    }
+    return cut.area + operation % node::collective_phases * cut.phase_bytes +
+           static_cast<std::size_t>(row) * cut.pitch + in_row;
+}
+
+// --- Copies between the program's buffers and the shared ones
+
+void SharedData::put(const Buffer& from, std::size_t first, std::size_t bytes,
+                     std::byte* to) const {
+    if (!from.type->contiguous) {
+        from.type->pack_part(from.base, from.count, static_cast<MPI_Count>(first),
+                             static_cast<MPI_Count>(bytes), to);
+        return;
+    }
+    const std::byte* data = static_cast<const std::byte*>(from.base) + first;
+    if (bytes >= large_copy_bytes) {
+        engine_.copy().put(to, data, bytes);
+    } else {
+        std::memcpy(to, data, bytes);
+    }
+}
+
+void SharedData::get(const std::byte* from, const Buffer& to, std::size_t first,
+                     std::size_t bytes) const {
+    if (!to.type->contiguous) {
+        to.type->unpack_part(from, static_cast<MPI_Count>(first), static_cast<MPI_Count>(bytes),
+                             to.base, to.count);
+        return;
+    }
+    std::byte* data = static_cast<std::byte*>(to.base) + first;
+    if (bytes >= large_copy_bytes) {
+        engine_.copy().get(data, from, bytes);
+    } else {
+        std::memcpy(data, from, bytes);
+    }
+}
+
+std::size_t SharedData::flow_limit(std::size_t bytes) const {
+    if (!slot_.flat()) {
+        return bytes;
+    }
+    return bytes <= 16384 ? 4096 : (bytes <= 65536 ? 8192 : 16384);
+}
+
+std::size_t SharedData::exchange_limit(std::size_t bytes) const {
+    if (!slot_.flat()) {
+        return bytes;
+    }
+    return bytes <= 16384 ? bytes : 16384;
+}
+
+template <typename Write, typename Last, typename Read>
+void SharedData::exchange(std::size_t bytes, std::size_t piece, Write write, Last last, Read read) {
+    if (slot_.flat() && bytes > piece) {
+        std::size_t first = 0;
+        for (; first < bytes; first += piece) {
+            slot_.in_row(
+                first == 0, [&](Operation op) { write(op, first); },
+                [&](Operation op) { read(op, first - piece); });
+        }
+        slot_.end_row([&](Operation op) { read(op, first - piece); });
+        return;
+    }
+    for (std::size_t first = 0; first < bytes; first += piece) {
+        slot_.together([&](Operation op) { write(op, first); },
+                       [&](Operation op) { last(op, first); },
+                       [&](Operation op) { read(op, first); });
+    }
+}
+
+// --- Data that moves
+
+bool SharedData::bcast(const Buffer& buffer, int root) {
+    const auto bytes = static_cast<std::size_t>(buffer.bytes());
+    const Cut cut = this->cut(1, 1, bytes, flow_limit(bytes));
+    if (cut.piece == 0) {
+        return false;
+    }
+    const int row = cut.area != nullptr ? 0 : root;
+    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+        const std::size_t part = std::min(cut.piece, bytes - first);
+        slot_.from_root(
+            root, [&](Operation op) { put(buffer, first, part, place(cut, op, row)); },
+            [&](Operation op) { get(place(cut, op, row), buffer, first, part); });
+    }
+    return true;
+}
+
+bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
+    const auto bytes = static_cast<std::size_t>(own.bytes());
+    const Cut cut = this->cut(size_, 1, bytes, flow_limit(bytes));
+    if (cut.piece == 0) {
+        return false;
+    }
+    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+        const std::size_t part = std::min(cut.piece, bytes - first);
+        slot_.to_root(
+            root, [&](Operation op) { put(own, first, part, place(cut, op, rank_)); },
+            [&](Operation op) {
+                for (int r = 0; r < size_; ++r) {
+                    if (r != rank_) {
+                        slot_.await(op, r);
+                        get(place(cut, op, r), blocks[r], first, part);
+                    }
+                }
+            });
+    }
+    return true;
+}
+
+bool SharedData::scatter(const Blocks& blocks, const Buffer& own, int root) {
+    const auto bytes = static_cast<std::size_t>(own.bytes());
+    const Cut cut = this->cut(1, size_, bytes, flow_limit(bytes));
+    if (cut.piece == 0) {
+        return false;
+    }
+    const int row = cut.area != nullptr ? 0 : root;
+    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+        const std::size_t part = std::min(cut.piece, bytes - first);
+        slot_.from_root(
+            root,
+            [&](Operation op) {
+                for (int r = 0; r < size_; ++r) {
+                    if (r != rank_) {
+                        put(blocks[r], first, part, place(cut, op, row, r));
+                    }
+                }
+            },
+            [&](Operation op) { get(place(cut, op, row, rank_), own, first, part); });
+    }
+    return true;
+}
+
+bool SharedData::allgather(const Blocks& blocks) {
+    MPI_Count most = blocks[0].bytes();
+    for (int r = 1; r < size_ && !blocks.regular(); ++r) {
+        most = std::max(most, blocks[r].bytes());
+    }
+    const auto bytes = static_cast<std::size_t>(most);
+    const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes));
+    if (cut.piece == 0) {
+        return false;
+    }
+    const auto part = [&](const Buffer& block, std::size_t first) {
+        const auto all = static_cast<std::size_t>(block.bytes());
+        return first < all ? std::min(cut.piece, all - first) : std::size_t{0};
+    };
+    exchange(
+        bytes, cut.piece,
+        [&](Operation op, std::size_t first) {
+            const Buffer own = blocks[rank_];
+            put(own, first, part(own, first), place(cut, op, rank_));
+        },
+        [](Operation, std::size_t) {},
+        [&](Operation op, std::size_t first) {
+            for (int r = 0; r < size_; ++r) {
+                if (r != rank_) {
+                    const Buffer block = blocks[r];
+                    slot_.await(op, r);
+                    get(place(cut, op, r), block, first, part(block, first));
+                }
+            }
+        });
+    return true;
+}
+
+bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
+    const auto bytes = static_cast<std::size_t>(in[rank_].bytes());
+    // A rank's row has a block for every other one.
+    const Cut cut = this->cut(size_, size_ - 1, bytes, exchange_limit(bytes));
+    if (cut.piece == 0) {
+        return false;
+    }
+    const auto column = [](int from, int to) { return to < from ? to : to - 1; };
+    exchange(
+        bytes, cut.piece,
+        [&](Operation op, std::size_t first) {
+            const std::size_t part = std::min(cut.piece, bytes - first);
+            for (int r = 0; r < size_; ++r) {
+                if (r != rank_) {
+                    put(out[r], first, part, place(cut, op, rank_, column(rank_, r)));
+                }
+            }
+        },
+        [](Operation, std::size_t) {},
+        [&](Operation op, std::size_t first) {
+            const std::size_t part = std::min(cut.piece, bytes - first);
+            for (int r = 0; r < size_; ++r) {
+                if (r != rank_) {
+                    slot_.await(op, r);
+                    get(place(cut, op, r, column(r, rank_)), in[r], first, part);
+                }
+            }
+        });
+    return true;
+}
+
+// --- Reductions
+
+template <typename Operand>
+void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
+                      Operand operand) {
+    const MPI_Count size = reduction.type.size;
+    const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
+    for (MPI_Count first = 0; first < count; first += step) {
+        const MPI_Count part = std::min(step, count - first);
+        const MPI_Count offset = first * size;
+        const std::byte* last = operand(ranks - 1);
+        if (last != total) {
+            std::memcpy(total + offset, last + offset, static_cast<std::size_t>(part * size));
+        }
+        for (int r = ranks - 2; r >= 0; --r) {
+            apply_unlocked(engine_.rank(), reduction.op, operand(r) + offset, total + offset, part,
+                           reduction.type);
+        }
+    }
+}
+
+bool SharedData::parts_are_worth(std::size_t bytes) const {
+    return !crowded_ && size_ > 2 && bytes >= parts_from_bytes;
+}
+
+void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in,
+                                  void* out, int root) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const Buffer result = {out, reduction.count, &reduction.type};
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+        const auto count = static_cast<MPI_Count>(std::min(cut.piece, bytes - first) / size);
+        // Where the part of rank r begins in the piece.
+        const auto begin = [&](int r) {
+            return static_cast<std::size_t>(count * r / size_) * size;
+        };
+        Operation contributed = 0;
+        slot_.together(
+            [&](Operation op) {
+                contributed = op;
+                put(own, first, static_cast<std::size_t>(count) * size, place(cut, op, rank_));
+            },
+            [](Operation) {},
+            [&](Operation op) {
+                for (int r = 0; r < size_; ++r) {
+                    slot_.await(op, r);
+                }
+            });
+        // The contributions stay until all have arrived in the next operation.
+        const auto combine = [&](std::byte* total) {
+            fold(reduction, total, static_cast<MPI_Count>((begin(rank_ + 1) - begin(rank_)) / size),
+                 size_, [&](int r) {
+                     return static_cast<const std::byte*>(place(cut, contributed, r)) +
+                            begin(rank_);
+                 });
+        };
+        const auto write = [&](Operation op) { combine(place(cut, op, rank_)); };
+        const auto read = [&](Operation op) {
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+                if (r != root) {
+                    get(place(cut, op, r), result, first + begin(r), begin(r + 1) - begin(r));
+                }
+            }
+        };
+        if (root < 0) {
+            slot_.together(
+                write, [](Operation) {}, read);
+        } else {
+            slot_.to_root(root, write, [&](Operation op) {
+                combine(static_cast<std::byte*>(out) + first + begin(root));
+                read(op);
+            });
+        }
+    }
+}
+
+bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, int root) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    const bool in_parts = parts_are_worth(bytes);
+    const Cut cut = this->cut(size_, 1, bytes, in_parts ? bytes : flow_limit(bytes), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    if (in_parts) {
+        combine_in_parts(reduction, cut, in, out, root);
+        return true;
+    }
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+        const std::size_t part = std::min(cut.piece, bytes - first);
+        slot_.to_root(
+            root, [&](Operation op) { put(own, first, part, place(cut, op, rank_)); },
+            [&](Operation op) {
+                const auto* mine = static_cast<const std::byte*>(in) + first;
+                if (in == out && rank_ != size_ - 1) {
+                    // The total takes its place.
+                    slot_.settle(op);
+                    std::byte* copy = place(cut, op, rank_);
+                    put(own, first, part, copy);
+                    mine = copy;
+                }
+                for (int r = 0; r < size_; ++r) {
+                    slot_.await(op, r);
+                }
+                fold(reduction, static_cast<std::byte*>(out) + first,
+                     static_cast<MPI_Count>(part / size), size_, [&](int r) {
+                         return r == rank_ ? mine
+                                           : static_cast<const std::byte*>(place(cut, op, r));
+                     });
+            });
+    }
+    return true;
+}
+
+bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    const bool in_parts = parts_are_worth(bytes);
+    const Cut cut = this->cut(size_, 1, bytes, in_parts ? bytes : exchange_limit(bytes), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    if (in_parts) {
+        combine_in_parts(reduction, cut, in, out, -1);
+        return true;
+    }
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const Buffer result = {out, reduction.count, &reduction.type};
+    const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
+    exchange(
+        bytes, cut.piece,
+        [&](Operation op, std::size_t first) {
+            put(own, first, part(first), place(cut, op, rank_));
+        },
+        [&](Operation op, std::size_t first) {
+            fold(reduction, place(cut, op, size_ - 1), static_cast<MPI_Count>(part(first) / size),
+                 size_, [&](int r) { return static_cast<const std::byte*>(place(cut, op, r)); });
+        },
+        [&](Operation op, std::size_t first) {
+            if (!slot_.flat()) {
+                get(place(cut, op, size_ - 1), result, first, part(first));
+                return;
+            }
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+            }
+            const bool own_stays = in != out || rank_ == size_ - 1;
+            fold(reduction, static_cast<std::byte*>(out) + first,
+                 static_cast<MPI_Count>(part(first) / size), size_, [&](int r) {
+                     return r == rank_ && own_stays
+                                ? static_cast<const std::byte*>(in) + first
+                                : static_cast<const std::byte*>(place(cut, op, r));
+                 });
+        });
+    return true;
+}
+
+bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void* out,
+                                const MPI_Count counts[]) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    std::vector<std::size_t> begin(static_cast<std::size_t>(size_) + 1); // of each block
+    std::size_t most = 0;
+    for (std::size_t r = 0; r + 1 < begin.size(); ++r) {
+        const std::size_t bytes = static_cast<std::size_t>(counts[r]) * size;
+        begin[r + 1] = begin[r] + bytes;
+        most = std::max(most, bytes);
+    }
+    const Cut cut = this->cut(size_, size_, most, exchange_limit(most), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const std::size_t mine = begin[static_cast<std::size_t>(rank_)];
+    const auto part = [&](int r, std::size_t first) {
+        const auto block = static_cast<std::size_t>(r);
+        const std::size_t bytes = begin[block + 1] - begin[block];
+        return first < bytes ? std::min(cut.piece, bytes - first) : std::size_t{0};
+    };
+    // Should `in` and `out` be the same memory: what is written of a piece is before what is yet to
+    // be read of any block.
+    exchange(
+        most, cut.piece,
+        [&](Operation op, std::size_t first) {
+            for (int r = 0; r < size_; ++r) {
+                if (r != rank_ || in == out) {
+                    put(own, begin[static_cast<std::size_t>(r)] + first, part(r, first),
+                        place(cut, op, rank_, r));
+                }
+            }
+        },
+        [](Operation, std::size_t) {},
+        [&](Operation op, std::size_t first) {
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+            }
+            fold(reduction, static_cast<std::byte*>(out) + first,
+                 static_cast<MPI_Count>(part(rank_, first) / size), size_, [&](int r) {
+                     return r == rank_ && in != out
+                                ? static_cast<const std::byte*>(in) + mine + first
+                                : static_cast<const std::byte*>(place(cut, op, r, rank_));
+                 });
+        });
+    return true;
+}
+
+bool SharedData::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
+    const int ranks = exclusive ? rank_ : rank_ + 1;
+    exchange(
+        bytes, cut.piece,
+        [&](Operation op, std::size_t first) {
+            put(own, first, part(first), place(cut, op, rank_));
+        },
+        [](Operation, std::size_t) {},
+        [&](Operation op, std::size_t first) {
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+            }
+            if (ranks > 0) {
+                fold(reduction, static_cast<std::byte*>(out) + first,
+                     static_cast<MPI_Count>(part(first) / size), ranks, [&](int r) {
+                         return r == rank_ ? static_cast<const std::byte*>(in) + first
+                                           : static_cast<const std::byte*>(place(cut, op, r));
+                     });
+            }
+        });
+    return true;
+}
+
+} // namespace warren::coll

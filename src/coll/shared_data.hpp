@@ -1,0 +1,93 @@
+// Shared data: collective operations of a communicator on one node whose data passes through its
+// areas (areas.hpp) instead of messages.
+//
+// Writers pack their data straight into the area, readers unpack straight out of it, whatever the
+// datatypes are; reductions read their operands where they are in the area. Data that does not fit
+// a phase goes in pieces, each an operation of the slot (shared.hpp) of its own, so that the phases
+// make a pipeline: one rank writes a piece while another reads the one before.
+//
+// What all ranks must know alike is the number of bytes, which matching calls have in common even
+// where their datatypes differ; the pieces follow from it. Each function returns false, having done
+// nothing, where there is no area for it, at all ranks. Arguments are as in collectives.hpp.
+// Thread rule: as SharedSlot.
+#pragma once
+
+#include "coll/blocks.hpp"
+#include "coll/op.hpp"
+#include "coll/shared.hpp"
+#include "coll/steps.hpp"
+
+namespace warren::coll {
+
+class SharedData {
+  public:
+    // For a communicator that has a slot.
+    SharedData(message::Engine& engine, comm::Communicator& communicator)
+        : slot_(engine, communicator),
+          engine_(engine),
+          rank_(communicator.rank()),
+          size_(communicator.size()),
+          crowded_(engine.rank().oversubscribed()) {}
+
+    bool bcast(const Buffer& buffer, int root);
+    // `blocks` at the root only; blocks of one size.
+    bool gather(const Buffer& own, const Blocks& blocks, int root);
+    bool scatter(const Blocks& blocks, const Buffer& own, int root);
+    // Blocks of any sizes, which all ranks know; blocks[rank] already holds the own one.
+    bool allgather(const Blocks& blocks);
+    // Blocks of one size. `out` and `in` may be the same.
+    bool alltoall(const Blocks& out, const Blocks& in);
+
+    // Contiguous datatypes. `in` and `out` may be the same; `out` at the root only.
+    bool reduce(const Reduction& reduction, const void* in, void* out, int root);
+    bool allreduce(const Reduction& reduction, const void* in, void* out);
+    // `counts` of elements of the result, by rank.
+    bool reduce_scatter(const Reduction& reduction, const void* in, void* out,
+                        const MPI_Count counts[]);
+    bool scan(const Reduction& reduction, const void* in, void* out, bool exclusive);
+
+  private:
+    using Operation = std::uint64_t;
+
+    // How data is cut and where a phase has it: rows of `pitch` bytes, with up to `piece` bytes of
+    // each block.
+    struct Cut {
+        std::byte* area = nullptr; // null: in the lines
+        std::size_t phase_bytes = 0;
+        std::size_t piece = 0;  // 0: there is no room
+        std::size_t pitch = 0;  // from row to row
+        std::size_t stride = 0; // from block to block of a row
+    };
+    // For `rows` rows of `blocks` blocks of `bytes` each, in pieces of up to `limit` bytes that are
+    // multiples of `unit`.
+    Cut cut(int rows, int blocks, std::size_t bytes, std::size_t limit, std::size_t unit = 1) const;
+    std::byte* place(const Cut& cut, Operation operation, int row, int block = 0) const;
+
+    void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
+    void get(const std::byte* from, const Buffer& to, std::size_t first, std::size_t bytes) const;
+    // The largest pieces of data that flows from or to a root, and of data that all exchange.
+    std::size_t flow_limit(std::size_t bytes) const;
+    std::size_t exchange_limit(std::size_t bytes) const;
+    // Everybody writes and reads `bytes` bytes piece by piece, as in SharedSlot::together:
+    // functions of the operation's number and the piece's first byte.
+    template <typename Write, typename Last, typename Read>
+    void exchange(std::size_t bytes, std::size_t piece, Write write, Last last, Read read);
+
+    // A reduction to the root, or to all (root < 0), of which each rank combines a part.
+    void combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in, void* out,
+                          int root);
+    bool parts_are_worth(std::size_t bytes) const;
+
+    // total = operand(0) op … op operand(ranks - 1), of which the last one may be total.
+    template <typename Operand>
+    void fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
+              Operand operand);
+
+    SharedSlot slot_;
+    message::Engine& engine_;
+    const int rank_;
+    const int size_;
+    const bool crowded_;
+};
+
+} // namespace warren::coll

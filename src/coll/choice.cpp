@@ -31,24 +31,27 @@ bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count byte
     constexpr MPI_Count any = std::numeric_limits<MPI_Count>::max();
     constexpr struct {
         Tag operation;
-        MPI_Count few;     // up to so many bytes, of few ranks that have processors
+        MPI_Count pair;    // up to so many bytes, of two ranks that have processors
+        MPI_Count few;     // … of few ranks that have processors
         MPI_Count many;    // … of many ranks that have processors
         MPI_Count crowded; // … of ranks that share processors
     } limits[] = {
-        {Tag::bcast, any, any, any},
-        {Tag::gather, any, any, any},
-        {Tag::scatter, any, any, any},
-        {Tag::allgather, any, any, any},
-        {Tag::alltoall, any, any, any},
-        {Tag::reduce, any, any, any},
-        {Tag::allreduce, any, any, any},
-        {Tag::reduce_scatter, any, any, any},
+        // Between two, the rings and bounce buffers of messages are as quick from there on.
+        {Tag::bcast, 1024, any, any, any},
+        {Tag::gather, 1024, any, any, any},
+        {Tag::scatter, 1024, any, any, any},
+        {Tag::alltoall, 1024, any, any, any},
+        {Tag::allgather, 2048, any, any, any},
+        {Tag::reduce, any, any, any, any},
+        {Tag::allreduce, 8192, any, any, any},
+        {Tag::reduce_scatter, 8192, any, any, any},
         // Each rank combines what all before it have.
-        {Tag::scan, any, 1024, 4096},
+        {Tag::scan, any, any, 1024, 4096},
     };
     for (const auto& limit : limits) {
         if (limit.operation == operation) {
             return bytes <= (rank.oversubscribed() ? limit.crowded
+                             : ranks == 2          ? limit.pair
                              : ranks <= flat_ranks ? limit.few
                                                    : limit.many);
         }
@@ -112,7 +115,7 @@ void allgather(Steps& steps, const Blocks& blocks) {
     if (steps.size() == 1 || total == 0) {
         return;
     }
-    if (total > short_allgather_bytes) {
+    if (total > short_allgather_bytes || steps.size() == 2) {
         return allgather_ring(steps, blocks);
     }
     return steps.crowded() ? allgather_by_root(steps, blocks) : allgather_bruck(steps, blocks);

@@ -38,6 +38,16 @@ std::atomic<std::uint32_t>& area_word(std::byte* slot, AreaKind kind) {
     return head_of(slot).areas[static_cast<std::size_t>(kind)];
 }
 
+// The others have read what this rank will write next: has the processor fetch the right to write
+// it while there is something else to wait for.
+void own_line_soon(const void* line) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 std::uint32_t words_of(int ranks) {
     return (static_cast<std::uint32_t>(ranks) + 63) / 64;
 }
@@ -122,6 +132,7 @@ void SharedSlot::flat_arrive(std::uint64_t operation) {
             node_rank_.ring(communicator_.world_rank(other));
         }
     }
+    own_line_soon(&line(operation + 1, rank_));
 }
 
 void SharedSlot::flat_wait(int rank, std::uint64_t operation) {

@@ -292,9 +292,27 @@ void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count co
                       Operand operand) {
     const MPI_Count size = reduction.type.size;
     const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
+    // What another core has written takes its time: all operands' are asked for ahead.
+    const auto ask_for = [&](MPI_Count first) {
+        const auto begin = static_cast<std::size_t>(first * size);
+        const std::size_t end =
+            begin + static_cast<std::size_t>(std::min(step, count - first) * size);
+        for (int r = ranks - 1; r >= 0 && end - begin <= fold_bytes; --r) {
+            const std::byte* data = operand(r);
+            for (std::size_t at = begin; at < end; at += line_bytes) {
+                __builtin_prefetch(data + at);
+            }
+        }
+    };
+    if (count > 0) {
+        ask_for(0);
+    }
     for (MPI_Count first = 0; first < count; first += step) {
         const MPI_Count part = std::min(step, count - first);
         const MPI_Count offset = first * size;
+        if (first + part < count) {
+            ask_for(first + part);
+        }
         const std::byte* last = operand(ranks - 1);
         if (last != total) {
             std::memcpy(total + offset, last + offset, static_cast<std::size_t>(part * size));

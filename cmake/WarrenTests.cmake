@@ -2,12 +2,20 @@
 #     unit        a GoogleTest program beside the code that it tests
 #     program     an MPI program, started by mpiexec, once per number of ranks
 #     faults      something is killed, refused or missing on purpose
-#     concurrent  threads of one process at once: what ThreadSanitizer has something to say about
+#     concurrent  threads of one process at once: what ThreadSanitizer has something to say about;
+#                 with it there are no others
+if(WARREN_SANITIZE MATCHES "thread")
+  set(only_concurrent TRUE)
+endif()
 
 # A unit test: src/ROOM/THING_test.cpp becomes the test ROOM.THING_test.
 function(warren_unit_test room source)
   get_filename_component(name ${source} NAME_WE)
   set(target ${room}_${name})
+  file(STRINGS ${source} threads REGEX "std::(j?thread|async)|pthread_create")
+  if(only_concurrent AND NOT threads)
+    return()
+  endif()
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE warren_core GTest::gtest_main)
   if(room STREQUAL "launch" AND TARGET warren_launch)
@@ -18,7 +26,6 @@ function(warren_unit_test room source)
   set(labels unit)
   set(processors 1)
   set(limit 120)
-  file(STRINGS ${source} threads REGEX "std::(j?thread|async)|pthread_create")
   if(threads)
     list(APPEND labels concurrent)
     set(processors 2) # threads that spin for each other want no company
@@ -45,6 +52,9 @@ function(warren_mpi_test name)
   add_dependencies(${name} warren_mpi_header)
   target_link_libraries(${name} PRIVATE mpi_abi Threads::Threads ${test_LIBRARIES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  if(only_concurrent) # until a run of it is
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
   set(runs "")
   foreach(keyword RANKS ARGS TIMEOUT LABELS MPIEXEC)
     if(test_${keyword})
@@ -69,6 +79,12 @@ function(warren_mpi_runs name)
   endif()
   if(NOT test_LABELS)
     set(test_LABELS program)
+  endif()
+  if(only_concurrent)
+    if(NOT concurrent IN_LIST test_LABELS)
+      return()
+    endif()
+    set_target_properties(${test_TARGET} PROPERTIES EXCLUDE_FROM_ALL FALSE)
   endif()
   # Longer than mpiexec's own limit, so that its account of the hang is seen.
   math(EXPR limit "${test_TIMEOUT} + 20")

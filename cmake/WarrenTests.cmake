@@ -3,7 +3,7 @@
 #     program     an MPI program, started by mpiexec, once per number of ranks
 #     faults      something is killed, refused or missing on purpose
 #     concurrent  threads of one process at once: what ThreadSanitizer has something to say about;
-#                 with it there are no others
+#                 with it no other unit tests and programs are built
 if(WARREN_SANITIZE MATCHES "thread")
   set(only_concurrent TRUE)
 endif()

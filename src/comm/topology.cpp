@@ -131,13 +131,13 @@ std::vector<std::int64_t> divisors_of(std::int64_t number) {
 }
 
 // The factors of a number, falling, that are as close to each other as can be: the largest less the
-// smallest is least; then their sum; then the smallest is the largest.
+// smallest is least; then the smallest is the largest, then the second smallest, and so on.
 class ClosestFactors {
   public:
     ClosestFactors(std::int64_t number, int factors)
         : divisors_(divisors_of(number)), chosen_(static_cast<std::size_t>(factors)) {
         if (factors > 0) {
-            choose(0, number, number, 0);
+            choose(0, number, number);
         }
     }
 
@@ -156,10 +156,10 @@ class ClosestFactors {
     // All ways to write a number as the factors from position `at` on, none above `limit`, but
     // those that are no closer than the best so far. The smallest come first, so the first way is
     // good.
-    void choose(std::size_t at, std::int64_t number, std::int64_t limit, std::int64_t sum) {
+    void choose(std::size_t at, std::int64_t number, std::int64_t limit) {
         if (at == chosen_.size()) {
             if (number == 1) {
-                compare(sum);
+                compare();
             }
             return;
         }
@@ -176,24 +176,25 @@ class ClosestFactors {
             if (number % factor == 0 && first - factor <= spread_ &&
                 reaches(factor, chosen_.size() - at, number)) {
                 chosen_[at] = factor;
-                choose(at + 1, number / factor, factor, sum + factor);
+                choose(at + 1, number / factor, factor);
             }
         }
     }
 
-    void compare(std::int64_t sum) {
+    // Of ways with the same distance between the ends, the one whose smaller factors are larger.
+    void compare() {
         const std::int64_t spread = chosen_.front() - chosen_.back();
         if (best_.empty() || spread < spread_ ||
-            (spread == spread_ && (sum < sum_ || (sum == sum_ && chosen_.back() > best_.back())))) {
+            (spread == spread_ && std::lexicographical_compare(best_.rbegin(), best_.rend(),
+                                                               chosen_.rbegin(), chosen_.rend()))) {
             best_ = chosen_;
             spread_ = spread;
-            sum_ = sum;
         }
     }
 
     const std::vector<std::int64_t> divisors_;
     std::vector<std::int64_t> chosen_, best_;
-    std::int64_t spread_ = INT64_MAX - 1, sum_ = 0; // of the best
+    std::int64_t spread_ = INT64_MAX - 1; // of the best
 };
 
 } // namespace

@@ -63,8 +63,8 @@ Error grid_size(int dimensions, const int dims[], int limit, int* ranks);
 Error check_graph(int nodes, const int index[], const int edges[]);
 
 // MPI_Dims_create: fills in the dimensions that are 0, as close to each other as the divisors of
-// what is left allow, in falling order: the largest less the smallest is least; among those with
-// the least their sum; then the smallest is the largest.
+// what is left allow, in falling order: the largest less the smallest is least; among those the
+// smallest is the largest, then the second smallest, and so on.
 Error balance_dims(int nodes, int dimensions, int dims[]);
 
 } // namespace warren::comm

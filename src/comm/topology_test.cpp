@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <numeric>
-#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace warren::comm {
 namespace {
@@ -45,14 +46,13 @@ TEST(Dims, EveryProductIsRight) {
 }
 
 // All ways to write a number as falling factors, and of them the closest: by what lies between the
-// largest and the smallest, by the sum, by the smallest.
+// largest and the smallest, then the one whose smallest, second smallest … are larger.
 void find_closest(std::vector<int>& chosen, std::size_t at, int number, std::vector<int>& best) {
     if (at == chosen.size()) {
         const auto key = [](const std::vector<int>& dims) {
-            return std::tuple(dims.front() - dims.back(),
-                              std::accumulate(dims.begin(), dims.end(), 0), -dims.back());
+            return std::pair(dims.back() - dims.front(), std::vector(dims.rbegin(), dims.rend()));
         };
-        if (number == 1 && (best.empty() || key(chosen) < key(best))) {
+        if (number == 1 && (best.empty() || key(chosen) > key(best))) {
             best = chosen;
         }
         return;
@@ -68,6 +68,8 @@ void find_closest(std::vector<int>& chosen, std::size_t at, int number, std::vec
 TEST(Dims, AreTheClosestOfAll) {
     EXPECT_EQ(balanced(5040, {0, 0, 0}), (std::vector<int>{21, 16, 15}));
     EXPECT_EQ(balanced(7488, {0, 0, 0}), (std::vector<int>{26, 18, 16}));
+    EXPECT_EQ(balanced(590520, {0, 0, 0, 0}), (std::vector<int>{38, 37, 21, 20}));
+    EXPECT_EQ(balanced(98784, std::vector<int>(5, 0)), (std::vector<int>{14, 14, 9, 8, 7}));
     EXPECT_EQ(balanced(1102701600, std::vector<int>(5, 0)),
               (std::vector<int>{68, 66, 65, 63, 60})); // quickly, with many divisors
     for (int nodes = 1; nodes <= 2000; ++nodes) {

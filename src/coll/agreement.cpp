@@ -91,7 +91,11 @@ Error agree_among(const Channel& channel, const std::vector<int>& members, Kind 
 Error agree_on_split(message::Engine& engine, comm::Communicator& parent, int colour, int key,
                      std::vector<int>& members, NewCommunicator& agreed) {
     if (SharedSlot::find_place(engine, parent)) {
-        agreed.context = SharedSlot(engine, parent).split(colour, key, members);
+        SharedSlot slot(engine, parent);
+        agreed.context = slot.split(colour, key, members);
+        if (Error error = slot.outcome()) {
+            return error;
+        }
         return members.empty() ? Error() : check(agreed);
     }
     if (Error error = find_members(engine, parent, colour, key, members)) {

@@ -9,13 +9,28 @@
 
 namespace warren::coll {
 
+template <typename Operation>
+bool Collectives::by_area(Tag kind, MPI_Count bytes, Error& outcome, Operation operation) {
+    if (bytes == 0 || !SharedSlot::has_place(communicator_) || communicator_.size() == 1 ||
+        !by_shared_memory(kind, engine_.rank(), communicator_.size(), bytes)) {
+        return false;
+    }
+    SharedData data(engine_, communicator_);
+    if (!operation(data)) {
+        return false;
+    }
+    outcome = data.outcome();
+    return true;
+}
+
 Error Collectives::barrier() {
     if (alone()) {
         return {};
     }
     if (SharedSlot::has_place(communicator_)) [[likely]] {
-        SharedSlot(engine_, communicator_).barrier();
-        return {};
+        SharedSlot slot(engine_, communicator_);
+        slot.barrier();
+        return slot.outcome();
     }
     Immediate steps(engine_, communicator_);
     coll::barrier(steps);
@@ -35,14 +50,17 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
         if (!direct && communicator_.rank() == root) {
             buffer.type->pack(buffer.base, buffer.count, data);
         }
-        SharedSlot(engine_, communicator_).bcast(data, bytes, root);
+        SharedSlot slot(engine_, communicator_);
+        slot.bcast(data, bytes, root);
         if (!direct && communicator_.rank() != root) {
             buffer.type->unpack(data, bytes, buffer.base, buffer.count);
         }
-        return {};
+        return slot.outcome();
     }
-    if (shares(Tag::bcast, bytes) && SharedData(engine_, communicator_).bcast(buffer, root)) {
-        return {};
+    Error outcome;
+    if (by_area(Tag::bcast, bytes, outcome,
+                [&](SharedData& data) { return data.bcast(buffer, root); })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::bcast(steps, buffer, root);
@@ -53,15 +71,14 @@ Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int 
     if (own.bytes() == 0) {
         return {};
     }
-    if (shares(Tag::gather, own.bytes())) {
-        if (communicator_.rank() == root) {
-            if (Error error = copy(own, blocks[root])) {
-                return error;
+    Error outcome;
+    if (by_area(Tag::gather, own.bytes(), outcome, [&](SharedData& data) {
+            if (communicator_.rank() == root) {
+                copy(own, blocks[root]);
             }
-        }
-        if (SharedData(engine_, communicator_).gather(own, blocks, root)) {
-            return {};
-        }
+            return data.gather(own, blocks, root);
+        })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::gather(steps, own, blocks, root);
@@ -72,9 +89,13 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
     if (own.bytes() == 0) {
         return {};
     }
-    if (shares(Tag::scatter, own.bytes()) &&
-        SharedData(engine_, communicator_).scatter(blocks, own, root)) {
-        return communicator_.rank() == root ? copy(blocks[root], own) : Error();
+    Error outcome;
+    if (by_area(Tag::scatter, own.bytes(), outcome,
+                [&](SharedData& data) { return data.scatter(blocks, own, root); })) {
+        if (communicator_.rank() == root) {
+            copy(blocks[root], own);
+        }
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::scatter(steps, blocks, own, root);
@@ -82,9 +103,10 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
 }
 
 Error Collectives::allgather(const Blocks& blocks) {
-    if (shares(Tag::allgather, blocks[0].bytes()) &&
-        SharedData(engine_, communicator_).allgather(blocks)) {
-        return {};
+    Error outcome;
+    if (by_area(Tag::allgather, blocks[0].bytes(), outcome,
+                [&](SharedData& data) { return data.allgather(blocks); })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::allgather(steps, blocks);
@@ -96,8 +118,10 @@ Error Collectives::allgatherv(const Blocks& blocks) {
     for (int rank = 0; rank < communicator_.size(); ++rank) {
         most = std::max(most, blocks[rank].bytes());
     }
-    if (shares(Tag::allgather, most) && SharedData(engine_, communicator_).allgather(blocks)) {
-        return {};
+    Error outcome;
+    if (by_area(Tag::allgather, most, outcome,
+                [&](SharedData& data) { return data.allgather(blocks); })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::allgatherv(steps, blocks);
@@ -107,13 +131,12 @@ Error Collectives::allgatherv(const Blocks& blocks) {
 Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
     const int rank = communicator_.rank();
     const bool replaces = out[rank].base == in[rank].base;
-    if (shares(Tag::alltoall, in[rank].bytes())) {
-        if (Error error = copy(out[rank], in[rank])) {
-            return error;
-        }
-        if (SharedData(engine_, communicator_).alltoall(out, in)) {
-            return {};
-        }
+    Error outcome;
+    if (by_area(Tag::alltoall, in[rank].bytes(), outcome, [&](SharedData& data) {
+            copy(out[rank], in[rank]);
+            return data.alltoall(out, in);
+        })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     if (replaces) {
@@ -122,11 +145,6 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
         coll::alltoall(steps, out, in);
     }
     return steps.end();
-}
-
-bool Collectives::shares(Tag operation, MPI_Count bytes) const {
-    return bytes > 0 && SharedSlot::has_place(communicator_) && communicator_.size() > 1 &&
-           by_shared_memory(operation, engine_.rank(), communicator_.size(), bytes);
 }
 
 bool Collectives::fits_slot(MPI_Count count, const datatype::Datatype& type) const {
@@ -140,15 +158,19 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         return {};
     }
     if (alone()) {
-        return copy({const_cast<void*>(in), count, &type}, {out, count, &type});
+        copy({const_cast<void*>(in), count, &type}, {out, count, &type});
+        return {};
     }
     if (fits_slot(count, type)) {
-        SharedSlot(engine_, communicator_).reduce(in, out, count, type, op, root);
-        return {};
+        SharedSlot slot(engine_, communicator_);
+        slot.reduce(in, out, count, type, op, root);
+        return slot.outcome();
     }
-    if (type.contiguous && shares(Tag::reduce, count * type.size) &&
-        SharedData(engine_, communicator_).reduce({count, type, op}, in, out, root)) {
-        return {};
+    Error outcome;
+    if (type.contiguous && by_area(Tag::reduce, count * type.size, outcome, [&](SharedData& data) {
+            return data.reduce({count, type, op}, in, out, root);
+        })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::reduce(steps, {count, type, op}, in, out, root);
@@ -161,15 +183,20 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
         return {};
     }
     if (alone()) {
-        return copy({const_cast<void*>(in), count, &type}, {out, count, &type});
+        copy({const_cast<void*>(in), count, &type}, {out, count, &type});
+        return {};
     }
     if (fits_slot(count, type)) [[likely]] {
-        SharedSlot(engine_, communicator_).allreduce(in, out, count, type, op);
-        return {};
+        SharedSlot slot(engine_, communicator_);
+        slot.allreduce(in, out, count, type, op);
+        return slot.outcome();
     }
-    if (type.contiguous && shares(Tag::allreduce, count * type.size) &&
-        SharedData(engine_, communicator_).allreduce({count, type, op}, in, out)) {
-        return {};
+    Error outcome;
+    if (type.contiguous &&
+        by_area(Tag::allreduce, count * type.size, outcome, [&](SharedData& data) {
+            return data.allreduce({count, type, op}, in, out);
+        })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::allreduce(steps, {count, type, op}, in, out);
@@ -184,9 +211,12 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
         total += counts[rank];
         most = std::max(most, counts[rank]);
     }
-    if (type.contiguous && shares(Tag::reduce_scatter, most * type.size) &&
-        SharedData(engine_, communicator_).reduce_scatter({total, type, op}, in, out, counts)) {
-        return {};
+    Error outcome;
+    if (type.contiguous &&
+        by_area(Tag::reduce_scatter, most * type.size, outcome, [&](SharedData& data) {
+            return data.reduce_scatter({total, type, op}, in, out, counts);
+        })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::reduce_scatter(steps, in, out, counts, type, op);
@@ -194,9 +224,11 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
 }
 
 Error Collectives::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
-    if (reduction.type.contiguous && shares(Tag::scan, reduction.count * reduction.type.size) &&
-        SharedData(engine_, communicator_).scan(reduction, in, out, exclusive)) {
-        return {};
+    Error outcome;
+    if (reduction.type.contiguous &&
+        by_area(Tag::scan, reduction.count * reduction.type.size, outcome,
+                [&](SharedData& data) { return data.scan(reduction, in, out, exclusive); })) {
+        return outcome;
     }
     Immediate steps(engine_, communicator_);
     coll::scan(steps, reduction, in, out, exclusive);

@@ -48,8 +48,10 @@ class Collectives {
   private:
     // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
     bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
-    // Whether an operation on `bytes` bytes is to go through shared memory.
-    bool shares(Tag operation, MPI_Count bytes) const;
+    // Makes an operation on `bytes` bytes in an area if it is to go that way. `operation`: a
+    // function of SharedData that says whether it could. False: nothing has been done.
+    template <typename Operation>
+    bool by_area(Tag kind, MPI_Count bytes, Error& outcome, Operation operation);
     bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
 
     message::Engine& engine_;

@@ -105,7 +105,7 @@ void Immediate::exchange(const Buffer& out, int to, const Buffer& in, int from) 
 
 void Immediate::copy(const Buffer& from, const Buffer& to) {
     if (!first_error_) [[likely]] {
-        keep(coll::copy(from, to));
+        coll::copy(from, to);
     }
 }
 

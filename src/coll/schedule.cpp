@@ -144,7 +144,7 @@ void Schedule::perform(const Step& step) {
     case Kind::receive:
         return perform_message(step);
     case Kind::copy:
-        return keep(coll::copy(step.buffer, step.target));
+        return coll::copy(step.buffer, step.target);
     case Kind::combine:
         return apply_unlocked(engine_.rank(), op_, step.buffer.base, step.target.base,
                               step.buffer.count, *step.buffer.type);

@@ -41,13 +41,12 @@ Error Scratch::allocate(MPI_Count count, const datatype::Datatype& type) {
     return {};
 }
 
-Error copy(const message::Buffer& from, const message::Buffer& to) {
+void copy(const message::Buffer& from, const message::Buffer& to) {
     const MPI_Count bytes = std::min(from.bytes(), to.bytes());
     if (bytes == 0 || (from.base == to.base && from.type == to.type)) {
-        return {};
+        return;
     }
     datatype::copy_data(from, to, bytes);
-    return {};
 }
 
 Error packed(const message::Buffer& buffer, Scratch& scratch, std::byte*& bytes) {

@@ -1,6 +1,7 @@
 #include "coll/shared.hpp"
 
 #include <cstring>
+#include <iterator>
 #include <sched.h>
 
 #include "comm/context_ids.hpp"
@@ -57,7 +58,7 @@ std::uint32_t words_of(int ranks) {
 // One cache line: the data first, for its alignment.
 struct SharedSlot::Line {
     std::byte data[shared_bytes];
-    std::atomic<std::uint64_t> operation; // 1 + number of the operation that it belongs to
+    std::atomic<std::uint64_t> stamp; // of the operation that it belongs to
 };
 
 SharedSlot::SharedSlot(message::Engine& engine, comm::Communicator& communicator)
@@ -126,7 +127,7 @@ WaitReason SharedSlot::reason() const {
 void SharedSlot::flat_arrive(std::uint64_t operation) {
     // Pairs with the acquire in flat_wait: who sees the arrival sees the data, and that everything
     // before is done.
-    line(operation, rank_).operation.store(operation + 1, std::memory_order_release);
+    line(operation, rank_).stamp.store(stamp(operation), std::memory_order_release);
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
             node_rank_.ring(communicator_.world_rank(other));
@@ -135,17 +136,26 @@ void SharedSlot::flat_arrive(std::uint64_t operation) {
     own_line_soon(&line(operation + 1, rank_));
 }
 
-void SharedSlot::flat_wait(int rank, std::uint64_t operation) {
-    const std::atomic<std::uint64_t>& arrived = line(operation, rank).operation;
+std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation) {
+    const std::atomic<std::uint64_t>& arrived = line(operation, rank).stamp;
+    std::uint64_t seen = 0;
     // The line may already belong to a later operation: see settle().
-    const auto done = [&] { return arrived.load(std::memory_order_acquire) > operation; };
+    const auto done = [&] {
+        seen = arrived.load(std::memory_order_acquire);
+        return seen >> signature_bits > operation;
+    };
     for (int spin = 0; spin < flat_spins; ++spin) {
         if (done()) {
-            return;
+            return seen;
         }
         spin_pause();
     }
     engine_.wait_until(done, reason());
+    return seen;
+}
+
+void SharedSlot::flat_wait(int rank, std::uint64_t operation) {
+    compare(flat_wait_for(rank, operation), operation);
 }
 
 // --- Counted
@@ -157,14 +167,18 @@ bool SharedSlot::count_arrival(std::uint64_t operation) {
 }
 
 void SharedSlot::publish(std::uint64_t operation) {
-    published(operation).operation.store(operation + 1, std::memory_order_release);
+    published(operation).stamp.store(stamp(operation), std::memory_order_release);
     wake_some(published_waiters(operation));
 }
 
 void SharedSlot::wait_published(std::uint64_t operation) {
-    const std::atomic<std::uint64_t>& number = published(operation).operation;
-    wait_counted(published_waiters(operation),
-                 [&] { return number.load(std::memory_order_acquire) > operation; });
+    const std::atomic<std::uint64_t>& published_stamp = published(operation).stamp;
+    std::uint64_t seen = 0;
+    wait_counted(published_waiters(operation), [&] {
+        seen = published_stamp.load(std::memory_order_acquire);
+        return seen >> signature_bits > operation;
+    });
+    compare(seen, operation);
 }
 
 void SharedSlot::wait_arrived(std::uint64_t operation) {
@@ -174,6 +188,19 @@ void SharedSlot::wait_arrived(std::uint64_t operation) {
         // At or beyond, modulo 2^32.
         return static_cast<std::int32_t>(arrived.load(std::memory_order_acquire) - all) >= 0;
     });
+}
+
+void SharedSlot::sign_line(std::uint64_t operation) {
+    // The arrival, which follows, is a release.
+    line(operation, rank_).stamp.store(stamp(operation), std::memory_order_relaxed);
+}
+
+void SharedSlot::compare_lines(std::uint64_t operation) {
+    for (int other = 0; other < size_; ++other) {
+        if (other != rank_) {
+            compare(line(operation, other).stamp.load(std::memory_order_relaxed), operation);
+        }
+    }
 }
 
 bool SharedSlot::arrive_at_root(std::uint64_t operation) {
@@ -254,6 +281,36 @@ void SharedSlot::wake_some(std::atomic<std::uint64_t>* waiters) {
 
 // --- Both
 
+void SharedSlot::note_unequal(std::uint64_t seen, std::uint64_t operation) {
+    // A line that already belongs to a later operation says nothing of this one.
+    if (seen >> signature_bits == operation + 1 && unequal_ == 0) {
+        unequal_ = seen & ((1 << signature_bits) - 1);
+    }
+}
+
+Error SharedSlot::inequality() const {
+    // By Tag.
+    constexpr const char* names[] = {
+        "?",         "barrier",        "bcast",    "gather",
+        "scatter",   "allgather",      "alltoall", "reduce",
+        "allreduce", "reduce_scatter", "scan",     "creation of a communicator"};
+    const auto name = [&](std::uint64_t signature) {
+        const std::uint64_t kind = signature >> size_bits;
+        return kind < std::size(names) ? names[kind] : "?";
+    };
+    if (unequal_ >> size_bits != signature_ >> size_bits) {
+        return fail(
+            MPI_ERR_OTHER,
+            "the ranks' calls do not match: another rank's operation is a %s, this one's a %s",
+            name(unequal_), name(signature_));
+    }
+    return fail(
+        MPI_ERR_TRUNCATE,
+        "the ranks' calls do not match: another rank's %s has another size or root than this "
+        "one's of %lld bytes",
+        name(unequal_), static_cast<long long>(bytes_));
+}
+
 void SharedSlot::settle(std::uint64_t operation) {
     if (operation + 1 < phases) {
         return;
@@ -268,7 +325,7 @@ void SharedSlot::settle(std::uint64_t operation) {
     if (flat_) {
         for (int other = 0; other < size_; ++other) {
             if (other != rank_) {
-                flat_wait(other, needed);
+                flat_wait_for(other, needed);
             }
         }
     } else {
@@ -297,6 +354,7 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
 }
 
 void SharedSlot::barrier() {
+    begin(Tag::barrier, 0);
     const std::uint64_t operation = place_.operations++;
     if (flat_) {
         flat_arrive(operation);
@@ -315,6 +373,7 @@ void SharedSlot::barrier() {
 
 void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
                            const datatype::Datatype& type, const Op& op) {
+    begin(Tag::allreduce, count * type.size);
     const std::uint64_t operation = place_.operations++;
     const auto bytes = static_cast<std::size_t>(count * type.size);
     settle(operation);
@@ -337,6 +396,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
 
 void SharedSlot::reduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
                         const Op& op, int root) {
+    begin(Tag::reduce, count * type.size, root);
     const auto bytes = static_cast<std::size_t>(count * type.size);
     to_root(
         root, [&](std::uint64_t operation) { std::memcpy(line(operation, rank_).data, in, bytes); },
@@ -346,6 +406,7 @@ void SharedSlot::reduce(const void* in, void* out, MPI_Count count, const dataty
 }
 
 void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
+    begin(Tag::bcast, bytes, root);
     const auto size = static_cast<std::size_t>(bytes);
     const auto message = [&](std::uint64_t operation) {
         return flat_ ? line(operation, root).data : published(operation).data;

@@ -31,6 +31,9 @@
 //     ends clears it, and gives its areas back.
 //  6. Data too large for lines is in an area (areas.hpp), in the part of the operation's phase, for
 //     which 2 holds as it does for lines.
+//  7. What says that a rank has arrived, or that data is published, also says for which operation,
+//     size and root (its stamp). Who waits for it compares: ranks whose calls do not match are told
+//     so, by whoever sees it first (outcome()), instead of going on with wrong data.
 // Thread rule: one operation at a time per communicator and rank (the standard's rule), under the
 // rank's lock, which waits release; ranks are processes or threads.
 #pragma once
@@ -42,6 +45,7 @@
 
 #include "coll/areas.hpp"
 #include "coll/op.hpp"
+#include "coll/steps.hpp"
 #include "comm/communicator.hpp"
 #include "message/engine.hpp"
 #include "node/segment.hpp"
@@ -56,7 +60,7 @@ inline constexpr int flat_ranks = 8;
 
 class SharedSlot {
   public:
-    // For a communicator that has a place (`has_place`).
+    // For one call, or several. For a communicator that has a place (`has_place`).
     SharedSlot(message::Engine& engine, comm::Communicator& communicator);
     static bool has_place(const comm::Communicator& communicator) {
         return communicator.place.slot < comm::CollectivePlace::unknown;
@@ -79,8 +83,23 @@ class SharedSlot {
                 const Op& op, int root);
     void bcast(void* data, MPI_Count bytes, int root);
 
+    // MPI_ERR_TRUNCATE: another rank's call had another size or root; MPI_ERR_OTHER: it was another
+    // operation. What this rank has received has no meaning then.
+    Error outcome() const { return unequal_ == 0 ? Error() : inequality(); }
+    bool unequal() const { return unequal_ != 0; }
+
     // --- What operations on areas are made of (shared_data.cpp). Functions get the operation's
     // number. Those that read call await() for each rank whose data they look at.
+
+    // What the next operations are, all of one call: `bytes` and `root` are the same at all ranks.
+    void begin(Tag kind, MPI_Count bytes, int root = 0) {
+        // A few bits of both, by multiplication with the golden ratio.
+        const std::uint64_t both =
+            static_cast<std::uint64_t>(bytes) * 64 + static_cast<unsigned>(root);
+        bytes_ = bytes;
+        signature_ = static_cast<std::uint64_t>(kind) << size_bits |
+                     both * 0x9e3779b97f4a7c15 >> (64 - size_bits);
+    }
 
     // Everybody writes, and reads when all have written; in a counted slot the last one to write
     // does `last` before anybody reads. `read` awaits all ranks.
@@ -135,9 +154,29 @@ class SharedSlot {
     SplitLine& split_line(std::uint64_t operation, int rank) const;
     void deal_out(std::uint64_t operation);
 
+    // What a line says: an operation's number + 1 above the signature of the call, which is the
+    // kind of operation above bits of its size and root.
+    static constexpr int signature_bits = 16;
+    static constexpr int size_bits = 12;
+    std::uint64_t stamp(std::uint64_t operation) const {
+        return (operation + 1) << signature_bits | signature_;
+    }
+    void compare(std::uint64_t seen, std::uint64_t operation) {
+        if (seen != stamp(operation)) [[unlikely]] {
+            note_unequal(seen, operation);
+        }
+    }
+    void note_unequal(std::uint64_t seen, std::uint64_t operation);
+    // Counted: what a root compares.
+    void sign_line(std::uint64_t operation);
+    void compare_lines(std::uint64_t operation);
+    Error inequality() const;
+
     // Flat.
     void flat_arrive(std::uint64_t operation);
     void flat_wait(int rank, std::uint64_t operation);
+    // The same for an operation of an earlier call; gives what the rank's line says.
+    std::uint64_t flat_wait_for(int rank, std::uint64_t operation);
     // Counted.
     bool count_arrival(std::uint64_t operation); // true: as the last
     void publish(std::uint64_t operation);
@@ -170,6 +209,9 @@ class SharedSlot {
     const int rank_;
     const int size_;
     const bool flat_;
+    MPI_Count bytes_ = 0;         // of this rank's call
+    std::uint64_t signature_ = 0; // of this rank's call
+    std::uint64_t unequal_ = 0;   // the first other one that was seen
 };
 
 template <typename Write, typename Last, typename Read>
@@ -240,8 +282,11 @@ void SharedSlot::to_root(int root, Write write, Read read) {
         write(operation);
         if (flat_) {
             flat_arrive(operation);
-        } else if (arrive_at_root(operation)) {
-            node_rank_.ring(communicator_.world_rank(root));
+        } else {
+            sign_line(operation);
+            if (arrive_at_root(operation)) {
+                node_rank_.ring(communicator_.world_rank(root));
+            }
         }
         return;
     }
@@ -250,6 +295,7 @@ void SharedSlot::to_root(int root, Write write, Read read) {
         flat_arrive(operation);
     } else {
         wait_for_others(operation);
+        compare_lines(operation);
         read(operation);
         count_arrival(operation);
         wake_arrived(operation);

@@ -143,15 +143,18 @@ template <typename Write, typename Last, typename Read>
 void SharedData::exchange(std::size_t bytes, std::size_t piece, Write write, Last last, Read read) {
     if (slot_.flat() && bytes > piece) {
         std::size_t first = 0;
-        for (; first < bytes; first += piece) {
+        for (; first < bytes && !slot_.unequal(); first += piece) {
             slot_.in_row(
                 first == 0, [&](Operation op) { write(op, first); },
                 [&](Operation op) { read(op, first - piece); });
         }
+        if (slot_.unequal()) {
+            return;
+        }
         slot_.end_row([&](Operation op) { read(op, first - piece); });
         return;
     }
-    for (std::size_t first = 0; first < bytes; first += piece) {
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += piece) {
         slot_.together([&](Operation op) { write(op, first); },
                        [&](Operation op) { last(op, first); },
                        [&](Operation op) { read(op, first); });
@@ -162,12 +165,13 @@ void SharedData::exchange(std::size_t bytes, std::size_t piece, Write write, Las
 
 bool SharedData::bcast(const Buffer& buffer, int root) {
     const auto bytes = static_cast<std::size_t>(buffer.bytes());
+    slot_.begin(Tag::bcast, buffer.bytes(), root);
     const Cut cut = this->cut(1, 1, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
     const int row = cut.area != nullptr ? 0 : root;
-    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.from_root(
             root, [&](Operation op) { put(buffer, first, part, place(cut, op, row)); },
@@ -177,12 +181,13 @@ bool SharedData::bcast(const Buffer& buffer, int root) {
 }
 
 bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
+    slot_.begin(Tag::gather, own.bytes(), root);
     const auto bytes = static_cast<std::size_t>(own.bytes());
     const Cut cut = this->cut(size_, 1, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
-    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.to_root(
             root, [&](Operation op) { put(own, first, part, place(cut, op, rank_)); },
@@ -199,13 +204,14 @@ bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
 }
 
 bool SharedData::scatter(const Blocks& blocks, const Buffer& own, int root) {
+    slot_.begin(Tag::scatter, own.bytes(), root);
     const auto bytes = static_cast<std::size_t>(own.bytes());
     const Cut cut = this->cut(1, size_, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
     const int row = cut.area != nullptr ? 0 : root;
-    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.from_root(
             root,
@@ -226,6 +232,7 @@ bool SharedData::allgather(const Blocks& blocks) {
     for (int r = 1; r < size_ && !blocks.regular(); ++r) {
         most = std::max(most, blocks[r].bytes());
     }
+    slot_.begin(Tag::allgather, most);
     const auto bytes = static_cast<std::size_t>(most);
     const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes));
     if (cut.piece == 0) {
@@ -255,6 +262,7 @@ bool SharedData::allgather(const Blocks& blocks) {
 }
 
 bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
+    slot_.begin(Tag::alltoall, in[rank_].bytes());
     const auto bytes = static_cast<std::size_t>(in[rank_].bytes());
     // A rank's row has a block for every other one.
     const Cut cut = this->cut(size_, size_ - 1, bytes, exchange_limit(bytes));
@@ -334,7 +342,7 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const Buffer result = {out, reduction.count, &reduction.type};
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const auto count = static_cast<MPI_Count>(std::min(cut.piece, bytes - first) / size);
         // Where the part of rank r begins in the piece.
         const auto begin = [&](int r) {
@@ -382,6 +390,7 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
 }
 
 bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, int root) {
+    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root);
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const bool in_parts = parts_are_worth(bytes);
@@ -394,7 +403,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
         return true;
     }
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    for (std::size_t first = 0; first < bytes; first += cut.piece) {
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.to_root(
             root, [&](Operation op) { put(own, first, part, place(cut, op, rank_)); },
@@ -421,6 +430,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
 }
 
 bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out) {
+    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size);
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const bool in_parts = parts_are_worth(bytes);
@@ -465,6 +475,7 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
 
 bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void* out,
                                 const MPI_Count counts[]) {
+    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size);
     const auto size = static_cast<std::size_t>(reduction.type.size);
     std::vector<std::size_t> begin(static_cast<std::size_t>(size_) + 1); // of each block
     std::size_t most = 0;
@@ -512,6 +523,7 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
 }
 
 bool SharedData::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
+    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0);
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes), size);

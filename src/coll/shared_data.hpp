@@ -29,6 +29,9 @@ class SharedData {
           size_(communicator.size()),
           crowded_(engine.rank().oversubscribed()) {}
 
+    // Of the operation that was made: as SharedSlot's.
+    Error outcome() const { return slot_.outcome(); }
+
     bool bcast(const Buffer& buffer, int root);
     // `blocks` at the root only; blocks of one size.
     bool gather(const Buffer& own, const Blocks& blocks, int root);

@@ -61,6 +61,7 @@ void SharedSlot::deal_out(std::uint64_t operation) {
 }
 
 std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) {
+    begin(Tag::agreement, 0);
     const std::uint64_t operation = place_.operations++;
     members.clear();
     settle(operation);
@@ -75,6 +76,9 @@ std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) 
             wait_published(operation);
         }
         place_.all_arrived = operation + 1;
+        if (unequal()) {
+            return 0; // the lines are another operation's
+        }
         members.resize(static_cast<std::size_t>(own.count));
         for (int rank = 0, left = own.count; left > 0; ++rank) {
             const SplitLine& its = split_line(operation, rank);
@@ -95,6 +99,10 @@ std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) 
         }
     }
     place_.all_arrived = operation + 1;
+    if (unequal()) {
+        members.clear();
+        return 0;
+    }
     // Stable: equal keys stay in the order of ranks.
     std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
         return split_line(operation, a).key < split_line(operation, b).key;

@@ -131,10 +131,7 @@ Error allgather(Context& context, const void* sendbuf, MPI_Count sendcount,
     }
     const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
     if (sendbuf != MPI_IN_PLACE) {
-        if (Error error =
-                coll::copy(buffer_of(sendbuf, sendcount, sendtype), blocks[comm.rank()])) {
-            return error;
-        }
+        coll::copy(buffer_of(sendbuf, sendcount, sendtype), blocks[comm.rank()]);
     }
     return collectives_of(context, comm).allgather(blocks);
 }
@@ -154,10 +151,8 @@ Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
         return error;
     }
     if (sendbuf != MPI_IN_PLACE) {
-        if (Error error = coll::copy(buffer_of(sendbuf, sendcount, sendtype),
-                                     list[static_cast<std::size_t>(comm.rank())])) {
-            return error;
-        }
+        coll::copy(buffer_of(sendbuf, sendcount, sendtype),
+                   list[static_cast<std::size_t>(comm.rank())]);
     }
     return collectives_of(context, comm).allgatherv(Blocks(list.data()));
 }

@@ -2,8 +2,9 @@
 //     warren version       the version of the library
 //     warren node          what of this node matters to Warren, and what is missing
 //     warren info          both, and how Warren was built: what a report of a problem should
-//     contain warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a
-//     rank's
+//                          contain
+//     warren image check PROGRAM   whether a program can be a private image (warren/image.h)
+//     warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a rank's
 
 #include <cerrno>
 #include <cstdio>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "base/futex.hpp"
+#include "image_command.hpp"
 #include "launch/binding.hpp"
 #include "launch/limits.hpp"
 #include "launch/state_report.hpp"
@@ -252,6 +254,9 @@ int main(int argc, char** argv) {
     if (command == "state" && argc <= 3) {
         return show_state(argc == 3 ? argv[2] : "");
     }
+    if (command == "image" && argc == 4 && std::strcmp(argv[2], "check") == 0) {
+        return check_image(argv[3]);
+    }
     if (argc == 2 && (command == "version" || command == "--version")) {
         show_version();
         return 0;
@@ -269,6 +274,8 @@ int main(int argc, char** argv) {
         "usage: warren version       the version\n"
         "       warren node          what of this node matters to Warren\n"
         "       warren info          both, and how Warren was built\n"
+        "       warren image check PROGRAM   whether a program can run as a private image (a\n"
+        "                            thread of a process with others), and what then changes\n"
         "       warren state [PID]   what every rank of a job waits for; PID is its mpiexec's\n"
         "                            or a rank's, and not needed for a single job\n",
         help ? stdout : stderr);

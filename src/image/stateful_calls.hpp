@@ -1,0 +1,13 @@
+// Functions of the C library that keep state in it. The C library is shared by all images, so
+// without a private version of such a function the images of a process disturb each other.
+//
+// Thread rule: constant tables.
+#pragma once
+
+namespace warren::image {
+
+// What is shared by all images when a program uses the function `name` ("the generator of random
+// numbers"); null when nothing is.
+const char* shared_state_of(const char* name);
+
+} // namespace warren::image

@@ -446,6 +446,36 @@ def traffic_and_a_rank_is_killed():
     job.ends(137, rf"rank {victim} .*SIGKILL")
 
 
+def kill_in_collectives(ranks):
+    job = Job(["-n", str(ranks), args.traffic, "collectives", "-1", "0"])
+    job.wait_for_ranks(ranks)
+    time.sleep(random.uniform(0, 0.3))
+    victim = random.randrange(ranks)
+    job.harm(job.ranks()[victim])
+    job.ends(137, rf"rank {victim} .*SIGKILL")
+
+
+@case
+def traffic_of_collectives_and_a_rank_is_killed():
+    for _ in range(3):
+        kill_in_collectives(2)
+
+
+@case
+def traffic_of_collectives_and_one_of_many_ranks_is_killed():
+    for ranks in (5, 32):
+        kill_in_collectives(ranks)
+
+
+@case
+def traffic_of_collectives_and_mpiexec_is_killed():
+    job = Job(["-n", "8", args.traffic, "collectives", "-1", "0"])
+    job.wait_for_ranks(8)
+    time.sleep(random.uniform(0, 0.3))
+    job.harm(job.process.pid)
+    job.ends(-9, r"mpiexec \(pid \d+\) was killed")
+
+
 @case
 def traffic_and_mpiexec_is_killed():
     job = Job(["-n", "4", args.traffic, "none", "-1", "0"])

@@ -2,6 +2,7 @@
    them. After that time rank WHO does the deed in the middle of it: "abort" (MPI_Abort with code
    7), "leave" (exit(0) without MPI_Finalize), "crash" (by SIGSEGV), or "finish": all end well;
    "forget": all end, but WHO has sent to its neighbour what nobody receives.
+   "collectives": all do collective operations of as many sizes without an end instead.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -25,6 +26,53 @@ static void exchange(int rank, int size, int step, char* out, char* in) {
             fprintf(stderr, "rank %d: wrong byte %d of step %d\n", rank, at, step);
             MPI_Abort(MPI_COMM_WORLD, 99);
         }
+    }
+}
+
+static void check(int right, int rank, int step) {
+    if (!right) {
+        fprintf(stderr, "rank %d: wrong result of step %d\n", rank, step);
+        MPI_Abort(MPI_COMM_WORLD, 99);
+    }
+}
+
+/* Through the lines of collective slots, their areas, in one piece and in many, and by messages. */
+static void collect(int rank, int size, int step, int* out, int* in) {
+    static const int counts[] = {1, 14, 15, 1000, 2, 16 << 10, 200, 64 << 10};
+    const int count = counts[step % 8], root = step % size;
+    const int block = count / size + 1, last = count - 1;
+    for (int at = 0; at < count + size; ++at) {
+        out[at] = rank + at + step;
+    }
+    switch (step / 8 % 6) {
+    case 0:
+        MPI_Allreduce(out, in, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        check(in[last] == size * (last + step) + size * (size - 1) / 2, rank, step);
+        break;
+    case 1:
+        MPI_Bcast(out, count, MPI_INT, root, MPI_COMM_WORLD);
+        check(out[last] == root + last + step, rank, step);
+        break;
+    case 2:
+        MPI_Alltoall(out, block, MPI_INT, in, block, MPI_INT, MPI_COMM_WORLD);
+        check(in[size * block - 1] == size - 1 + rank * block + block - 1 + step, rank, step);
+        break;
+    case 3:
+        MPI_Gather(out, block, MPI_INT, in, block, MPI_INT, root, MPI_COMM_WORLD);
+        check(rank != root || in[size * block - 1] == size - 1 + block - 1 + step, rank, step);
+        break;
+    case 4:
+        MPI_Reduce(out, in, count, MPI_INT, MPI_MAX, root, MPI_COMM_WORLD);
+        check(rank != root || in[last] == size - 1 + last + step, rank, step);
+        break;
+    default: {
+        MPI_Comm half;
+        MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
+        MPI_Allreduce(out, in, block, MPI_INT, MPI_MIN, half);
+        check(in[0] == rank % 2 + step, rank, step);
+        MPI_Comm_free(&half);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     }
 }
 
@@ -57,6 +105,11 @@ int main(int count, char** words) {
         free(out);
         MPI_Finalize();
         return 0;
+    }
+    if (strcmp(deed, "collectives") == 0) {
+        while (1) {
+            collect(rank, size, step++, (int*)(void*)out, (int*)(void*)in);
+        }
     }
     while (1) {
         exchange(rank, size, step++, out, in);

@@ -198,6 +198,19 @@ class EntryWriter:
             for p in self.narrowed()
         ]
 
+    def kept(self, plan):
+        """What a blocking collective operation keeps alive: other threads may free it meanwhile."""
+        blocking = plan in (None, PLAN_RUNNERS["blocking"])
+        if not blocking or not self.entry.chapter.endswith("collectives"):
+            return []
+        types = [p for p, _, _ in self.pairs if p.kind == "DATATYPE" and not p.is_array]
+        lines = []
+        if types:
+            lines.append(f"        const datatype::Kept kept({', '.join('*' + object_name(p) for p in types)});")
+        if any(p.kind == "OPERATION" for p, _, _ in self.pairs):
+            lines.append("        coll::Op operation = *op_;")
+        return lines
+
     def call(self, prepared):
         first = {"Context& context": ["entry.context"], "Process& process": ["entry.process"], "": []}
         arguments = list(first[parameters.first_parameter(self.entry)])
@@ -213,6 +226,9 @@ class EntryWriter:
         runner = "run"
         if self.entry.notes & {"no-lock", "free"}:
             runner = "run_unlocked"
+        kept = self.kept(plan)
+        if kept and "*op_" in arguments:
+            arguments[arguments.index("*op_")] = "operation"
         call = f"{self.core}({', '.join(arguments)})"
         if plan is not None:
             call = f"{plan}[&](coll::Steps& steps) {{ return {call}; }})"
@@ -225,6 +241,8 @@ class EntryWriter:
         freed = FREES.get(self.procedure.name)
         if freed is not None:
             after.append(f"*{freed[0]} = {freed[1]};")
+        if kept:
+            return ["    return entry.run([&] {", *kept, f"        return {call};", "    });"]
         if not after:
             return [f"    return entry.{runner}([&] {{ return {call}; }});"]
         lines = [f"    return entry.{runner}([&] {{", f"        Error error = {call};"]

@@ -16,6 +16,19 @@ void require(Error error) {
 
 } // namespace
 
+Steps::~Steps() {
+    for (const datatype::Datatype* type : kept_) {
+        datatype::release(*type);
+    }
+}
+
+void Steps::keep(const datatype::Datatype& type) {
+    if (!type.predefined) {
+        kept_.push_front(&type);
+        datatype::retain(type);
+    }
+}
+
 Buffer Steps::scratch(MPI_Count count, const datatype::Datatype& type) {
     Scratch& made = scratch_.emplace_front();
     require(made.allocate(count, type));

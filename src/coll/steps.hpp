@@ -107,6 +107,9 @@ class Steps {
     virtual void combine(const Reduction& reduction, const void* in, void* inout,
                          MPI_Count count) = 0;
 
+    // Keeps a datatype as long as the operation, for callers whose own caller doesn't.
+    void keep(const datatype::Datatype& type);
+
     // Memory that lasts as long as the operation: elements with their gaps, or bytes.
     Buffer scratch(MPI_Count count, const datatype::Datatype& type);
     std::byte* scratch(MPI_Count bytes);
@@ -118,7 +121,7 @@ class Steps {
           rank_(communicator.rank()),
           size_(communicator.size()),
           speaking_(&communicator) {}
-    ~Steps() = default;
+    ~Steps();
 
     const comm::Communicator& speaking() const { return *speaking_; }
 
@@ -130,6 +133,7 @@ class Steps {
     const int size_;
     const comm::Communicator* speaking_; // where messages go
     std::forward_list<Scratch> scratch_;
+    std::forward_list<const datatype::Datatype*> kept_;
 };
 
 } // namespace warren::coll

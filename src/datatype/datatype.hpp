@@ -156,4 +156,26 @@ inline void retain(const Datatype& type) {
 }
 void release(const Datatype& type);
 
+// Keeps types alive for a call that waits: another thread of the rank may free them meanwhile.
+class Kept {
+  public:
+    explicit Kept(const Datatype& one) : Kept(one, one) {}
+    Kept(const Datatype& one, const Datatype& other) : types_{&one, &other} {
+        retain(one);
+        retain(other);
+    }
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+    ~Kept() {
+        for (const Datatype* type : types_) {
+            if (!type->predefined) [[unlikely]] {
+                release(*type);
+            }
+        }
+    }
+
+  private:
+    const Datatype* const types_[2];
+};
+
 } // namespace warren::datatype

@@ -24,9 +24,9 @@ Error list_blocks(int number, void* base, const CountArray& counts, const CountA
     return {};
 }
 
-Error list_typed_blocks(Context& context, int number, void* base, const CountArray& counts,
-                        const CountArray& displs, const MPI_Datatype types[], const char* name,
-                        std::vector<Buffer>& blocks) {
+Error list_typed_blocks(Context& context, coll::Steps& steps, int number, void* base,
+                        const CountArray& counts, const CountArray& displs,
+                        const MPI_Datatype types[], const char* name, std::vector<Buffer>& blocks) {
     blocks.resize(static_cast<std::size_t>(number));
     for (int i = 0; i < number; ++i) {
         if (counts[i] < 0) {
@@ -39,6 +39,7 @@ Error list_typed_blocks(Context& context, int number, void* base, const CountArr
             return fail(MPI_ERR_TYPE, "%s[%d] is %s", name, i,
                         type == nullptr ? "not a datatype" : "not committed");
         }
+        steps.keep(*type);
         blocks[static_cast<std::size_t>(i)] =
             buffer_of(static_cast<std::byte*>(base) + displs[i], counts[i], *type);
     }

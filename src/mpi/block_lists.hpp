@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "coll/blocks.hpp"
+#include "coll/steps.hpp"
 #include "mpi/context.hpp"
 #include "mpi/count_array.hpp"
 
@@ -19,9 +20,11 @@ Error list_blocks(int number, void* base, const CountArray& counts, const CountA
                   const datatype::Datatype& type, const char* name,
                   std::vector<message::Buffer>& blocks);
 
-// The same with displacements in bytes and a datatype per block. `name` is the datatypes'.
-Error list_typed_blocks(Context& context, int number, void* base, const CountArray& counts,
-                        const CountArray& displs, const MPI_Datatype types[], const char* name,
+// The same with displacements in bytes and a datatype per block, which the steps keep. `name` is
+// the datatypes'.
+Error list_typed_blocks(Context& context, coll::Steps& steps, int number, void* base,
+                        const CountArray& counts, const CountArray& displs,
+                        const MPI_Datatype types[], const char* name,
                         std::vector<message::Buffer>& blocks);
 
 } // namespace warren::mpi

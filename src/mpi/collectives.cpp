@@ -432,7 +432,7 @@ Error alltoallw(Context& context, Steps& steps, const void* sendbuf, CountArray 
         return error;
     }
     std::vector<Buffer> in;
-    if (Error error = list_typed_blocks(context, steps.peers(), recvbuf, recvcounts, rdispls,
+    if (Error error = list_typed_blocks(context, steps, steps.peers(), recvbuf, recvcounts, rdispls,
                                         recvtypes, "recvtypes", in)) {
         return error;
     }
@@ -441,7 +441,7 @@ Error alltoallw(Context& context, Steps& steps, const void* sendbuf, CountArray 
         return {};
     }
     std::vector<Buffer> out;
-    if (Error error = list_typed_blocks(context, steps.peers(), const_cast<void*>(sendbuf),
+    if (Error error = list_typed_blocks(context, steps, steps.peers(), const_cast<void*>(sendbuf),
                                         sendcounts, sdispls, sendtypes, "sendtypes", out)) {
         return error;
     }

@@ -167,13 +167,14 @@ Error neighbor_alltoallw(Context& context, Steps& steps, const void* sendbuf, Co
         return error;
     }
     std::vector<Buffer> out;
-    if (Error error = list_typed_blocks(context, destinations(steps), const_cast<void*>(sendbuf),
-                                        sendcounts, sdispls, sendtypes, "sendtypes", out)) {
+    if (Error error =
+            list_typed_blocks(context, steps, destinations(steps), const_cast<void*>(sendbuf),
+                              sendcounts, sdispls, sendtypes, "sendtypes", out)) {
         return error;
     }
     std::vector<Buffer> in;
-    if (Error error = list_typed_blocks(context, sources(steps), recvbuf, recvcounts, rdispls,
-                                        recvtypes, "recvtypes", in)) {
+    if (Error error = list_typed_blocks(context, steps, sources(steps), recvbuf, recvcounts,
+                                        rdispls, recvtypes, "recvtypes", in)) {
         return error;
     }
     coll::neighbours(steps, Blocks(out.data()), Blocks(in.data()));

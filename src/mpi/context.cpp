@@ -11,6 +11,7 @@
 
 #include "mpi/calls.hpp"
 #include "mpi/failure.hpp"
+#include "mpi/requests.hpp"
 
 namespace warren::mpi {
 
@@ -134,6 +135,7 @@ Context::Context(node::Segment&& segment, std::uint32_t own_index)
 
 Context::~Context() {
     // What the program has not freed; its functions are not called any more.
+    end_idle_requests(*this);
     communicators.for_each([this](comm::Communicator& communicator) {
         delete std::exchange(communicator.attributes, nullptr);
         delete std::exchange(communicator.info, nullptr);

@@ -20,6 +20,14 @@ void release_bound(Request& request) {
     release(context, comm);
 }
 
+void end_idle_requests(Context& context) {
+    context.messages.requests().for_each([&](Request& request) {
+        if (request.persistent && !request.active && request.complete) {
+            context.messages.discard(request);
+        }
+    });
+}
+
 void bind(Context& context, Request& request, comm::Communicator& comm) {
     request.context = &context;
     request.communicator = &comm;

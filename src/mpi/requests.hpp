@@ -33,6 +33,9 @@ inline message::Envelope receive_envelope(const comm::Communicator& comm, int so
 // Has a request keep its communicator and datatype until it leaves the table.
 void bind(Context& context, message::Request& request, comm::Communicator& comm);
 
+// Frees the persistent requests that are not active: at the end of the context.
+void end_idle_requests(Context& context);
+
 // Gives up what bind() has kept.
 void release_bound(message::Request& request);
 

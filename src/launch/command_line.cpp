@@ -23,6 +23,7 @@ enum class Option : std::uint8_t {
     tag_output,
     timeout,
     verbose,
+    keep_going,
     help,
     version,
     always_so, // asks for what Warren does anyway
@@ -49,6 +50,8 @@ constexpr std::array option_names{
     OptionName{"tag-output", Option::tag_output, false},
     OptionName{"prepend-rank", Option::tag_output, false},
     OptionName{"timeout", Option::timeout, true},
+    OptionName{"keep-going", Option::keep_going, false},
+    OptionName{"disable-auto-cleanup", Option::keep_going, false},
     OptionName{"v", Option::verbose, false},
     OptionName{"verbose", Option::verbose, false},
     OptionName{"h", Option::help, false},
@@ -212,6 +215,9 @@ Error Parser::option(const std::string& word) {
     case Option::verbose:
         made_.verbose = true;
         break;
+    case Option::keep_going:
+        made_.keeps_going = true;
+        break;
     case Option::help:
         made_.request = CommandLine::Request::help;
         break;
@@ -316,6 +322,11 @@ const char* usage() {
            "                       auto gives each rank an equal share of the cores when there is\n"
            "                       a core for each, and binds nothing otherwise\n"
            "  --report-bindings    print what each rank is bound to\n"
+           "\n"
+           "What becomes of it\n"
+           "  --keep-going         when ranks fail, or abort a communicator that others are not "
+           "in,\n"
+           "                       let the others go on; also --disable-auto-cleanup\n"
            "\n"
            "What is seen of it\n"
            "  -l, --tag-output     start each line of output with the rank it comes from\n"

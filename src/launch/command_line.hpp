@@ -49,7 +49,8 @@ struct CommandLine {
     bool report_bindings = false;
     bool tag_output = false;
     bool verbose = false;
-    double timeout_s = 0; // 0: none
+    bool keeps_going = false; // a rank that fails does not end the others
+    double timeout_s = 0;     // 0: none
 
     std::uint32_t ranks() const;
 };

@@ -34,6 +34,12 @@ TEST(CommandLine, EverythingAfterTheProgramIsTheProgram) {
     EXPECT_FALSE(line.tag_output);
 }
 
+TEST(CommandLine, RanksKeepGoingWhenAsked) {
+    EXPECT_FALSE(parsed({"a"}).keeps_going);
+    EXPECT_TRUE(parsed({"--keep-going", "a"}).keeps_going);
+    EXPECT_TRUE(parsed({"-disable-auto-cleanup", "a"}).keeps_going); // MPICH's name
+}
+
 TEST(CommandLine, ColonsSeparatePrograms) {
     const CommandLine line =
         parsed({"-n", "2", "a", "x", ":", "-np", "3", "-wdir", "/tmp", "b", ":", "c"});

@@ -159,8 +159,11 @@ bool Job::plan_processors() {
 }
 
 bool Job::make_segment() {
-    const node::SegmentOptions options = {
-        .ranks = line_.ranks(), .cores = processors_, .verbose = line_.verbose, .commit = false};
+    const node::SegmentOptions options = {.ranks = line_.ranks(),
+                                          .cores = processors_,
+                                          .verbose = line_.verbose,
+                                          .keeps_going = line_.keeps_going,
+                                          .commit = false};
     if (Error error = node::Segment::create(options, segment_)) {
         fail_with(1, error);
         return false;

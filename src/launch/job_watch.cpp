@@ -266,7 +266,8 @@ void Job::rank_ended(std::uint32_t rank, int wait_status) {
         // They end because they were told to, each in its own time.
         fail_with(outcome.exit_code,
                   signal_name(forwarded_) + " was passed on to the ranks: " + outcome.message);
-    } else if (outcome.verdict == Verdict::failed) {
+    } else if (outcome.verdict == Verdict::failed ||
+               (outcome.verdict == Verdict::ends_job && line_.keeps_going)) {
         fail_with(outcome.exit_code, outcome.message);
     } else if (outcome.verdict == Verdict::ends_job) {
         end_job(outcome.exit_code, outcome.message);

@@ -31,6 +31,9 @@ std::string signal_name(int number) {
 Outcome judge(const EndedRank& ended) {
     const std::string who = "rank " + std::to_string(ended.rank) + " (" + ended.program + ", pid " +
                             std::to_string(ended.pid) + ")";
+    if (ended.state == node::RankState::doomed) {
+        return {}; // the rank that aborted is what has failed
+    }
     if (WIFSIGNALED(ended.wait_status)) {
         const int number = WTERMSIG(ended.wait_status);
         std::string message = who + " was killed by " + signal_name(number);
@@ -49,6 +52,7 @@ Outcome judge(const EndedRank& ended) {
     case node::RankState::aborting:
         return {Verdict::ends_job, failure_code(code), exited + " without calling MPI_Finalize"};
     case node::RankState::finalised:
+    case node::RankState::doomed:
         break;
     case node::RankState::not_started:
         if (ended.others_initialised) {

@@ -62,6 +62,15 @@ TEST(Outcome, AForwardedSignalIsNoCrash) {
     EXPECT_EQ(judge(rank).exit_code, 130);
 }
 
+TEST(Outcome, ARankThatAnotherOnesAbortEndsHasNotFailed) {
+    EndedRank rank = {};
+    rank.wait_status = SIGKILL;
+    rank.state = node::RankState::doomed;
+    EXPECT_EQ(judge(rank).verdict, Verdict::fine);
+    rank.state = node::RankState::initialised;
+    EXPECT_EQ(judge(rank).verdict, Verdict::ends_job);
+}
+
 TEST(Outcome, AnAbortHasItsCodeAndText) {
     node::SegmentHeader header = {};
     header.job_end = node::JobEnd::aborted;

@@ -89,6 +89,7 @@ std::string describe(const node::RankSlot& slot) {
     case node::RankState::finalised:
         return "finalised";
     case node::RankState::aborting:
+    case node::RankState::doomed:
         return "aborting";
     case node::RankState::initialised:
         break;

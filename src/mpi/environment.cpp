@@ -100,6 +100,9 @@ Error is_thread_main(Context& context, int* flag) {
 }
 
 Error abort(Context& context, comm::Communicator& comm, int errorcode) {
+    if (context.rank.header().keeps_going != 0) {
+        end_part(context, comm, errorcode);
+    }
     char text[160];
     std::snprintf(text, sizeof text, "rank %d of %d called MPI_Abort with code %d", comm.rank(),
                   comm.size(), errorcode);

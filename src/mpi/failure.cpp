@@ -1,5 +1,7 @@
 #include "mpi/failure.hpp"
 
+#include <algorithm>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +10,7 @@
 #include <string>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "mpi/calls.hpp"
 
@@ -36,6 +39,11 @@ void say(const char* text) {
     }
 }
 
+// Exit codes have 8 bits: a failure must not become a success by losing the others.
+int exit_code(int code) {
+    return (code & 0xff) != 0 || code == 0 ? code & 0xff : 1;
+}
+
 } // namespace
 
 void end_job(Context& context, node::JobEnd end, int code, const char* text) {
@@ -46,8 +54,38 @@ void end_job(Context& context, node::JobEnd end, int code, const char* text) {
     if (alone || (first && write(context.lifeline, "!", 1) < 0)) {
         say(text); // no mpiexec, or none any more, to do so
     }
-    // Exit codes have 8 bits: a failure must not become a success by losing the others.
-    _exit((code & 0xff) != 0 || code == 0 ? code & 0xff : 1);
+    _exit(exit_code(code));
+}
+
+void end_part(Context& context, const comm::Communicator& communicator, int code) {
+    std::vector<std::uint32_t> members;
+    for (const comm::RankMap* map : {&communicator.map(), &communicator.peer_map()}) {
+        for (int rank = 0; rank < map->size(); ++rank) {
+            members.push_back(static_cast<std::uint32_t>((*map)[rank]));
+        }
+    }
+    std::sort(members.begin(), members.end());
+    members.erase(std::unique(members.begin(), members.end()), members.end());
+    if (members.size() == context.rank.size) {
+        return;
+    }
+    std::fflush(nullptr);
+    auto initialised = node::RankState::initialised;
+    if (!context.rank.slot.state.compare_exchange_strong(initialised, node::RankState::aborting)) {
+        pause(); // another member was quicker
+    }
+    say(("rank " + std::to_string(context.rank.index) + " called MPI_Abort with code " +
+         std::to_string(code) + " on " + name_of(context, communicator))
+            .c_str());
+    for (const std::uint32_t member : members) {
+        node::RankSlot& slot = context.rank.segment.slot(member);
+        initialised = node::RankState::initialised;
+        // Not one that has come to its end by itself, or aborts too.
+        if (slot.state.compare_exchange_strong(initialised, node::RankState::doomed)) {
+            kill(slot.pid.load(std::memory_order_relaxed), SIGKILL);
+        }
+    }
+    _exit(exit_code(code));
 }
 
 void end_process(const char* format, ...) {

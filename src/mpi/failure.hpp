@@ -30,6 +30,10 @@ void call_handler(Context& context, comm::Session& session, int code);
 // The same for calls that may come before MPI_Init or after MPI_Finalize, where errors are fatal.
 [[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);
 
+// With mpiexec --keep-going: MPI_Abort of a communicator that not all ranks of the job are in ends
+// its members (both groups' of an intercommunicator), this one with the code. Returns if all are.
+void end_part(Context& context, const comm::Communicator& communicator, int code);
+
 // Ends the job: records why for mpiexec (a rank that was started alone says it itself) and exits.
 // `code` is the job's exit code.
 [[noreturn]] void end_job(Context& context, node::JobEnd end, int code, const char* text);

@@ -47,6 +47,7 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.ranks = options.ranks;
     header.cores = options.cores;
     header.verbose = options.verbose;
+    header.keeps_going = options.keeps_going;
     header.oversubscribed = options.ranks > options.cores;
     header.slots_offset = page_bytes;
     header.room_offset = header.slots_offset + ranks * sizeof(RankSlot);

@@ -44,7 +44,8 @@ enum class RankState : std::uint32_t {
     not_started = 0,
     initialised = 1, // MPI_Init has begun (or a session was opened)
     finalised = 2,   // MPI_Finalize has begun to succeed: the process may exit
-    aborting = 3     // ends by MPI_Abort or a fatal error
+    aborting = 3,    // ends by MPI_Abort or a fatal error
+    doomed = 4       // another rank's MPI_Abort of a part of the job ends it (--keep-going)
 };
 
 struct SegmentHeader {
@@ -56,6 +57,7 @@ struct SegmentHeader {
     std::uint32_t cores;           // processors that the job may use
     std::uint32_t oversubscribed;  // 1: more ranks than processors: yield and sleep, don't spin
     std::uint32_t verbose;         // 1: explain choices on standard error
+    std::uint32_t keeps_going;     // 1: the end of some ranks is not the others'
     std::uint32_t launcher_pid;
     std::uint64_t slots_offset;
     std::uint64_t room_offset; // per rank: a bit for each rank that waits for room there
@@ -170,6 +172,7 @@ struct SegmentOptions {
     std::uint32_t ranks = 1;
     std::uint32_t cores = 1;
     bool verbose = false;
+    bool keeps_going = false;
     bool commit =
         true; // false: the caller has commit(0, committed_bytes) done before anybody attaches
 };

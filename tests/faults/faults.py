@@ -246,6 +246,14 @@ def abort_with_code_0_is_a_failure():
 
 
 @case
+def others_keep_going():
+    text = Job(["--keep-going", "-n", "2", args.fake, "1", "crash", "4",
+                ":", "-n", "1", "sh", "-c", "sleep 0.5; echo went on"]).ends(132, "rank 1 .*SIGILL")
+    if "went on" not in text:
+        raise Fault(f"rank 2 did not go on: {text}")
+
+
+@case
 def rank_crashes():
     Job(["-n", "4", args.fake, "3", "crash", "4"]).ends(132, r"rank 3 .*SIGILL \(Ill")
 
@@ -489,6 +497,18 @@ def traffic_and_mpiexec_is_killed():
 def traffic_and_a_rank_aborts():
     who = random.randrange(4)
     Job(["-n", "4", args.traffic, "abort", str(who), str(random.randrange(300))]).ends(
+        7, rf"rank {who} .*MPI_Abort with code 7")
+
+
+@case
+def traffic_and_a_part_is_aborted():
+    who = random.choice((1, 3, 5))
+    text = Job(["--keep-going", "-n", "6", args.traffic, "part", str(who), "0"]).ends(
+        7, rf"rank {who} called MPI_Abort with code 7 on a communicator of 3 ranks",
+        rf"mpiexec: rank {who} .* exited with code 7 without calling MPI_Finalize")
+    if text.count("went on") != 3:
+        raise Fault(f"others did not go on: {text}")
+    Job(["-n", "6", args.traffic, "part", str(who), "0"]).ends(
         7, rf"rank {who} .*MPI_Abort with code 7")
 
 

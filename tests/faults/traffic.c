@@ -2,7 +2,9 @@
    them. After that time rank WHO does the deed in the middle of it: "abort" (MPI_Abort with code
    7), "leave" (exit(0) without MPI_Finalize), "crash" (by SIGSEGV), or "finish": all end well;
    "forget": all end, but WHO has sent to its neighbour what nobody receives.
-   "collectives": all do collective operations of as many sizes without an end instead.
+   "part": the ranks of odd number come together in a communicator that WHO, one of them, aborts
+   with code 7; the others exchange a message and end well. "collectives": all do collective
+   operations of as many sizes without an end instead.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -12,14 +14,14 @@
 
 enum { largest = 1 << 20 };
 
-static void exchange(int rank, int size, int step, char* out, char* in) {
+static void exchange(int rank, int size, int step, char* out, char* in, MPI_Comm comm) {
     static const int sizes[] = {8, 0, 1000, 64 << 10, 100, largest, 5000, 300 << 10};
     const int bytes = sizes[step % 8];
     const int to = (rank + 1) % size, from = (rank + size - 1) % size;
     memset(out, rank + step, (size_t)bytes);
     MPI_Request requests[2];
-    MPI_Irecv(in, bytes, MPI_CHAR, from, step, MPI_COMM_WORLD, &requests[0]);
-    MPI_Isend(out, bytes, MPI_CHAR, to, step, MPI_COMM_WORLD, &requests[1]);
+    MPI_Irecv(in, bytes, MPI_CHAR, from, step, comm, &requests[0]);
+    MPI_Isend(out, bytes, MPI_CHAR, to, step, comm, &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     for (int at = 0; at < bytes; ++at) {
         if (in[at] != (char)(from + step)) {
@@ -97,9 +99,26 @@ int main(int count, char** words) {
         MPI_Issend(out, 8, MPI_CHAR, (rank + 1) % size, 1000, MPI_COMM_WORLD, &request);
         MPI_Request_free(&request);
     }
-    if (forget || strcmp(deed, "finish") == 0) {
-        for (; step < 64; ++step) {
-            exchange(rank, size, step, out, in);
+    if (strcmp(deed, "part") == 0) {
+        MPI_Comm half;
+        MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
+        MPI_Barrier(half);
+        if (rank == who) {
+            MPI_Abort(half, 7);
+        }
+        while (rank % 2 == 1) {
+            MPI_Barrier(half);
+        }
+        int place, places;
+        MPI_Comm_rank(half, &place);
+        MPI_Comm_size(half, &places);
+        exchange(place, places, 5, out, in, half);
+        puts("went on");
+        MPI_Comm_free(&half);
+    }
+    if (forget || strcmp(deed, "finish") == 0 || strcmp(deed, "part") == 0) {
+        for (; step < 64 && strcmp(deed, "part") != 0; ++step) {
+            exchange(rank, size, step, out, in, MPI_COMM_WORLD);
         }
         free(in);
         free(out);
@@ -112,7 +131,7 @@ int main(int count, char** words) {
         }
     }
     while (1) {
-        exchange(rank, size, step++, out, in);
+        exchange(rank, size, step++, out, in, MPI_COMM_WORLD);
         if (rank == who && MPI_Wtime() - start > seconds) {
             if (strcmp(deed, "abort") == 0) {
                 MPI_Abort(MPI_COMM_WORLD, 7);

@@ -127,11 +127,20 @@ void Engine::arrived(const transport::Arrival& arrival) {
     receive.outcome.source = envelope.source;
     receive.outcome.tag = envelope.tag;
     receive.outcome.available = static_cast<MPI_Count>(available);
-    if (available > receive.bytes) [[unlikely]] {
-        receive.outcome.bytes = static_cast<MPI_Count>(receive.bytes);
-        receive.outcome.error_class = MPI_ERR_TRUNCATE;
-    } else {
-        receive.outcome.bytes = static_cast<MPI_Count>(available);
+    receive.outcome.bytes = static_cast<MPI_Count>(available);
+    if (available != receive.bytes) [[unlikely]] {
+        judge_length(receive);
+    }
+}
+
+// Of a message that is longer or shorter than the receive.
+void Engine::judge_length(Request& receive) {
+    message::Outcome& outcome = receive.outcome;
+    if (outcome.bytes > static_cast<MPI_Count>(receive.bytes)) {
+        outcome.bytes = static_cast<MPI_Count>(receive.bytes);
+        outcome.error_class = MPI_ERR_TRUNCATE;
+    } else if (receive.buffer.type->elements_in(outcome.bytes) == MPI_UNDEFINED) {
+        outcome.error_class = MPI_ERR_TYPE; // no sequence of the type's elements is so long
     }
 }
 

@@ -249,6 +249,7 @@ class Engine {
     bool ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there);
 
     void accept(Request& receive, const Envelope& envelope, std::uint64_t available);
+    static void judge_length(Request& receive);
     // Ends a receive with a message that is there. The first is for this half alone, and inline.
     void deliver(Request& receive, const Envelope& envelope, const std::byte* data,
                  std::uint64_t bytes);

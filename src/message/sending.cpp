@@ -7,6 +7,12 @@
 
 namespace warren::message {
 
+namespace {
+// A second copy of a buffered message of the rank to itself, up to so many bytes, costs less than
+// the room that it takes in the program's buffer.
+constexpr std::uint64_t own_copy_limit = 64 * 1024;
+} // namespace
+
 Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank,
                    const Envelope& envelope) {
     if (mode != Operation::synchronous && send_now(buffer, peer_rank, envelope)) [[likely]] {
@@ -252,8 +258,11 @@ Error Engine::send_to_self(Request& request) {
         complete(request);
         return {};
     }
-    // A synchronous send waits for its receive; all others leave their data and are done.
-    const bool leaves_data = request.operation != Operation::synchronous;
+    // A synchronous send waits for its receive, and so does much data that stands in a buffer for
+    // buffered sends already; all others leave their data and are done.
+    const bool leaves_data =
+        request.operation != Operation::synchronous &&
+        (request.operation != Operation::buffered || request.bytes <= own_copy_limit);
     Unexpected* message = unexpected_.make(leaves_data ? request.bytes : 0);
     if (message == nullptr) {
         return fail(MPI_ERR_NO_MEM, "no memory for a message of %llu bytes to the rank itself",

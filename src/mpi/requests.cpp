@@ -118,6 +118,12 @@ Error outcome_error(const Outcome& outcome) {
                     "buffer of %lld bytes",
                     static_cast<long long>(outcome.available), outcome.source, outcome.tag,
                     static_cast<long long>(outcome.bytes));
+    case MPI_ERR_TYPE:
+        return fail(
+            MPI_ERR_TYPE,
+            "the message of %lld bytes from rank %d with tag %d ends inside a basic element "
+            "of the receive's datatype: the sender's is another",
+            static_cast<long long>(outcome.available), outcome.source, outcome.tag);
     default:
         return fail(outcome.error_class, "the operation with rank %d, tag %d failed",
                     outcome.source, outcome.tag);

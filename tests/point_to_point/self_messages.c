@@ -39,10 +39,50 @@ static void through(MPI_Comm comm) {
     free(in);
 }
 
+/* Buffered: small data and large, sent before it is received. */
+static void buffered(MPI_Comm comm) {
+    const int sizes[] = {8, 65536, 65537, CHECK_LARGEST};
+    const int room = 2 * CHECK_LARGEST + 4 * MPI_BSEND_OVERHEAD;
+    unsigned char* out = check_buffer(CHECK_LARGEST);
+    unsigned char* in = check_buffer(CHECK_LARGEST);
+    unsigned char* buffer = check_buffer((size_t)room);
+    unsigned char* detached;
+    int me, size;
+    MPI_Comm_rank(comm, &me);
+    for (int automatic = 0; automatic < 2; automatic++) {
+        if (automatic) {
+            MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+        } else {
+            MPI_Buffer_attach(buffer, room);
+        }
+        for (int i = 0; i < 4; i++) {
+            MPI_Status status;
+            MPI_Request flush;
+            for (int message = 0; message < 2; message++) {
+                check_fill(out, (size_t)sizes[i], (unsigned)(i + message));
+                MPI_Bsend(out, sizes[i], MPI_BYTE, me, message, comm);
+            }
+            MPI_Buffer_iflush(&flush);
+            for (int message = 0; message < 2; message++) {
+                MPI_Recv(in, sizes[i], MPI_BYTE, me, message, comm, &status);
+                check_status(&status, me, message, sizes[i], "buffered");
+                check_pattern(in, (size_t)sizes[i], (unsigned)(i + message), "buffered");
+            }
+            MPI_Wait(&flush, MPI_STATUS_IGNORE);
+        }
+        MPI_Buffer_detach(&detached, &size);
+    }
+    free(buffer);
+    free(out);
+    free(in);
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     through(MPI_COMM_WORLD);
     through(MPI_COMM_SELF);
+    buffered(MPI_COMM_WORLD);
+    buffered(MPI_COMM_SELF);
     MPI_Finalize();
     return 0;
 }

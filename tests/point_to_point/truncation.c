@@ -1,5 +1,6 @@
 /* A message that is longer than its receive is MPI_ERR_TRUNCATE, and nothing else suffers: what
- * lies behind the buffer, and the messages after it. */
+ * lies behind the buffer, and the messages after it. One that ends inside an element of the
+ * receive's datatype is MPI_ERR_TYPE. */
 #include "check.h"
 
 static const int sizes[] = {8, 100, 5000, 70000, 1000000};
@@ -58,6 +59,24 @@ int main(int argc, char** argv) {
                 check_status(&status, 0, 1, bytes, "the next receive");
                 check_pattern(data, (size_t)bytes, 2, "the next message");
             }
+        }
+    }
+    for (int bytes = 3; bytes <= 9; bytes += 2) {
+        if (rank == 0) {
+            MPI_Send(data, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+            MPI_Send(data, 8, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+        } else if (rank == 1) {
+            MPI_Status status;
+            MPI_Datatype strided;
+            MPI_Type_vector(4, 1, 2, MPI_INT, &strided);
+            MPI_Type_commit(&strided);
+            int code = MPI_Recv(data, bytes > 5 ? 1 : 4, bytes > 5 ? strided : MPI_INT, 0, 1,
+                                MPI_COMM_WORLD, &status);
+            CHECK(check_class(code) == MPI_ERR_TYPE, "%d bytes: class %d", bytes,
+                  check_class(code));
+            code = MPI_Recv(data, 4, MPI_INT, 0, 1, MPI_COMM_WORLD, &status);
+            CHECK(code == MPI_SUCCESS, "two of four ints are wrong");
+            MPI_Type_free(&strided);
         }
     }
     char text[MPI_MAX_ERROR_STRING];

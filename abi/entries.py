@@ -121,6 +121,26 @@ class EntryWriter:
         if large is not None and not same and procedure is large:
             self.core += "_c"  # another list of parameters, another function
 
+    def text(self):
+        """The whole function; with a short way, two, so that it doesn't pay for the long one's
+        stack frame."""
+        procedure = self.procedure
+        body = "\n".join(self.lines())
+        if "short" not in self.entry.notes:
+            return f"{signature(procedure)} {{\n{body}\n}}\n"
+        names = ", ".join(p.name for p in procedure.parameters)
+        long_way = f"long_{procedure.name}"
+        return (
+            "[[gnu::noinline]] static "
+            f"{signature(procedure).replace(' P' + procedure.name, ' ' + long_way)} {{\n{body}\n}}\n"
+            f"{signature(procedure)} {{\n"
+            f"    if (short_{self.core}({names})) [[likely]] {{\n"
+            "        return MPI_SUCCESS;\n"
+            "    }\n"
+            f"    return {long_way}({names});\n"
+            "}\n"
+        )
+
     def lines(self):
         notes = self.entry.notes
         if "value" in notes:
@@ -279,8 +299,12 @@ def chapter_source(standard, entries, chapter):
         entry = entries.get(base)
         if (entry.chapter if entry else "unsupported") != chapter:
             continue
-        body = EntryWriter(standard, entry, procedure).lines() if entry else unsupported_body(procedure)
-        text.append("\n" + signature(procedure) + " {\n" + "\n".join(body) + "\n}\n" + alias(procedure) + "\n")
+        if entry:
+            function = EntryWriter(standard, entry, procedure).text()
+        else:
+            body = "\n".join(unsupported_body(procedure))
+            function = f"{signature(procedure)} {{\n{body}\n}}\n"
+        text.append(f"\n{function}{alias(procedure)}\n")
     includes = ['#include "mpi/entry.hpp"']
     if chapter != "unsupported":
         includes.append(f'#include "mpi/{chapter}.hpp"')

@@ -132,6 +132,11 @@ inline constexpr std::uintptr_t predefined_limit = 256;
 
 extern const std::array<Datatype, predefined_limit> predefined_table;
 
+// Bytes of an element, by the same index, of predefined types without gaps; of all others too_long:
+// for messages of a few bytes, whose other types go the long way.
+inline constexpr std::uint8_t too_long = 255;
+extern const std::array<std::uint8_t, predefined_limit> short_sizes;
+
 // The predefined datatype of a handle, or null (MPI_DATATYPE_NULL, no such type).
 inline const Datatype* predefined(MPI_Datatype handle) {
     const std::uintptr_t index = reinterpret_cast<std::uintptr_t>(handle) - predefined_first;

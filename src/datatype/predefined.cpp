@@ -157,6 +157,18 @@ consteval std::array<Datatype, predefined_limit> make_table() {
     return table;
 }
 
+consteval std::array<std::uint8_t, predefined_limit> make_short_sizes() {
+    std::array<std::uint8_t, predefined_limit> sizes{};
+    sizes.fill(too_long);
+    for (const Row& row : rows) {
+        const int size = row.size + row.second;
+        if (size == row.extent) {
+            sizes[row.index] = static_cast<std::uint8_t>(size);
+        }
+    }
+    return sizes;
+}
+
 const Row* find_row(std::uint8_t index) {
     const auto* found = std::find_if(std::begin(rows), std::end(rows),
                                      [index](const Row& row) { return row.index == index; });
@@ -166,6 +178,7 @@ const Row* find_row(std::uint8_t index) {
 } // namespace
 
 constinit const std::array<Datatype, predefined_limit> predefined_table = make_table();
+constinit const std::array<std::uint8_t, predefined_limit> short_sizes = make_short_sizes();
 
 const char* Datatype::predefined_name() const {
     const Row* found = predefined ? find_row(basic) : nullptr;

@@ -127,6 +127,15 @@ TEST(PredefinedDatatypes, AreFoundByTheirHandlesOnly) {
     EXPECT_EQ(predefined(reinterpret_cast<MPI_Datatype>(~std::uintptr_t{0})), nullptr);
 }
 
+TEST(PredefinedDatatypes, HaveAShortSizeWhenTheyHaveNoGaps) {
+    for (std::uintptr_t index = 0; index < predefined_limit; ++index) {
+        const Datatype* type = predefined(reinterpret_cast<MPI_Datatype>(predefined_first + index));
+        const bool is_short = type != nullptr && type->contiguous;
+        EXPECT_EQ(short_sizes[index], is_short ? type->size : too_long) << index;
+    }
+    EXPECT_EQ(short_sizes[reinterpret_cast<std::uintptr_t>(MPI_INT) - predefined_first], 4);
+}
+
 TEST(PredefinedDatatypes, PackContiguousElementsAsTheyAre) {
     std::array<int, 100> numbers{};
     std::iota(numbers.begin(), numbers.end(), 0);

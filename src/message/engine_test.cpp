@@ -145,6 +145,77 @@ TEST_P(EngineTest, messages_of_a_pair_keep_their_order) {
     });
 }
 
+// Every rank sends the others short messages and some longer ones, with two tags. Receivers ask for
+// the tags of a rank in the order of the sends or the other way round, the short way first: it must
+// never take another message than the long way would, and never a part of one.
+TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
+    constexpr std::uint32_t ranks = 3;
+    constexpr std::uint32_t rounds = 3000;
+    Node node(ranks, GetParam());
+    const datatype::Datatype& type = byte_type();
+    std::atomic<std::uint64_t> short_sends{0};
+    std::atomic<std::uint64_t> short_receives{0};
+    node.run([&](Engine& engine, std::uint32_t me) {
+        const auto bytes_of = [](std::uint32_t sender, std::uint32_t round, std::uint32_t tag) {
+            Random random{sender * 7919 + round * 31 + tag};
+            return random() % 8 == 0 ? 41 + random() % 300 : random() % 41;
+        };
+        std::vector<std::byte> data(400);
+        std::vector<std::byte> room(400);
+        const auto send = [&](std::uint32_t to, std::uint32_t round, std::uint32_t tag) {
+            const std::uint32_t bytes = bytes_of(me, round, tag);
+            for (std::uint32_t i = 0; i < bytes; ++i) {
+                data[i] = pattern(me + round * 5 + tag, i);
+            }
+            const Envelope envelope{
+                .context = 4, .source = static_cast<int>(me), .tag = static_cast<int>(tag)};
+            if (engine.send_short(data.data(), bytes, to, envelope)) {
+                ASSERT_LE(bytes, transport::inline_bytes);
+                ++short_sends;
+                return;
+            }
+            ASSERT_FALSE(engine.send(Operation::send, {data.data(), bytes, &type}, to, envelope));
+        };
+        const auto receive = [&](std::uint32_t from, std::uint32_t round, std::uint32_t tag) {
+            const std::uint32_t bytes = bytes_of(from, round, tag);
+            const Envelope envelope{
+                .context = 4, .source = static_cast<int>(from), .tag = static_cast<int>(tag)};
+            // Now and then too little room for it: truncation is the long way's.
+            const std::uint32_t fits = bytes > 0 && round % 64 == 0 ? bytes - 1 : bytes;
+            std::size_t there = 0;
+            if (engine.receive_short(room.data(), fits, from, envelope, there)) {
+                ASSERT_EQ(there, bytes);
+                ASSERT_EQ(fits, bytes);
+                ++short_receives;
+            } else {
+                Outcome outcome;
+                ASSERT_FALSE(engine.receive({room.data(), fits, &type}, envelope, outcome));
+                ASSERT_EQ(outcome.error_class, fits == bytes ? MPI_SUCCESS : MPI_ERR_TRUNCATE);
+                ASSERT_EQ(outcome.bytes, fits);
+            }
+            for (std::uint32_t i = 0; i < fits; ++i) {
+                ASSERT_EQ(room[i], pattern(from + round * 5 + tag, i)) << round << " at " << i;
+            }
+        };
+        for (std::uint32_t round = 0; round < rounds; ++round) {
+            for (std::uint32_t step = 1; step < ranks; ++step) {
+                const std::uint32_t to = (me + step) % ranks;
+                send(to, round, 0);
+                send(to, round, 1);
+            }
+            for (std::uint32_t step = 1; step < ranks; ++step) {
+                const std::uint32_t from = (me + ranks - step) % ranks;
+                const std::uint32_t first = (round / 16) % 4 == 3 ? 1 : 0;
+                receive(from, round, first);
+                receive(from, round, 1 - first);
+            }
+        }
+    });
+    // Without processors of their own ranks have no boxes, and all goes the long way.
+    EXPECT_EQ(short_sends != 0, GetParam() >= ranks);
+    EXPECT_EQ(short_receives != 0, GetParam() >= ranks);
+}
+
 TEST_P(EngineTest, everybody_floods_everybody) {
     constexpr std::uint32_t ranks = 5;
     Node node(ranks, GetParam());

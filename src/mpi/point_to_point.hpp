@@ -11,6 +11,7 @@
 #include "mpi.h"
 #include "mpi/objects.hpp"
 #include "mpi/requests.hpp"
+#include "mpi/short_messages.hpp"
 
 namespace warren::mpi {
 

@@ -212,6 +212,11 @@ bool NodeTransport::open_box(Channel& channel) {
 }
 
 void NodeTransport::accept_box(std::uint32_t number, std::uint32_t sender) {
+    if (box_of_ == nullptr) {
+        box_of_.reset(new std::uint32_t[rank_.size]);
+        std::fill_n(box_of_.get(), rank_.size, no_box);
+    }
+    box_of_[sender] = static_cast<std::uint32_t>(boxes_.size());
     boxes_.emplace_back(Box::at(rank_.segment, number), sender);
 }
 

@@ -61,6 +61,12 @@ def parent_of(pid):
     return int(status.rsplit(")", 1)[1].split()[1])
 
 
+def process_state(pid):
+    """The letter in /proc, behind the name in parentheses."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
 class Job:
     """One mpiexec with the mark; its output goes to files, so that no pipe is held open."""
 
@@ -98,6 +104,14 @@ class Job:
                 raise Fault(f"only {len(self.ranks())} of {count} ranks after {seconds} s")
             time.sleep(0.01)
         self.since = time.monotonic()
+
+    def wait_for_sleep(self, seconds=20):
+        """Until all ranks have started and sleep."""
+        deadline = time.monotonic() + seconds
+        while any(process_state(pid) != "S" for pid in self.ranks().values()):
+            if time.monotonic() > deadline:
+                raise Fault(f"the ranks don't sleep after {seconds} s")
+            time.sleep(0.01)
 
     def harm(self, pid, number=signal.SIGKILL):
         self.since = time.monotonic()
@@ -328,6 +342,7 @@ def time_limit_shows_what_ranks_wait_for():
 def user_signal_shows_states():
     job = Job(["-n", "2", "sleep", "2"])
     job.wait_for_ranks(2)
+    job.wait_for_sleep()
     job.harm(job.process.pid, signal.SIGUSR1)
     job.ends(0, r"ranks 0-1: not initialised; process sleeping")
 

@@ -56,7 +56,9 @@ struct ReturnPoint {
 };
 // Goes to a program's entry point with the stack pointer at `stack` (argc, argv, the environment
 // and the auxiliary vector, aligned to 16 bytes). Comes back, once, when leave_program is called.
-void enter_program(ReturnPoint* here, void* stack, void* entry);
-[[noreturn]] void leave_program(const ReturnPoint* there);
+// The caller's frame must be above `stack`, and that of no other function between them.
+void enter_program(ReturnPoint* here, void* stack,
+                   void* entry) __asm__("warren_image_enter_program");
+[[noreturn]] void leave_program(const ReturnPoint* there) __asm__("warren_image_leave_program");
 
 } // namespace warren::image::architecture

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "image/stateful_calls.hpp"
+#include "image/substitutes.hpp"
 #include "warren/image.h"
 
 namespace warren::image {
@@ -66,7 +67,9 @@ class Check {
             if (symbol.st_shndx != SHN_UNDEF) {
                 allocates |=
                     std::strcmp(name, "malloc") == 0 && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL;
-            } else if (const char* state = shared_state_of(name)) {
+            } else if (const char* state = find_substitute_function(name) == nullptr
+                                               ? shared_state_of(name)
+                                               : nullptr) {
                 std::string& functions = users[state];
                 functions += (functions.empty() ? "" : ", ") + std::string(name);
             }

@@ -101,8 +101,6 @@ std::byte* thread_pointer() {
 extern "C" {
 void warren_image_get_thread_variable();
 void warren_image_tls_descriptor();
-void warren_image_enter_program(void* words, void* stack, void* entry);
-[[noreturn]] void warren_image_leave_program(const void* words);
 }
 
 // get_thread_variable: the first of the two words at %rdi has bit 62 when the block is ours; the
@@ -202,14 +200,6 @@ void* get_thread_variable() {
 
 void* tls_descriptor_function() {
     return reinterpret_cast<void*>(&warren_image_tls_descriptor);
-}
-
-void enter_program(ReturnPoint* here, void* stack, void* entry) {
-    warren_image_enter_program(here->words, stack, entry);
-}
-
-void leave_program(const ReturnPoint* there) {
-    warren_image_leave_program(there->words);
 }
 
 } // namespace warren::image::architecture

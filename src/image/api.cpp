@@ -1,0 +1,196 @@
+// The C API (warren/image.h) on the classes of this room.
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "image/address_table.hpp"
+#include "image/host.hpp"
+#include "image/image.hpp"
+#include "image/program.hpp"
+#include "warren/image.h"
+
+#define WARREN_API extern "C" [[gnu::visibility("default")]]
+
+namespace {
+
+using warren::Error;
+using warren::image::Image;
+using warren::image::Module;
+
+Image& of(warren_image* image) {
+    return *reinterpret_cast<Image*>(image);
+}
+
+// Keeps the sentence for warren_image_error.
+int report(Error error) {
+    if (!error) {
+        return WARREN_IMAGE_SUCCESS;
+    }
+    const std::unique_ptr<warren::ErrorRecord> record(error.take());
+    if (warren::image::host().registered.load(std::memory_order_acquire)) {
+        char(&text)[sizeof(warren::image::ThreadHead::error)] = warren::image::thread_head().error;
+        std::snprintf(text, sizeof text, "%s", record->text.c_str());
+    }
+    return record->error_class;
+}
+
+bool is_host() {
+    return warren::image::host().registered.load(std::memory_order_acquire);
+}
+
+int no_host() {
+    return WARREN_IMAGE_ERR_HOST;
+}
+
+Error check_thread(Image& image) {
+    return warren::image::current_image() == &image
+               ? Error{}
+               : warren::fail(WARREN_IMAGE_ERR_USE,
+                              "the calling thread doesn't belong to the image");
+}
+
+std::vector<std::string> names(const char* const* list) {
+    std::vector<std::string> made;
+    for (; list != nullptr && *list != nullptr; ++list) {
+        made.emplace_back(*list);
+    }
+    return made;
+}
+
+} // namespace
+
+WARREN_API int warren_image_register_host(const warren::image::HostFunctions* functions,
+                                          bool exported) {
+    if (is_host()) {
+        return WARREN_IMAGE_SUCCESS;
+    }
+    if (Error error = warren::image::register_host(*functions)) {
+        const std::unique_ptr<warren::ErrorRecord> record(error.take());
+        std::fprintf(stderr, "warren_image_host: %s\n", record->text.c_str());
+        return record->error_class;
+    }
+    if (!exported) {
+        warren::image::host().registered.store(false);
+        std::fputs("warren_image_host: the program must export pthread_create and "
+                   "_dl_find_object: link it with -Wl,--export-dynamic-symbol=NAME for both, or "
+                   "-rdynamic\n",
+                   stderr);
+        return WARREN_IMAGE_ERR_HOST;
+    }
+    return WARREN_IMAGE_SUCCESS;
+}
+
+WARREN_API int warren_image_create_thread(pthread_t* made, const pthread_attr_t* attributes,
+                                          void* (*start)(void*), void* argument) {
+    return warren::image::create_thread(made, attributes, start, argument);
+}
+
+WARREN_API const char* warren_image_error(void) {
+    return is_host() ? warren::image::thread_head().error
+                     : "this process is no host of images: link libwarren_image_host.a and call "
+                       "warren_image_host first";
+}
+
+WARREN_API int warren_image_create(const warren_image_options* options, warren_image** image) {
+    if (!is_host()) {
+        return no_host();
+    }
+    warren::image::ImageOptions made;
+    if (options != nullptr) {
+        if (options->bytes != sizeof(warren_image_options)) {
+            return report(warren::fail(WARREN_IMAGE_ERR_USE,
+                                       "options of %zu bytes: set bytes to "
+                                       "sizeof(warren_image_options), %zu",
+                                       options->bytes, sizeof(warren_image_options)));
+        }
+        made.sharing = {names(options->shared), names(options->separate)};
+        made.descriptors = {options->input, options->output, options->error};
+        for (const warren_image_binding* binding = options->bindings;
+             binding != nullptr && binding->name != nullptr; ++binding) {
+            made.bindings.push_back({binding->name, binding->address});
+        }
+        if (options->ended != nullptr) {
+            made.ended = [function = options->ended,
+                          context = options->context](const warren::image::ProgramEnd& end) {
+                const warren_image_end told{end.status, end.signal};
+                function(context, &told);
+            };
+        }
+    }
+    *image = reinterpret_cast<warren_image*>(new Image(std::move(made)));
+    return WARREN_IMAGE_SUCCESS;
+}
+
+WARREN_API int warren_image_enter(warren_image* image) {
+    return report(warren::image::enter_image(of(image)));
+}
+
+WARREN_API int warren_image_leave(void) {
+    return is_host() ? report(warren::image::leave_image()) : no_host();
+}
+
+WARREN_API int warren_image_load(warren_image* image, const char* path,
+                                 warren_image_module** module) {
+    if (Error error = check_thread(of(image))) {
+        return report(error);
+    }
+    Module* loaded = nullptr;
+    Error error = of(image).load_library(path, loaded);
+    *module = reinterpret_cast<warren_image_module*>(loaded);
+    return report(error);
+}
+
+WARREN_API int warren_image_unload(warren_image* image, warren_image_module* module) {
+    if (Error error = check_thread(of(image))) {
+        return report(error);
+    }
+    of(image).close_library(*reinterpret_cast<Module*>(module));
+    return WARREN_IMAGE_SUCCESS;
+}
+
+WARREN_API int warren_image_symbol(warren_image* image, warren_image_module* module,
+                                   const char* name, const char* version, void** address) {
+    using namespace warren::image;
+    const std::lock_guard guard(of(image).load_lock());
+    const SymbolName wanted(name, version);
+    const Definition found =
+        module == nullptr ? of(image).find(wanted, SymbolUse::call)
+                          : of(image).find_within(wanted, *reinterpret_cast<Module*>(module));
+    if (!found) {
+        *address = nullptr;
+        return report(warren::fail(WARREN_IMAGE_ERR_SYMBOL, "the image has no symbol %s%s%s", name,
+                                   version != nullptr ? "@" : "",
+                                   version != nullptr ? version : ""));
+    }
+    *address = Image::address_of(found);
+    return WARREN_IMAGE_SUCCESS;
+}
+
+WARREN_API int warren_image_load_program(warren_image* image, const char* path) {
+    if (Error error = check_thread(of(image))) {
+        return report(error);
+    }
+    return report(of(image).load_program(path));
+}
+
+WARREN_API int warren_image_run(warren_image* image, int argument_count, char** arguments,
+                                char** environment, warren_image_end* end) {
+    warren::image::ProgramEnd ended;
+    Error error =
+        warren::image::run_program(of(image), argument_count, arguments, environment, ended);
+    *end = {ended.status, ended.signal};
+    return report(error);
+}
+
+WARREN_API int warren_image_destroy(warren_image* image) {
+    return report(warren::image::destroy_image(of(image)));
+}
+
+WARREN_API warren_image* warren_image_current(void) {
+    return reinterpret_cast<warren_image*>(warren::image::current_image());
+}
+
+WARREN_API warren_image* warren_image_of(const void* address) {
+    const Module* module = warren::image::address_table().find(address);
+    return module == nullptr ? nullptr : reinterpret_cast<warren_image*>(module->image);
+}

@@ -1,0 +1,31 @@
+// What the host program's part (host/host.cpp, an archive) and the library say to each other.
+//
+// Thread rule: warren_image_register_host once, before any image; the rest at any time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <dlfcn.h>
+#include <pthread.h>
+
+namespace warren::image {
+
+// The system's functions that the host program stands in front of, and the reserve.
+struct HostFunctions {
+    std::size_t bytes;  // of this struct: tells versions apart
+    std::byte* reserve; // of the calling thread
+    std::uint64_t reserve_bytes;
+    int (*create_thread)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+    int (*find_object)(void*, dl_find_object*);
+};
+
+} // namespace warren::image
+
+extern "C" {
+// Returns an error of warren/image.h. `exported`: libraries find the program's two functions.
+int warren_image_register_host(const warren::image::HostFunctions* functions, bool exported);
+// The two functions, for a host.
+int warren_image_create_thread(pthread_t* made, const pthread_attr_t* attributes,
+                               void* (*start)(void*), void* argument);
+int warren_image_find_object(void* address, dl_find_object* found);
+}

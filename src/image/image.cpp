@@ -1,0 +1,310 @@
+#include "image/image.hpp"
+
+#include <algorithm>
+#include <dlfcn.h>
+
+#include "image/address_table.hpp"
+#include "image/architecture.hpp"
+#include "image/suitability.hpp"
+#include "warren/image.h"
+
+namespace warren::image {
+
+Image::Image(ImageOptions options) : options_(std::move(options)) {
+    libc_state_.open_streams(options_.descriptors);
+}
+
+Image::~Image() {
+    discard(0);
+}
+
+// ---- loading
+
+Error Image::load_library(const std::string& path, Module*& module) {
+    const std::lock_guard guard(load_lock_);
+    FilePointer file;
+    if (Error error = open_file(path, file)) {
+        return error;
+    }
+    if (Error error = load(file, module)) {
+        return error;
+    }
+    construct(*module);
+    return {};
+}
+
+Error Image::find_and_load_library(const std::string& name, const Module* user, Module*& module) {
+    const std::lock_guard guard(load_lock_);
+    for (const auto& present : modules_) {
+        if (present->file->name() == name) {
+            module = present.get();
+            ++module->opened;
+            return {};
+        }
+    }
+    std::vector<const ElfFile*> chain;
+    if (user != nullptr) {
+        chain.push_back(user->file.get());
+    }
+    if (program_ != nullptr && program_ != user) {
+        chain.push_back(program_->file.get());
+    }
+    FilePointer file;
+    if (Error error = find_library(name, chain, file)) {
+        return error;
+    }
+    if (Error error = load(file, module)) {
+        return error;
+    }
+    construct(*module);
+    return {};
+}
+
+Error Image::load_program(const std::string& path) {
+    const std::lock_guard guard(load_lock_);
+    FilePointer file;
+    if (Error error = open_file(path, file)) {
+        return error;
+    }
+    if (Error error = check_private(*file)) {
+        return error;
+    }
+    if (!file->is_program() || file->header().e_entry == 0) {
+        return fail(WARREN_IMAGE_ERR_UNSUITABLE, "%s is a library, no program", path.c_str());
+    }
+    if (!modules_.empty()) {
+        return fail(WARREN_IMAGE_ERR_USE, "%s: the program comes first into an image, which has %s",
+                    path.c_str(), modules_.front()->file->path().c_str());
+    }
+    return load(file, program_);
+}
+
+Error Image::load(const FilePointer& root, Module*& module) {
+    std::vector<FilePointer> present;
+    for (const auto& other : modules_) {
+        if (other->file->identity() == root->identity()) {
+            module = other.get();
+            ++module->opened;
+            return {};
+        }
+        present.push_back(other->file);
+    }
+    const std::size_t first = modules_.size();
+    Closure closure;
+    if (Error error = find_closure(root, options_.sharing, present, closure)) {
+        return error;
+    }
+    for (const Closure::Member& member : closure.members) {
+        if (Error error = check_private(*member.file)) {
+            return error;
+        }
+    }
+    for (const std::string& name : closure.shared) {
+        if (Error error = SharedScope::only().load(name)) {
+            return error;
+        }
+    }
+    Error error = map_new(closure, first);
+    for (std::size_t at = modules_.size(); at > first && !error; --at) {
+        error = relocate(*this, *modules_[at - 1]); // what others need comes later in the list
+    }
+    if (error) {
+        discard(first);
+        return error;
+    }
+    publish_tls(first);
+    module = modules_[first].get();
+    ++module->opened;
+    return {};
+}
+
+Error Image::map_new(const Closure& closure, std::size_t first) {
+    std::vector<Module*> made;
+    for (const Closure::Member& member : closure.members) {
+        auto module = std::make_unique<Module>();
+        module->file = member.file;
+        module->image = this;
+        if (Error error = module->map()) {
+            return error;
+        }
+        if (Error error = place_tls(*module)) {
+            return error;
+        }
+        made.push_back(module.get());
+        modules_.push_back(std::move(module));
+    }
+    for (std::size_t at = 0; at < made.size(); ++at) {
+        for (const std::size_t number : closure.members[at].needs) {
+            made[at]->needs.push_back(number < first ? modules_[number].get()
+                                                     : made[number - first]);
+        }
+    }
+    if (!address_table().add(made)) {
+        return fail(WARREN_IMAGE_ERR_MEMORY, "%s: the process has %zu modules, the limit",
+                    closure.members.front().file->path().c_str(), AddressTable::limit);
+    }
+    return {};
+}
+
+Error Image::place_tls(Module& module) {
+    const TlsSegment& tls = module.file->tls();
+    if (tls.memory_bytes == 0) {
+        return {};
+    }
+    // A program finds its variables right below the thread pointer: nothing is there before it.
+    const std::uint64_t bytes =
+        (tls_bytes_ + tls.memory_bytes + tls.alignment - 1) & ~(tls.alignment - 1);
+    if (bytes > reserve_bytes - reserve_head_bytes) {
+        return fail(WARREN_IMAGE_ERR_MEMORY,
+                    "%s: its %llu bytes of thread-local variables don't fit any more: %llu of %llu "
+                    "are taken",
+                    module.file->path().c_str(), static_cast<unsigned long long>(tls.memory_bytes),
+                    static_cast<unsigned long long>(tls_bytes_),
+                    static_cast<unsigned long long>(reserve_bytes - reserve_head_bytes));
+    }
+    tls_bytes_ = bytes;
+    module.tls_offset = -static_cast<std::int64_t>(bytes);
+    return {};
+}
+
+void Image::publish_tls(std::size_t first) {
+    const std::lock_guard guard(threads_lock_);
+    for (std::size_t at = first; at < modules_.size(); ++at) {
+        if (!modules_[at]->has_tls()) {
+            continue;
+        }
+        tls_modules_.push_back(modules_[at].get());
+        for (const Thread* thread : threads_) {
+            if (thread->pointer != nullptr) {
+                initialise_tls(*modules_[at], thread->pointer);
+            }
+        }
+    }
+}
+
+// Unmaps the modules from number `first` on, which are no longer, or not yet, in use.
+void Image::discard(std::size_t first) {
+    std::vector<Module*> gone;
+    for (std::size_t at = first; at < modules_.size(); ++at) {
+        gone.push_back(modules_[at].get());
+    }
+    if (gone.empty()) {
+        return;
+    }
+    address_table().remove(gone);
+    {
+        const std::lock_guard guard(threads_lock_);
+        std::erase_if(tls_modules_, [&](const Module* module) {
+            return std::find(gone.begin(), gone.end(), module) != gone.end();
+        });
+    }
+    modules_.resize(first);
+}
+
+// ---- symbols
+
+Definition Image::find(const SymbolName& name, SymbolUse use, const Module* skipped) {
+    for (const HostBinding& binding : options_.bindings) {
+        if (binding.name == name.text) {
+            return {nullptr, nullptr, nullptr, binding.address, nullptr};
+        }
+    }
+    for (const auto& module : modules_) {
+        if (module.get() != skipped) {
+            if (const Elf64_Sym* symbol = module->file->symbols().find(name, use)) {
+                return {module.get(), nullptr, symbol, nullptr, nullptr};
+            }
+        }
+    }
+    if (void* function = find_substitute_function(name.text)) {
+        return {nullptr, nullptr, nullptr, function, nullptr};
+    }
+    if (void** variable = find_substitute_variable(libc_state_, name.text)) {
+        return {nullptr, nullptr, nullptr, *variable, variable};
+    }
+    const SharedSymbol shared = SharedScope::only().find(name, use);
+    return {nullptr, shared.library, shared.symbol, shared.address, nullptr};
+}
+
+Definition Image::find_after(const SymbolName& name, const Module& from) {
+    bool passed = false;
+    for (const auto& module : modules_) {
+        if (passed) {
+            if (const Elf64_Sym* symbol = module->file->symbols().find(name, SymbolUse::call)) {
+                return {module.get(), nullptr, symbol, nullptr, nullptr};
+            }
+        }
+        passed |= module.get() == &from;
+    }
+    if (void* function = find_substitute_function(name.text)) {
+        return {nullptr, nullptr, nullptr, function, nullptr};
+    }
+    const SharedSymbol shared = SharedScope::only().find(name, SymbolUse::call);
+    return {nullptr, shared.library, shared.symbol, shared.address, nullptr};
+}
+
+Definition Image::find_within(const SymbolName& name, Module& within) {
+    std::vector<Module*> waiting{&within};
+    for (std::size_t at = 0; at < waiting.size(); ++at) {
+        Module* module = waiting[at];
+        if (const Elf64_Sym* symbol = module->file->symbols().find(name, SymbolUse::call)) {
+            return {module, nullptr, symbol, nullptr, nullptr};
+        }
+        for (Module* needed : module->needs) {
+            if (std::find(waiting.begin(), waiting.end(), needed) == waiting.end()) {
+                waiting.push_back(needed);
+            }
+        }
+    }
+    return {};
+}
+
+void* Image::address_of(const Definition& definition) {
+    const Elf64_Sym* symbol = definition.symbol;
+    if (definition.module == nullptr) {
+        if (symbol != nullptr && ELF64_ST_TYPE(symbol->st_info) == STT_TLS) {
+            void* block = nullptr; // the calling thread's
+            dlinfo(definition.library->link, RTLD_DI_TLS_DATA, static_cast<void*>(&block));
+            return block == nullptr ? nullptr : static_cast<std::byte*>(block) + symbol->st_value;
+        }
+        return definition.address;
+    }
+    if (symbol->st_shndx == SHN_ABS) {
+        return reinterpret_cast<void*>(symbol->st_value);
+    }
+    if (ELF64_ST_TYPE(symbol->st_info) == STT_TLS) {
+        return architecture::thread_pointer() + definition.module->tls_offset + symbol->st_value;
+    }
+    void* address = definition.module->at(symbol->st_value);
+    if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC) {
+        address = reinterpret_cast<void* (*)()>(address)();
+    }
+    return address;
+}
+
+// ---- threads
+
+void Image::add_thread(Thread& thread) {
+    const std::lock_guard guard(threads_lock_);
+    threads_.push_back(&thread);
+}
+
+void Image::begin_thread(Thread& thread) {
+    const std::lock_guard guard(threads_lock_);
+    thread.pointer = architecture::thread_pointer();
+    for (const Module* module : tls_modules_) {
+        initialise_tls(*module, thread.pointer);
+    }
+}
+
+void Image::remove_thread(Thread& thread) {
+    const std::lock_guard guard(threads_lock_);
+    std::erase(threads_, &thread);
+}
+
+std::size_t Image::threads() {
+    const std::lock_guard guard(threads_lock_);
+    return threads_.size();
+}
+
+} // namespace warren::image

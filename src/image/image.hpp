@@ -1,0 +1,170 @@
+// Image: one owner's private world within a process: copies of a program or of libraries, and of
+// all libraries that they need, with their own variables; the threads that belong to it; and what
+// it wants done at its end.
+//
+// A thread belongs to one image at most, and only its threads run the image's code. Loading, from
+// the host or from inside (dlopen), is done by a thread of the image.
+//
+// Thread rule: load_lock_ is held while modules come and go, constructors included, so these may
+// load others; threads_lock_ is taken for moments, so that a constructor may wait for a thread that
+// it makes. Invariants
+//  1. Modules are in the order in which symbols are looked up: the program or first library first.
+//  2. All blocks of thread-local variables are within the reserve, and don't overlap. Every begun
+//     thread of the image has those of tls_modules_.
+//  3. A module is in the address table from its mapping to its end.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "base/error.hpp"
+#include "image/architecture.hpp"
+#include "image/closure.hpp"
+#include "image/exit_functions.hpp"
+#include "image/libc_state.hpp"
+#include "image/module.hpp"
+#include "image/shared_scope.hpp"
+#include "image/substitutes.hpp"
+#include "image/thread.hpp"
+
+namespace warren::image {
+
+// A name that the host defines for an image, in front of everything that the image has.
+struct HostBinding {
+    std::string name;
+    void* address;
+};
+
+// How a program ended.
+struct ProgramEnd {
+    int status = 0; // of exit
+    int signal = 0; // 0: by exit; else what would have killed a process (SIGABRT)
+};
+
+struct ImageOptions {
+    Sharing sharing;
+    std::vector<HostBinding> bindings;
+    Descriptors descriptors;
+    // Called in the thread that ends the program, before run_program returns or, when it is not the
+    // program's first thread, instead.
+    std::function<void(const ProgramEnd&)> ended;
+};
+
+// A program that runs, or has run (program.cpp).
+struct Running {
+    Thread* first_thread = nullptr; // null: it has not begun
+    pid_t process = 0;              // a child of fork has another
+    architecture::ReturnPoint host;
+    ProgramEnd end;
+};
+
+// Where a symbol is defined. All null: nowhere.
+struct Definition {
+    Module* module = nullptr;               // and symbol: in a private module
+    const SharedLibrary* library = nullptr; // and symbol: in a shared one
+    const Elf64_Sym* symbol = nullptr;
+    void* address = nullptr;   // of everything but private modules' symbols
+    void** variable = nullptr; // a substitute's: where its place is noted
+
+    explicit operator bool() const { return symbol != nullptr || address != nullptr; }
+};
+
+class Image {
+  public:
+    explicit Image(ImageOptions options);
+    Image(const Image&) = delete;
+    Image& operator=(const Image&) = delete;
+    ~Image();
+
+    // Maps, relocates and constructs a library and what it needs, or counts one more use of it.
+    Error load_library(const std::string& path, Module*& module);
+    // A library by its name, to be found as `user` (may be null) finds what it needs.
+    Error find_and_load_library(const std::string& name, const Module* user, Module*& module);
+    // Maps and relocates a program. Constructors run when it does (program.hpp).
+    Error load_program(const std::string& path);
+    Module* program() const { return program_; }
+    // Ends one use of a library; with the last, it and what only it needs are destructed and
+    // unmapped.
+    void close_library(Module& module);
+
+    // The definition that a module of the image would get. `skipped` is not looked into.
+    Definition find(const SymbolName& name, SymbolUse use, const Module* skipped = nullptr);
+    // The same from the module after `from` on; with `within` only in it and what it needs.
+    Definition find_after(const SymbolName& name, const Module& from);
+    Definition find_within(const SymbolName& name, Module& within);
+    // Where a definition is for the calling thread; calls what chooses functions (IFUNC).
+    static void* address_of(const Definition& definition);
+
+    // Runs the constructors of a module, after those of what it needs. Old programs bring a
+    // function that runs their own.
+    using Constructor = void (*)(int, char**, char**);
+    void construct(Module& module, Constructor own = nullptr);
+    // Runs what the image wants done at its end: thread-local destructors of the calling thread,
+    // exit functions, destructors of modules. Once.
+    void destruct(int status);
+    // Nothing of that will be done, and what streams hold is not written: the end by _exit or a
+    // signal.
+    void give_up();
+    const std::vector<Module*>& destructed_modules() const { return destructed_modules_; }
+    // Frees what these libraries, which are destructed, keep for their whole life.
+    static void free_reserves(std::span<Module* const> modules);
+
+    // Threads (thread.cpp).
+    void add_thread(Thread& thread);
+    void begin_thread(Thread& thread);
+    void remove_thread(Thread& thread);
+    std::size_t threads();
+
+    const ImageOptions& options() const { return options_; }
+    Running& running() { return running_; }
+    const std::vector<std::unique_ptr<Module>>& modules() const { return modules_; }
+    std::recursive_mutex& load_lock() { return load_lock_; }
+    ExitFunctions& exit_functions() { return exit_functions_; }
+    ExitFunctions& quick_exit_functions() { return quick_exit_functions_; }
+    LibcState& libc_state() { return libc_state_; }
+
+    // What constructors get.
+    int argument_count = 0;
+    char** arguments = nullptr;
+    char** environment = nullptr;
+
+  private:
+    Error load(const FilePointer& root, Module*& module);
+    Error map_new(const Closure& closure, std::size_t first);
+    Error place_tls(Module& module);
+    void publish_tls(std::size_t first);
+    void discard(std::size_t first);
+    void destruct_module(Module& module);
+    void remove_unused();
+
+    ImageOptions options_;
+    std::recursive_mutex load_lock_;
+    std::vector<std::unique_ptr<Module>> modules_;
+    std::vector<Module*> constructed_; // in this order
+    std::vector<Module*> destructed_modules_;
+    Module* program_ = nullptr;
+    std::uint64_t tls_bytes_ = 0; // of the reserve, below the thread pointer
+    bool destructed_ = false;
+
+    std::mutex threads_lock_;
+    std::vector<Thread*> threads_;
+    std::vector<const Module*> tls_modules_;
+
+    Running running_;
+    ExitFunctions exit_functions_;
+    ExitFunctions quick_exit_functions_;
+    LibcState libc_state_;
+};
+
+// Ends an image, whose only thread the caller may be; see warren_image_destroy.
+Error destroy_image(Image& image);
+
+// Applies all relocations of a module whose needs have been relocated (relocator.cpp).
+Error relocate(Image& image, Module& module);
+
+} // namespace warren::image

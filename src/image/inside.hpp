@@ -1,0 +1,117 @@
+// The functions that images get in place of the C library's. Each has the C library's meaning, for
+// the image of the calling thread instead of the process.
+//
+// Thread rule: called by images, in their threads, as the C library's.
+#pragma once
+
+#include <cstdarg>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>
+#include <cwchar>
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <threads.h>
+
+struct option;
+
+namespace warren::image::inside {
+
+// The beginning and the end of a program (inside_end.cpp)
+int libc_start_main(int (*main)(int, char**, char**), int argument_count, char** arguments,
+                    void (*init)(int, char**, char**), void (*fini)(), void (*loader_fini)(),
+                    void* stack_end);
+[[noreturn]] void exit(int status);
+[[noreturn]] void immediate_exit(int status);
+[[noreturn]] void quick_exit(int status);
+[[noreturn]] void abort();
+int cxa_atexit(void (*function)(void*), void* argument, void* module);
+int cxa_at_quick_exit(void (*function)(void*), void* module);
+int plain_atexit(void (*function)());
+int plain_on_exit(void (*function)(int, void*), void* argument);
+void cxa_finalize(void* module);
+
+// Threads (inside_threads.cpp)
+int create(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),
+           void* argument);
+int create_c11(thrd_t* made, thrd_start_t start, void* argument);
+int cxa_thread_atexit(void (*destructor)(void*), void* object, void* module);
+
+// Modules (inside_modules.cpp, unwinding.cpp)
+int iterate_modules(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data);
+int find_object(void* address, dl_find_object* found);
+void* open_module(const char* name, int flags);
+void* symbol_of_module(void* handle, const char* name);
+void* versioned_symbol_of_module(void* handle, const char* name, const char* version);
+int close_module(void* handle);
+char* module_error();
+int describe_address(const void* address, Dl_info* info);
+int describe_address_further(const void* address, Dl_info* info, void** extra, int flags);
+int inspect_module(void* handle, int request, void* answer);
+
+// Messages that end a program (inside_failures.cpp)
+[[noreturn]] void assertion_failed(const char* expression, const char* file, unsigned line,
+                                   const char* function);
+[[noreturn]] void stack_smashed();
+[[noreturn]] void overflow_detected();
+[[noreturn]] void fail_with_error(int status, const char* format, ...);
+[[noreturn]] void fail_without_error(int status, const char* format, ...);
+void warn_with_error(const char* format, ...);
+void warn_without_error(const char* format, ...);
+void report_error(int status, int error, const char* format, ...);
+
+// Options (inside_options.cpp)
+int get_option(int count, char* const* arguments, const char* letters);
+int get_long_option(int count, char* const* arguments, const char* letters, const option* longs,
+                    int* which);
+int get_long_option_only(int count, char* const* arguments, const char* letters,
+                         const option* longs, int* which);
+
+// Random numbers, strtok, times (inside_state.cpp)
+long random_number();
+int short_random_number();
+void seed_random(unsigned seed);
+char* begin_random_state(unsigned seed, char* memory, std::size_t bytes);
+char* set_random_state(char* memory);
+double drand48_number();
+double erand48_number(unsigned short* words);
+long lrand48_number();
+long nrand48_number(unsigned short* words);
+long mrand48_number();
+long jrand48_number(unsigned short* words);
+void seed_random48(long seed);
+unsigned short* set_random48(unsigned short* words);
+void set_random48_parameters(unsigned short* words);
+char* next_token(char* text, const char* separators);
+std::tm* local_time(const std::time_t* time);
+std::tm* universal_time(const std::time_t* time);
+char* time_text(const std::tm* time);
+char* local_time_text(const std::time_t* time);
+
+// The environment (inside_environment.cpp)
+char* getenv_of(const char* name);
+int set_environment(const char* name, const char* value, int overwrite);
+int unset_environment(const char* name);
+int put_environment(char* entry);
+int clear_environment();
+
+// Streams (inside_streams.cpp)
+int print(const char* format, ...);
+int print_checked(int level, const char* format, ...);
+int print_list(const char* format, va_list arguments);
+int print_list_checked(int level, const char* format, va_list arguments);
+int print_wide(const wchar_t* format, ...);
+int put_line(const char* text);
+int put_character(int character);
+int put_wide_character(wchar_t character);
+void print_error(const char* text);
+int get_character();
+int scan(const char* format, ...);
+int scan_list(const char* format, va_list arguments);
+std::FILE* open_stream(const char* path, const char* mode);
+std::FILE* open_descriptor(int descriptor, const char* mode);
+std::FILE* open_temporary();
+int close_stream(std::FILE* stream);
+
+} // namespace warren::image::inside

@@ -1,0 +1,54 @@
+// Module: one private copy of a file in an image.
+//
+// Thread rule: made, changed and ended under its image's lock; file, places and TLS offset don't
+// change between that, and anybody reads them.
+// Invariant: from map() to the end, [start, start + span) belongs to the module alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <link.h>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "image/libraries.hpp"
+
+namespace warren::image {
+
+class Image;
+
+struct Module {
+    enum class State : std::uint8_t { mapped, relocated, constructing, constructed, destructed };
+
+    Module() = default;
+    Module(const Module&) = delete;
+    Module& operator=(const Module&) = delete;
+    ~Module(); // unmaps
+
+    // Maps the segments of `file` in one stretch of the address space: code and constants are the
+    // page cache's, shared by all copies, until somebody writes.
+    Error map();
+    // Makes what the file wants so (RELRO) read-only. After relocation.
+    Error protect();
+
+    // Where an address of the file is in this copy.
+    std::byte* at(std::uint64_t address) const { return base + address; }
+    bool contains(const void* address) const {
+        const auto* byte = static_cast<const std::byte*>(address);
+        return byte >= start && byte < start + file->span();
+    }
+    bool has_tls() const { return file->tls().memory_bytes != 0; }
+
+    FilePointer file;
+    Image* image = nullptr;
+    std::byte* start = nullptr;  // of the mapping
+    std::byte* base = nullptr;   // where the file's address 0 is: start, for all usual linkers
+    std::vector<Module*> needs;  // private ones
+    std::int64_t tls_offset = 0; // from the thread pointer
+    State state = State::mapped;
+    unsigned opened = 0; // times by dlopen from inside, or by the host
+    link_map link{};     // for debuggers and dladdr
+};
+
+} // namespace warren::image

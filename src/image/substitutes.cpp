@@ -1,0 +1,136 @@
+#include "image/substitutes.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "image/architecture.hpp"
+#include "image/inside.hpp"
+
+namespace warren::image {
+
+namespace {
+
+struct Substitute {
+    const char* name;
+    void* function;
+};
+
+template <typename Function>
+void* erase(Function* function) {
+    return reinterpret_cast<void*>(function);
+}
+
+// By name, in the order of strcmp (a unit test looks).
+const Substitute* table(std::size_t& count) {
+    using namespace inside;
+    static const Substitute substitutes[] = {
+        {"_Exit", erase(immediate_exit)},
+        {"__assert_fail", erase(assertion_failed)},
+        {"__chk_fail", erase(overflow_detected)},
+        {"__cxa_at_quick_exit", erase(cxa_at_quick_exit)},
+        {"__cxa_atexit", erase(cxa_atexit)},
+        {"__cxa_finalize", erase(cxa_finalize)},
+        {"__cxa_thread_atexit_impl", erase(cxa_thread_atexit)},
+        {"__isoc99_scanf", erase(scan)},
+        {"__isoc99_vscanf", erase(scan_list)},
+        {"__libc_start_main", erase(libc_start_main)},
+        {"__printf_chk", erase(print_checked)},
+        {"__secure_getenv", erase(getenv_of)},
+        {"__stack_chk_fail", erase(stack_smashed)},
+        {"__tls_get_addr", architecture::get_thread_variable()},
+        {"__vprintf_chk", erase(print_list_checked)},
+        {"_dl_find_object", erase(inside::find_object)},
+        {"_exit", erase(immediate_exit)},
+        {"abort", erase(inside::abort)},
+        {"asctime", erase(inside::time_text)},
+        {"atexit", erase(plain_atexit)},
+        {"clearenv", erase(clear_environment)},
+        {"ctime", erase(local_time_text)},
+        {"dl_iterate_phdr", erase(inside::iterate_modules)},
+        {"dladdr", erase(describe_address)},
+        {"dladdr1", erase(describe_address_further)},
+        {"dlclose", erase(close_module)},
+        {"dlerror", erase(module_error)},
+        {"dlinfo", erase(inspect_module)},
+        {"dlopen", erase(open_module)},
+        {"dlsym", erase(symbol_of_module)},
+        {"dlvsym", erase(versioned_symbol_of_module)},
+        {"drand48", erase(drand48_number)},
+        {"erand48", erase(erand48_number)},
+        {"err", erase(fail_with_error)},
+        {"error", erase(report_error)},
+        {"errx", erase(fail_without_error)},
+        {"exit", erase(inside::exit)},
+        {"fclose", erase(close_stream)},
+        {"fdopen", erase(open_descriptor)},
+        {"fopen", erase(open_stream)},
+        {"fopen64", erase(open_stream)},
+        {"getchar", erase(get_character)},
+        {"getchar_unlocked", erase(get_character)},
+        {"getenv", erase(getenv_of)},
+        {"getopt", erase(get_option)},
+        {"getopt_long", erase(get_long_option)},
+        {"getopt_long_only", erase(get_long_option_only)},
+        {"gmtime", erase(universal_time)},
+        {"initstate", erase(begin_random_state)},
+        {"jrand48", erase(jrand48_number)},
+        {"lcong48", erase(set_random48_parameters)},
+        {"localtime", erase(local_time)},
+        {"lrand48", erase(lrand48_number)},
+        {"mrand48", erase(mrand48_number)},
+        {"nrand48", erase(nrand48_number)},
+        {"on_exit", erase(plain_on_exit)},
+        {"perror", erase(print_error)},
+        {"printf", erase(print)},
+        {"pthread_create", erase(create)},
+        {"putchar", erase(put_character)},
+        {"putchar_unlocked", erase(put_character)},
+        {"putenv", erase(put_environment)},
+        {"puts", erase(put_line)},
+        {"putwchar", erase(put_wide_character)},
+        {"quick_exit", erase(inside::quick_exit)},
+        {"rand", erase(short_random_number)},
+        {"random", erase(random_number)},
+        {"scanf", erase(scan)},
+        {"secure_getenv", erase(getenv_of)},
+        {"seed48", erase(set_random48)},
+        {"setenv", erase(set_environment)},
+        {"setstate", erase(set_random_state)},
+        {"srand", erase(seed_random)},
+        {"srand48", erase(seed_random48)},
+        {"srandom", erase(seed_random)},
+        {"strtok", erase(next_token)},
+        {"thrd_create", erase(create_c11)},
+        {"tmpfile", erase(open_temporary)},
+        {"tmpfile64", erase(open_temporary)},
+        {"unsetenv", erase(unset_environment)},
+        {"vprintf", erase(print_list)},
+        {"vscanf", erase(scan_list)},
+        {"warn", erase(warn_with_error)},
+        {"warnx", erase(warn_without_error)},
+        {"wprintf", erase(print_wide)},
+    };
+    count = std::size(substitutes);
+    return substitutes;
+}
+
+} // namespace
+
+void* find_substitute_function(const char* name) {
+    std::size_t count = 0;
+    const Substitute* first = table(count);
+    const Substitute* found =
+        std::lower_bound(first, first + count, name, [](const Substitute& entry, const char* key) {
+            return std::strcmp(entry.name, key) < 0;
+        });
+    return found != first + count && std::strcmp(found->name, name) == 0 ? found->function
+                                                                         : nullptr;
+}
+
+void** find_substitute_variable(LibcState& state, const char* name) {
+    Variable variable{};
+    return find_variable(name, variable) ? &state.place(variable) : nullptr;
+}
+
+} // namespace warren::image

@@ -1,0 +1,147 @@
+#include "image/thread.hpp"
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <memory>
+
+#include "image/host.hpp"
+#include "image/image.hpp"
+#include "image/module.hpp"
+#include "warren/image.h"
+
+namespace warren::image {
+
+namespace {
+
+// What a new thread gets, until it has begun.
+struct Start {
+    void* (*function)(void*);
+    void* argument;
+    std::unique_ptr<Thread> thread;
+};
+
+// Ends a thread's belonging when all else of the thread has ended: the system calls the destructors
+// of a thread's keys in rounds, and ours sets its key again until the last round.
+class EndOfThreads {
+  public:
+    EndOfThreads() { pthread_key_create(&key_, end); }
+    EndOfThreads(const EndOfThreads&) = delete;
+    EndOfThreads& operator=(const EndOfThreads&) = delete;
+
+    void watch() const { pthread_setspecific(key_, first_round()); }
+
+    static const EndOfThreads& only() {
+        static const EndOfThreads& made = *new EndOfThreads;
+        return made;
+    }
+
+  private:
+    static void* first_round() { return reinterpret_cast<void*>(1); }
+
+    static void end(void* value) {
+        const auto round = reinterpret_cast<std::uintptr_t>(value);
+        Thread* thread = thread_head().thread;
+        if (thread == nullptr) {
+            return;
+        }
+        if (round == 1) {
+            run_thread_destructors(*thread);
+        }
+        if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+            pthread_setspecific(only().key_, reinterpret_cast<void*>(round + 1));
+            return;
+        }
+        thread_head().thread = nullptr;
+        thread->image->remove_thread(*thread);
+        delete thread;
+    }
+
+    pthread_key_t key_{};
+};
+
+void begin(Thread& thread) {
+    thread.pointer = architecture::thread_pointer();
+    thread_head().thread = &thread;
+    thread.image->begin_thread(thread);
+}
+
+void* run(void* argument) {
+    void* (*function)(void*) = nullptr;
+    void* its_argument = nullptr;
+    {
+        const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+        function = start->function;
+        its_argument = start->argument;
+        EndOfThreads::only().watch();
+        begin(*start->thread.release());
+    }
+    return function(its_argument);
+}
+
+} // namespace
+
+void initialise_tls(const Module& module, std::byte* thread_pointer) {
+    const TlsSegment& tls = module.file->tls();
+    if (tls.memory_bytes != 0) {
+        std::byte* block = thread_pointer + module.tls_offset;
+        std::memcpy(block, module.at(tls.address), tls.file_bytes);
+        std::memset(block + tls.file_bytes, 0, tls.memory_bytes - tls.file_bytes);
+    }
+}
+
+Error enter_image(Image& image) {
+    if (thread_head().thread != nullptr) {
+        return fail(WARREN_IMAGE_ERR_USE, "this thread belongs to %s image already",
+                    thread_head().thread->image == &image ? "this" : "another");
+    }
+    auto thread = std::make_unique<Thread>();
+    thread->image = &image;
+    image.add_thread(*thread);
+    EndOfThreads::only().watch();
+    begin(*thread.release());
+    return {};
+}
+
+Error leave_image() {
+    Thread* thread = thread_head().thread;
+    if (thread == nullptr) {
+        return fail(WARREN_IMAGE_ERR_USE, "this thread belongs to no image");
+    }
+    run_thread_destructors(*thread);
+    thread_head().thread = nullptr;
+    thread->image->remove_thread(*thread);
+    delete thread;
+    return {};
+}
+
+void run_thread_destructors(Thread& thread) {
+    while (!thread.destructors.empty()) { // they may add others
+        const ThreadDestructor last = thread.destructors.back();
+        thread.destructors.pop_back();
+        last.function(last.object);
+    }
+}
+
+int create_thread(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),
+                  void* argument) {
+    Image* image = current_image();
+    const auto create = host().functions.create_thread;
+    if (image == nullptr) {
+        return create(made, attributes, start, argument);
+    }
+    auto given = std::make_unique<Start>(Start{start, argument, std::make_unique<Thread>()});
+    Thread& thread = *given->thread;
+    thread.image = image;
+    // Counted before it runs, so that nobody unloads the image meanwhile.
+    image->add_thread(thread);
+    const int error = create(made, attributes, run, given.get());
+    if (error != 0) {
+        image->remove_thread(thread);
+        return error;
+    }
+    static_cast<void>(given.release()); // run has it
+    return 0;
+}
+
+} // namespace warren::image

@@ -1,0 +1,47 @@
+// Thread: one kernel thread that belongs to an image. It is in the image from its start to its end,
+// or between enter_image and leave_image, and its reserve holds the thread-local variables of the
+// image's modules. Threads that it makes belong to the image too.
+//
+// Thread rule: the record is its thread's; the image has the list under its lock.
+// Invariant: thread_head().thread is the calling thread's record, or null.
+#pragma once
+
+#include <cstddef>
+#include <pthread.h>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace warren::image {
+
+class Image;
+struct Module;
+
+// A destructor of a thread-local object.
+struct ThreadDestructor {
+    void (*function)(void*);
+    void* object;
+    void* module; // an address in it
+};
+
+struct Thread {
+    Image* image = nullptr;
+    std::byte* pointer = nullptr; // the thread pointer
+    std::vector<ThreadDestructor> destructors;
+};
+
+// The calling thread, which belongs to no image, belongs to this one from now on.
+Error enter_image(Image& image);
+// The calling thread's destructors of thread-local objects run, and it belongs to no image.
+Error leave_image();
+// The thread's destructors of thread-local objects, the last first.
+void run_thread_destructors(Thread& thread);
+
+// Fills the block of a module's thread-local variables of the thread with that pointer.
+void initialise_tls(const Module& module, std::byte* thread_pointer);
+
+// pthread_create of images, and of the host program for libraries that images share.
+int create_thread(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),
+                  void* argument);
+
+} // namespace warren::image

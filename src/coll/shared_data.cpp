@@ -119,7 +119,7 @@ void SharedData::get(const std::byte* from, const Buffer& to, std::size_t first,
     }
     std::byte* data = static_cast<std::byte*>(to.base) + first;
     if (bytes >= large_copy_bytes) {
-        engine_.copy().get(data, from, bytes);
+        engine_.copy().get(data, from, bytes, bytes);
     } else {
         std::memcpy(data, from, bytes);
     }

@@ -177,7 +177,8 @@ void Engine::place(const Request& receive, std::uint64_t first, const std::byte*
         datatype::stream_block(receive.data + first, data, bytes);
         datatype::stream_fence();
     } else {
-        transport_.copy().get(receive.data + first, data, bytes);
+        transport_.copy().get(receive.data + first, data, bytes,
+                              static_cast<std::uint64_t>(receive.outcome.bytes));
     }
 }
 
@@ -270,7 +271,7 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
         }
         receive->moved += bytes;
     } else if (Unexpected* message = inbound.message) {
-        transport_.copy().get(message->data + message->arrived, data, bytes);
+        transport_.copy().get(message->data + message->arrived, data, bytes, message->head_bytes);
         message->arrived += bytes;
     }
     inbound.left -= bytes;

@@ -28,9 +28,11 @@ class LargeCopy {
         std::memcpy(to, from, bytes);
     }
 
-    // From memory that another core has written.
-    void get(void* to, const void* from, std::size_t bytes) const {
-        if (bytes <= vector_limit_bytes) {
+    // From memory that another core has written; a piece of a message of `total` bytes. (String
+    // moves don't read what they overwrite, which counts when its place isn't in the nearer
+    // caches.)
+    void get(void* to, const void* from, std::size_t bytes, std::uint64_t total) const {
+        if (bytes <= vector_limit_bytes && total <= near_caches_bytes) {
             vector_copy_(to, from, bytes);
             return;
         }
@@ -53,6 +55,7 @@ class LargeCopy {
 
     static constexpr std::size_t prefetched_bytes = 4096;
     static constexpr std::size_t vector_limit_bytes = 16384;
+    static constexpr std::uint64_t near_caches_bytes = std::uint64_t{256} << 10;
 
 #if defined(__x86_64__)
     static void string_move(void* to, const void* from, std::size_t bytes) {

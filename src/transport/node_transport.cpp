@@ -73,8 +73,11 @@ namespace {
 // copy begins early; more while it is behind, since every publication costs both a cache line.
 std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind) {
     constexpr std::size_t kilo = 1024;
+    if (total > node::bounce_bytes) {
+        return (receiver_is_behind ? 64 : 32) * kilo;
+    }
     if (receiver_is_behind) {
-        return bytes <= 16 * kilo ? bytes : (total <= node::bounce_bytes ? 12 * kilo : 64 * kilo);
+        return bytes <= 16 * kilo ? bytes : 12 * kilo;
     }
     return bytes <= 16 * kilo ? 4 * kilo : (bytes <= 48 * kilo ? 8 * kilo : 12 * kilo);
 }

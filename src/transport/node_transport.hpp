@@ -179,6 +179,7 @@ class NodeTransport {
   private:
     static constexpr std::uint32_t cells_per_poll = 32;
     static constexpr std::uint32_t polls_of_a_box = 1000; // 20 to 40 us
+    static constexpr std::uint32_t polls_of_a_frame = 32;
     static constexpr std::uint32_t no_box = ~std::uint32_t{0};
     // Cells that a pair sends before it gets a box: a program that says hello to everybody once
     // does not need 44 KiB per pair for that.
@@ -266,12 +267,17 @@ class NodeTransport {
             box.pop();
             return true;
         }
-        // Acquire pairs with the sender's release after each frame: the bytes are there.
-        const std::uint64_t mark = block_mark(cell).load(std::memory_order_acquire);
-        const std::uint64_t there = mark & ~may_be_kept_bit;
-        if (there == box.handed) {
-            return false;
+        // Acquire pairs with the sender's release after each frame: the bytes are there. A frame
+        // is short, so it is worth waiting for the next one right here.
+        std::uint64_t mark = block_mark(cell).load(std::memory_order_acquire);
+        for (std::uint32_t turn = 0; (mark & ~may_be_kept_bit) == box.handed; ++turn) {
+            if (turn == polls_of_a_frame) {
+                return false;
+            }
+            spin_pause();
+            mark = block_mark(cell).load(std::memory_order_acquire);
         }
+        const std::uint64_t there = mark & ~may_be_kept_bit;
         const std::uint32_t bounce = reference.position >> bounce_shift_bits;
         const std::uint32_t shift = reference.position & ((1U << bounce_shift_bits) - 1);
         arrival.data = bounces_.memory(bounce) + shift + box.handed;

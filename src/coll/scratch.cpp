@@ -49,17 +49,4 @@ void copy(const message::Buffer& from, const message::Buffer& to) {
     datatype::copy_data(from, to, bytes);
 }
 
-Error packed(const message::Buffer& buffer, Scratch& scratch, std::byte*& bytes) {
-    if (buffer.type->contiguous || buffer.bytes() == 0) {
-        bytes = static_cast<std::byte*>(buffer.base);
-        return {};
-    }
-    if (Error error = scratch.allocate(buffer.bytes())) {
-        return error;
-    }
-    buffer.type->pack(buffer.base, buffer.count, scratch.data());
-    bytes = scratch.data();
-    return {};
-}
-
 } // namespace warren::coll

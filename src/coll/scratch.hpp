@@ -50,8 +50,4 @@ inline message::Buffer part_of(const message::Buffer& buffer, MPI_Count first, M
 // Copies a buffer's data to another of at least as many bytes, whose datatype may be another.
 void copy(const message::Buffer& from, const message::Buffer& to);
 
-// The data of a buffer as contiguous bytes: its own memory where it is, else a packed copy that
-// `scratch` holds.
-Error packed(const message::Buffer& buffer, Scratch& scratch, std::byte*& bytes);
-
 } // namespace warren::coll

@@ -2,7 +2,7 @@
 //
 // Predefined handlers are objects too, so that whoever has a handler never asks which it is until
 // it is called. A handler lives as long as its handle or an object that it is attached to.
-// Thread rule: under the rank's lock.
+// Thread rule: the tables of a process are used under its mutex (mpi/process.hpp).
 #pragma once
 
 #include <cstdint>

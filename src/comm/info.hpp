@@ -1,5 +1,6 @@
 // Info: an ordered set of (key, value) strings (MPI chapter 10), and a rank's table of them.
-// Thread rule: under the rank's lock. Invariant: keys are unique, in order of their first setting.
+// Thread rule: under the process's mutex (mpi/process.hpp). Invariant: keys are unique, in order of
+// their first setting.
 #pragma once
 
 #include <string>

@@ -159,6 +159,10 @@ Error request_free(Context& context, Request& request) {
             return error;
         }
     }
+    if (request.operation == message::Operation::collective && request.active) {
+        return fail(MPI_ERR_REQUEST,
+                    "the request is a collective operation's, which must be completed");
+    }
     if (request.active && !request.complete) {
         // It goes on, and dies by itself: nobody starts it again.
         request.persistent = false;

@@ -125,6 +125,9 @@ Error cancel(Context& context, Request& request) {
     if (request.operation == Operation::partitioned) {
         return fail(MPI_ERR_REQUEST, "a partitioned operation cannot be cancelled");
     }
+    if (request.operation == Operation::collective) {
+        return fail(MPI_ERR_REQUEST, "a collective operation cannot be cancelled");
+    }
     context.messages.cancel(request);
     return {};
 }

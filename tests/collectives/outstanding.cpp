@@ -510,6 +510,34 @@ void barrier_waits(const Named& named) {
     }
 }
 
+// Its request may neither be freed nor cancelled before it has been completed.
+void must_be_completed() {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); // where errors with requests go
+    const auto refused = [](int code) {
+        MPI_Error_class(code, &code);
+        return code == MPI_ERR_REQUEST;
+    };
+    for (int form = 0; form < 2; ++form) {
+        MPI_Request request;
+        if (form == 0) {
+            MPI_Ibarrier(comm, &request);
+        } else {
+            MPI_Barrier_init(comm, MPI_INFO_NULL, &request);
+            MPI_Start(&request);
+        }
+        expect(refused(MPI_Cancel(&request)), "a request", "was cancelled");
+        expect(refused(MPI_Request_free(&request)), "a request", "was freed");
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (form == 1) {
+            MPI_Request_free(&request);
+        }
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_free(&comm);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -535,6 +563,7 @@ int main(int argc, char** argv) {
     MPI_Comm_free(&copy);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     last.check("on a freed communicator");
+    must_be_completed();
     free_communicators(communicators);
     return finish("outstanding");
 }

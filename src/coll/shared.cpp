@@ -167,7 +167,10 @@ bool SharedSlot::count_arrival(std::uint64_t operation) {
 }
 
 void SharedSlot::publish(std::uint64_t operation) {
-    published(operation).stamp.store(stamp(operation), std::memory_order_release);
+    std::atomic<std::uint64_t>& published_stamp = published(operation).stamp;
+    // There is one who publishes, unless calls don't match.
+    note_unequal(published_stamp.load(std::memory_order_relaxed), operation);
+    published_stamp.store(stamp(operation), std::memory_order_release);
     wake_some(published_waiters(operation));
 }
 

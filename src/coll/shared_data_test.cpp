@@ -218,38 +218,19 @@ class SharedDataTest : public testing::TestWithParam<Shape> {};
 INSTANTIATE_TEST_SUITE_P(Shapes, SharedDataTest,
                          testing::Values(Shape{2, 2}, Shape{4, 64}, Shape{11, 64}, Shape{2, 1},
                                          Shape{3, 2}, Shape{8, 2}, Shape{17, 2}, Shape{40, 2}),
-                         [](const testing::TestParamInfo<Shape>& tested) {
-                             return std::to_string(tested.param.ranks) + "_ranks_" +
-                                    std::to_string(tested.param.cores) + "_cores";
-                         });
+                         name_of);
 
-#if defined(__SANITIZE_THREAD__)
-constexpr int operations_total = 2'000;
-#else
-constexpr int operations_total = 10'000;
-#endif
-
-// More ranks than real processors that spin take their time.
-int operations_of(const Shape& shape) {
-    const bool slow = shape.ranks <= shape.cores && shape.ranks > 2;
-    return operations_total / static_cast<int>(shape.ranks) / (slow ? 20 : 1);
+int number_of_operations(const Shape& shape) {
+    return operations_of(shape, 10'000, 20);
 }
 
 TEST_P(SharedDataTest, random_operations_of_threads_agree_with_a_reference) {
-    const Shape shape = GetParam();
-    EXPECT_TRUE(run_threads(shape.ranks, shape.cores, [&](Member& member) {
-        return random_operations(member, 1, operations_of(shape));
-    }));
+    agree_as_threads(GetParam(), random_operations, number_of_operations(GetParam()));
 }
 
-#if !defined(__SANITIZE_THREAD__) // which follows no memory across processes
 TEST_P(SharedDataTest, random_operations_of_processes_agree_with_a_reference) {
-    const Shape shape = GetParam();
-    EXPECT_TRUE(run_processes(shape.ranks, shape.cores, [&](Member& member) {
-        return random_operations(member, 2, operations_of(shape));
-    }));
+    agree_as_processes(GetParam(), random_operations, number_of_operations(GetParam()));
 }
-#endif
 
 TEST(Areas, come_once_and_go_back_with_the_slot) {
     node::Segment segment;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
@@ -90,5 +91,39 @@ struct Shape {
     std::uint32_t ranks;
     std::uint32_t cores;
 };
+
+// For INSTANTIATE_TEST_SUITE_P.
+inline std::string name_of(const testing::TestParamInfo<Shape>& tested) {
+    return std::to_string(tested.param.ranks) + "_ranks_" + std::to_string(tested.param.cores) +
+           "_cores";
+}
+
+// Random operations, the same at all ranks: functions of the member, the seed and their number.
+using RandomOperations = bool (*)(Member& member, std::uint32_t seed, int operations);
+
+// How many of them: `total` shared out among the ranks, fewer under the thread sanitizer; and a
+// `slower`th where more ranks spin than there are real processors.
+inline int operations_of(const Shape& shape, int total, int slower) {
+#if defined(__SANITIZE_THREAD__)
+    total /= 4;
+#endif
+    const bool slow = shape.ranks <= shape.cores && shape.ranks > 2;
+    return total / static_cast<int>(shape.ranks) / (slow ? slower : 1);
+}
+
+inline void agree_as_threads(const Shape& shape, RandomOperations program, int operations) {
+    EXPECT_TRUE(run_threads(shape.ranks, shape.cores,
+                            [&](Member& member) { return program(member, 1, operations); }));
+}
+
+inline void agree_as_processes(const Shape& shape, RandomOperations program, int operations) {
+#if defined(__SANITIZE_THREAD__)
+    (void)shape, (void)program, (void)operations;
+    GTEST_SKIP() << "the thread sanitizer follows no memory across processes";
+#else
+    EXPECT_TRUE(run_processes(shape.ranks, shape.cores,
+                              [&](Member& member) { return program(member, 2, operations); }));
+#endif
+}
 
 } // namespace warren::coll

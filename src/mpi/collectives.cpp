@@ -475,8 +475,10 @@ Error reduce(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Cou
     return {};
 }
 
-Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
-           const datatype::Datatype& datatype, coll::Op& op) {
+namespace {
+
+Error scan_any(Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
+               const datatype::Datatype& datatype, const coll::Op& op, bool exclusive) {
     if (Error error = check_intra(steps.communicator())) {
         return error;
     }
@@ -484,21 +486,20 @@ Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count
     if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
         return error;
     }
-    coll::scan(steps, {count, datatype, op}, in, recvbuf, false);
+    coll::scan(steps, {count, datatype, op}, in, recvbuf, exclusive);
     return {};
+}
+
+} // namespace
+
+Error scan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
+           const datatype::Datatype& datatype, coll::Op& op) {
+    return scan_any(steps, sendbuf, recvbuf, count, datatype, op, false);
 }
 
 Error exscan(Context&, Steps& steps, const void* sendbuf, void* recvbuf, MPI_Count count,
              const datatype::Datatype& datatype, coll::Op& op) {
-    if (Error error = check_intra(steps.communicator())) {
-        return error;
-    }
-    const void* in = nullptr;
-    if (Error error = check_reduction(sendbuf, recvbuf, count, datatype, op, in)) {
-        return error;
-    }
-    coll::scan(steps, {count, datatype, op}, in, recvbuf, true);
-    return {};
+    return scan_any(steps, sendbuf, recvbuf, count, datatype, op, true);
 }
 
 Error reduce_scatter(Context&, Steps& steps, const void* sendbuf, void* recvbuf,

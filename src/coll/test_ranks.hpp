@@ -105,7 +105,7 @@ using RandomOperations = bool (*)(Member& member, std::uint32_t seed, int operat
 // `slower`th where more ranks spin than there are real processors.
 inline int operations_of(const Shape& shape, int total, int slower) {
 #if defined(__SANITIZE_THREAD__)
-    total /= 4;
+    total /= 8;
 #endif
     const bool slow = shape.ranks <= shape.cores && shape.ranks > 2;
     return total / static_cast<int>(shape.ranks) / (slow ? slower : 1);

@@ -43,7 +43,7 @@ bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count byte
         {Tag::alltoall, 1024, any, any, any},
         {Tag::allgather, 2048, any, any, any},
         {Tag::reduce, any, any, any, any},
-        {Tag::allreduce, 8192, any, any, any},
+        {Tag::allreduce, any, any, any, any},
         {Tag::reduce_scatter, 8192, any, any, any},
         // Each rank combines what all before it have.
         {Tag::scan, any, any, 1024, 4096},

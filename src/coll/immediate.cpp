@@ -88,6 +88,12 @@ void Immediate::send(const Buffer& buffer, int to) {
 
 void Immediate::receive(const Buffer& buffer, int from) {
     if (!first_error_) [[likely]] {
+        std::size_t bytes;
+        if (buffer.type->contiguous && buffer.type->predefined &&
+            engine_.receive_short(buffer.base, static_cast<std::size_t>(buffer.bytes()),
+                                  speaking().world_rank(from), envelope(from), bytes)) {
+            return;
+        }
         message::Outcome outcome;
         if (Error error = engine_.receive(buffer, envelope(from), outcome)) {
             keep(error);
@@ -98,6 +104,12 @@ void Immediate::receive(const Buffer& buffer, int from) {
 }
 
 void Immediate::exchange(const Buffer& out, int to, const Buffer& in, int from) {
+    // What has left at once needs nobody's receive.
+    constexpr auto few = static_cast<MPI_Count>(message::Engine::short_bytes);
+    if (!first_error_ && out.bytes() <= few && in.bytes() <= few &&
+        engine_.send_now(out, speaking().world_rank(to), envelope(rank()))) {
+        return receive(in, from);
+    }
     start_receive(in, from);
     start_send(out, to);
     finish();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coll/op.hpp"
+#include "coll/op_kernels.hpp"
 
 namespace warren::coll {
 namespace {
@@ -286,6 +287,68 @@ TEST_F(OpTest, unsigned_values_above_the_signed_range) {
     op(MPI_SUM).apply(left, right, 1, datatype::basic(MPI_INT32_T)); // wraps
     EXPECT_EQ(right[0], static_cast<std::int32_t>(0x80000000));
 }
+
+#if defined(__x86_64__)
+
+// Finite values of a kind of element, or any bits of integers.
+template <typename T>
+std::vector<std::byte> values(std::uint32_t seed) {
+    std::vector<std::byte> bytes(elements * 16 * sizeof(T));
+    for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
+        seed = seed * 1664525U + 1013904223U;
+        T value;
+        if constexpr (std::is_floating_point_v<T>) {
+            value = static_cast<T>(static_cast<int>(seed >> 8) - (1 << 23)) / T{70001};
+        } else {
+            value = static_cast<T>(seed >> 7 ^ static_cast<std::uint64_t>(seed) << 29);
+        }
+        std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof value);
+    }
+    return bytes;
+}
+
+template <typename T>
+void compare_kernels(datatype::Element element, MPI_Count count) {
+    for (int kind = 0; kind <= static_cast<int>(OpKind::max_location); ++kind) {
+        const auto op = static_cast<OpKind>(kind);
+        const Kernel baseline = kernel_of_baseline(op, element);
+        ASSERT_EQ(baseline == nullptr, kernel_of_avx2(op, element) == nullptr);
+        if (baseline == nullptr) {
+            continue;
+        }
+        const std::vector<std::byte> in = values<T>(1);
+        std::vector<std::byte> expected = values<T>(2);
+        baseline(in.data(), expected.data(), count);
+        EXPECT_NE(expected, values<T>(2)) << kind;
+        std::vector<std::byte> out = values<T>(2);
+        kernel_of_avx2(op, element)(in.data(), out.data(), count);
+        EXPECT_EQ(out, expected) << kind << " of element " << static_cast<int>(element);
+    }
+}
+
+TEST_F(OpTest, every_set_of_instructions_gives_the_same_bits) {
+    if (!has_avx2()) {
+        GTEST_SKIP() << "the processor has the baseline only";
+    }
+    using datatype::Element;
+    compare_kernels<std::int8_t>(Element::int8, elements);
+    compare_kernels<std::int16_t>(Element::int16, elements);
+    compare_kernels<std::int32_t>(Element::int32, elements);
+    compare_kernels<std::int64_t>(Element::int64, elements);
+    compare_kernels<std::uint8_t>(Element::uint8, elements);
+    compare_kernels<std::uint16_t>(Element::uint16, elements);
+    compare_kernels<std::uint32_t>(Element::uint32, elements);
+    compare_kernels<std::uint64_t>(Element::uint64, elements);
+    compare_kernels<float>(Element::float32, elements);
+    compare_kernels<double>(Element::float64, elements);
+    compare_kernels<float>(Element::complex64, elements);
+    compare_kernels<double>(Element::complex128, elements);
+    compare_kernels<double>(Element::two_float64, elements);
+    compare_kernels<float>(Element::two_float32, elements);
+    compare_kernels<std::int32_t>(Element::int_int, elements);
+}
+
+#endif
 
 TEST_F(OpTest, characters_and_one_sided_operations_are_refused) {
     for (MPI_Datatype handle : {MPI_CHAR, MPI_CHARACTER, MPI_WCHAR, MPI_PACKED}) {

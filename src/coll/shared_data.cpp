@@ -17,6 +17,12 @@ constexpr std::size_t large_copy_bytes = 4096;
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
 
+// Of two ranks, each combines all up to here.
+constexpr std::size_t pair_whole_bytes = 16384;
+
+// What a rank combines between two of its arrivals.
+constexpr std::size_t part_bytes = 65536;
+
 // Bytes of operands that are combined at a time, while they are in the nearest cache.
 constexpr std::size_t fold_bytes = 4096;
 
@@ -332,6 +338,17 @@ void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count co
     }
 }
 
+bool SharedData::combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
+                              const std::byte* theirs, MPI_Count count) const {
+    const auto bytes = static_cast<std::size_t>(count * reduction.type.size);
+    if (bytes < large_copy_bytes || total == mine || !reduction.op.commutative()) {
+        return false;
+    }
+    engine_.copy().get(total, theirs, bytes, bytes);
+    apply_unlocked(engine_.rank(), reduction.op, mine, total, count, reduction.type);
+    return true;
+}
+
 bool SharedData::parts_are_worth(std::size_t bytes) const {
     return !crowded_ && size_ > 2 && bytes >= parts_from_bytes;
 }
@@ -389,6 +406,88 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
     }
 }
 
+bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, void* out) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const auto ranks = static_cast<std::size_t>(size_);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    // Block c of rank r's row: what r contributes to the part that c combines, or r's result.
+    const Cut cut = this->cut(size_, size_, (bytes + ranks - 1) / ranks, part_bytes, size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const Buffer result = {out, reduction.count, &reduction.type};
+    const std::size_t span = cut.piece * ranks;
+    const std::size_t pieces = (bytes + span - 1) / span;
+    struct Part {
+        std::size_t first;
+        std::size_t bytes;
+    };
+    const auto part_of = [&](std::size_t piece, int r) {
+        const auto count = static_cast<MPI_Count>(std::min(span, bytes - piece * span) / size);
+        const auto begin = static_cast<std::size_t>(count * r / size_) * size;
+        const auto end = static_cast<std::size_t>(count * (r + 1) / size_) * size;
+        return Part{piece * span + begin, end - begin};
+    };
+    const auto contribute = [&](Operation op, std::size_t piece) {
+        for (int r = 0; r < size_; ++r) {
+            if (r != rank_) {
+                const Part part = part_of(piece, r);
+                put(own, part.first, part.bytes, place(cut, op, rank_, r));
+            }
+        }
+    };
+    const auto combine = [&](Operation contributed, Operation op, std::size_t piece) {
+        for (int r = 0; r < size_; ++r) {
+            slot_.await(contributed, r);
+        }
+        const Part part = part_of(piece, rank_);
+        const auto count = static_cast<MPI_Count>(part.bytes / size);
+        const auto* mine = static_cast<const std::byte*>(in) + part.first;
+        std::byte* total = place(cut, op, rank_, rank_);
+        if (size_ != 2 || !combine_pair(reduction, total, mine,
+                                        place(cut, contributed, 1 - rank_, rank_), count)) {
+            fold(reduction, total, count, size_, [&](int r) {
+                return r == rank_
+                           ? mine
+                           : static_cast<const std::byte*>(place(cut, contributed, r, rank_));
+            });
+        }
+        std::memcpy(static_cast<std::byte*>(out) + part.first, total, part.bytes);
+    };
+    const auto collect = [&](Operation op, std::size_t piece) {
+        for (int r = 0; r < size_; ++r) {
+            if (r != rank_) {
+                const Part part = part_of(piece, r);
+                slot_.await(op, r);
+                get(place(cut, op, r, r), result, part.first, part.bytes);
+            }
+        }
+    };
+    for (std::size_t step = 0; step <= pieces; ++step) {
+        slot_.in_row(
+            step == 0,
+            [&](Operation op) {
+                if (step < pieces) {
+                    contribute(op, step);
+                }
+                if (step > 0) {
+                    combine(op - 1, op, step - 1);
+                }
+            },
+            [&](Operation op) {
+                if (step > 1) {
+                    collect(op, step - 2);
+                }
+            });
+        if (slot_.unequal()) {
+            return true;
+        }
+    }
+    slot_.end_row([&](Operation op) { collect(op, pieces - 1); });
+    return true;
+}
+
 bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, int root) {
     slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root);
     const auto size = static_cast<std::size_t>(reduction.type.size);
@@ -419,11 +518,15 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
                 for (int r = 0; r < size_; ++r) {
                     slot_.await(op, r);
                 }
-                fold(reduction, static_cast<std::byte*>(out) + first,
-                     static_cast<MPI_Count>(part / size), size_, [&](int r) {
-                         return r == rank_ ? mine
-                                           : static_cast<const std::byte*>(place(cut, op, r));
-                     });
+                auto* total = static_cast<std::byte*>(out) + first;
+                const auto count = static_cast<MPI_Count>(part / size);
+                if (size_ == 2 &&
+                    combine_pair(reduction, total, mine, place(cut, op, 1 - rank_), count)) {
+                    return;
+                }
+                fold(reduction, total, count, size_, [&](int r) {
+                    return r == rank_ ? mine : static_cast<const std::byte*>(place(cut, op, r));
+                });
             });
     }
     return true;
@@ -433,6 +536,10 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
     slot_.begin(Tag::allreduce, reduction.count * reduction.type.size);
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    if (slot_.flat() && bytes > (size_ == 2 ? pair_whole_bytes : parts_from_bytes) &&
+        allreduce_in_row(reduction, in, out)) {
+        return true;
+    }
     const bool in_parts = parts_are_worth(bytes);
     const Cut cut = this->cut(size_, 1, bytes, in_parts ? bytes : exchange_limit(bytes), size);
     if (cut.piece == 0) {
@@ -462,13 +569,18 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
             for (int r = 0; r < size_; ++r) {
                 slot_.await(op, r);
             }
+            auto* total = static_cast<std::byte*>(out) + first;
+            const auto count = static_cast<MPI_Count>(part(first) / size);
+            if (size_ == 2 &&
+                combine_pair(reduction, total, static_cast<const std::byte*>(in) + first,
+                             place(cut, op, 1 - rank_), count)) {
+                return;
+            }
             const bool own_stays = in != out || rank_ == size_ - 1;
-            fold(reduction, static_cast<std::byte*>(out) + first,
-                 static_cast<MPI_Count>(part(first) / size), size_, [&](int r) {
-                     return r == rank_ && own_stays
-                                ? static_cast<const std::byte*>(in) + first
-                                : static_cast<const std::byte*>(place(cut, op, r));
-                 });
+            fold(reduction, total, count, size_, [&](int r) {
+                return r == rank_ && own_stays ? static_cast<const std::byte*>(in) + first
+                                               : static_cast<const std::byte*>(place(cut, op, r));
+            });
         });
     return true;
 }

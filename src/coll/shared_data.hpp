@@ -79,12 +79,22 @@ class SharedData {
     // A reduction to the root, or to all (root < 0), of which each rank combines a part.
     void combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in, void* out,
                           int root);
+    // To all, in a flat slot, in a row of operations: in one, each rank writes its contributions to
+    // a piece, and combines its part of the piece before, while the results of the one before that
+    // are read.
+    bool allreduce_in_row(const Reduction& reduction, const void* in, void* out);
     bool parts_are_worth(std::size_t bytes) const;
 
     // total = operand(0) op … op operand(ranks - 1), of which the last one may be total.
     template <typename Operand>
     void fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
               Operand operand);
+
+    // Two ranks' operands, of which `theirs` has just been written by another core: false when they
+    // are to be folded like any number. It is faster to copy them in the way that suits such
+    // memory, and to combine what is then in the nearest cache.
+    bool combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
+                      const std::byte* theirs, MPI_Count count) const;
 
     SharedSlot slot_;
     message::Engine& engine_;

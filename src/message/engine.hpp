@@ -50,20 +50,26 @@ class Engine {
         }
         return send_block_at_once(peer, envelope, buffer.base, bytes);
     }
-    // The short ways: up to inline_bytes of memory without gaps, with a peer that has a box, while
+    // The short ways: up to short_bytes of memory without gaps, with a peer that has a box, while
     // nothing else is under way that must come first. False: nothing has been done.
+    static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
     bool send_short(const void* data, std::size_t bytes, std::uint32_t peer_rank,
                     const Envelope& envelope) {
         Peer* peer = peers_[peer_rank].get();
-        return bytes <= transport::inline_bytes && peer != nullptr && peer->first == nullptr &&
-               peer->box &&
-               transport_.send_boxed(*peer, header_of(kind::eager, envelope), data, bytes);
+        if (bytes > short_bytes || peer == nullptr || peer->first != nullptr || !peer->box)
+            [[unlikely]] {
+            return false;
+        }
+        const transport::Header header = header_of(kind::eager, envelope);
+        return bytes <= transport::inline_bytes
+                   ? transport_.send_boxed(*peer, header, data, bytes)
+                   : transport_.send_block(*peer, header, {}, data, bytes);
     }
     // Waits for the message, though not for ever.
     bool receive_short(void* buffer, std::size_t room, std::uint32_t peer_rank,
                        const Envelope& envelope, std::size_t& bytes) {
         return (posted_.count() | unexpected_.count()) == 0 && waiting_ == nullptr &&
-               stepping_ == nullptr &&
+               stepping_ == nullptr && !rank_.lock.shared() &&
                transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
                                         bytes);
     }

@@ -170,7 +170,7 @@ TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
             const Envelope envelope{
                 .context = 4, .source = static_cast<int>(me), .tag = static_cast<int>(tag)};
             if (engine.send_short(data.data(), bytes, to, envelope)) {
-                ASSERT_LE(bytes, transport::inline_bytes);
+                ASSERT_LE(bytes, Engine::short_bytes);
                 ++short_sends;
                 return;
             }

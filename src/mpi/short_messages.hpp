@@ -60,7 +60,8 @@ struct ShortMessage {
 inline bool short_send(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                        MPI_Comm comm) {
     ShortMessage message;
-    return short_message(buf, count, transport::inline_bytes, datatype, dest, tag, comm, message) &&
+    return short_message(buf, count, message::Engine::short_bytes, datatype, dest, tag, comm,
+                         message) &&
            message.context->messages.send_short(buf, message.bytes, message.peer, message.envelope);
 }
 
@@ -68,7 +69,8 @@ inline bool short_isend(const void* buf, MPI_Count count, MPI_Datatype datatype,
                         MPI_Comm comm, MPI_Request* request) {
     ShortMessage message;
     if (request == nullptr ||
-        !short_message(buf, count, transport::inline_bytes, datatype, dest, tag, comm, message) ||
+        !short_message(buf, count, message::Engine::short_bytes, datatype, dest, tag, comm,
+                       message) ||
         !message.context->messages.send_short(buf, message.bytes, message.peer, message.envelope))
         [[unlikely]] {
         return false;

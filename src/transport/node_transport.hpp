@@ -69,9 +69,10 @@ class NodeTransport {
         return true;
     }
 
-    // Waits a while for a cell from a rank that has a box here, and takes it if the data is in it,
-    // its header is this one and it has no more than `room` bytes: copies them, and says how many.
-    // False: nothing has been done, and poll() is to look at what has come, if anything has.
+    // Waits a while for a cell from a rank that has a box here, and takes it if the data is in it
+    // or in the ring, its header is this one and it has no more than `room` bytes: copies them, and
+    // says how many. False: nothing has been done, and poll() is to look at what has come, if
+    // anything has.
     bool receive_boxed(std::uint32_t sender, const Header& header, void* to, std::size_t room,
                        std::size_t& bytes) {
         const std::uint32_t number = box_of_ != nullptr ? box_of_[sender] : no_box;
@@ -81,13 +82,11 @@ class NodeTransport {
         BoxReceiver& box = boxes_[number];
         for (std::uint32_t turn = 0; turn < polls_of_a_box; ++turn) {
             if (const Cell* cell = box.peek()) [[likely]] {
-                if (cell->kind != header.kind || cell->place != Place::cell ||
-                    cell->context != header.context || cell->source != header.source ||
-                    cell->tag != header.tag || cell->length > room) [[unlikely]] {
+                if (cell->kind != header.kind || cell->context != header.context ||
+                    cell->source != header.source || cell->tag != header.tag ||
+                    !take_boxed(box, *cell, to, room, bytes)) [[unlikely]] {
                     return false;
                 }
-                bytes = cell->length;
-                copy_small(to, cell->payload, bytes);
                 box.pop();
                 offer_room();
                 return true;
@@ -236,6 +235,26 @@ class NodeTransport {
     // Opens the pair's box when it is due; true when the channel has one now.
     bool open_box(Channel& channel);
     void accept_box(std::uint32_t number, std::uint32_t sender);
+    // The data of a box's next cell: false when it is elsewhere, or too much.
+    static bool take_boxed(BoxReceiver& box, const Cell& cell, void* to, std::size_t room,
+                           std::size_t& bytes) {
+        if (cell.place == Place::cell) [[likely]] {
+            bytes = cell.length;
+            if (bytes > room) [[unlikely]] {
+                return false;
+            }
+            copy_small(to, cell.payload, bytes);
+            return true;
+        }
+        const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
+        if (cell.place != Place::ring || reference.bytes > room) {
+            return false;
+        }
+        bytes = reference.bytes;
+        std::memcpy(to, box.ring(reference.position), bytes);
+        box.release_ring(reference.mark);
+        return true;
+    }
     // Whether a cell has come in another box.
     bool any_but(const BoxReceiver& box) const {
         for (const BoxReceiver& other : boxes_) {

@@ -16,6 +16,12 @@ function(warren_unit_test room source)
   if(only_concurrent AND NOT threads)
     return()
   endif()
+  # ThreadSanitizer keeps a stack of calls per thread, which a program that ends within them leaves
+  # unbalanced, and sees nothing of what images' code, which is not built with it, does to order it.
+  file(STRINGS ${source} images REGEX "image/test_image.hpp")
+  if(only_concurrent AND images)
+    return()
+  endif()
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
   if(room STREQUAL "launch" AND TARGET warren_launch)

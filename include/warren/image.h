@@ -14,8 +14,8 @@
    independent: any number of threads may work on any number of them at once.
 
    What images don't have of their own: signals and their handlers (the last sigaction counts for
-   all), the working directory, timers, limits, the locale, files that are left open, memory that is
-   not freed.
+   all), timers, limits, descriptors and the working directory unless options say so, memory and
+   descriptors that they don't free and close.
 
    Functions return WARREN_IMAGE_SUCCESS or one of the errors below; warren_image_error has the
    sentence. Strings that are passed in are the caller's, and only looked at during the call, but
@@ -72,7 +72,17 @@ typedef struct {
        there is nothing to be read. 0, 1, 2 is usual; what several images share as output is written
        line by line. */
     int input, output, error;
+    unsigned flags; /* of those below */
 } warren_image_options;
+
+enum {
+    /* The thread of warren_image_run, and those that the program makes, have a working directory
+       and umask of their own, as the process's when it begins; the thread keeps them afterwards. */
+    WARREN_IMAGE_OWN_DIRECTORY = 1,
+    /* They have a table of descriptors of their own, with input, output and error as 0, 1 and 2,
+       which commands that the program starts inherit. What others open later they don't see. */
+    WARREN_IMAGE_OWN_DESCRIPTORS = 2
+};
 
 /* Prepares the process for images. Once, before anything else, while there is one thread. */
 int warren_image_host(void);

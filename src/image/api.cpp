@@ -104,7 +104,9 @@ WARREN_API int warren_image_create(const warren_image_options* options, warren_i
                                        options->bytes, sizeof(warren_image_options)));
         }
         made.sharing = {names(options->shared), names(options->separate)};
-        made.descriptors = {options->input, options->output, options->error};
+        made.descriptors = {options->input, options->output, options->error,
+                            (options->flags & WARREN_IMAGE_OWN_DESCRIPTORS) != 0};
+        made.own_directory = (options->flags & WARREN_IMAGE_OWN_DIRECTORY) != 0;
         for (const warren_image_binding* binding = options->bindings;
              binding != nullptr && binding->name != nullptr; ++binding) {
             made.bindings.push_back({binding->name, binding->address});

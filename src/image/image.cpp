@@ -1,10 +1,14 @@
 #include "image/image.hpp"
 
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
 #include <dlfcn.h>
 
 #include "image/address_table.hpp"
 #include "image/architecture.hpp"
+#include "image/debugger.hpp"
+#include "image/load_plan.hpp"
 #include "image/suitability.hpp"
 #include "warren/image.h"
 
@@ -90,32 +94,68 @@ Error Image::load(const FilePointer& root, Module*& module) {
         present.push_back(other->file);
     }
     const std::size_t first = modules_.size();
-    Closure closure;
-    if (Error error = find_closure(root, options_.sharing, present, closure)) {
-        return error;
-    }
-    for (const Closure::Member& member : closure.members) {
-        if (Error error = check_private(*member.file)) {
+    const std::string key = first == 0 ? plan_key(*root) : "";
+    std::shared_ptr<const LoadPlan> known = first == 0 ? LoadPlan::find(key) : nullptr;
+    auto recorded = std::make_shared<LoadPlan>();
+    if (known == nullptr) {
+        if (Error error = find_closure(root, options_.sharing, present, recorded->closure)) {
             return error;
         }
+        for (const Closure::Member& member : recorded->closure.members) {
+            if (Error error = check_private(*member.file)) {
+                return error;
+            }
+        }
     }
+    const Closure& closure = known != nullptr ? known->closure : recorded->closure;
     for (const std::string& name : closure.shared) {
         if (Error error = SharedScope::only().load(name)) {
             return error;
         }
     }
+    recorded->symbols.resize(closure.members.size());
     Error error = map_new(closure, first);
     for (std::size_t at = modules_.size(); at > first && !error; --at) {
-        error = relocate(*this, *modules_[at - 1]); // what others need comes later in the list
+        // What others need comes later in the list.
+        const std::size_t member = at - 1 - first;
+        error =
+            relocate(*this, *modules_[at - 1], known != nullptr ? &known->symbols[member] : nullptr,
+                     first == 0 ? &recorded->symbols[member] : nullptr);
     }
     if (error) {
         discard(first);
         return error;
     }
+    if (first == 0 && known == nullptr) {
+        LoadPlan::keep(key, std::move(recorded));
+    }
     publish_tls(first);
+    std::vector<Module*> made;
+    for (std::size_t at = first; at < modules_.size(); ++at) {
+        made.push_back(modules_[at].get());
+    }
+    tell_debugger_of(made);
     module = modules_[first].get();
     ++module->opened;
     return {};
+}
+
+// All that decides what is found: the file, and what the host and the user say.
+std::string Image::plan_key(const ElfFile& root) const {
+    const char* folders = std::getenv("LD_LIBRARY_PATH");
+    std::string key = root.path();
+    key.append("\n").append(folders != nullptr ? folders : "");
+    for (const std::string& name : options_.sharing.shared) {
+        key.append("\nshared ").append(name);
+    }
+    for (const std::string& name : options_.sharing.private_) {
+        key.append("\nprivate ").append(name);
+    }
+    for (const HostBinding& binding : options_.bindings) {
+        key.append("\nbound ").append(binding.name).append(" ");
+        key.append(std::to_string(reinterpret_cast<std::uintptr_t>(binding.address)));
+    }
+    return key;
 }
 
 Error Image::map_new(const Closure& closure, std::size_t first) {
@@ -191,6 +231,7 @@ void Image::discard(std::size_t first) {
     if (gone.empty()) {
         return;
     }
+    tell_debugger_without(gone);
     address_table().remove(gone);
     {
         const std::lock_guard guard(threads_lock_);
@@ -302,9 +343,46 @@ void Image::remove_thread(Thread& thread) {
     std::erase(threads_, &thread);
 }
 
-std::size_t Image::threads() {
+void Image::add_key(pthread_key_t key, void (*destructor)(void*)) {
     const std::lock_guard guard(threads_lock_);
-    return threads_.size();
+    keys_.push_back({key, destructor});
+}
+
+void Image::remove_key(pthread_key_t key) {
+    const std::lock_guard guard(threads_lock_);
+    std::erase_if(keys_, [&](const Key& one) { return one.key == key; });
+}
+
+void Image::run_key_destructors() {
+    std::vector<Key> keys;
+    {
+        const std::lock_guard guard(threads_lock_);
+        keys = keys_;
+    }
+    bool again = true;
+    for (int round = 0; again && round < PTHREAD_DESTRUCTOR_ITERATIONS; ++round) {
+        again = false;
+        for (const Key& key : keys) {
+            if (void* value = pthread_getspecific(key.key)) {
+                pthread_setspecific(key.key, nullptr);
+                key.destructor(value);
+                again = true;
+            }
+        }
+    }
+}
+
+void Image::delete_keys() {
+    const std::lock_guard guard(threads_lock_);
+    for (const Key& key : keys_) {
+        pthread_key_delete(key.key);
+    }
+    keys_.clear();
+}
+
+std::size_t Image::other_threads() {
+    const std::lock_guard guard(threads_lock_);
+    return threads_.size() - 1;
 }
 
 } // namespace warren::image

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
 #include <span>
 #include <string>
 #include <sys/types.h>
@@ -27,6 +28,7 @@
 #include "image/closure.hpp"
 #include "image/exit_functions.hpp"
 #include "image/libc_state.hpp"
+#include "image/load_plan.hpp"
 #include "image/module.hpp"
 #include "image/shared_scope.hpp"
 #include "image/substitutes.hpp"
@@ -50,6 +52,7 @@ struct ImageOptions {
     Sharing sharing;
     std::vector<HostBinding> bindings;
     Descriptors descriptors;
+    bool own_directory = false;
     // Called in the thread that ends the program, before run_program returns or, when it is not the
     // program's first thread, instead.
     std::function<void(const ProgramEnd&)> ended;
@@ -118,7 +121,16 @@ class Image {
     void add_thread(Thread& thread);
     void begin_thread(Thread& thread);
     void remove_thread(Thread& thread);
-    std::size_t threads();
+    // How many there are beside the calling one.
+    std::size_t other_threads();
+
+    // Keys of thread-specific data whose destructors are the image's code.
+    void add_key(pthread_key_t key, void (*destructor)(void*));
+    void remove_key(pthread_key_t key);
+    // Calls the destructors of the calling thread's values, as at its end.
+    void run_key_destructors();
+    // After the last: no thread will call them.
+    void delete_keys();
 
     const ImageOptions& options() const { return options_; }
     Running& running() { return running_; }
@@ -135,6 +147,7 @@ class Image {
 
   private:
     Error load(const FilePointer& root, Module*& module);
+    std::string plan_key(const ElfFile& root) const;
     Error map_new(const Closure& closure, std::size_t first);
     Error place_tls(Module& module);
     void publish_tls(std::size_t first);
@@ -151,8 +164,14 @@ class Image {
     std::uint64_t tls_bytes_ = 0; // of the reserve, below the thread pointer
     bool destructed_ = false;
 
+    struct Key {
+        pthread_key_t key;
+        void (*destructor)(void*);
+    };
+
     std::mutex threads_lock_;
     std::vector<Thread*> threads_;
+    std::vector<Key> keys_;
     std::vector<const Module*> tls_modules_;
 
     Running running_;
@@ -164,7 +183,10 @@ class Image {
 // Ends an image, whose only thread the caller may be; see warren_image_destroy.
 Error destroy_image(Image& image);
 
-// Applies all relocations of a module whose needs have been relocated (relocator.cpp).
-Error relocate(Image& image, Module& module);
+// Applies all relocations of a module whose needs have been relocated (relocator.cpp). With
+// `known`, its symbols are where these say; what is looked up is noted in `found`, if that isn't
+// null.
+Error relocate(Image& image, Module& module, const std::vector<BoundSymbol>* known,
+               std::vector<BoundSymbol>* found);
 
 } // namespace warren::image

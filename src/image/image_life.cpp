@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "image/address_table.hpp"
+#include "image/debugger.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "warren/image.h"
@@ -87,6 +88,7 @@ void Image::destruct(int status) {
         return;
     }
     destructed_ = true;
+    run_key_destructors(); // a library's threads end with what they belong to
     while (!constructed_.empty()) {
         Module* last = constructed_.back();
         constructed_.pop_back();
@@ -152,6 +154,7 @@ void Image::remove_unused() {
     }
     free_reserves(gone);
     std::erase_if(constructed_, is_unused);
+    tell_debugger_without(gone);
     address_table().remove(gone);
     {
         const std::lock_guard guard(threads_lock_);
@@ -172,18 +175,22 @@ Error destroy_image(Image& image) {
             return error;
         }
     }
-    // Threads that have ended for the program's eyes may have yet to end for ours.
-    for (int wait_ms = 0; image.threads() > 1 && wait_ms < exit_wait_ms; ++wait_ms) {
-        usleep(1000);
+    // Ask first: what has been destructed can't go on.
+    if (image.running().first_thread == nullptr && image.other_threads() > 0) {
+        image.run_key_destructors();
     }
-    if (const std::size_t threads = image.threads(); threads > 1) {
+    for (int wait_ms = 0; image.other_threads() > 0 && wait_ms < exit_wait_ms; ++wait_ms) {
+        usleep(1000); // threads that have ended for the program's eyes may have yet to end for ours
+    }
+    if (const std::size_t threads = image.other_threads(); threads > 0) {
         if (!belongs) {
             leave_image().drop();
         }
-        return fail(WARREN_IMAGE_ERR_BUSY, "%zu threads of the image still run", threads - 1);
+        return fail(WARREN_IMAGE_ERR_BUSY, "%zu threads of the image still run", threads);
     }
     run_thread_destructors(*thread_head().thread);
     image.destruct(0);
+    image.delete_keys();
     image.free_reserves(image.destructed_modules());
     if (Error error = leave_image()) {
         return error;

@@ -36,6 +36,10 @@ void cxa_finalize(void* module);
 int create(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),
            void* argument);
 int create_c11(thrd_t* made, thrd_start_t start, void* argument);
+[[noreturn]] void exit_thread(void* result);
+int create_key(pthread_key_t* key, void (*destructor)(void*));
+int delete_key(pthread_key_t key);
+void delete_key_c11(tss_t key);
 int cxa_thread_atexit(void (*destructor)(void*), void* object, void* module);
 
 // Modules (inside_modules.cpp, unwinding.cpp)
@@ -95,6 +99,21 @@ int set_environment(const char* name, const char* value, int overwrite);
 int unset_environment(const char* name);
 int put_environment(char* entry);
 int clear_environment();
+
+// The locale (inside_locale.cpp)
+char* set_locale(int category, const char* names);
+
+// Other processes (inside_process.cpp)
+int run_command(const char* command);
+std::FILE* open_command(const char* command, const char* mode);
+int close_command(std::FILE* stream);
+int execute(const char* path, char* const* arguments);
+int execute_with(const char* path, char* const* arguments, char* const* its_environment);
+int execute_found(const char* name, char* const* arguments);
+int execute_found_with(const char* name, char* const* arguments, char* const* its_environment);
+int execute_list(const char* path, const char* first, ...);
+int execute_found_list(const char* name, const char* first, ...);
+int execute_list_with(const char* path, const char* first, ...);
 
 // Streams (inside_streams.cpp)
 int print(const char* format, ...);

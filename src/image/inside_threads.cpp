@@ -1,6 +1,9 @@
+#include <cerrno>
 #include <memory>
+#include <unistd.h>
 
 #include "image/host.hpp"
+#include "image/image.hpp"
 #include "image/inside.hpp"
 #include "image/thread.hpp"
 
@@ -35,6 +38,38 @@ int create_c11(thrd_t* made, thrd_start_t start, void* argument) {
     }
     static_cast<void>(given.release()); // run_c11 has it
     return thrd_success;
+}
+
+// The first thread of a program may end before others: the program ends with the last.
+void exit_thread(void* result) {
+    Image& image = *current_image();
+    if (thread_head().thread != image.running().first_thread ||
+        image.running().process != getpid()) {
+        pthread_exit(result);
+    }
+    run_thread_destructors(*thread_head().thread);
+    image.run_key_destructors();
+    while (image.other_threads() > 0) {
+        usleep(1000);
+    }
+    inside::exit(0);
+}
+
+int create_key(pthread_key_t* key, void (*destructor)(void*)) {
+    const int error = pthread_key_create(key, destructor);
+    if (error == 0 && destructor != nullptr) {
+        current_image()->add_key(*key, destructor);
+    }
+    return error;
+}
+
+int delete_key(pthread_key_t key) {
+    current_image()->remove_key(key);
+    return pthread_key_delete(key);
+}
+
+void delete_key_c11(tss_t key) {
+    delete_key(key);
 }
 
 int cxa_thread_atexit(void (*destructor)(void*), void* object, void* module) {

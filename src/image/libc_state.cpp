@@ -61,6 +61,7 @@ LibcState::LibcState() {
     begin(nullptr, environ);
     program_path_ = program_invocation_name;
     program_name_ = program_invocation_short_name;
+    locale_names.fill("C");
     initstate_r(1, random_state.data(), random_state.size(), &random); // the generator's default
 }
 
@@ -76,19 +77,20 @@ LibcState::~LibcState() {
             std::fclose(stream);
         }
     }
-    if (locale != nullptr) {
-        freelocale(locale);
+    for (const locale_t one : locales) {
+        freelocale(one);
     }
 }
 
 void LibcState::open_streams(const Descriptors& descriptors) {
-    int input = descriptors.input;
+    const bool own = descriptors.own_table;
+    int input = own ? STDIN_FILENO : descriptors.input;
     if (input < 0) {
         input = null_descriptor_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
     streams_[0] = fdopen(input, "r");
-    streams_[1] = fdopen(descriptors.output, "w");
-    streams_[2] = fdopen(descriptors.error, "w");
+    streams_[1] = fdopen(own ? STDOUT_FILENO : descriptors.output, "w");
+    streams_[2] = fdopen(own ? STDERR_FILENO : descriptors.error, "w");
     if (streams_[1] != nullptr && descriptors.output == STDOUT_FILENO) {
         // Others write there too: line by line, so that lines don't mix.
         std::setvbuf(streams_[1], nullptr, _IOLBF, BUFSIZ);

@@ -15,10 +15,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <sys/types.h>
+#include <vector>
 
 namespace warren::image {
 
@@ -53,6 +56,7 @@ struct Descriptors {
     int input = 0; // -1: nothing to be read
     int output = 1;
     int error = 2;
+    bool own_table = false; // a program's first thread will have these as 0, 1 and 2
 };
 
 class LibcState {
@@ -100,13 +104,16 @@ class LibcState {
     std::set<std::unique_ptr<char[]>> environment_strings;
     std::unique_ptr<char*[]> first_environment; // which main's argument is, too
     std::unique_ptr<char*[]> environment_list;  // after the first change
-    // The locale (locale.cpp): of threads that the image makes, and what setlocale returned.
+    // The locale (inside_locale.cpp): of threads that the image makes, null until it has one; and
+    // what setlocale returned.
     locale_t locale = nullptr;
+    std::vector<locale_t> locales; // all that there were: threads may use them
     std::array<std::string, 13> locale_names;
-    std::string all_locale_names;
+    std::string all_locale_names = "C";
     // Streams that the program has opened.
     std::mutex streams_lock;
     std::set<std::FILE*> streams;
+    std::map<std::FILE*, pid_t> commands; // of popen
 
   private:
     std::set<std::FILE*> open_streams();

@@ -1,9 +1,13 @@
 #include "image/program.hpp"
 
 #include <alloca.h>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -65,6 +69,35 @@ class FirstStack {
     std::size_t environment_count_ = 0;
 };
 
+// Gives the calling thread what the host wants the program to have of its own.
+Error take_own(const ImageOptions& options) {
+    const Descriptors& wanted = options.descriptors;
+    const int parts = (options.own_directory ? CLONE_FS : 0) | (wanted.own_table ? CLONE_FILES : 0);
+    if (parts != 0 && unshare(parts) != 0) {
+        return fail(WARREN_IMAGE_ERR_HOST,
+                    "a working directory or descriptors of the thread's own: unshare: %s",
+                    std::strerror(errno));
+    }
+    if (!wanted.own_table) {
+        return {};
+    }
+    // Copies first: one may be what another is to become.
+    int copies[3] = {-1, -1, -1};
+    const int given[3] = {wanted.input, wanted.output, wanted.error};
+    for (int i = 0; i < 3; ++i) {
+        copies[i] = given[i] < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC)
+                                 : fcntl(given[i], F_DUPFD_CLOEXEC, 3);
+    }
+    bool done = true;
+    for (int i = 0; i < 3; ++i) {
+        done = done && dup2(copies[i], i) == i;
+        close(copies[i]);
+    }
+    return done ? Error{}
+                : fail(WARREN_IMAGE_ERR_HOST, "descriptors %d, %d, %d for a program: %s", given[0],
+                       given[1], given[2], std::strerror(errno));
+}
+
 [[noreturn]] void stay() {
     while (true) {
         pause();
@@ -90,6 +123,9 @@ class FirstStack {
     if (running.first_thread != nullptr) {
         return fail(WARREN_IMAGE_ERR_USE, "%s has run: an image runs its program once",
                     program->file->path().c_str());
+    }
+    if (Error error = take_own(image.options())) {
+        return error;
     }
     running.first_thread = thread;
     running.process = getpid();

@@ -1,5 +1,6 @@
 // Programs as images: what they print and how they end is what it is as processes, in many copies
 // at once, each in a thread of its own.
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -82,7 +83,8 @@ ProgramRun run_process(const std::string& program, const std::vector<std::string
             output.text(), error.text(), ""};
 }
 
-ProgramRun run_image(const std::string& program, const std::vector<std::string>& words) {
+ProgramRun run_image(const std::string& program, const std::vector<std::string>& words,
+                     unsigned flags = 0) {
     Arguments arguments(words);
     Arguments environment(test_environment);
     const Sink output;
@@ -92,6 +94,7 @@ ProgramRun run_image(const std::string& program, const std::vector<std::string>&
     options.input = -1;
     options.output = output.descriptor();
     options.error = error.descriptor();
+    options.flags = flags;
     TestImage image(&options);
     ProgramRun run;
     if (warren_image_load_program(image.get(), program.c_str()) != WARREN_IMAGE_SUCCESS) {
@@ -178,13 +181,127 @@ TEST_P(Ending, is_that_of_a_process) {
 INSTANTIATE_TEST_SUITE_P(Ways, Ending,
                          testing::Values("return", "exit", "_exit", "quick_exit", "abort",
                                          "uncaught", "assert", "errx", "exit_in_exit", "fork",
-                                         "large"),
+                                         "system", "popen", "large"),
                          [](const auto& way) { return std::string(way.param); });
+
+// As a process and as an image, with these arguments.
+void expect_same(const std::string& name, const std::vector<std::string>& arguments) {
+    std::vector<std::string> words{fixture(name)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    const ProgramRun process = run_process(words[0], words);
+    ASSERT_FALSE(process.output.empty());
+    std::thread([&] { expect_equal(run_image(words[0], words), process); }).join();
+}
+
+TEST(Programs, load_libraries_while_they_run) {
+    expect_same("loading", {fixture("libcounter_O3.so")});
+    expect_same("loading", {"/nowhere/libcounter.so"});
+}
+
+TEST(Programs, have_threads_of_all_makes) {
+    expect_same("threads", {});
+    expect_same("threads", {"exit_thread"});
+}
+
+TEST(Programs, have_a_locale_of_their_own) {
+    expect_same("locale", {"C.UTF-8", "C", "", "nowhere", "POSIX", "C.UTF-8"});
+    expect_same("locale", {});
+}
+
+#if !defined(__clang__)
+// What OpenMP's library allocates when it is constructed is never freed.
+TEST(Programs, use_openmp) {
+    const LeaksAllowed leaks;
+    const std::string program = fixture("openmp");
+    for (const char* threads : {"1", "2", "5"}) {
+        const std::vector<std::string> words{program, threads};
+        expect_equal(run_image(program, words), run_process(program, words));
+    }
+}
+
+TEST(Programs, use_openmp_in_many_copies) {
+    const std::string program = fixture("openmp");
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+        threads.emplace_back([&, i] {
+            const LeaksAllowed leaks;
+            const int wanted = i % 4 + 1;
+            EXPECT_EQ(run_image(program, {program, std::to_string(wanted)}).status, wanted);
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+}
+#endif
 
 TEST(Programs, that_cannot_be_images_are_refused_with_the_mend) {
     EXPECT_NE(run_image(fixture("fixed_address"), {"x"}).refusal.find("-fPIE"), std::string::npos);
     EXPECT_NE(run_image(fixture("libcounter_O0.so"), {"x"}).refusal.find("is a library"),
               std::string::npos);
+}
+
+TEST(Programs, have_descriptors_and_a_directory_of_their_own_if_the_host_wants) {
+    const std::string program = fixture("endings");
+    for (const char* how : {"exec", "directory", "popen", "fork"}) {
+        const std::vector<std::string> words{program, how};
+        const ProgramRun process = run_process(program, words);
+        ASSERT_FALSE(process.output.empty());
+        std::thread([&] {
+            expect_equal(run_image(program, words,
+                                   WARREN_IMAGE_OWN_DESCRIPTORS | WARREN_IMAGE_OWN_DIRECTORY),
+                         process);
+        }).join();
+    }
+    char here[1000] = "";
+    ASSERT_NE(getcwd(here, sizeof here), nullptr);
+    EXPECT_STRNE(here, "/tmp"); // where the program went
+}
+
+TEST(Programs, that_would_replace_the_process_are_told_so) {
+    const ProgramRun run = run_image(fixture("endings"), {"endings", "own_exec"});
+    EXPECT_EQ(run.status, 0);
+    EXPECT_EQ(run.output, "refused\natexit\nobject gone\n");
+    EXPECT_EQ(run.error, "endings: exec of /bin/true is refused: it would end all programs of this "
+                         "process; fork first\n");
+}
+
+// Ends by exit in another thread than its first.
+TEST(Programs, that_end_in_another_thread_tell_the_host) {
+    struct Told {
+        std::atomic<int> status{-1};
+    };
+    static Told told;
+    warren_image_options options{};
+    options.bytes = sizeof options;
+    options.output = STDOUT_FILENO;
+    options.error = STDERR_FILENO;
+    options.input = -1;
+    options.ended = [](void* context, const warren_image_end* end) {
+        static_cast<Told*>(context)->status = end->status;
+    };
+    options.context = &told;
+    static warren_image* image = nullptr;
+    static const int ready = warren_image_host();
+    ASSERT_EQ(ready, WARREN_IMAGE_SUCCESS);
+    std::thread([options] {
+        const LeaksAllowed stays;
+        ASSERT_EQ(warren_image_create(&options, &image), WARREN_IMAGE_SUCCESS);
+        ASSERT_EQ(warren_image_enter(image), WARREN_IMAGE_SUCCESS);
+        ASSERT_EQ(warren_image_load_program(image, fixture("threads").c_str()),
+                  WARREN_IMAGE_SUCCESS);
+        static Arguments arguments({"threads", "exit_elsewhere"});
+        static Arguments environment({});
+        warren_image_end end{};
+        warren_image_run(image, arguments.count(), arguments.list(), environment.list(), &end);
+        FAIL() << "the program's first thread came back";
+    }).detach();
+    for (int waited_ms = 0; told.status < 0 && waited_ms < 20000; ++waited_ms) {
+        usleep(1000);
+    }
+    EXPECT_EQ(told.status, 21);
+    EXPECT_EQ(warren_image_destroy(image), WARREN_IMAGE_ERR_BUSY); // both its threads are there
+    EXPECT_STREQ(warren_image_error(), "2 threads of the image still run");
 }
 
 TEST(Programs, run_once_per_image) {

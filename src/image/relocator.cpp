@@ -16,8 +16,17 @@ namespace {
 
 class Relocator {
   public:
-    Relocator(Image& image, Module& module)
-        : image_(image), module_(module), symbols_(module.file->symbols()) {}
+    Relocator(Image& image, Module& module, const std::vector<BoundSymbol>* known,
+              std::vector<BoundSymbol>* found)
+        : image_(image),
+          module_(module),
+          symbols_(module.file->symbols()),
+          known_(known),
+          found_(found) {
+        if (found_ != nullptr && known_ == nullptr) {
+            found_->resize(std::size_t{2} * symbols_.count());
+        }
+    }
 
     Error run() {
         for_each_relative_word(*module_.file, [&](std::uint64_t address) { add(address, base()); });
@@ -118,6 +127,22 @@ class Relocator {
             definition = {&module_, nullptr, &symbol, nullptr, nullptr};
             return {};
         }
+        const std::size_t bound = 2 * std::size_t{index} + (use == SymbolUse::call ? 1 : 0);
+        if (known_ != nullptr && (*known_)[bound].known) {
+            definition = from_bound((*known_)[bound]);
+            return {};
+        }
+        if (Error error = look_up(index, use, definition)) {
+            return error;
+        }
+        if (found_ != nullptr && known_ == nullptr) {
+            (*found_)[bound] = to_bound(definition);
+        }
+        return {};
+    }
+
+    Error look_up(std::uint32_t index, SymbolUse use, Definition& definition) {
+        const Elf64_Sym& symbol = symbols_.symbol(index);
         const SymbolName name(symbols_.name(index), symbols_.version(index));
         if (module_.file->dynamic().symbolic) {
             if (const Elf64_Sym* own = symbols_.find(name, use)) {
@@ -131,6 +156,33 @@ class Relocator {
                         module_.file->path().c_str(), symbols_.text(index).c_str());
         }
         return {};
+    }
+
+    Definition from_bound(const BoundSymbol& bound) {
+        Definition definition{nullptr, bound.library, bound.symbol, bound.address, nullptr};
+        if (bound.module >= 0) {
+            definition.module = image_.modules()[static_cast<std::size_t>(bound.module)].get();
+        }
+        if (bound.variable >= 0) {
+            definition.variable = &image_.libc_state().place(static_cast<Variable>(bound.variable));
+            definition.address = *definition.variable;
+        }
+        return definition;
+    }
+
+    BoundSymbol to_bound(const Definition& definition) {
+        BoundSymbol bound{true, -1, -1, definition.library, definition.symbol, definition.address};
+        for (std::size_t i = 0; i < image_.modules().size(); ++i) {
+            if (image_.modules()[i].get() == definition.module) {
+                bound.module = static_cast<std::int32_t>(i);
+            }
+        }
+        for (std::size_t i = 0; i < variable_count; ++i) {
+            if (definition.variable == &image_.libc_state().place(static_cast<Variable>(i))) {
+                bound.variable = static_cast<std::int16_t>(i);
+            }
+        }
+        return bound;
     }
 
     // The program has a library's variable in its own memory, with the library's initial contents.
@@ -195,12 +247,15 @@ class Relocator {
     Image& image_;
     Module& module_;
     const SymbolTable& symbols_;
+    const std::vector<BoundSymbol>* known_;
+    std::vector<BoundSymbol>* found_;
 };
 
 } // namespace
 
-Error relocate(Image& image, Module& module) {
-    if (Error error = Relocator(image, module).run()) {
+Error relocate(Image& image, Module& module, const std::vector<BoundSymbol>* known,
+               std::vector<BoundSymbol>* found) {
+    if (Error error = Relocator(image, module, known, found).run()) {
         return error;
     }
     if (Error error = module.protect()) {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <clocale>
 #include <cstring>
 #include <memory>
 
@@ -64,6 +65,9 @@ void begin(Thread& thread) {
     thread.pointer = architecture::thread_pointer();
     thread_head().thread = &thread;
     thread.image->begin_thread(thread);
+    if (const locale_t locale = thread.image->libc_state().locale) {
+        uselocale(locale);
+    }
 }
 
 void* run(void* argument) {
@@ -109,6 +113,7 @@ Error leave_image() {
         return fail(WARREN_IMAGE_ERR_USE, "this thread belongs to no image");
     }
     run_thread_destructors(*thread);
+    uselocale(LC_GLOBAL_LOCALE);
     thread_head().thread = nullptr;
     thread->image->remove_thread(*thread);
     delete thread;

@@ -5,8 +5,10 @@
    that they need; only the C library and its kin are shared. Programs are what compilers make by
    default (position-independent executables, dynamically linked), unchanged.
 
-   A program that has images is a host. It links libwarren_image_host.a behind everything else (with
-   CMake: the target warren_image_host) and calls warren_image_host first.
+   A program that has images is a host. It calls warren_image_host first, and is linked so:
+       … -lwarren_image_host -lwarren -Wl,--export-dynamic-symbol=pthread_create
+         -Wl,--export-dynamic-symbol=_dl_find_object
+   (in this project with CMake: the targets warren and warren_image_host).
 
    Thread rule. A thread belongs to one image at most: from warren_image_enter to
    warren_image_leave, or, made by a thread of an image, all its life. Only threads of an image may

@@ -95,6 +95,10 @@ constexpr StatefulCall calls[] = {
 
 } // namespace
 
+const char* stateful_call_name(std::size_t index) {
+    return index < std::size(calls) ? calls[index].name : nullptr;
+}
+
 const char* shared_state_of(const char* name) {
     const auto* found = std::lower_bound(std::begin(calls), std::end(calls), name,
                                          [](const StatefulCall& call, const char* wanted) {

@@ -21,7 +21,7 @@ void* erase(Function* function) {
     return reinterpret_cast<void*>(function);
 }
 
-// By name, in the order of strcmp (a unit test looks).
+// In the order of strcmp.
 const Substitute* table(std::size_t& count) {
     using namespace inside;
     static const Substitute substitutes[] = {
@@ -132,6 +132,12 @@ const Substitute* table(std::size_t& count) {
 }
 
 } // namespace
+
+const char* substitute_name(std::size_t index) {
+    std::size_t count = 0;
+    const Substitute* first = table(count);
+    return index < count ? first[index].name : nullptr;
+}
 
 void* find_substitute_function(const char* name) {
     std::size_t count = 0;

@@ -11,6 +11,8 @@
 
 namespace warren::image {
 
+// The names of the functions, in the order of strcmp; null behind the last.
+const char* substitute_name(std::size_t index);
 // The function that images get by this name, or null.
 void* find_substitute_function(const char* name);
 // Where the place of the image's variable of this name is noted, or null.

@@ -150,7 +150,7 @@ TEST_P(EngineTest, messages_of_a_pair_keep_their_order) {
 // never take another message than the long way would, and never a part of one.
 TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
     constexpr std::uint32_t ranks = 3;
-    constexpr std::uint32_t rounds = 3000;
+    constexpr std::uint32_t rounds = 1000;
     Node node(ranks, GetParam());
     const datatype::Datatype& type = byte_type();
     std::atomic<std::uint64_t> short_sends{0};

@@ -91,6 +91,7 @@ void Immediate::receive(const Buffer& buffer, int from) {
         std::size_t bytes;
         if (buffer.type->contiguous && buffer.type->predefined &&
             engine_.receive_short(buffer.base, static_cast<std::size_t>(buffer.bytes()),
+                                  static_cast<std::size_t>(buffer.type->size),
                                   speaking().world_rank(from), envelope(from), bytes)) {
             return;
         }

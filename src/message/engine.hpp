@@ -65,13 +65,13 @@ class Engine {
                    ? transport_.send_boxed(*peer, header, data, bytes)
                    : transport_.send_block(*peer, header, {}, data, bytes);
     }
-    // Waits for the message, though not for ever.
-    bool receive_short(void* buffer, std::size_t room, std::uint32_t peer_rank,
+    // Waits for the message, though not for ever; `unit`: the size of the type.
+    bool receive_short(void* buffer, std::size_t room, std::size_t unit, std::uint32_t peer_rank,
                        const Envelope& envelope, std::size_t& bytes) {
         return (posted_.count() | unexpected_.count()) == 0 && waiting_ == nullptr &&
                stepping_ == nullptr && !rank_.lock.shared() &&
                transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
-                                        bytes);
+                                        unit, bytes);
     }
 
     // The request of all sends that send_now() or send_short() has sent.

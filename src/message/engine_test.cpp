@@ -183,7 +183,7 @@ TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
             // Now and then too little room for it: truncation is the long way's.
             const std::uint32_t fits = bytes > 0 && round % 64 == 0 ? bytes - 1 : bytes;
             std::size_t there = 0;
-            if (engine.receive_short(room.data(), fits, from, envelope, there)) {
+            if (engine.receive_short(room.data(), fits, 1, from, envelope, there)) {
                 ASSERT_EQ(there, bytes);
                 ASSERT_EQ(fits, bytes);
                 ++short_receives;
@@ -214,6 +214,34 @@ TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
     // Without processors of their own ranks have no boxes, and all goes the long way.
     EXPECT_EQ(short_sends != 0, GetParam() >= ranks);
     EXPECT_EQ(short_receives != 0, GetParam() >= ranks);
+}
+
+// A message that ends inside an element is the long way's, which says what is wrong with it.
+TEST_P(EngineTest, the_short_way_takes_whole_elements_only) {
+    Node node(2, GetParam());
+    const datatype::Datatype& ints = datatype::basic(MPI_INT);
+    const datatype::Datatype& bytes = byte_type();
+    node.run([&](Engine& engine, std::uint32_t me) {
+        for (int round = 0; round < 40; ++round) { // the first few before there is a box
+            for (const MPI_Count length : {3, 4, 6, 199, 200}) {
+                const Envelope envelope{.context = 4, .source = 0, .tag = 1};
+                std::byte data[400] = {};
+                if (me == 0) {
+                    ASSERT_FALSE(engine.send(Operation::send, {data, length, &bytes}, 1, envelope));
+                    continue;
+                }
+                std::size_t there = 0;
+                if (engine.receive_short(data, sizeof data, 4, 0, envelope, there)) {
+                    ASSERT_EQ(there, static_cast<std::size_t>(length));
+                    ASSERT_EQ(length % 4, 0);
+                    continue;
+                }
+                Outcome outcome;
+                ASSERT_FALSE(engine.receive({data, 100, &ints}, envelope, outcome));
+                ASSERT_EQ(outcome.error_class, length % 4 == 0 ? MPI_SUCCESS : MPI_ERR_TYPE);
+            }
+        }
+    });
 }
 
 TEST_P(EngineTest, everybody_floods_everybody) {

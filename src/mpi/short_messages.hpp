@@ -20,6 +20,7 @@ struct ShortMessage {
     std::uint32_t peer; // rank in the world
     message::Envelope envelope;
     std::size_t bytes;
+    std::size_t element_bytes;
 };
 
 // False: no message of at most `limit` elements of a short type, or not valid.
@@ -54,6 +55,7 @@ struct ShortMessage {
     message.envelope = {
         .context = communicator->context(), .source = communicator->rank(), .tag = tag};
     message.bytes = static_cast<std::size_t>(elements * size);
+    message.element_bytes = static_cast<std::size_t>(size);
     return true;
 }
 
@@ -88,8 +90,9 @@ inline bool short_recv(void* buf, MPI_Count count, MPI_Datatype datatype, int so
     }
     message.envelope.source = source;
     std::size_t bytes;
-    if (!message.context->messages.receive_short(buf, message.bytes, message.peer, message.envelope,
-                                                 bytes)) [[unlikely]] {
+    if (!message.context->messages.receive_short(buf, message.bytes, message.element_bytes,
+                                                 message.peer, message.envelope, bytes))
+        [[unlikely]] {
         return false;
     }
     set_status(status, {.source = source, .tag = tag, .bytes = static_cast<MPI_Count>(bytes)});

@@ -70,11 +70,11 @@ class NodeTransport {
     }
 
     // Waits a while for a cell from a rank that has a box here, and takes it if the data is in it
-    // or in the ring, its header is this one and it has no more than `room` bytes: copies them, and
-    // says how many. False: nothing has been done, and poll() is to look at what has come, if
-    // anything has.
+    // or in the ring, its header is this one and it fits, with no more than `room` bytes in
+    // elements of `unit`: copies them, and says how many. False: nothing has been done, and poll()
+    // is to look at what has come, if anything has.
     bool receive_boxed(std::uint32_t sender, const Header& header, void* to, std::size_t room,
-                       std::size_t& bytes) {
+                       std::size_t unit, std::size_t& bytes) {
         const std::uint32_t number = box_of_ != nullptr ? box_of_[sender] : no_box;
         if (number == no_box) [[unlikely]] {
             return false;
@@ -84,7 +84,7 @@ class NodeTransport {
             if (const Cell* cell = box.peek()) [[likely]] {
                 if (cell->kind != header.kind || cell->context != header.context ||
                     cell->source != header.source || cell->tag != header.tag ||
-                    !take_boxed(box, *cell, to, room, bytes)) [[unlikely]] {
+                    !take_boxed(box, *cell, to, room, unit, bytes)) [[unlikely]] {
                     return false;
                 }
                 box.pop();
@@ -235,19 +235,22 @@ class NodeTransport {
     // Opens the pair's box when it is due; true when the channel has one now.
     bool open_box(Channel& channel);
     void accept_box(std::uint32_t number, std::uint32_t sender);
-    // The data of a box's next cell: false when it is elsewhere, or too much.
+    static bool fits(std::size_t bytes, std::size_t room, std::size_t unit) {
+        return bytes == room || (bytes < room && bytes % unit == 0);
+    }
+    // The data of a box's next cell: false when it is elsewhere, or doesn't fit.
     static bool take_boxed(BoxReceiver& box, const Cell& cell, void* to, std::size_t room,
-                           std::size_t& bytes) {
+                           std::size_t unit, std::size_t& bytes) {
         if (cell.place == Place::cell) [[likely]] {
             bytes = cell.length;
-            if (bytes > room) [[unlikely]] {
+            if (!fits(bytes, room, unit)) [[unlikely]] {
                 return false;
             }
             copy_small(to, cell.payload, bytes);
             return true;
         }
         const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
-        if (cell.place != Place::ring || reference.bytes > room) {
+        if (cell.place != Place::ring || !fits(reference.bytes, room, unit)) {
             return false;
         }
         bytes = reference.bytes;

@@ -54,13 +54,15 @@ class HandleTable {
     template <typename... Arguments>
     Object* insert(Arguments&&... arguments) {
         Slot* slot = free_;
+        Free next;
         if (slot != nullptr) [[likely]] {
-            free_ = slot->next_free();
-        } else if ((slot = fresh()) == nullptr) {
+            next = slot->free();
+            free_ = next.slot;
+        } else if ((slot = fresh(next)) == nullptr) {
             return nullptr;
         }
         Object* object = new (slot->storage) Object(std::forward<Arguments>(arguments)...);
-        slot->handle = slot->next_handle;
+        slot->handle = next.handle;
         ++live_;
         return object;
     }
@@ -68,12 +70,12 @@ class HandleTable {
     void remove(Object& object) {
         Slot* slot = Slot::of(object);
         object.~Object();
-        slot->handle = 0;
-        slot->next_handle += std::uintptr_t{1} << 32;
-        if (slot->next_handle >> 32 == 0) [[unlikely]] {
-            slot->next_handle += std::uintptr_t{1} << 32;
+        std::uintptr_t next = slot->handle + (std::uintptr_t{1} << 32);
+        if (next >> 32 == 0) [[unlikely]] {
+            next += std::uintptr_t{1} << 32;
         }
-        slot->set_next_free(free_);
+        slot->handle = 0;
+        slot->set_free({free_, next});
         free_ = slot;
         --live_;
     }
@@ -103,19 +105,24 @@ class HandleTable {
     }
 
   private:
+    struct Slot;
+    // What a free slot holds in its object's place.
+    struct Free {
+        Slot* slot;            // the next free one
+        std::uintptr_t handle; // of the object that lives here next
+    };
     struct Slot {
-        static_assert(sizeof(Object) >= sizeof(void*));
+        static_assert(sizeof(Object) >= sizeof(Free));
 
-        alignas(Object) std::byte storage[sizeof(Object)]; // free: the next free slot
-        std::uintptr_t handle;                             // of the object that lives here, or 0
-        std::uintptr_t next_handle;                        // of the object that lives here next
+        alignas(Object) std::byte storage[sizeof(Object)];
+        std::uintptr_t handle; // of the object that lives here, or 0
 
-        Slot* next_free() const {
-            void* next;
-            std::memcpy(&next, storage, sizeof next);
-            return static_cast<Slot*>(next);
+        Free free() const {
+            Free found;
+            std::memcpy(&found, storage, sizeof found);
+            return found;
         }
-        void set_next_free(void* next) { std::memcpy(storage, &next, sizeof next); }
+        void set_free(const Free& made) { std::memcpy(storage, &made, sizeof made); }
         Object* object() { return std::launder(reinterpret_cast<Object*>(storage)); }
         static Slot* of(Object& object) { return reinterpret_cast<Slot*>(&object); }
         static const Slot* of(const Object& object) {
@@ -142,8 +149,9 @@ class HandleTable {
         return chunks_[chunk] + (position - (1U << high));
     }
 
-    // The first slot that nothing has lived in yet; null when memory is out.
-    Slot* fresh() {
+    // The first slot that nothing has lived in yet, and what its object's handle will be; null when
+    // memory is out.
+    Slot* fresh(Free& first) {
         const std::uint32_t index = made_.load(std::memory_order_relaxed);
         const std::uint32_t position = index + (1U << first_chunk_bits);
         const auto high = 31U - static_cast<std::uint32_t>(__builtin_clz(position));
@@ -160,7 +168,7 @@ class HandleTable {
         Slot* slot = chunks_[chunk] + (position - (1U << high));
         slot->handle = 0;
         // Generation 1, not 0, so that no handle is ever a small number.
-        slot->next_handle = (std::uintptr_t{1} << 32) | (index + first_handle);
+        first = {nullptr, (std::uintptr_t{1} << 32) | (index + first_handle)};
         // Pairs with the acquire in slot_of: whoever sees the count sees the slot and its chunk.
         made_.store(index + 1, std::memory_order_release);
         return slot;

@@ -56,9 +56,9 @@ class Communicator {
                  bool first)
         : context_(context),
           rank_(local->rank_),
+          first_(first),
           map_(std::move(remote)),
-          local_(std::move(local)),
-          first_(first) {}
+          local_(std::move(local)) {}
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
 
@@ -85,14 +85,10 @@ class Communicator {
     const char* name() const { return name_ != nullptr ? name_.get() : ""; }
     void set_name(std::string_view name);
 
-    // There may be 10,000s of communicators in a rank: what few of them have is behind pointers.
+    // There may be 10,000s of communicators in a rank: what few of them have is behind
+    // pointers, and small members stand together.
 
     CollectivePlace place;
-    // Begun so far, of either kind: the same at all members; it tells their messages apart.
-    std::uint32_t nonblocking_collectives = 0;
-    std::uint32_t persistent_collectives = 0;
-    std::uint32_t duplications = 0; // by MPI_Comm_idup
-
     // Each null until set; owned by their makers (mpi/), which release them with the communicator.
     ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
     Attributes* attributes = nullptr;
@@ -102,18 +98,24 @@ class Communicator {
     // Of buffered sends (MPI_Comm_attach_buffer); null until attached.
     std::unique_ptr<message::SendBuffer> send_buffer;
 
+    // Begun so far, of either kind: the same at all members; it tells their messages apart.
+    std::uint32_t nonblocking_collectives = 0;
+    std::uint32_t persistent_collectives = 0;
+    std::uint32_t duplications = 0; // by MPI_Comm_idup
+
   private:
     friend class Communicators;
 
     std::uint32_t references_ = 1;
     std::uint32_t context_;
     int rank_;
+    bool first_ = true;
+    bool freed_ = false; // the handle is gone, a request still holds on
     RankMap map_;
     std::unique_ptr<Communicator> local_; // of an intercommunicator
     std::unique_ptr<char[]> name_;
-    bool first_ = true;
-    bool freed_ = false; // the handle is gone, a request still holds on
 };
+static_assert(sizeof(Communicator) <= 192); // what a rank pays per communicator, with its handle
 
 // The processes of both groups of an intercommunicator, the first group's first, as an
 // intracommunicator for one operation of the library that all of them take part in. Its messages

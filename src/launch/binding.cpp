@@ -198,6 +198,23 @@ void assign_places(const std::vector<Place>& places, std::uint32_t ranks, Spread
     }
 }
 
+void join_places(std::uint32_t together, BindingPlan& plan) {
+    for (std::size_t first = 0; together > 1 && first < plan.sets.size(); first += together) {
+        CpuSet all = plan.sets[first];
+        std::string names = plan.names[first];
+        for (std::size_t rank = first + 1; rank < first + together; ++rank) {
+            all |= plan.sets[rank];
+            if (plan.names[rank] != plan.names[rank - 1]) {
+                names += ", " + plan.names[rank];
+            }
+        }
+        for (std::size_t rank = first; rank < first + together; ++rank) {
+            plan.sets[rank] = all;
+            plan.names[rank] = names;
+        }
+    }
+}
+
 Error plan_bindings(BindTo bind_to, std::uint32_t ranks, const CpuSet& allowed, std::uint32_t quota,
                     BindingPlan& plan) {
     plan = {};

@@ -39,6 +39,9 @@ enum class Spread { share, block, one_by_one };
 void assign_places(const std::vector<Place>& places, std::uint32_t ranks, Spread spread,
                    BindingPlan& plan);
 
+// Gives each of `together` neighbouring ranks, which are one process, the places of all of them.
+void join_places(std::uint32_t together, BindingPlan& plan);
+
 // The machine's places of a kind that `allowed` leaves something of, in hwloc's order.
 Error find_places(BindTo kind, const CpuSet& allowed, std::vector<Place>& places);
 

@@ -101,5 +101,20 @@ TEST(Binding, SetsAreWrittenAsTheKernelDoes) {
     EXPECT_EQ(set.count(), 9U);
 }
 
+TEST(Binding, RanksOfOneProcessShareTheirPlaces) {
+    BindingPlan plan;
+    const Place core_0{.name = "core 0", .processors = {}};
+    const Place core_1{.name = "core 1", .processors = {}};
+    assign_places({core_0, core_1}, 4, Spread::one_by_one, plan);
+    plan.sets[0].add(0);
+    plan.sets[1].add(1);
+    plan.sets[3].add(3);
+    join_places(2, plan);
+    EXPECT_EQ(plan.sets[0].text(), "0,1");
+    EXPECT_EQ(plan.sets[1].text(), "0,1");
+    EXPECT_EQ(plan.sets[2].text(), "3");
+    EXPECT_EQ(plan.names[1], "core 0, core 1");
+}
+
 } // namespace
 } // namespace warren::launch

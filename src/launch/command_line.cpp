@@ -14,6 +14,8 @@ namespace {
 
 enum class Option : std::uint8_t {
     ranks,
+    rank_kind,
+    ranks_per_process,
     directory,
     environment, // NAME VALUE or NAME=VALUE, this program
     global_environment,
@@ -39,6 +41,8 @@ struct OptionName {
 constexpr std::array option_names{
     OptionName{"n", Option::ranks, true},
     OptionName{"np", Option::ranks, true},
+    OptionName{"ranks", Option::rank_kind, true},
+    OptionName{"ranks-per-process", Option::ranks_per_process, true},
     OptionName{"wdir", Option::directory, true},
     OptionName{"wd", Option::directory, true},
     OptionName{"env", Option::environment, true},
@@ -148,6 +152,15 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
     switch (option) {
     case Option::ranks:
         if (!whole_number(value, node::rank_limit, program_.ranks)) {
+            return fail(MPI_ERR_ARG, "option %s needs a number of ranks from 1 to %u, not '%s'",
+                        word.c_str(), node::rank_limit, value.c_str());
+        }
+        return {};
+    case Option::rank_kind:
+        made_.rank_kind_given = true;
+        return parse_rank_kind("option " + word, value, made_.rank_kind);
+    case Option::ranks_per_process:
+        if (!whole_number(value, node::rank_limit, made_.ranks_per_process)) {
             return fail(MPI_ERR_ARG, "option %s needs a number of ranks from 1 to %u, not '%s'",
                         word.c_str(), node::rank_limit, value.c_str());
         }
@@ -293,6 +306,39 @@ Error parse_timeout(const std::string& what, const std::string& value, double& s
     return {};
 }
 
+Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind) {
+    if (value != "processes" && value != "threads") {
+        return fail(MPI_ERR_ARG, "%s needs processes or threads, not '%s'", what.c_str(),
+                    value.c_str());
+    }
+    kind = value == "threads" ? RankKind::thread : RankKind::process;
+    return {};
+}
+
+Error check_combinations(const CommandLine& line) {
+    const std::uint32_t together = line.ranks_per_process;
+    for (const Program& program : line.programs) {
+        if (program.ranks % together != 0) {
+            return fail(MPI_ERR_ARG,
+                        "--ranks-per-process %u: the %u ranks of %s do not make whole processes",
+                        together, program.ranks, program.arguments[0].c_str());
+        }
+    }
+    if (line.rank_kind == RankKind::process) {
+        return {};
+    }
+    if (together > 1) {
+        return fail(MPI_ERR_ARG,
+                    "--ranks-per-process is for programs whose threads become ranks by themselves; "
+                    "with --ranks threads all ranks are in one process already");
+    }
+    if (line.keeps_going) {
+        return fail(MPI_ERR_ARG, "--keep-going needs ranks that fail alone, which threads of one "
+                                 "process do not; use --ranks processes");
+    }
+    return {};
+}
+
 Error parse_command_line(const std::vector<std::string>& words, CommandLine& made) {
     made = {};
     return Parser(words, made).parse();
@@ -312,6 +358,8 @@ const char* usage() {
            "  -n, -np N            start N ranks of the program (default 1), on as many "
            "processors\n"
            "                       as there are: more ranks than processors need no option\n"
+           "  --ranks-per-process T  processes of T ranks each, for programs whose threads become\n"
+           "                       ranks by warren_rank_bind\n"
            "  -wdir DIR            start the program in DIR\n"
            "  -env NAME VALUE      set a variable for this program (the environment is passed "
            "whole)\n"

@@ -27,6 +27,12 @@ enum class BindTo : std::uint8_t {
     socket
 };
 
+// What a rank is to the system.
+enum class RankKind : std::uint8_t {
+    process, // a part of a process: all of it, but for --ranks-per-process
+    thread   // of one process of the node, which runs a private image of the program
+};
+
 struct EnvironmentSetting {
     std::string name;
     std::string value;
@@ -46,6 +52,9 @@ struct CommandLine {
     std::vector<Program> programs;
     std::vector<EnvironmentSetting> environment; // for all programs, before their own
     BindTo bind_to = BindTo::automatic;
+    RankKind rank_kind = RankKind::process;
+    bool rank_kind_given = false;
+    std::uint32_t ranks_per_process = 1;
     bool report_bindings = false;
     bool tag_output = false;
     bool verbose = false;
@@ -57,6 +66,12 @@ struct CommandLine {
 
 // Reads a time limit; `what` asks for it (an option, a variable).
 Error parse_timeout(const std::string& what, const std::string& value, double& seconds);
+
+// Reads what ranks are; `what` asks for it.
+Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind);
+
+// What does not go together. An error says what and why.
+Error check_combinations(const CommandLine& line);
 
 // Reads the words of the command line (without the launcher's own name). An error names the option
 // and what it needs.

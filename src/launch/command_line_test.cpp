@@ -95,6 +95,34 @@ TEST(CommandLine, ErrorsNameTheOptionAndTheValue) {
     EXPECT_NE(refused({"-l=3", "a"}).find("takes no value"), std::string::npos);
 }
 
+TEST(CommandLine, RanksAreProcessesOrThreads) {
+    EXPECT_EQ(parsed({"a"}).rank_kind, RankKind::process);
+    EXPECT_EQ(parsed({"--ranks", "threads", "a"}).rank_kind, RankKind::thread);
+    EXPECT_EQ(parsed({"--ranks=processes", "a"}).rank_kind, RankKind::process);
+    EXPECT_NE(refused({"--ranks", "fibres", "a"}).find("'fibres'"), std::string::npos);
+    EXPECT_EQ(parsed({"--ranks-per-process", "4", "-n", "8", "a"}).ranks_per_process, 4U);
+    EXPECT_NE(refused({"--ranks-per-process", "0", "a"}).find("'0'"), std::string::npos);
+}
+
+std::string combination(const std::vector<std::string>& words) {
+    const CommandLine line = parsed(words);
+    Error error = check_combinations(line);
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    return record ? record->text : "";
+}
+
+TEST(CommandLine, WhatDoesNotGoTogetherIsRefused) {
+    EXPECT_EQ(combination({"--ranks-per-process", "2", "-n", "4", "a", ":", "-n", "2", "b"}), "");
+    EXPECT_NE(combination({"--ranks-per-process", "2", "-n", "4", "a", ":", "-n", "3", "b"})
+                  .find("3 ranks of b"),
+              std::string::npos);
+    EXPECT_NE(combination({"--ranks", "threads", "--keep-going", "a"}).find("--keep-going"),
+              std::string::npos);
+    EXPECT_NE(combination({"--ranks", "threads", "--ranks-per-process", "2", "-n", "2", "a"})
+                  .find("in one process already"),
+              std::string::npos);
+}
+
 TEST(CommandLine, AProgramMustBeThere) {
     EXPECT_NE(refused({}).find("no program"), std::string::npos);
     EXPECT_NE(refused({"-n", "3"}).find("no program"), std::string::npos);

@@ -52,9 +52,11 @@ Job::Job(const CommandLine& line, char** environment)
 }
 
 Job::~Job() {
-    for (RankProcess& process : ranks_) {
-        close_descriptor(process.output);
-        close_descriptor(process.errors);
+    for (Streams& streams : streams_) {
+        close_descriptor(streams.output);
+        close_descriptor(streams.errors);
+    }
+    for (Process& process : processes_) {
         close_descriptor(process.lifeline);
     }
     for (int* descriptor : {&events_, &rank_output_, &signals_, &null_input_, &lifeline_number_}) {
@@ -63,7 +65,7 @@ Job::~Job() {
 }
 
 int Job::run() {
-    if (prepare() && start_ranks()) {
+    if (prepare() && start_processes()) {
         watch();
     }
     clean_up();
@@ -115,6 +117,7 @@ bool Job::prepare() {
     const RankEnvironment environment = {.size = line_.ranks(),
                                          .segment = segment_.descriptor(),
                                          .lifeline = lifeline_number_,
+                                         .ranks_here = line_.ranks_per_process,
                                          .job = name_};
     for (ResolvedProgram& program : programs_) {
         program.build_environment(line_.environment, environment, environment_);
@@ -144,6 +147,7 @@ bool Job::plan_processors() {
         fail_with(1, error);
         return false;
     }
+    join_places(line_.ranks_per_process, bindings_);
     if (!bindings_.reason.empty()) {
         explain(bindings_.reason);
     }
@@ -192,16 +196,31 @@ bool Job::make_segment() {
 
 // --- start -------------------------------------------------------
 
-bool Job::start_ranks() {
+// Which ranks are in which process, with which program and streams.
+void Job::divide_ranks() {
     ranks_.resize(line_.ranks());
-    rank_of_.reserve(line_.ranks());
-    Spawner spawner(std::min(processors_, starts_at_once));
     std::uint32_t rank = 0;
     for (std::uint32_t program = 0; program < programs_.size(); ++program) {
         for (std::uint32_t turn = 0; turn < programs_[program].ranks(); ++turn, ++rank) {
-            if (!start_rank(rank, program, spawner)) {
-                return false;
+            if (turn % line_.ranks_per_process == 0) {
+                processes_.push_back({.first_rank = rank, .ranks = line_.ranks_per_process});
             }
+            const auto process = static_cast<std::uint32_t>(processes_.size() - 1);
+            ranks_[rank] = {.program = program, .process = process, .streams = process};
+            segment_.slot(rank).application = program;
+            segment_.slot(rank).process = process;
+        }
+    }
+    streams_.resize(processes_.size());
+}
+
+bool Job::start_processes() {
+    divide_ranks();
+    process_of_.reserve(processes_.size());
+    Spawner spawner(std::min(processors_, starts_at_once));
+    for (std::uint32_t number = 0; number < processes_.size(); ++number) {
+        if (!start_process(number, spawner)) {
+            return false;
         }
     }
     const SpawnFailure failure = spawner.finish();
@@ -216,68 +235,90 @@ bool Job::start_ranks() {
     return true;
 }
 
-bool Job::start_rank(std::uint32_t rank, std::uint32_t program, Spawner& spawner) {
-    RankProcess& process = ranks_[rank];
-    ResolvedProgram& resolved = programs_[program];
-    process.program = program;
-    int output[2];
-    int errors[2];
-    int lifeline[2];
-    if (pipe2(output, O_CLOEXEC) != 0 || pipe2(errors, O_CLOEXEC) != 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline) != 0) {
-        end_job(1, "rank " + std::to_string(rank) + ": pipes: " + std::strerror(errno));
+// Makes the pipes of these streams; the ends to write to are the caller's.
+bool Job::open_streams(std::uint32_t number, int& output, int& errors) {
+    int output_ends[2];
+    int error_ends[2];
+    if (pipe2(output_ends, O_CLOEXEC) != 0 || pipe2(error_ends, O_CLOEXEC) != 0) {
         return false;
     }
-    process.output = output[0];
-    process.errors = errors[0];
-    process.lifeline = lifeline[0];
+    Streams& streams = streams_[number];
+    streams.output = output_ends[0];
+    streams.errors = error_ends[0];
+    output = output_ends[1];
+    errors = error_ends[1];
     if (line_.tag_output) {
-        const std::string tag = "[" + std::to_string(rank) + "] ";
-        process.output_lines.set_tag(tag);
-        process.error_lines.set_tag(tag);
+        std::vector<std::uint32_t> writers;
+        for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+            if (ranks_[rank].streams == number) {
+                writers.push_back(rank);
+            }
+        }
+        const std::string tag = "[" + describe_ranks(writers) + "] ";
+        streams.output_lines.set_tag(tag);
+        streams.error_lines.set_tag(tag);
     }
-    segment_.slot(rank).application = program;
+    open_streams_ += 2;
+    watch_descriptor(rank_output_, streams.output, Source::output, number);
+    watch_descriptor(rank_output_, streams.errors, Source::errors, number);
+    return true;
+}
+
+bool Job::start_process(std::uint32_t number, Spawner& spawner) {
+    Process& process = processes_[number];
+    const std::uint32_t first = process.first_rank;
+    ResolvedProgram& program = programs_[ranks_[first].program];
+    int output = -1;
+    int errors = -1;
+    int lifeline[2];
+    if (!open_streams(number, output, errors) ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline) != 0) {
+        end_job(1, "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
+        return false;
+    }
+    process.lifeline = lifeline[0];
     const SpawnRequest request = {
-        .rank = rank,
-        .path = resolved.path().c_str(),
-        .arguments = resolved.arguments(),
-        .shell_arguments = resolved.shell_arguments(),
-        .environment = resolved.environment(),
-        .directory = resolved.directory().empty() ? nullptr : resolved.directory().c_str(),
-        .standard_input = rank == 0 ? input_.open() : null_input_,
-        .standard_output = output[1],
-        .standard_error = errors[1],
+        .rank = first,
+        .path = program.path().c_str(),
+        .arguments = program.arguments(),
+        .shell_arguments = program.shell_arguments(),
+        .environment = program.environment(),
+        .directory = program.directory().empty() ? nullptr : program.directory().c_str(),
+        .standard_input = first == 0 ? input_.open() : null_input_,
+        .standard_output = output,
+        .standard_error = errors,
         .lifeline = lifeline[1],
         .lifeline_number = lifeline_number_,
         .group = group_,
-        .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[rank],
+        .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first],
         .signals = &former_signals_,
         .descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr,
     };
     const SpawnFailure failure = spawner.start(request, process.pid);
     input_.close_reader();
-    close(output[1]);
-    close(errors[1]);
+    close(output);
+    close(errors);
     close(lifeline[1]);
     if (process.pid < 0) {
         process.ended = true;
         not_started(failure);
         return false;
     }
-    // MPI_Init may have stored the number of a process further down already.
-    std::int32_t none = 0;
-    segment_.slot(rank).pid.compare_exchange_strong(none, process.pid, std::memory_order_relaxed);
-    rank_of_.emplace(process.pid, rank);
+    for (std::uint32_t rank = first; rank < first + process.ranks; ++rank) {
+        // MPI_Init may have stored the number of a process further down already.
+        std::int32_t none = 0;
+        segment_.slot(rank).pid.compare_exchange_strong(none, process.pid,
+                                                        std::memory_order_relaxed);
+    }
+    process_of_.emplace(process.pid, number);
     ++alive_;
-    open_streams_ += 2;
-    watch_descriptor(rank_output_, process.output, Source::output, rank);
-    watch_descriptor(rank_output_, process.errors, Source::errors, rank);
-    watch_descriptor(events_, process.lifeline, Source::lifeline, rank);
+    watch_descriptor(events_, process.lifeline, Source::lifeline, number);
     return true;
 }
 
 void Job::not_started(const SpawnFailure& failure) {
-    RankProcess& process = ranks_[failure.rank];
+    const Rank& rank = ranks_[failure.rank];
+    Process& process = processes_[rank.process];
     if (!process.ended) { // counted before its program failed to execute
         process.ended = true;
         --alive_;
@@ -286,7 +327,7 @@ void Job::not_started(const SpawnFailure& failure) {
                      : failure.error_number == ENOENT ? exit_not_found
                                                       : 1;
     std::string message = "rank " + std::to_string(failure.rank) + " (" +
-                          programs_[process.program].name() + "): " + failure.step + ": " +
+                          programs_[rank.program].name() + "): " + failure.step + ": " +
                           std::strerror(failure.error_number);
     if (failure.error_number == EAGAIN) {
         message += "; the limit of processes (ulimit -u, or pids.max of a control group) is too "
@@ -311,10 +352,10 @@ void Job::clean_up() {
     if (failed_ && !ranks_.empty()) {
         kill_stragglers(name_);
     }
-    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-        drain(rank);
-        ranks_[rank].output_lines.finish(rank, output_);
-        ranks_[rank].error_lines.finish(rank, errors_);
+    for (std::uint32_t number = 0; number < streams_.size(); ++number) {
+        drain(number);
+        streams_[number].output_lines.finish(number, output_);
+        streams_[number].error_lines.finish(number, errors_);
     }
     // What a slow reader has not taken yet; a signal ends the wait.
     while (true) {
@@ -353,8 +394,8 @@ void Job::explain(const std::string& text) {
 
 void Job::print_states() {
     std::vector<ObservedRank> observed;
-    for (const RankProcess& process : ranks_) {
-        observed.push_back({.pid = process.pid, .ended = process.ended});
+    for (const Rank& rank : ranks_) {
+        observed.push_back({.pid = processes_[rank.process].pid, .ended = rank.ended});
     }
     const std::uint64_t now = monotonic_ns();
     say("state of the " + std::to_string(ranks_.size()) + " ranks after " +

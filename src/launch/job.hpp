@@ -1,7 +1,10 @@
 // Job: all ranks of one mpiexec, from their start to the end of the last process.
 //
+// A process of the job has one or several ranks. Whoever writes output by itself has streams of its
+// own, a pipe each for output and errors: a process, that is.
+//
 //     prepare    look up programs, choose bindings, make the node segment, start the guardian
-//     start      one pipe each for output and errors, a lifeline and a process per rank
+//     start      the processes, each with its streams and a lifeline
 //     watch      one epoll loop: output, ends of ranks, signals, time limits
 //     clean up   kill what is left of the process group, hand on the last output
 //
@@ -45,18 +48,29 @@ class Job {
     int run();
 
   private:
-    struct RankProcess {
-        pid_t pid = -1;
+    struct Streams {
         int output = -1;
         int errors = -1;
-        int lifeline = -1;
-        std::uint32_t program = 0;
-        bool ended = false;
         LineAssembler output_lines;
         LineAssembler error_lines;
     };
+    struct Rank {
+        std::uint32_t program = 0;
+        std::uint32_t process = 0;
+        std::uint32_t streams = 0;
+        bool ended = false;
+    };
+    // Its ranks follow each other.
+    struct Process {
+        pid_t pid = -1;
+        int lifeline = -1;
+        std::uint32_t first_rank = 0;
+        std::uint32_t ranks = 0;
+        bool ended = false;
+    };
 
-    // What an event of epoll is about.
+    // What an event of epoll is about: the number in it is of streams (output, errors) or of a
+    // process (lifeline).
     enum class Source : std::uint32_t {
         output,
         errors,
@@ -74,28 +88,31 @@ class Job {
     bool prepare();
     bool plan_processors();
     bool make_segment();
-    bool start_ranks();
-    bool start_rank(std::uint32_t rank, std::uint32_t program, Spawner& spawner);
+    void divide_ranks();
+    bool start_processes();
+    bool start_process(std::uint32_t number, Spawner& spawner);
+    bool open_streams(std::uint32_t number, int& output, int& errors);
     void not_started(const SpawnFailure& failure);
     void watch();
     void clean_up();
 
-    void watch_descriptor(int group, int descriptor, Source source, std::uint32_t rank);
-    void read_stream(std::uint32_t rank, Source source);
-    void drain(std::uint32_t rank);
-    void close_stream(std::uint32_t rank, Source source);
+    void watch_descriptor(int group, int descriptor, Source source, std::uint32_t number);
+    void read_stream(std::uint32_t number, Source source);
+    void drain(std::uint32_t number);
+    void close_stream(std::uint32_t number, Source source);
     void read_some();
     void update_input();
     void update_sinks();
 
     void take_signals();
     void take_ended();
-    void rank_ended(std::uint32_t rank, int wait_status);
+    void process_ended(Process& process, int wait_status);
+    void judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status);
     void forward(int number);
     void stop();
     void look_for_recorded_end();
     void look_for_missing_ranks();
-    bool others_initialised(std::uint32_t rank) const;
+    bool any_initialised() const;
 
     void fail_with(int exit_code, const std::string& message);
     void fail_with(int exit_code, Error error);
@@ -119,9 +136,11 @@ class Job {
     node::Segment segment_;
     Guardian guardian_;
     pid_t group_ = 0; // the guardian's number, also after its end
-    std::vector<RankProcess> ranks_;
-    std::unordered_map<pid_t, std::uint32_t> rank_of_;
-    std::uint32_t alive_ = 0;
+    std::vector<Rank> ranks_;
+    std::vector<Process> processes_;
+    std::vector<Streams> streams_;
+    std::unordered_map<pid_t, std::uint32_t> process_of_;
+    std::uint32_t alive_ = 0; // processes
     std::uint32_t open_streams_ = 0;
 
     Sink output_{1};
@@ -145,7 +164,7 @@ class Job {
     int exit_code_ = 0;
     int forwarded_ = 0; // the signal
     bool ended_without_init_ = false;
-    EndedRank first_without_init_;
+    EndedRanks first_without_init_;
     std::uint64_t kill_at_ns_ = 0;      // 0: none
     std::uint64_t time_limit_ns_ = 0;   // 0: none
     std::uint64_t look_again_ns_ = 0;   // 0: none

@@ -48,14 +48,14 @@ void Job::watch() {
         bool signals = false;
         for (int index = 0; index < count; ++index) {
             const std::uint64_t data = events[static_cast<std::size_t>(index)].data.u64;
-            const auto rank = static_cast<std::uint32_t>(data);
+            const auto number = static_cast<std::uint32_t>(data);
             switch (static_cast<Source>(data >> 32)) {
             case Source::all_output:
                 read_some();
                 break;
             case Source::lifeline:
-                // A byte: the rank aborts. The end of it: its process ends, which SIGCHLD tells.
-                epoll_ctl(events_, EPOLL_CTL_DEL, ranks_[rank].lifeline, nullptr);
+                // A byte: a rank aborts. The end of it: the process ends, which SIGCHLD tells.
+                epoll_ctl(events_, EPOLL_CTL_DEL, processes_[number].lifeline, nullptr);
                 look_for_recorded_end();
                 break;
             case Source::signals:
@@ -78,10 +78,10 @@ void Job::watch() {
 
 // --- streams -----------------------------------------------------
 
-void Job::watch_descriptor(int group, int descriptor, Source source, std::uint32_t rank) {
+void Job::watch_descriptor(int group, int descriptor, Source source, std::uint32_t number) {
     epoll_event event = {};
     event.events = source == Source::sink ? EPOLLOUT : EPOLLIN;
-    event.data.u64 = static_cast<std::uint64_t>(source) << 32 | rank;
+    event.data.u64 = static_cast<std::uint64_t>(source) << 32 | number;
     epoll_ctl(group, EPOLL_CTL_ADD, descriptor, &event);
 }
 
@@ -94,54 +94,54 @@ void Job::read_some() {
     }
 }
 
-void Job::read_stream(std::uint32_t rank, Source source) {
-    RankProcess& process = ranks_[rank];
+void Job::read_stream(std::uint32_t number, Source source) {
+    Streams& streams = streams_[number];
     const bool is_output = source == Source::output;
     Sink& sink = is_output ? output_ : errors_;
-    const int descriptor = is_output ? process.output : process.errors;
+    const int descriptor = is_output ? streams.output : streams.errors;
     const ssize_t got = read(descriptor, buffer_.data(), buffer_.size());
     if (got < 0 && errno == EINTR) {
         return;
     }
     // When nobody reads mpiexec's output, the ranks get to know as in a plain pipeline.
     if (got <= 0 || sink.broken()) {
-        close_stream(rank, source);
+        close_stream(number, source);
         return;
     }
-    LineAssembler& lines = is_output ? process.output_lines : process.error_lines;
-    lines.feed({buffer_.data(), static_cast<std::size_t>(got)}, rank, sink);
-    if (is_output && rank == 0 && input_.active() && lines.unfinished()) {
+    LineAssembler& lines = is_output ? streams.output_lines : streams.error_lines;
+    lines.feed({buffer_.data(), static_cast<std::size_t>(got)}, number, sink);
+    if (is_output && number == 0 && input_.active() && lines.unfinished()) {
         show_prompt_ns_ = monotonic_ns() + prompt_ns;
     }
 }
 
-void Job::close_stream(std::uint32_t rank, Source source) {
-    RankProcess& process = ranks_[rank];
+void Job::close_stream(std::uint32_t number, Source source) {
+    Streams& streams = streams_[number];
     const bool is_output = source == Source::output;
-    int& descriptor = is_output ? process.output : process.errors;
+    int& descriptor = is_output ? streams.output : streams.errors;
     if (descriptor < 0) {
         return;
     }
-    (is_output ? process.output_lines : process.error_lines)
-        .finish(rank, is_output ? output_ : errors_);
+    (is_output ? streams.output_lines : streams.error_lines)
+        .finish(number, is_output ? output_ : errors_);
     close(std::exchange(descriptor, -1));
     --open_streams_;
 }
 
-void Job::drain(std::uint32_t rank) {
-    RankProcess& process = ranks_[rank];
+void Job::drain(std::uint32_t number) {
+    Streams& streams = streams_[number];
     while (true) {
-        pollfd streams[2] = {{.fd = process.output, .events = POLLIN, .revents = 0},
-                             {.fd = process.errors, .events = POLLIN, .revents = 0}};
-        if (poll(streams, 2, 0) <= 0) {
+        pollfd waits[2] = {{.fd = streams.output, .events = POLLIN, .revents = 0},
+                           {.fd = streams.errors, .events = POLLIN, .revents = 0}};
+        if (poll(waits, 2, 0) <= 0) {
             return;
         }
         for (int index = 0; index < 2; ++index) {
             const Source source = index == 0 ? Source::output : Source::errors;
-            if ((streams[index].revents & POLLIN) != 0) {
-                read_stream(rank, source);
-            } else if (streams[index].revents != 0) {
-                close_stream(rank, source);
+            if ((waits[index].revents & POLLIN) != 0) {
+                read_stream(number, source);
+            } else if (waits[index].revents != 0) {
+                close_stream(number, source);
             }
         }
     }
@@ -217,9 +217,9 @@ void Job::take_ended() {
     int status = 0;
     pid_t pid = 0;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        const auto found = rank_of_.find(pid);
-        if (found != rank_of_.end()) {
-            rank_ended(found->second, status);
+        const auto found = process_of_.find(pid);
+        if (found != process_of_.end()) {
+            process_ended(processes_[found->second], status);
         } else if (pid == guardian_.pid()) {
             guardian_.forget();
             if (ending_ != Ending::killed) {
@@ -233,25 +233,34 @@ void Job::take_ended() {
     }
 }
 
-void Job::rank_ended(std::uint32_t rank, int wait_status) {
-    RankProcess& process = ranks_[rank];
-    drain(rank); // its last words come before the message about its end
+void Job::process_ended(Process& process, int wait_status) {
+    std::vector<std::uint32_t> ended; // with the process
+    for (std::uint32_t rank = process.first_rank; rank < process.first_rank + process.ranks;
+         ++rank) {
+        drain(ranks_[rank].streams); // last words come before the message about the end
+        if (!std::exchange(ranks_[rank].ended, true)) {
+            ended.push_back(rank);
+        }
+    }
     process.ended = true;
     if (--alive_ == 0) {
         linger_until_ns_ = failed_ ? 0 : monotonic_ns() + linger_ns;
     }
     look_for_recorded_end();
-    if (ending_ != Ending::not_yet) {
-        return;
+    if (ending_ == Ending::not_yet && !ended.empty()) {
+        judge_end(ended, process.pid, wait_status);
     }
-    EndedRank ended = {.rank = rank,
-                       .pid = process.pid,
-                       .wait_status = wait_status,
-                       .state = segment_.slot(rank).state.load(std::memory_order_acquire),
-                       .program = programs_[process.program].name(),
-                       .forwarded_signal = forwarded_};
+}
+
+// What it means that these ranks of a process have ended.
+void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status) {
+    EndedRanks ended = gravest(ranks, segment_, WIFSIGNALED(wait_status));
+    ended.pid = pid;
+    ended.wait_status = wait_status;
+    ended.program = programs_[ranks_[ended.ranks.front()].program].name();
+    ended.forwarded_signal = forwarded_;
     if (ended.state == node::RankState::not_started) {
-        ended.others_initialised = others_initialised(rank);
+        ended.others_initialised = any_initialised();
         if (!ended_without_init_) {
             ended_without_init_ = true;
             first_without_init_ = ended;
@@ -274,11 +283,10 @@ void Job::rank_ended(std::uint32_t rank, int wait_status) {
     }
 }
 
-bool Job::others_initialised(std::uint32_t rank) const {
-    for (std::uint32_t other = 0; other < ranks_.size(); ++other) {
-        if (other != rank && !ranks_[other].ended &&
-            segment_.slot(other).state.load(std::memory_order_relaxed) ==
-                node::RankState::initialised) {
+bool Job::any_initialised() const {
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+        if (!ranks_[rank].ended && segment_.slot(rank).state.load(std::memory_order_relaxed) ==
+                                       node::RankState::initialised) {
             return true;
         }
     }
@@ -294,7 +302,7 @@ void Job::look_for_recorded_end() {
     }
     const std::uint32_t rank = std::min(header.end_rank, segment_.ranks() - 1);
     const Outcome outcome = recorded_end(header, programs_[ranks_[rank].program].name());
-    drain(rank);
+    drain(ranks_[rank].streams);
     // A rank that failed alone before explains less than this.
     failed_ = false;
     end_job(outcome.exit_code, outcome.message);
@@ -302,7 +310,7 @@ void Job::look_for_recorded_end() {
 
 void Job::look_for_missing_ranks() {
     look_again_ns_ = monotonic_ns() + look_again_ns;
-    if (ending_ != Ending::not_yet || !others_initialised(first_without_init_.rank)) {
+    if (ending_ != Ending::not_yet || !any_initialised()) {
         return;
     }
     first_without_init_.others_initialised = true;
@@ -353,7 +361,7 @@ void Job::signal_ranks(int number) {
     if (guardian_.running() || alive_ > 0) {
         kill(-group_, number);
     }
-    for (const RankProcess& process : ranks_) {
+    for (const Process& process : processes_) {
         // timeout(1) and interactive shells leave the group.
         if (process.pid > 0 && !process.ended && getpgid(process.pid) != group_) {
             kill(process.pid, number);
@@ -410,7 +418,7 @@ void Job::pass_deadlines() {
         look_for_missing_ranks();
     }
     if (passed(show_prompt_ns_)) {
-        ranks_[0].output_lines.finish(0, output_);
+        streams_[0].output_lines.finish(0, output_);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "launch/command_line.hpp"
 #include "launch/job.hpp"
+#include "mpi.h"
 #include "warren/version.h"
 
 using namespace warren;
@@ -43,10 +44,23 @@ Error read_request(const std::vector<std::string>& words, CommandLine& line) {
         return error;
     }
     const char* limit = std::getenv("MPIEXEC_TIMEOUT");
-    if (line.timeout_s > 0 || limit == nullptr) {
-        return {};
+    if (line.timeout_s <= 0 && limit != nullptr) {
+        if (Error error = parse_timeout("MPIEXEC_TIMEOUT", limit, line.timeout_s)) {
+            return error;
+        }
     }
-    return parse_timeout("MPIEXEC_TIMEOUT", limit, line.timeout_s);
+    const char* kind = std::getenv("WARREN_RANKS");
+    if (!line.rank_kind_given && line.ranks_per_process == 1 && kind != nullptr) {
+        if (Error error = parse_rank_kind("WARREN_RANKS", kind, line.rank_kind)) {
+            return error;
+        }
+    }
+    if (Error error = check_combinations(line)) {
+        return error;
+    }
+    return line.rank_kind == RankKind::thread
+               ? fail(MPI_ERR_UNSUPPORTED_OPERATION, "--ranks threads is not there yet")
+               : Error{};
 }
 
 } // namespace

@@ -19,6 +19,26 @@ int failure_code(int code) {
 
 } // namespace
 
+std::string describe_ranks(const std::vector<std::uint32_t>& ranks) {
+    std::string text;
+    for (std::size_t first = 0; first < ranks.size();) {
+        std::size_t last = first;
+        while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) {
+            ++last;
+        }
+        if (!text.empty()) {
+            text += ',';
+        }
+        text += std::to_string(ranks[first]);
+        if (last > first) {
+            text += '-';
+            text += std::to_string(ranks[last]);
+        }
+        first = last + 1;
+    }
+    return text;
+}
+
 std::string signal_name(int number) {
     const char* name = sigabbrev_np(number);
     const char* text = sigdescr_np(number);
@@ -28,15 +48,40 @@ std::string signal_name(int number) {
     return "SIG" + std::string(name) + (text != nullptr ? " (" + std::string(text) + ")" : "");
 }
 
-Outcome judge(const EndedRank& ended) {
-    const std::string who = "rank " + std::to_string(ended.rank) + " (" + ended.program + ", pid " +
-                            std::to_string(ended.pid) + ")";
+EndedRanks gravest(const std::vector<std::uint32_t>& ranks, const node::Segment& segment,
+                   bool by_signal) {
+    using State = node::RankState;
+    constexpr State by_weight[] = {State::initialised, State::aborting, State::not_started,
+                                   State::finalised, State::doomed};
+    EndedRanks gravest;
+    for (const State state : by_weight) {
+        for (const std::uint32_t rank : ranks) {
+            if (segment.slot(rank).state.load(std::memory_order_acquire) == state) {
+                gravest.ranks.push_back(rank);
+            }
+        }
+        if (!gravest.ranks.empty()) {
+            gravest.state = state;
+            break;
+        }
+    }
+    if (by_signal || gravest.ranks.empty()) { // the segment may hold anything
+        gravest.ranks = ranks;
+    }
+    return gravest;
+}
+
+Outcome judge(const EndedRanks& ended) {
+    const bool several = ended.ranks.size() > 1;
+    const std::string who = (several ? "ranks " : "rank ") + describe_ranks(ended.ranks) + " (" +
+                            ended.program + ", pid " + std::to_string(ended.pid) + ")";
     if (ended.state == node::RankState::doomed) {
         return {}; // the rank that aborted is what has failed
     }
     if (WIFSIGNALED(ended.wait_status)) {
         const int number = WTERMSIG(ended.wait_status);
-        std::string message = who + " was killed by " + signal_name(number);
+        std::string message =
+            who + (several ? " were" : " was") + " killed by " + signal_name(number);
         if (number == ended.forwarded_signal) {
             return {Verdict::failed, killed_exit_code + number, message};
         }

@@ -11,14 +11,34 @@ constexpr int exited(int code) {
     return code << 8;
 }
 
-EndedRank ended(int wait_status, node::RankState state, bool others_initialised = false) {
-    return {.rank = 3,
+EndedRanks ended(int wait_status, node::RankState state, bool others_initialised = false) {
+    return {.ranks = {3},
             .pid = 77,
             .wait_status = wait_status,
             .state = state,
             .program = "./solver",
             .others_initialised = others_initialised,
             .forwarded_signal = 0};
+}
+
+TEST(Outcome, RanksAreWrittenAsRanges) {
+    EXPECT_EQ(describe_ranks({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+    EXPECT_EQ(describe_ranks({}), "");
+}
+
+TEST(Outcome, OfRanksThatEndTogetherThoseCountThatOthersWaitFor) {
+    node::Segment segment;
+    Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);
+    ASSERT_FALSE(error);
+    segment.slot(0).state = node::RankState::finalised;
+    segment.slot(2).state = node::RankState::initialised;
+    segment.slot(3).state = node::RankState::initialised;
+    EXPECT_EQ(gravest({0, 1, 2, 3}, segment, false).ranks, (std::vector<std::uint32_t>{2, 3}));
+    EXPECT_EQ(gravest({0, 1}, segment, false).ranks, (std::vector<std::uint32_t>{1}));
+    EXPECT_EQ(gravest({0, 1}, segment, false).state, node::RankState::not_started);
+    EndedRanks ended = gravest({0, 1, 2, 3}, segment, true);
+    ended.wait_status = SIGKILL;
+    EXPECT_TRUE(judge(ended).message.starts_with("ranks 0-3 (")) << judge(ended).message;
 }
 
 TEST(Outcome, ASuccessIsFine) {
@@ -56,14 +76,14 @@ TEST(Outcome, ASignalIsNamedWithRankProgramAndProcess) {
 }
 
 TEST(Outcome, AForwardedSignalIsNoCrash) {
-    EndedRank rank = ended(SIGINT, node::RankState::initialised);
+    EndedRanks rank = ended(SIGINT, node::RankState::initialised);
     rank.forwarded_signal = SIGINT;
     EXPECT_EQ(judge(rank).verdict, Verdict::failed);
     EXPECT_EQ(judge(rank).exit_code, 130);
 }
 
 TEST(Outcome, ARankThatAnotherOnesAbortEndsHasNotFailed) {
-    EndedRank rank = {};
+    EndedRanks rank = {};
     rank.wait_status = SIGKILL;
     rank.state = node::RankState::doomed;
     EXPECT_EQ(judge(rank).verdict, Verdict::fine);

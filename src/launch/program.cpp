@@ -126,6 +126,9 @@ void ResolvedProgram::build_environment(const std::vector<EnvironmentSetting>& g
     environment_.push_back("WARREN_SIZE=" + std::to_string(rank.size));
     environment_.push_back("WARREN_SEGMENT=" + std::to_string(rank.segment));
     environment_.push_back("WARREN_LIFELINE=" + std::to_string(rank.lifeline));
+    if (rank.ranks_here > 1) {
+        environment_.push_back("WARREN_RANKS_HERE=" + std::to_string(rank.ranks_here));
+    }
     environment_.push_back("WARREN_JOB=" + rank.job);
     for (char** entry = inherited; *entry != nullptr; ++entry) {
         // Those of an mpiexec whose rank started this one are not for its ranks.
@@ -133,6 +136,7 @@ void ResolvedProgram::build_environment(const std::vector<EnvironmentSetting>& g
                                   std::strncmp(*entry, "WARREN_SIZE=", 12) == 0 ||
                                   std::strncmp(*entry, "WARREN_SEGMENT=", 15) == 0 ||
                                   std::strncmp(*entry, "WARREN_LIFELINE=", 16) == 0 ||
+                                  std::strncmp(*entry, "WARREN_RANKS_HERE=", 18) == 0 ||
                                   std::strncmp(*entry, "WARREN_JOB=", 11) == 0;
         if (!of_outer_job) {
             environment_.emplace_back(*entry);

@@ -25,7 +25,8 @@ struct RankEnvironment {
     std::uint32_t size = 0;
     int segment = -1;
     int lifeline = -1;
-    std::string job; // unique: who carries it belongs to the job
+    std::uint32_t ranks_here = 1; // in its process
+    std::string job;              // unique: who carries it belongs to the job
 };
 
 class ResolvedProgram {

@@ -58,7 +58,8 @@ TEST(Program, ItsOwnSettingsWinOverGlobalAndInheritedOnes) {
     char b[] = "B=inherited";
     char c[] = "C=inherited";
     char outer[] = "WARREN_RANK=77";
-    char* inherited[] = {a, b, c, outer, nullptr};
+    char here[] = "WARREN_RANKS_HERE=2";
+    char* inherited[] = {a, b, c, outer, here, nullptr};
     program.build_environment({{"A", "global"}, {"B", "global"}},
                               {.size = 5, .segment = 6, .lifeline = 7, .job = "8"}, inherited);
     EXPECT_STREQ(program.environment()[0], "WARREN_RANK=");

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "launch/outcome.hpp"
 #include "mpi.h"
 #include "mpi/calls.hpp"
 
@@ -60,26 +61,6 @@ struct Line {
 };
 
 } // namespace
-
-std::string describe_ranks(const std::vector<std::uint32_t>& ranks) {
-    std::string text;
-    for (std::size_t first = 0; first < ranks.size();) {
-        std::size_t last = first;
-        while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) {
-            ++last;
-        }
-        if (!text.empty()) {
-            text += ',';
-        }
-        text += std::to_string(ranks[first]);
-        if (last > first) {
-            text += '-';
-            text += std::to_string(ranks[last]);
-        }
-        first = last + 1;
-    }
-    return text;
-}
 
 std::string describe(const node::RankSlot& slot) {
     constexpr auto relaxed = std::memory_order_relaxed;

@@ -28,7 +28,4 @@ std::string report_states(const node::Segment& segment, const std::vector<Observ
 // on MPI_COMM_WORLD (posted 1, unexpected 0)".
 std::string describe(const node::RankSlot& slot);
 
-// "0-3,8"
-std::string describe_ranks(const std::vector<std::uint32_t>& ranks);
-
 } // namespace warren::launch

@@ -85,10 +85,5 @@ TEST_F(StateReport, AnInitialisedRankThatDoesNotWaitComputes) {
     EXPECT_NE(text.find("process running"), std::string::npos) << text;
 }
 
-TEST_F(StateReport, RanksAreWrittenAsRanges) {
-    EXPECT_EQ(describe_ranks({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
-    EXPECT_EQ(describe_ranks({}), "");
-}
-
 } // namespace
 } // namespace warren::launch

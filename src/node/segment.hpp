@@ -118,6 +118,8 @@ struct alignas(cache_line_bytes) RankSlot {
     std::atomic<std::int32_t> pid;
     std::atomic<std::uint32_t> inbound_boxes; // boxes opened towards this rank
     std::uint32_t application;                // index of its program on the command line
+    // Index of its process among those of the job: ranks with the same share an address space.
+    std::uint32_t process;
     alignas(cache_line_bytes) Activity activity;
     // Queue ends (transport/): tail is claimed by senders, consumed is stored by the rank.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> queue_tail;

@@ -278,6 +278,17 @@ def another_terminal_can_ask_for_the_state():
 
 
 @case
+def processes_may_have_several_ranks():
+    done = run("--ranks-per-process", "2", "-l", "-n", "4", "sh", "-c",
+               "echo $WARREN_RANK $WARREN_RANKS_HERE")
+    expect(sorted(done.stdout.splitlines()) == ["[0-1] 0 2", "[2-3] 2 2"], done)
+    done = run("--ranks-per-process", "2", "-n", "4", "sh", "-c", "test $WARREN_RANK = 0 || kill -9 $$")
+    expect(done.returncode == 137 and "ranks 2-3 (sh, pid" in done.stderr, done)
+    done = run("--ranks-per-process", "3", "-n", "4", "true")
+    expect(done.returncode == 2 and "4 ranks of true do not make whole" in done.stderr, done)
+
+
+@case
 def help_and_version_and_mistakes():
     expect("usage: mpiexec" in run("--help").stdout, "help")
     expect(run("--version").stdout.startswith("mpiexec (Warren) "), "version")

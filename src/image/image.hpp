@@ -14,6 +14,7 @@
 //  3. A module is in the address table from its mapping to its end.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -139,6 +140,9 @@ class Image {
     ExitFunctions& exit_functions() { return exit_functions_; }
     ExitFunctions& quick_exit_functions() { return quick_exit_functions_; }
     LibcState& libc_state() { return libc_state_; }
+
+    // Whose it is, for the room above (member/member.hpp).
+    std::atomic<void*> owner{nullptr};
 
     // What constructors get.
     int argument_count = 0;

@@ -2,9 +2,8 @@
 //
 // MPI_Init or the first session makes it; it ends when neither is left, to be taken up again by
 // another session if there has been one (mpi/sessions.hpp). A thread finds it by one thread-local
-// load; a thread that has none yet adopts the process's only context at its first call. There is no
-// other mutable state in the library but the two pointers that lead here and the process's life
-// state. Thread rule: members say; find_context by anybody.
+// load; a thread that has none yet adopts its rank's context at its first call, by way of the
+// rank's home (mpi/home.hpp). Thread rule: members say; find_context by anybody.
 #pragma once
 
 #include <atomic>
@@ -19,18 +18,22 @@
 #include "datatype/type_table.hpp"
 #include "message/engine.hpp"
 #include "message/send_buffer.hpp"
+#include "mpi/home.hpp"
 #include "mpi/partitioned.hpp"
 #include "mpi/process.hpp"
 #include "rank/rank.hpp"
 
 namespace warren::mpi {
 
+struct Enrolment;
+
 struct Context {
-    Context(node::Segment&& segment, std::uint32_t own_index);
+    Context(Home& home, const Enrolment& enrolment);
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
+    Home& home;
     Process& process;
     comm::ErrorHandlers& error_handlers = process.error_handlers;
     comm::Infos& infos = process.infos;
@@ -54,8 +57,8 @@ struct Context {
 
     int thread_level = MPI_THREAD_SINGLE; // of MPI_Init
     bool shared_by_threads = false;       // MPI_THREAD_MULTIPLE, of MPI_Init or a session
-    std::uint64_t main_thread = 0;        // the kernel's number of the thread that initialised
-    int lifeline = -1;                    // to mpiexec; -1: started alone
+    std::uint64_t main_thread;            // the kernel's number of the thread that initialised
+    int lifeline;                         // to mpiexec; -1: started alone
 
     // What the predefined attributes' values point to.
     struct {
@@ -71,13 +74,10 @@ struct Context {
 // The largest tag: a message's envelope carries 31 bits of it.
 inline constexpr int tag_limit = 0x7fffffff;
 
-// Where the process stands.
-enum class Life : std::uint8_t { before_init, running, finalising, after_finalize };
-
 // constinit: without it, every use asks whether there is an initialiser to run.
 extern constinit thread_local Context* own_context;
 
-// The calling thread's context after the first look: adopts the process's, or ends the program with
+// The calling thread's context after the first look: adopts its rank's, or ends the program with
 // the reason why there is none.
 [[gnu::cold]] Context& adopt_context(std::uint32_t call);
 
@@ -89,10 +89,11 @@ inline Context& find_context(std::uint32_t call) {
     return *context;
 }
 
-// The process's context, or null when MPI is not initialised. For calls allowed at any time.
+// The context of the calling thread's rank, or null when MPI is not initialised. For calls allowed
+// at any time.
 Context* process_context();
 
-// Life of the process. make_context is MPI_Init's work; an error leaves everything as it was.
+// Life of the rank. make_context is MPI_Init's work; an error leaves everything as it was.
 // The end has two parts: what the program may still do while delete functions run, and the rest.
 Life life();
 Error make_context(int thread_level);

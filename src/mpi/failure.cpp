@@ -47,7 +47,7 @@ int exit_code(int code) {
 } // namespace
 
 void end_job(Context& context, node::JobEnd end, int code, const char* text) {
-    std::fflush(nullptr); // what the program has printed so far belongs to the story
+    flush_output(); // what the program has printed so far belongs to the story
     context.rank.slot.state.store(node::RankState::aborting, std::memory_order_release);
     const bool first = context.rank.segment.record_end(end, context.rank.index, code, text);
     const bool alone = context.lifeline < 0;
@@ -69,7 +69,7 @@ void end_part(Context& context, const comm::Communicator& communicator, int code
     if (members.size() == context.rank.size) {
         return;
     }
-    std::fflush(nullptr);
+    flush_output();
     auto initialised = node::RankState::initialised;
     if (!context.rank.slot.state.compare_exchange_strong(initialised, node::RankState::aborting)) {
         pause(); // another member was quicker
@@ -94,9 +94,9 @@ void end_process(const char* format, ...) {
     va_start(arguments, format);
     std::vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    std::fflush(nullptr);
+    flush_output();
     say(text);
-    _exit(1);
+    exit_rank(1);
 }
 
 namespace {

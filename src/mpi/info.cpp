@@ -64,8 +64,15 @@ void describe_start(comm::Info& info, const std::vector<std::string>& arguments)
     }
 }
 
-// The process's own command line, from the kernel.
+// The program's own command line; a process's is the kernel's to tell.
 std::vector<std::string> own_arguments() {
+    if (char** list = program_arguments()) {
+        std::vector<std::string> arguments;
+        for (; *list != nullptr; ++list) {
+            arguments.emplace_back(*list);
+        }
+        return arguments;
+    }
     const std::string text = text_of_file("/proc/self/cmdline");
     std::vector<std::string> arguments;
     for (std::size_t at = 0; at < text.size();) {

@@ -1,5 +1,5 @@
-// Process: the part of the library's state that programs may use before MPI_Init and after
-// MPI_Finalize: info objects, error handlers, error classes and codes.
+// Process: the part of a rank's state that programs may use before MPI_Init and after MPI_Finalize:
+// info objects, error handlers, error classes and codes.
 //
 // Made at first use; ends with MPI_Finalize when nothing of the program's is left in it.
 // Thread rule: under its mutex, which is taken after a rank's lock where both are needed.
@@ -33,7 +33,7 @@ struct Process {
     std::vector<Booleans> fortran_booleans;
 };
 
-// The process's, made if need be.
+// That of the calling thread's rank (an MPI process), made if need be.
 Process& find_process();
 
 // Ends it if the program has nothing left in it.

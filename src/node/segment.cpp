@@ -18,7 +18,7 @@ namespace warren::node {
 namespace {
 
 constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-constexpr std::uint32_t segment_version = 4;
+constexpr std::uint32_t segment_version = 5;
 constexpr std::uint64_t page_bytes = 4096;
 
 // Communicators of a node that have their own counters: enough for a program's few dozen busy ones;
@@ -110,11 +110,13 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     SegmentHeader plan = {};
     lay_out(plan, options);
 
-    Segment segment;
-    segment.descriptor_ = memfd_create("warren-node", MFD_CLOEXEC);
-    if (segment.descriptor_ < 0) {
+    const int descriptor = memfd_create("warren-node", MFD_CLOEXEC);
+    if (descriptor < 0) {
         return fail(MPI_ERR_OTHER, "memfd_create of the node segment: %s", std::strerror(errno));
     }
+    Segment segment;
+    segment.mapping_ = std::make_shared<Mapping>(descriptor);
+    segment.descriptor_ = descriptor;
     // Asked first, because the kernel's answer to a file that grows beyond it is SIGXFSZ.
     rlimit file_size;
     if (getrlimit(RLIMIT_FSIZE, &file_size) == 0 && plan.bytes > file_size.rlim_cur) {
@@ -133,12 +135,9 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
                     options.ranks, static_cast<unsigned long long>(plan.committed_bytes >> 10),
                     std::strerror(errno));
     }
-    void* base = mmap(nullptr, plan.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                      segment.descriptor_, 0);
-    if (base == MAP_FAILED) {
-        return mapping_failed(plan.bytes);
+    if (Error error = segment.map(plan.bytes)) {
+        return error;
     }
-    segment.header_ = static_cast<SegmentHeader*>(base);
     SegmentHeader& header = *segment.header_;
     lay_out(header, options);
     header.launcher_pid = static_cast<std::uint32_t>(getpid());
@@ -177,38 +176,32 @@ Error Segment::attach(int descriptor, Segment& made) {
                     header.version, static_cast<unsigned long long>(header.bytes), segment_version,
                     static_cast<unsigned long long>(plan.bytes));
     }
-    void* base = mmap(nullptr, header.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                      descriptor, 0);
-    if (base == MAP_FAILED) {
-        return mapping_failed(header.bytes);
-    }
     Segment segment;
+    segment.mapping_ = std::make_shared<Mapping>(descriptor);
     segment.descriptor_ = descriptor;
-    segment.header_ = static_cast<SegmentHeader*>(base);
+    if (Error error = segment.map(header.bytes)) {
+        return error;
+    }
     segment.slots_ = reinterpret_cast<RankSlot*>(segment.at(header.slots_offset));
     made = std::move(segment);
     return {};
 }
 
-Segment::Segment(Segment&& other) noexcept
-    : header_(std::exchange(other.header_, nullptr)),
-      slots_(std::exchange(other.slots_, nullptr)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-Segment& Segment::operator=(Segment&& other) noexcept {
-    std::swap(header_, other.header_);
-    std::swap(slots_, other.slots_);
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
+Error Segment::map(std::uint64_t bytes) {
+    void* base =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
+    if (base == MAP_FAILED) {
+        return mapping_failed(bytes);
+    }
+    mapping_->header = header_ = static_cast<SegmentHeader*>(base);
+    return {};
 }
 
-Segment::~Segment() {
-    if (header_ != nullptr) {
-        munmap(header_, header_->bytes);
+Segment::Mapping::~Mapping() {
+    if (header != nullptr) {
+        munmap(header, header->bytes);
     }
-    if (descriptor_ >= 0) {
-        close(descriptor_);
-    }
+    close(descriptor);
 }
 
 bool Segment::commit(std::uint64_t offset, std::uint64_t bytes) const {

@@ -25,6 +25,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <sys/types.h>
 
 #include "base/error.hpp"
@@ -179,13 +180,9 @@ struct SegmentOptions {
         true; // false: the caller has commit(0, committed_bytes) done before anybody attaches
 };
 
+// Copies are the same mapping: the ranks of one process have one. It ends with the last of them.
 class Segment {
   public:
-    Segment() = default;
-    Segment(Segment&& other) noexcept;
-    Segment& operator=(Segment&& other) noexcept;
-    ~Segment();
-
     // Makes the segment of a job. Errors (class MPI_ERR_NO_MEM, MPI_ERR_OTHER) say what is short.
     static Error create(const SegmentOptions& options, Segment& made);
 
@@ -193,7 +190,7 @@ class Segment {
     // segment of this version.
     static Error attach(int descriptor, Segment& made);
 
-    explicit operator bool() const { return header_ != nullptr; }
+    explicit operator bool() const { return mapping_ != nullptr; }
     int descriptor() const { return descriptor_; }
     SegmentHeader& header() const { return *header_; }
     std::uint32_t ranks() const { return header_->ranks; }
@@ -236,6 +233,19 @@ class Segment {
     bool record_end(JobEnd end, std::uint32_t rank, int code, const char* text) const;
 
   private:
+    struct Mapping {
+        explicit Mapping(int its_descriptor) : descriptor(its_descriptor) {}
+        ~Mapping();
+        Mapping(const Mapping&) = delete;
+        Mapping& operator=(const Mapping&) = delete;
+
+        SegmentHeader* header = nullptr;
+        int descriptor;
+    };
+
+    Error map(std::uint64_t bytes);
+
+    std::shared_ptr<Mapping> mapping_;
     SegmentHeader* header_ = nullptr;
     RankSlot* slots_ = nullptr;
     int descriptor_ = -1;

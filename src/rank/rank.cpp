@@ -4,7 +4,7 @@
 
 namespace warren {
 
-Rank::Rank(node::Segment&& own_segment, std::uint32_t own_index)
+Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
     : segment(std::move(own_segment)),
       index(own_index),
       size(segment.ranks()),

@@ -29,7 +29,7 @@ struct WaitReason {
 
 class Rank {
   public:
-    Rank(node::Segment&& segment, std::uint32_t index);
+    Rank(node::Segment segment, std::uint32_t index);
 
     node::Segment segment;
     const std::uint32_t index; // rank on the node; today also the rank in the world

@@ -71,8 +71,8 @@ typedef struct {
     void (*ended)(void* context, const warren_image_end* end);
     void* context;
     /* Which descriptors the image's standard streams use; they stay the caller's. An input of -1:
-       there is nothing to be read. 0, 1, 2 is usual; what several images share as output is written
-       line by line. */
+       there is nothing to be read. 0, 1, 2 is usual; the process's output, 1, is written line by
+       line, unless the image has descriptors of its own. */
     int input, output, error;
     unsigned flags; /* of those below */
 } warren_image_options;

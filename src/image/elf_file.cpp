@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -55,17 +56,56 @@ ElfFile::~ElfFile() {
     if (owns_bytes_ && !bytes_.empty()) {
         munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
     }
-    if (descriptor_ >= 0) {
-        close(descriptor_);
+}
+
+namespace {
+
+// Closes at the end of a block.
+class Descriptor {
+  public:
+    explicit Descriptor(int number) : number_(number) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() {
+        if (number_ >= 0) {
+            close(number_);
+        }
     }
+    int number() const { return number_; }
+
+  private:
+    int number_;
+};
+
+std::string absolute(const std::string& path) {
+    char folder[PATH_MAX];
+    return path[0] == '/' || getcwd(folder, sizeof folder) == nullptr
+               ? path
+               : std::string(folder) + "/" + path;
+}
+
+} // namespace
+
+Error ElfFile::reopen(int& descriptor) const {
+    descriptor = ::open(location_.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
+        return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path_.c_str(), std::strerror(errno));
+    }
+    if (identity_of(status) != identity_) {
+        close(descriptor);
+        return fail(WARREN_IMAGE_ERR_FILE, "%s has changed since it was read", path_.c_str());
+    }
+    return {};
 }
 
 Error ElfFile::open(const std::string& path, std::shared_ptr<const ElfFile>& file) {
     std::shared_ptr<ElfFile> made(new ElfFile);
     made->path_ = path;
-    made->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    made->location_ = absolute(path);
+    const Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status {};
-    if (made->descriptor_ < 0 || fstat(made->descriptor_, &status) != 0) {
+    if (opened.number() < 0 || fstat(opened.number(), &status) != 0) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path.c_str(), std::strerror(errno));
     }
     if (!S_ISREG(status.st_mode)) {
@@ -77,7 +117,7 @@ Error ElfFile::open(const std::string& path, std::shared_ptr<const ElfFile>& fil
         return fail(WARREN_IMAGE_ERR_DAMAGED, "%s is no program: it has %zu bytes only",
                     path.c_str(), bytes);
     }
-    void* view = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, made->descriptor_, 0);
+    void* view = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, opened.number(), 0);
     if (view == MAP_FAILED) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s: mmap: %s", path.c_str(), std::strerror(errno));
     }

@@ -108,7 +108,9 @@ class ElfFile {
     // The file's name in messages and among dependencies: its soname, else its path's last part.
     std::string name() const;
     FileIdentity identity() const { return identity_; }
-    int descriptor() const { return descriptor_; } // for mapping; -1 when read from memory
+    // Opens the file again, for mapping; not what is in its place by now. No descriptor is kept for
+    // that: threads may have tables of descriptors of their own. Only of files that were opened.
+    Error reopen(int& descriptor) const;
 
     const Elf64_Ehdr& header() const { return header_; }
     std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }
@@ -157,7 +159,7 @@ class ElfFile {
 
     std::string path_;
     FileIdentity identity_;
-    int descriptor_ = -1;
+    std::string location_; // absolute, wherever the working directory is
     bool owns_bytes_ = false;
     std::span<const std::byte> bytes_;
 

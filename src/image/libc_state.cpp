@@ -91,7 +91,7 @@ void LibcState::open_streams(const Descriptors& descriptors) {
     streams_[0] = fdopen(input, "r");
     streams_[1] = fdopen(own ? STDOUT_FILENO : descriptors.output, "w");
     streams_[2] = fdopen(own ? STDERR_FILENO : descriptors.error, "w");
-    if (streams_[1] != nullptr && descriptors.output == STDOUT_FILENO) {
+    if (streams_[1] != nullptr && !own && descriptors.output == STDOUT_FILENO) {
         // Others write there too: line by line, so that lines don't mix.
         std::setvbuf(streams_[1], nullptr, _IOLBF, BUFSIZ);
     }

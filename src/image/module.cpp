@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "warren/image.h"
 
@@ -56,7 +57,7 @@ std::byte* reserve(const ElfFile& file) {
     return first + before;
 }
 
-bool map_segment(const ElfFile& file, const Segment& segment, std::byte* base) {
+bool map_segment(int descriptor, const Segment& segment, std::byte* base) {
     const std::uint64_t in_page = segment.address % page_bytes;
     std::byte* first = base + page_down(segment.address);
     std::byte* file_end = base + segment.address + segment.file_bytes;
@@ -65,9 +66,8 @@ bool map_segment(const ElfFile& file, const Segment& segment, std::byte* base) {
                                          : page_up(in_page + segment.file_bytes);
     const std::uint64_t all_pages = page_up(in_page + segment.memory_bytes);
     const int protection = protection_of(segment);
-    if (file_pages > 0 &&
-        mmap(first, file_pages, protection, MAP_PRIVATE | MAP_FIXED, file.descriptor(),
-             static_cast<off_t>(segment.offset - in_page)) == MAP_FAILED) {
+    if (file_pages > 0 && mmap(first, file_pages, protection, MAP_PRIVATE | MAP_FIXED, descriptor,
+                               static_cast<off_t>(segment.offset - in_page)) == MAP_FAILED) {
         return false;
     }
     if (all_pages > file_pages &&
@@ -100,10 +100,18 @@ Error Module::map() {
         return map_failure(*file);
     }
     base = start - file->lowest();
+    int descriptor = -1;
+    if (Error error = file->reopen(descriptor)) {
+        return error;
+    }
+    bool mapped = true;
     for (const Segment& segment : file->segments()) {
-        if (!map_segment(*file, segment, base)) {
-            return map_failure(*file);
-        }
+        mapped = mapped && map_segment(descriptor, segment, base);
+    }
+    Error error = mapped ? Error{} : map_failure(*file);
+    close(descriptor);
+    if (error) {
+        return error;
     }
     tell_leak_detector(*file, base, &__lsan_register_root_region);
     link.l_addr = reinterpret_cast<ElfW(Addr)>(base);

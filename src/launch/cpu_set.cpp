@@ -51,6 +51,23 @@ std::string CpuSet::text() const {
     return made;
 }
 
+std::span<const std::uint64_t> CpuSet::words() const {
+    std::size_t count = words_.size();
+    while (count > 0 && words_[count - 1] == 0) {
+        --count;
+    }
+    return {words_.data(), count};
+}
+
+bool CpuSet::assign(std::span<const std::uint64_t> words) {
+    words_.fill(0);
+    if (words.size() > words_.size()) {
+        return false;
+    }
+    std::copy(words.begin(), words.end(), words_.begin());
+    return true;
+}
+
 CpuSet CpuSet::allowed() {
     CpuSet set;
     // The C library's wrapper stops at 1024 processors unless told otherwise; the call itself

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace warren::launch {
@@ -34,6 +35,11 @@ class CpuSet {
 
     // What this process may run on. Empty when the kernel doesn't say.
     static CpuSet allowed();
+
+    // The words of the set up to the last that is not zero.
+    std::span<const std::uint64_t> words() const;
+    // Becomes the set of these words; false when they are too many.
+    bool assign(std::span<const std::uint64_t> words);
 
     const void* data() const { return words_.data(); }
     static constexpr std::size_t bytes() { return limit / 8; }

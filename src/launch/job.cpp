@@ -58,6 +58,7 @@ Job::~Job() {
     }
     for (Process& process : processes_) {
         close_descriptor(process.lifeline);
+        close_descriptor(process.reports);
     }
     for (int* descriptor : {&events_, &rank_output_, &signals_, &null_input_, &lifeline_number_}) {
         close_descriptor(*descriptor);
@@ -96,7 +97,10 @@ bool Job::prepare() {
             return false;
         }
     }
-    const std::uint64_t needed = descriptors_for(line_.ranks());
+    if (has_host() && (!check_programs() || !make_host())) {
+        return false;
+    }
+    const std::uint64_t needed = descriptors_for(line_.ranks(), has_host());
     if (Error error = raise_descriptor_limit(needed, former_descriptors_, descriptors_raised_)) {
         fail_with(1, error);
         return false;
@@ -114,11 +118,19 @@ bool Job::prepare() {
         fail_with(1, std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
         return false;
     }
-    const RankEnvironment environment = {.size = line_.ranks(),
-                                         .segment = segment_.descriptor(),
-                                         .lifeline = lifeline_number_,
-                                         .ranks_here = line_.ranks_per_process,
-                                         .job = name_};
+    RankEnvironment environment = {.size = line_.ranks(),
+                                   .segment = segment_.descriptor(),
+                                   .lifeline = lifeline_number_,
+                                   .ranks_here = has_host() ? line_.ranks()
+                                                 : line_.ranks_per_process > 1
+                                                     ? line_.ranks_per_process
+                                                     : 0,
+                                   .job = name_};
+    if (has_host()) {
+        host_environment_.build(line_.environment, programs_[0].settings(), environment,
+                                environment_);
+        environment = {.size = line_.ranks(), .job = name_};
+    }
     for (ResolvedProgram& program : programs_) {
         program.build_environment(line_.environment, environment, environment_);
     }
@@ -202,16 +214,19 @@ void Job::divide_ranks() {
     std::uint32_t rank = 0;
     for (std::uint32_t program = 0; program < programs_.size(); ++program) {
         for (std::uint32_t turn = 0; turn < programs_[program].ranks(); ++turn, ++rank) {
-            if (turn % line_.ranks_per_process == 0) {
-                processes_.push_back({.first_rank = rank, .ranks = line_.ranks_per_process});
+            if (has_host() ? rank == 0 : turn % line_.ranks_per_process == 0) {
+                processes_.push_back(
+                    {.first_rank = rank,
+                     .ranks = has_host() ? line_.ranks() : line_.ranks_per_process});
             }
             const auto process = static_cast<std::uint32_t>(processes_.size() - 1);
-            ranks_[rank] = {.program = program, .process = process, .streams = process};
+            ranks_[rank] = {
+                .program = program, .process = process, .streams = has_host() ? rank : process};
             segment_.slot(rank).application = program;
             segment_.slot(rank).process = process;
         }
     }
-    streams_.resize(processes_.size());
+    streams_.resize(has_host() ? ranks_.size() : processes_.size());
 }
 
 bool Job::start_processes() {
@@ -219,7 +234,7 @@ bool Job::start_processes() {
     process_of_.reserve(processes_.size());
     Spawner spawner(std::min(processors_, starts_at_once));
     for (std::uint32_t number = 0; number < processes_.size(); ++number) {
-        if (!start_process(number, spawner)) {
+        if (!(has_host() ? start_host(spawner) : start_program(number, spawner))) {
             return false;
         }
     }
@@ -264,40 +279,51 @@ bool Job::open_streams(std::uint32_t number, int& output, int& errors) {
     return true;
 }
 
-bool Job::start_process(std::uint32_t number, Spawner& spawner) {
-    Process& process = processes_[number];
-    const std::uint32_t first = process.first_rank;
+// Starts a process that is a program.
+bool Job::start_program(std::uint32_t number, Spawner& spawner) {
+    const std::uint32_t first = processes_[number].first_rank;
     ResolvedProgram& program = programs_[ranks_[first].program];
     int output = -1;
     int errors = -1;
-    int lifeline[2];
-    if (!open_streams(number, output, errors) ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline) != 0) {
+    if (!open_streams(number, output, errors)) {
         end_job(1, "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
         return false;
     }
-    process.lifeline = lifeline[0];
-    const SpawnRequest request = {
-        .rank = first,
-        .path = program.path().c_str(),
-        .arguments = program.arguments(),
-        .shell_arguments = program.shell_arguments(),
-        .environment = program.environment(),
-        .directory = program.directory().empty() ? nullptr : program.directory().c_str(),
-        .standard_input = first == 0 ? input_.open() : null_input_,
-        .standard_output = output,
-        .standard_error = errors,
-        .lifeline = lifeline[1],
-        .lifeline_number = lifeline_number_,
-        .group = group_,
-        .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first],
-        .signals = &former_signals_,
-        .descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr,
-    };
-    const SpawnFailure failure = spawner.start(request, process.pid);
-    input_.close_reader();
+    const bool started = start_process(
+        number,
+        {.path = program.path().c_str(),
+         .arguments = program.arguments(),
+         .shell_arguments = program.shell_arguments(),
+         .environment = program.environment(),
+         .directory = program.directory().empty() ? nullptr : program.directory().c_str(),
+         .standard_output = output,
+         .standard_error = errors,
+         .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first]},
+        spawner);
     close(output);
     close(errors);
+    return started;
+}
+
+// Starts a process of the job; the request says what it runs and where its output goes.
+bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner) {
+    Process& process = processes_[number];
+    const std::uint32_t first = process.first_rank;
+    int lifeline[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline) != 0) {
+        end_job(1, "rank " + std::to_string(first) + ": a socket pair: " + std::strerror(errno));
+        return false;
+    }
+    process.lifeline = lifeline[0];
+    request.rank = first;
+    request.standard_input = first == 0 ? input_.open() : null_input_;
+    request.lifeline = lifeline[1];
+    request.lifeline_number = lifeline_number_;
+    request.group = group_;
+    request.signals = &former_signals_;
+    request.descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr;
+    const SpawnFailure failure = spawner.start(request, process.pid);
+    input_.close_reader();
     close(lifeline[1]);
     if (process.pid < 0) {
         process.ended = true;
@@ -395,7 +421,8 @@ void Job::explain(const std::string& text) {
 void Job::print_states() {
     std::vector<ObservedRank> observed;
     for (const Rank& rank : ranks_) {
-        observed.push_back({.pid = processes_[rank.process].pid, .ended = rank.ended});
+        observed.push_back(
+            {.pid = processes_[rank.process].pid, .thread = rank.thread, .ended = rank.ended});
     }
     const std::uint64_t now = monotonic_ns();
     say("state of the " + std::to_string(ranks_.size()) + " ranks after " +

@@ -1,7 +1,8 @@
 // Job: all ranks of one mpiexec, from their start to the end of the last process.
 //
 // A process of the job has one or several ranks. Whoever writes output by itself has streams of its
-// own, a pipe each for output and errors: a process, that is.
+// own, a pipe each for output and errors: a process, or, where one host process has all ranks as
+// threads, each of those.
 //
 //     prepare    look up programs, choose bindings, make the node segment, start the guardian
 //     start      the processes, each with its streams and a lifeline
@@ -58,6 +59,7 @@ class Job {
         std::uint32_t program = 0;
         std::uint32_t process = 0;
         std::uint32_t streams = 0;
+        pid_t thread = 0; // of a host process; 0: not known
         bool ended = false;
     };
     // Its ranks follow each other.
@@ -67,14 +69,17 @@ class Job {
         std::uint32_t first_rank = 0;
         std::uint32_t ranks = 0;
         bool ended = false;
+        int reports = -1;               // of a host process (host_plan.hpp)
+        std::int64_t crashed_rank = -1; // who is about to end it by a signal, if known
     };
 
     // What an event of epoll is about: the number in it is of streams (output, errors) or of a
-    // process (lifeline).
+    // process (lifeline, reports).
     enum class Source : std::uint32_t {
         output,
         errors,
         lifeline,
+        reports,
         signals,
         all_output,
         sink,
@@ -90,7 +95,11 @@ class Job {
     bool make_segment();
     void divide_ranks();
     bool start_processes();
-    bool start_process(std::uint32_t number, Spawner& spawner);
+    bool start_program(std::uint32_t number, Spawner& spawner);
+    bool start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner);
+    bool check_programs();
+    bool make_host();
+    bool start_host(Spawner& spawner);
     bool open_streams(std::uint32_t number, int& output, int& errors);
     void not_started(const SpawnFailure& failure);
     void watch();
@@ -107,6 +116,8 @@ class Job {
     void take_signals();
     void take_ended();
     void process_ended(Process& process, int wait_status);
+    void read_reports(Process& process);
+    void rank_ended(std::uint32_t rank, pid_t pid, int wait_status);
     void judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status);
     void forward(int number);
     void stop();
@@ -126,11 +137,15 @@ class Job {
     void explain(const std::string& text); // with -v
     void print_states();
 
+    bool has_host() const { return line_.rank_kind == RankKind::thread; }
+
     const CommandLine& line_;
     char** environment_;
     std::uint64_t started_ns_;
     std::string name_; // WARREN_JOB
     std::deque<ResolvedProgram> programs_;
+    std::string host_path_; // of ranks that are threads
+    Environment host_environment_;
     BindingPlan bindings_;
     std::uint32_t processors_ = 1;
     node::Segment segment_;

@@ -58,6 +58,9 @@ void Job::watch() {
                 epoll_ctl(events_, EPOLL_CTL_DEL, processes_[number].lifeline, nullptr);
                 look_for_recorded_end();
                 break;
+            case Source::reports:
+                read_reports(processes_[number]);
+                break;
             case Source::signals:
                 signals = true; // after the output that was there before
                 break;
@@ -234,6 +237,7 @@ void Job::take_ended() {
 }
 
 void Job::process_ended(Process& process, int wait_status) {
+    read_reports(process);
     std::vector<std::uint32_t> ended; // with the process
     for (std::uint32_t rank = process.first_rank; rank < process.first_rank + process.ranks;
          ++rank) {
@@ -241,6 +245,9 @@ void Job::process_ended(Process& process, int wait_status) {
         if (!std::exchange(ranks_[rank].ended, true)) {
             ended.push_back(rank);
         }
+    }
+    if (WIFSIGNALED(wait_status) && process.crashed_rank >= 0) {
+        ended = {static_cast<std::uint32_t>(process.crashed_rank)};
     }
     process.ended = true;
     if (--alive_ == 0) {

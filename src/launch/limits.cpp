@@ -174,8 +174,9 @@ std::uint64_t ranks_within(std::uint64_t descriptors) {
     return (descriptors - std::min(descriptors, other_descriptors)) / descriptors_per_rank;
 }
 
-std::uint64_t descriptors_for(std::uint64_t ranks) {
-    return descriptors_per_rank * ranks + other_descriptors;
+std::uint64_t descriptors_for(std::uint64_t ranks, bool together) {
+    // Both ends of two pipes, instead of one and that of a lifeline.
+    return (descriptors_per_rank + (together ? 1 : 0)) * ranks + other_descriptors;
 }
 
 Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised) {

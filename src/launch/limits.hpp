@@ -25,8 +25,8 @@ std::uint32_t processor_quota();
 // Ranks that mpiexec can start with this limit of descriptors.
 std::uint64_t ranks_within(std::uint64_t descriptors);
 
-// Descriptors that mpiexec needs for a job.
-std::uint64_t descriptors_for(std::uint64_t ranks);
+// Descriptors that mpiexec needs for a job, whose ranks it starts one by one or `together`.
+std::uint64_t descriptors_for(std::uint64_t ranks, bool together);
 
 // Raises the soft limit of descriptors to `needed`. `former` gets the limits to restore in ranks
 // and `raised` whether they differ. Fails when the hard limit is lower.

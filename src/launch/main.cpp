@@ -9,7 +9,6 @@
 
 #include "launch/command_line.hpp"
 #include "launch/job.hpp"
-#include "mpi.h"
 #include "warren/version.h"
 
 using namespace warren;
@@ -55,12 +54,7 @@ Error read_request(const std::vector<std::string>& words, CommandLine& line) {
             return error;
         }
     }
-    if (Error error = check_combinations(line)) {
-        return error;
-    }
-    return line.rank_kind == RankKind::thread
-               ? fail(MPI_ERR_UNSUPPORTED_OPERATION, "--ranks threads is not there yet")
-               : Error{};
+    return check_combinations(line);
 }
 
 } // namespace

@@ -108,28 +108,35 @@ Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made, in
     return {};
 }
 
-void ResolvedProgram::set(const std::string& name, const std::string& value) {
-    const std::string start = name + "=";
-    for (std::string& entry : environment_) {
+std::string ResolvedProgram::full_path() const {
+    return in_directory(program_.directory, path_);
+}
+
+void Environment::set(const EnvironmentSetting& setting) {
+    const std::string start = setting.name + "=";
+    for (std::string& entry : entries_) {
         if (entry.starts_with(start)) {
-            entry = start + value;
+            entry = start + setting.value;
             return;
         }
     }
-    environment_.push_back(start + value);
+    entries_.push_back(start + setting.value);
 }
 
-void ResolvedProgram::build_environment(const std::vector<EnvironmentSetting>& global,
-                                        const RankEnvironment& rank, char** inherited) {
-    environment_.clear();
-    environment_.emplace_back("WARREN_RANK=");
-    environment_.push_back("WARREN_SIZE=" + std::to_string(rank.size));
-    environment_.push_back("WARREN_SEGMENT=" + std::to_string(rank.segment));
-    environment_.push_back("WARREN_LIFELINE=" + std::to_string(rank.lifeline));
-    if (rank.ranks_here > 1) {
-        environment_.push_back("WARREN_RANKS_HERE=" + std::to_string(rank.ranks_here));
+void Environment::build(const std::vector<EnvironmentSetting>& global,
+                        const std::vector<EnvironmentSetting>& own, const RankEnvironment& rank,
+                        char** inherited) {
+    entries_.clear();
+    entries_.emplace_back("WARREN_RANK=");
+    entries_.push_back("WARREN_SIZE=" + std::to_string(rank.size));
+    if (rank.segment >= 0) {
+        entries_.push_back("WARREN_SEGMENT=" + std::to_string(rank.segment));
+        entries_.push_back("WARREN_LIFELINE=" + std::to_string(rank.lifeline));
     }
-    environment_.push_back("WARREN_JOB=" + rank.job);
+    if (rank.ranks_here > 0) {
+        entries_.push_back("WARREN_RANKS_HERE=" + std::to_string(rank.ranks_here));
+    }
+    entries_.push_back("WARREN_JOB=" + rank.job);
     for (char** entry = inherited; *entry != nullptr; ++entry) {
         // Those of an mpiexec whose rank started this one are not for its ranks.
         const bool of_outer_job = std::strncmp(*entry, "WARREN_RANK=", 12) == 0 ||
@@ -139,20 +146,20 @@ void ResolvedProgram::build_environment(const std::vector<EnvironmentSetting>& g
                                   std::strncmp(*entry, "WARREN_RANKS_HERE=", 18) == 0 ||
                                   std::strncmp(*entry, "WARREN_JOB=", 11) == 0;
         if (!of_outer_job) {
-            environment_.emplace_back(*entry);
+            entries_.emplace_back(*entry);
         }
     }
     for (const EnvironmentSetting& setting : global) {
-        set(setting.name, setting.value);
+        set(setting);
     }
-    for (const EnvironmentSetting& setting : program_.environment) {
-        set(setting.name, setting.value);
+    for (const EnvironmentSetting& setting : own) {
+        set(setting);
     }
-    environment_pointers_.clear();
-    for (std::string& entry : environment_) {
-        environment_pointers_.push_back(entry.data());
+    pointers_.clear();
+    for (std::string& entry : entries_) {
+        pointers_.push_back(entry.data());
     }
-    environment_pointers_.push_back(nullptr);
+    pointers_.push_back(nullptr);
 }
 
 } // namespace warren::launch

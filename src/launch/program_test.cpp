@@ -67,6 +67,10 @@ TEST(Program, ItsOwnSettingsWinOverGlobalAndInheritedOnes) {
     EXPECT_EQ(made, (std::set<std::string>{
                         "A=own", "B=global", "C=inherited", "NEW=", "WARREN_RANK=", "WARREN_SIZE=5",
                         "WARREN_SEGMENT=6", "WARREN_LIFELINE=7", "WARREN_JOB=8"}));
+    program.build_environment({}, {.size = 5, .job = "8"}, inherited);
+    EXPECT_EQ(environment_of(program),
+              (std::set<std::string>{"A=own", "B=inherited", "C=inherited",
+                                     "NEW=", "WARREN_RANK=", "WARREN_SIZE=5", "WARREN_JOB=8"}));
 }
 
 } // namespace

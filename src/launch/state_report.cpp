@@ -14,10 +14,11 @@ namespace warren::launch {
 
 namespace {
 
-// The letter and the word for a process's state, from /proc.
-std::string process_state(pid_t pid) {
+// The word for the state of a process or a thread, from /proc.
+std::string system_state(pid_t pid, pid_t thread) {
     char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+    std::snprintf(path, sizeof path, "/proc/%d/task/%d/stat", static_cast<int>(pid),
+                  static_cast<int>(thread > 0 ? thread : pid));
     char text[512];
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
@@ -124,8 +125,8 @@ std::string report_states(const node::Segment& segment, const std::vector<Observ
         if (ranks[rank].ended) {
             description = "ended";
         } else {
-            description += "; process ";
-            description += pid > 0 ? process_state(pid) : "unknown";
+            description += ranks[rank].thread > 0 ? "; thread " : "; process ";
+            description += pid > 0 ? system_state(pid, ranks[rank].thread) : "unknown";
             const std::uint64_t since = slot.activity.since_ns.load(std::memory_order_relaxed);
             if (since != 0 && since < now_ns) {
                 waited_s = static_cast<double>(now_ns - since) * 1e-9;

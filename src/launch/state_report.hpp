@@ -17,7 +17,8 @@ namespace warren::launch {
 // A rank as the reporter sees it from outside.
 struct ObservedRank {
     pid_t pid = 0;      // 0: unknown
-    bool ended = false; // the process has been waited for
+    pid_t thread = 0;   // 0: the rank is all of its process, or not known
+    bool ended = false; // the process has been waited for, or the thread's program
 };
 
 // One line per group of ranks, each with its end.

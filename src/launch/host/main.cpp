@@ -1,0 +1,248 @@
+// warren-rank-host: the process whose threads are ranks (mpiexec --ranks threads).
+//
+// mpiexec starts it with a plan (launch/host_plan.hpp). Each rank gets a thread with a stack as
+// large as a process's first one, with descriptors and a working directory of its own, and in it a
+// private image of its program. The process ends with the last of its ranks. Threads that a program
+// leaves running when it ends go on until then: nobody can end them without leaving behind what
+// they hold, as the memory allocator's locks.
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <pthread.h>
+#include <sched.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+#include "launch/host/crash.hpp"
+#include "launch/host/ranks.hpp"
+#include "launch/host_plan.hpp"
+#include "warren/image.h"
+#include "warren/ranks.h"
+
+using namespace warren;
+using namespace warren::launch;
+
+namespace {
+
+// A process's stack grows up to its limit; a thread's has its size from the start, of which memory
+// is only what was used. Without a limit, this much of the address space.
+constexpr std::size_t largest_stack_bytes = std::size_t{1} << 30;
+constexpr std::size_t smallest_stack_bytes = std::size_t{256} << 10;
+// Thread-local variables lie in the same memory.
+constexpr std::size_t beside_stack_bytes = std::size_t{128} << 10;
+constexpr std::size_t guard_bytes = std::size_t{64} << 10;
+
+struct Start {
+    const HostPlan* plan;
+    std::uint32_t rank;
+    sigset_t signals;
+};
+
+[[noreturn]] void complain(const std::string& text) {
+    std::fprintf(stderr, "mpiexec: %s\n", text.c_str());
+    _exit(1);
+}
+
+// Descriptor `number` becomes what `from` is, which is none of 0, 1, 2 but `number` itself.
+bool place(int from, int number) {
+    return from == number ? fcntl(number, F_SETFD, 0) == 0 : dup2(from, number) == number;
+}
+
+// Closes all descriptors of the calling thread but these.
+void close_all_but(std::vector<int> kept) {
+    std::sort(kept.begin(), kept.end());
+    unsigned next = 0;
+    for (const int one : kept) {
+        if (static_cast<unsigned>(one) > next) {
+            syscall(SYS_close_range, next, static_cast<unsigned>(one) - 1, 0U);
+        }
+        next = std::max(next, static_cast<unsigned>(one) + 1);
+    }
+    syscall(SYS_close_range, next, ~0U, 0U);
+}
+
+// What a process has of its own from the start. False: errno says why not.
+bool take_own(const HostPlan& plan, const HostPlan::Rank& rank) {
+    if (rank.bound &&
+        sched_setaffinity(0, CpuSet::bytes(),
+                          static_cast<const cpu_set_t*>(rank.processors.data())) != 0) {
+        return false;
+    }
+    if (unshare(CLONE_FILES | CLONE_FS) != 0) {
+        return false;
+    }
+    const int input = rank.input >= 0 ? rank.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (!place(input, STDIN_FILENO) || !place(rank.output, STDOUT_FILENO) ||
+        !place(rank.errors, STDERR_FILENO)) {
+        return false;
+    }
+    std::vector<int> kept = plan.kept;
+    kept.insert(kept.end(), {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, plan.reports});
+    close_all_but(std::move(kept));
+    const std::string& directory = plan.programs[rank.program].directory;
+    return directory.empty() || chdir(directory.c_str()) == 0;
+}
+
+// The rank's program has ended, in the calling thread.
+void ended(void* context, const warren_image_end* end) {
+    const auto rank = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(context));
+    if (end->signal != 0) {
+        die_by(end->signal);
+    }
+    // No handler of another rank's program may run here from now on.
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    report_end(rank, end->status);
+}
+
+[[noreturn]] void stay() {
+    while (true) {
+        pause();
+    }
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> made;
+    made.reserve(texts.size() + 1);
+    for (std::string& text : texts) {
+        made.push_back(text.data());
+    }
+    made.push_back(nullptr);
+    return made;
+}
+
+// An error of ours, before the program runs.
+[[noreturn]] void not_started(const Start& start, const char* what) {
+    const HostPlan::Rank& rank = start.plan->ranks[start.rank];
+    dprintf(STDERR_FILENO, "mpiexec: %s: %s\n",
+            start.plan->programs[rank.program].arguments[0].c_str(), what);
+    report_end(start.rank, 1);
+    stay();
+}
+
+void* run_rank(void* argument) {
+    const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+    const HostPlan& plan = *start->plan;
+    const HostPlan::Rank& rank = plan.ranks[start->rank];
+    report_start(start->rank);
+    make_signal_stack();
+    if (!take_own(plan, rank)) {
+        not_started(*start, std::strerror(errno));
+    }
+    HostPlan::Program program = plan.programs[rank.program];
+    program.environment[0] = "WARREN_RANK=" + std::to_string(plan.first_rank + start->rank);
+    std::vector<char*> arguments = pointers(program.arguments);
+    std::vector<char*> environment = pointers(program.environment);
+
+    warren_image_options options{};
+    options.bytes = sizeof options;
+    std::vector<const char*> shared(std::begin(libraries_of_all), std::end(libraries_of_all));
+    shared.push_back(nullptr);
+    options.shared = shared.data();
+    options.input = STDIN_FILENO;
+    options.output = STDOUT_FILENO;
+    options.error = STDERR_FILENO;
+    options.flags = WARREN_IMAGE_OWN_DESCRIPTORS | WARREN_IMAGE_OWN_DIRECTORY;
+    options.ended = ended;
+    options.context = reinterpret_cast<void*>(std::uintptr_t{start->rank});
+    warren_image* image = nullptr;
+    if (warren_image_create(&options, &image) != WARREN_IMAGE_SUCCESS) {
+        not_started(*start, warren_image_error());
+    }
+    if (warren_image_enter(image) != WARREN_IMAGE_SUCCESS) {
+        not_started(*start, warren_image_error());
+    }
+    const int bound = warren_rank_bind(static_cast<int>(start->rank));
+    if (bound != WARREN_RANK_SUCCESS) {
+        not_started(*start, warren_rank_error(bound));
+    }
+    pthread_sigmask(SIG_SETMASK, &start->signals, nullptr);
+    warren_image_end end{};
+    if (warren_image_load_program(image, program.path.c_str()) != WARREN_IMAGE_SUCCESS ||
+        warren_image_run(image, static_cast<int>(program.arguments.size()), arguments.data(),
+                         environment.data(), &end) != WARREN_IMAGE_SUCCESS) {
+        not_started(*start, warren_image_error());
+    }
+    // The image stays: other ranks may look at its memory, as they may at a process's shared one.
+    stay();
+}
+
+std::size_t stack_bytes() {
+    rlimit limit{};
+    std::size_t bytes = largest_stack_bytes;
+    if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes) {
+        bytes = std::max<std::size_t>(limit.rlim_cur, smallest_stack_bytes);
+    }
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+// Starts a thread on a stack that takes no huge pages, which would be memory that nobody uses.
+bool start_thread(std::size_t bytes, Start* start) {
+    bytes += beside_stack_bytes + guard_bytes;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    mprotect(memory, guard_bytes, PROT_NONE);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, static_cast<std::byte*>(memory) + guard_bytes,
+                          bytes - guard_bytes);
+    pthread_t thread;
+    const int error = pthread_create(&thread, &attributes, run_rank, start);
+    pthread_attr_destroy(&attributes);
+    errno = error;
+    return error == 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    HostPlan& plan = *new HostPlan; // the threads' for ever
+    const int descriptor = argc > 1 ? std::atoi(argv[1]) : -1;
+    if (Error error = HostPlan::read(descriptor, plan)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        complain(record->text);
+    }
+    close(descriptor);
+    if (warren_image_host() != WARREN_IMAGE_SUCCESS) {
+        complain("this process can't have private images");
+    }
+    for (const HostPlan::Rank& rank : plan.ranks) {
+        for (const int one : {rank.output, rank.errors}) {
+            fcntl(one, F_SETFD, FD_CLOEXEC);
+        }
+    }
+    for (const int one : plan.kept) {
+        fcntl(one, F_SETFD, FD_CLOEXEC);
+    }
+    fcntl(plan.reports, F_SETFD, FD_CLOEXEC);
+    prepare_ranks(static_cast<std::uint32_t>(plan.ranks.size()), plan.reports);
+    watch_for_crashes();
+    // Signals are for the ranks' threads: a handler of a program runs in a thread of a program.
+    sigset_t all;
+    sigset_t former;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former);
+    const std::size_t bytes = stack_bytes();
+    for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
+        if (!start_thread(bytes, new Start{&plan, rank, former})) {
+            complain("a thread for rank " + std::to_string(plan.first_rank + rank) + " with " +
+                     std::to_string(bytes >> 10) + " kB of stack: " + std::strerror(errno) +
+                     " (the limits of processes, ulimit -u, and of memory, ulimit -v)");
+        }
+    }
+    stay();
+}

@@ -1,0 +1,25 @@
+// The ranks of this process: what each has become, told to mpiexec.
+//
+// A rank is known by its number within the process. Threads that its program makes are its own.
+// Thread rule: any thread; report_crash and rank_of_thread from signal handlers as well.
+#pragma once
+
+#include <cstdint>
+
+namespace warren::launch {
+
+inline constexpr std::uint32_t no_rank = UINT32_MAX;
+
+// Once, before any other. `reports` is the descriptor to which reports go.
+void prepare_ranks(std::uint32_t count, int reports);
+
+// The rank to which the calling thread belongs, or no_rank.
+std::uint32_t rank_of_thread();
+
+void report_start(std::uint32_t rank);
+// The rank will run no more: closes its descriptors, and ends the process with the last rank.
+void report_end(std::uint32_t rank, int exit_code);
+// The signal is about to end the process, because of this rank.
+void report_crash(std::uint32_t rank, int signal);
+
+} // namespace warren::launch

@@ -1,0 +1,177 @@
+#include "launch/host_plan.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpi.h"
+
+namespace warren::launch {
+
+namespace {
+
+constexpr std::uint64_t magic = 0x57415252'504c414e; // "WARRPLAN"
+
+class Writer {
+  public:
+    void number(std::uint64_t value) {
+        bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    void descriptor(int value) { number(static_cast<std::uint64_t>(value) + 1); }
+    void text(const std::string& value) {
+        number(value.size());
+        bytes_ += value;
+    }
+    void texts(const std::vector<std::string>& values) {
+        number(values.size());
+        for (const std::string& value : values) {
+            text(value);
+        }
+    }
+    const std::string& bytes() const { return bytes_; }
+
+  private:
+    std::string bytes_;
+};
+
+// Reads what is there; once something is missing, everything is empty.
+class Reader {
+  public:
+    explicit Reader(const std::string& bytes) : bytes_(bytes) {}
+
+    bool sound() const { return sound_; }
+    bool at_end() const { return at_ == bytes_.size(); }
+
+    std::uint64_t number() {
+        std::uint64_t value = 0;
+        if (const char* here = take(sizeof value)) {
+            std::memcpy(&value, here, sizeof value);
+        }
+        return value;
+    }
+    // Of things that take a number each at least.
+    std::uint64_t count() {
+        const std::uint64_t value = number();
+        sound_ = sound_ && value <= (bytes_.size() - at_) / sizeof value;
+        return sound_ ? value : 0;
+    }
+    int descriptor() { return static_cast<int>(static_cast<std::uint32_t>(number()) - 1U); }
+    std::string text() {
+        const std::uint64_t size = number();
+        const char* here = take(size);
+        return here != nullptr ? std::string(here, size) : "";
+    }
+    std::vector<std::string> texts() {
+        std::vector<std::string> values(count());
+        for (std::string& value : values) {
+            value = text();
+        }
+        return values;
+    }
+
+  private:
+    const char* take(std::uint64_t size) {
+        sound_ = sound_ && size <= bytes_.size() - at_;
+        if (!sound_) {
+            return nullptr;
+        }
+        const char* here = bytes_.data() + at_;
+        at_ += size;
+        return here;
+    }
+
+    const std::string& bytes_;
+    std::size_t at_ = 0;
+    bool sound_ = true;
+};
+
+} // namespace
+
+Error HostPlan::write(int& descriptor) const {
+    Writer writer;
+    writer.number(magic);
+    writer.number(first_rank);
+    writer.descriptor(reports);
+    writer.number(kept.size());
+    for (const int one : kept) {
+        writer.descriptor(one);
+    }
+    writer.number(programs.size());
+    for (const Program& program : programs) {
+        writer.text(program.path);
+        writer.text(program.directory);
+        writer.texts(program.arguments);
+        writer.texts(program.environment);
+    }
+    writer.number(ranks.size());
+    for (const Rank& rank : ranks) {
+        writer.number(rank.program);
+        writer.descriptor(rank.input);
+        writer.descriptor(rank.output);
+        writer.descriptor(rank.errors);
+        const auto words = rank.processors.words();
+        writer.number(rank.bound ? words.size() : 0);
+        for (const std::uint64_t word : words.first(rank.bound ? words.size() : 0)) {
+            writer.number(word);
+        }
+    }
+    descriptor = memfd_create("warren-plan", MFD_CLOEXEC);
+    const std::string& bytes = writer.bytes();
+    if (descriptor < 0 ||
+        ::write(descriptor, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+        return fail(MPI_ERR_OTHER, "the plan for the process of all ranks: %s",
+                    std::strerror(errno));
+    }
+    return {};
+}
+
+Error HostPlan::read(int descriptor, HostPlan& plan) {
+    struct stat status;
+    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return fail(MPI_ERR_OTHER, "descriptor %d is no plan: this program is for mpiexec only",
+                    descriptor);
+    }
+    std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+    if (pread(descriptor, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+        return fail(MPI_ERR_OTHER, "reading the plan: %s", std::strerror(errno));
+    }
+    Reader reader(bytes);
+    plan = {};
+    bool sound = reader.number() == magic;
+    plan.first_rank = static_cast<std::uint32_t>(reader.number());
+    plan.reports = reader.descriptor();
+    plan.kept.resize(reader.count());
+    for (int& one : plan.kept) {
+        one = reader.descriptor();
+    }
+    plan.programs.resize(reader.count());
+    for (Program& program : plan.programs) {
+        program.path = reader.text();
+        program.directory = reader.text();
+        program.arguments = reader.texts();
+        program.environment = reader.texts();
+        sound = sound && !program.arguments.empty() && !program.environment.empty();
+    }
+    plan.ranks.resize(reader.count());
+    for (Rank& rank : plan.ranks) {
+        rank.program = static_cast<std::uint32_t>(reader.number());
+        rank.input = reader.descriptor();
+        rank.output = reader.descriptor();
+        rank.errors = reader.descriptor();
+        std::vector<std::uint64_t> words(reader.count());
+        for (std::uint64_t& word : words) {
+            word = reader.number();
+        }
+        rank.bound = !words.empty();
+        sound = sound && rank.program < plan.programs.size() && rank.processors.assign(words);
+    }
+    if (!sound || !reader.sound() || !reader.at_end() || plan.ranks.empty()) {
+        return fail(MPI_ERR_OTHER, "the plan in descriptor %d is damaged, or of another version",
+                    descriptor);
+    }
+    return {};
+}
+
+} // namespace warren::launch

@@ -1,0 +1,63 @@
+// HostPlan: what mpiexec asks of the host process whose threads are ranks (launch/host), and what
+// that one reports.
+//
+// The plan is a file without a name whose descriptor the host inherits: numbers and counted
+// strings. The reports come back through a pipe, each in one write. Other descriptors in the plan
+// are inherited under their numbers. Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "launch/cpu_set.hpp"
+
+namespace warren::launch {
+
+// The libraries of which all ranks have one: MPI's, by all names that programs know it by.
+inline constexpr const char* libraries_of_all[] = {"libmpi_abi.so.1", "libmpi_abi.so.0",
+                                                   "libmpi_abi.so"};
+
+struct HostPlan {
+    struct Program {
+        std::string path;      // as seen from the directory
+        std::string directory; // empty: the host's
+        std::vector<std::string> arguments;
+        std::vector<std::string> environment; // the first entry is the place of the rank's number
+    };
+    struct Rank {
+        std::uint32_t program = 0;
+        int input = -1; // -1: there is nothing to be read
+        int output = -1;
+        int errors = -1;
+        bool bound = false;
+        CpuSet processors = {}; // when bound
+    };
+
+    std::uint32_t first_rank = 0;
+    int reports = -1;
+    std::vector<int> kept; // descriptors that ranks keep beside these: of the library
+    std::vector<Program> programs;
+    std::vector<Rank> ranks; // of this process, in order
+
+    // Writes it to a new file. Errors: class MPI_ERR_OTHER.
+    Error write(int& descriptor) const;
+    // Reads what write has written; anything else is refused.
+    static Error read(int descriptor, HostPlan& plan);
+};
+
+// What became of a rank; a report's size is far below what a pipe takes at once (PIPE_BUF).
+struct HostReport {
+    enum class Kind : std::uint32_t {
+        started, // value: the number of its thread
+        ended,   // value: its exit code
+        crashed  // value: the signal that is about to end the host
+    };
+
+    std::uint32_t rank; // within the process
+    Kind kind;
+    std::int32_t value;
+};
+
+} // namespace warren::launch

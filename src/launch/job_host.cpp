@@ -1,0 +1,205 @@
+// The part of a job whose ranks are threads: the plan for their host process, and its reports.
+#include "launch/job.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "image/check.hpp"
+#include "launch/host_plan.hpp"
+#include "mpi.h"
+
+namespace warren::launch {
+
+namespace {
+
+// The host program's place, as seen from mpiexec's folder; in the build tree and installed.
+constexpr const char* host_program = "/../" WARREN_LIBEXEC_FOLDER "/warren-rank-host";
+
+std::string own_folder() {
+    char path[4096];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+    const std::string whole(path, size > 0 ? static_cast<std::size_t>(size) : 0);
+    return whole.substr(0, whole.rfind('/'));
+}
+
+std::vector<std::string> strings(char* const* list) {
+    std::vector<std::string> made;
+    for (; *list != nullptr; ++list) {
+        made.emplace_back(*list);
+    }
+    return made;
+}
+
+// Exit codes are 8 bits; a report may hold anything.
+constexpr int wait_status_of(const HostReport& report) {
+    return (report.value & 0xff) << 8;
+}
+
+} // namespace
+
+// Whether the programs can be private images, before anything starts.
+bool Job::check_programs() {
+    const image::Sharing sharing{{std::begin(libraries_of_all), std::end(libraries_of_all)}, {}};
+    for (const ResolvedProgram& program : programs_) {
+        std::vector<image::ProgramFinding> findings;
+        Error error = image::check_program(program.full_path(), sharing, findings);
+        const bool refused = static_cast<bool>(error);
+        error.drop();
+        std::string text;
+        for (const image::ProgramFinding& found : findings) {
+            if (found.finding.weight == image::Weight::refused) {
+                text += "\n  " + found.file + ": " + found.finding.what +
+                        (found.finding.mend.empty() ? "" : "; mend: " + found.finding.mend);
+            } else if (found.finding.weight == image::Weight::changes) {
+                explain(found.file + ": " + found.finding.what);
+            }
+        }
+        if (refused) {
+            fail_with(exit_not_executable,
+                      "program '" + program.name() +
+                          "' can't run as threads of one process (it can with --ranks processes):" +
+                          text);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool Job::make_host() {
+    host_path_ = own_folder() + host_program;
+    if (access(host_path_.c_str(), X_OK) != 0) {
+        fail_with(1, "the host program of ranks, " + host_path_ + ": " + std::strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+// Starts the one process of all ranks.
+bool Job::start_host(Spawner& spawner) {
+    Process& host = processes_[0];
+    HostPlan plan;
+    for (ResolvedProgram& program : programs_) {
+        plan.programs.push_back({program.path(), program.directory(), strings(program.arguments()),
+                                 strings(program.environment())});
+    }
+    std::vector<int> inherited; // by the host only, which closes what it starts nobody with
+    const auto give_up = [&](const std::string& what) {
+        end_job(1, what + ": " + std::strerror(errno));
+        for (const int one : inherited) {
+            close(one);
+        }
+        return false;
+    };
+    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
+        HostPlan::Rank& planned = plan.ranks.emplace_back();
+        planned.program = ranks_[rank].program;
+        planned.input = rank == 0 ? STDIN_FILENO : -1;
+        if (!open_streams(rank, planned.output, planned.errors)) {
+            return give_up("rank " + std::to_string(rank) + ": pipes");
+        }
+        inherited.insert(inherited.end(), {planned.output, planned.errors});
+        if (!bindings_.sets.empty()) {
+            planned.bound = true;
+            planned.processors = bindings_.sets[rank];
+        }
+    }
+    int reports[2];
+    if (pipe2(reports, O_CLOEXEC) != 0) {
+        return give_up("a pipe for the host process");
+    }
+    host.reports = reports[0];
+    plan.reports = reports[1];
+    plan.kept = {segment_.descriptor(), lifeline_number_};
+    fcntl(host.reports, F_SETFL, O_NONBLOCK);
+    inherited.push_back(plan.reports);
+    int file = -1;
+    if (Error error = plan.write(file)) {
+        error.drop();
+        return give_up("the plan for the host process");
+    }
+    inherited.push_back(file);
+    for (const int one : inherited) {
+        fcntl(one, F_SETFD, 0);
+    }
+    std::string number = std::to_string(file);
+    // What the process is for, to those who look at it.
+    std::vector<char*> arguments{host_path_.data(), number.data()};
+    for (char* const* argument = programs_[0].arguments(); *argument != nullptr; ++argument) {
+        arguments.push_back(*argument);
+    }
+    arguments.push_back(nullptr);
+    const bool started = start_process(0,
+                                       {.path = host_path_.c_str(),
+                                        .arguments = arguments.data(),
+                                        .shell_arguments = arguments.data(),
+                                        .environment = host_environment_.pointers(),
+                                        .standard_output = plan.ranks[0].output,
+                                        .standard_error = plan.ranks[0].errors},
+                                       spawner);
+    const SpawnFailure failure = spawner.finish(); // what it reads is gone afterwards
+    for (const int one : inherited) {
+        close(one);
+    }
+    if (!started) {
+        return false;
+    }
+    if (failure.error_number != 0) {
+        not_started(failure);
+        return false;
+    }
+    watch_descriptor(events_, host.reports, Source::reports, 0);
+    return true;
+}
+
+void Job::read_reports(Process& process) {
+    std::array<HostReport, 256> reports;
+    while (process.reports >= 0) {
+        const ssize_t got = read(process.reports, reports.data(), sizeof reports);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got == 0) {
+            close(std::exchange(process.reports, -1));
+        }
+        if (got <= 0) {
+            return;
+        }
+        for (std::size_t index = 0; index < static_cast<std::size_t>(got) / sizeof(HostReport);
+             ++index) {
+            const HostReport& report = reports[index];
+            if (report.rank >= process.ranks) {
+                continue;
+            }
+            const std::uint32_t rank = process.first_rank + report.rank;
+            switch (report.kind) {
+            case HostReport::Kind::started:
+                ranks_[rank].thread = report.value;
+                break;
+            case HostReport::Kind::ended:
+                rank_ended(rank, process.pid, wait_status_of(report));
+                break;
+            case HostReport::Kind::crashed:
+                process.crashed_rank = rank; // the process ends next
+                break;
+            }
+        }
+    }
+}
+
+// One of several ranks of a process that goes on.
+void Job::rank_ended(std::uint32_t rank, pid_t pid, int wait_status) {
+    drain(ranks_[rank].streams);
+    ranks_[rank].ended = true;
+    look_for_recorded_end();
+    if (ending_ == Ending::not_yet) {
+        judge_end({rank}, pid, wait_status);
+    }
+}
+
+} // namespace warren::launch

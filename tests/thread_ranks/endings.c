@@ -1,0 +1,100 @@
+/* A rank without MPI that ends, or does something else, as it is told.
+       endings WAY [RANK]     the rank (default: all) does so, the others wait for the end of the
+   job or, where it does not end all, return */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int counter;
+
+static int descend(int depth) {
+    volatile char room[4096];
+    room[0] = (char)depth;
+    return depth == 0 ? 0 : descend(depth + 1) + room[0];
+}
+
+static void crash(void) {
+    *(volatile int*)8 = 1;
+}
+
+static void* crash_in_thread(void* unused) {
+    crash();
+    return unused;
+}
+
+static void* exit_in_thread(void* unused) {
+    exit(4);
+    return unused;
+}
+
+static void in_thread(void* (*function)(void*)) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, function, NULL);
+    pthread_join(thread, NULL);
+}
+
+static int ends_all(const char* way) {
+    return strcmp(way, "segv") == 0 || strcmp(way, "abort") == 0 || strcmp(way, "fpe") == 0 ||
+           strcmp(way, "overflow") == 0 || strcmp(way, "heap") == 0 ||
+           strcmp(way, "thread_segv") == 0;
+}
+
+int main(int argc, char** argv) {
+    const int rank = atoi(getenv("WARREN_RANK"));
+    const char* way = argv[1];
+    char text[1000];
+    ++counter;
+    if (strcmp(way, "say") == 0) {
+        printf("rank %d of %s in %s: %s, %d words, counted %d\n", rank, getenv("WARREN_SIZE"),
+               getcwd(text, sizeof text), getenv("SAID"), argc, counter);
+        return 0;
+    }
+    if (strcmp(way, "read") == 0) {
+        printf("%zu bytes\n", fread(text, 1, sizeof text, stdin));
+        return 0;
+    }
+    if (strcmp(way, "wait") == 0) {
+        puts("waiting");
+        fflush(stdout);
+        pause();
+    }
+    if (argc > 2 && atoi(argv[2]) != rank) {
+        while (ends_all(way)) {
+            pause();
+        }
+        return 0;
+    }
+    puts("about to end");
+    if (strcmp(way, "return") == 0) {
+        return argc > 2 ? 3 : 0;
+    } else if (strcmp(way, "exit") == 0) {
+        exit(9);
+    } else if (strcmp(way, "quick_exit") == 0) {
+        quick_exit(5);
+    } else if (strcmp(way, "exit_thread") == 0) {
+        in_thread(exit_in_thread);
+    }
+    fflush(stdout);
+    if (strcmp(way, "_exit") == 0) {
+        _exit(6);
+    } else if (strcmp(way, "segv") == 0) {
+        crash();
+    } else if (strcmp(way, "abort") == 0) {
+        abort();
+    } else if (strcmp(way, "fpe") == 0) {
+        raise(SIGFPE);
+    } else if (strcmp(way, "overflow") == 0) {
+        return descend(1);
+    } else if (strcmp(way, "heap") == 0) {
+        void* block = malloc(10);
+        void* volatile again = block;
+        free(block);
+        free(again);
+    } else if (strcmp(way, "thread_segv") == 0) {
+        in_thread(crash_in_thread);
+    }
+    return 1;
+}

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Ordinary programs as ranks that are threads of one process: mpiexec shows what it shows of process
+ranks, and says of their ends what it says of processes'.
+
+    ordinary_programs.py --mpiexec M --fixtures FOLDER --endings PROGRAM [--only PART]
+"""
+import argparse
+import collections
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def run(*arguments, **options):
+    options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("timeout", 120)
+    return subprocess.run([args.mpiexec, *arguments], capture_output=True, text=True, check=False,
+                          **options)
+
+
+def expect(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def fixture(name):
+    return os.path.join(args.fixtures, name)
+
+
+def of_each_rank(text):
+    """The lines of each rank, in its order; mpiexec's own without process numbers."""
+    lines = collections.defaultdict(list)
+    for line in text.splitlines():
+        match = re.match(r"\[(\d+)\] ?(.*)", line)
+        if match:
+            lines[int(match[1])].append(match[2])
+        else:
+            lines["mpiexec"].append(re.sub(r"pid \d+", "pid", line))
+    return lines
+
+
+def without_rank(lines):
+    """Of several ranks that fail alike, mpiexec names the one that it sees first."""
+    lines["mpiexec"] = [re.sub(r"rank \d+", "rank", line) for line in lines["mpiexec"]]
+    return lines
+
+
+def expect_same(ranks, *program):
+    shown = {}
+    for kind in ("processes", "threads"):
+        done = run("--ranks", kind, "-l", "-n", str(ranks), *program)
+        shown[kind] = (done.returncode, of_each_rank(done.stdout), without_rank(of_each_rank(done.stderr)), done)
+    for part in range(3):
+        expect(shown["threads"][part] == shown["processes"][part],
+               f"{ranks} ranks of {program}: as threads {shown['threads'][part]}, "
+               f"as processes {shown['processes'][part]}")
+    return shown["threads"][3]
+
+
+@case
+def c_and_cxx_programs_do_what_they_do_as_processes():
+    for name in ("everything_c_O0", "everything_c_O3", "everything_cpp_O0", "everything_cpp_O3"):
+        words = ("first", "-n", "4", "second") if "_c_" in name else ("7",)
+        for ranks in (1, 2, 16):
+            output = of_each_rank(expect_same(ranks, fixture(name), *words).stdout)
+            expect(all(len(output[rank]) > 5 for rank in range(ranks)), (name, output))
+    expect_same(64, fixture("everything_c_O3"), "-n", "4")
+
+
+@case
+def ranks_have_openmp_threads():
+    if not os.path.exists(fixture("openmp")):
+        return
+    for ranks in (1, 2, 8):
+        # Its exit code is its number of threads.
+        expect(expect_same(ranks, fixture("openmp"), "2").returncode == 2, ranks)
+
+
+@case
+def ranks_have_arguments_variables_and_directories_of_their_own():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = os.path.realpath(folder)
+        done = run("--ranks", "threads", "-l", "-n", "2", "-env", "SAID", "one", args.endings, "say", ":",
+                   "-n", "1", "-wdir", folder, "-env", "SAID", "two", args.endings, "say", "more")
+        lines = of_each_rank(done.stdout)
+        here = os.getcwd()
+        expect(lines[0] == [f"rank 0 of 3 in {here}: one, 2 words, counted 1"], done)
+        expect(lines[1] == [f"rank 1 of 3 in {here}: one, 2 words, counted 1"], done)
+        expect(lines[2] == [f"rank 2 of 3 in {folder}: two, 3 words, counted 1"], done)
+
+
+@case
+def input_goes_to_rank_0():
+    done = run("--ranks", "threads", "-l", "-n", "3", args.endings, "read", stdin=None, input="hello\n")
+    expect(sorted(done.stdout.splitlines()) == ["[0] 6 bytes", "[1] 0 bytes", "[2] 0 bytes"], done)
+
+
+@case
+def ranks_end_as_processes_do():
+    for way, code in (("exit", 9), ("return", 3), ("quick_exit", 5), ("_exit", 6), ("exit_thread", 4)):
+        expect(expect_same(3, args.endings, way, "1").returncode == code, way)
+
+
+@case
+def crashes_are_said_of_the_rank_that_crashes():
+    for way, code in (("segv", 139), ("abort", 134), ("fpe", 136), ("overflow", 139), ("heap", 134),
+                      ("thread_segv", 139)):
+        done = expect_same(4, args.endings, way, "2")
+        expect(done.returncode == code, (way, done))
+        expect(re.search(r"^mpiexec: rank 2 \(\S*endings, pid \d+\) was killed by", done.stderr, re.M), (way, done))
+        expect(done.stdout == "[2] about to end\n", (way, done))
+
+
+def host_of(job):
+    children = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children")
+    for pid in children.read_text().split():
+        if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("warren-rank-hos"):
+            return int(pid)
+    return 0
+
+
+def waiting_job(ranks):
+    job = subprocess.Popen([args.mpiexec, "--ranks", "threads", "-n", str(ranks), args.endings, "wait"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(ranks):
+        expect(job.stdout.readline() == "waiting\n", "no rank")
+    return job, host_of(job)
+
+
+@case
+def the_end_of_the_whole_process_is_told():
+    job, host = waiting_job(3)
+    os.kill(host, signal.SIGKILL)
+    _, errors = job.communicate(timeout=60)
+    expect(job.returncode == 137 and f"ranks 0-2 ({args.endings}, pid {host}) were killed by SIGKILL" in errors,
+           (job.returncode, errors))
+
+
+@case
+def nothing_is_left_when_mpiexec_is_killed():
+    job, host = waiting_job(3)
+    job.kill()
+    job.communicate(timeout=60)
+    deadline = time.monotonic() + 60
+    while os.path.exists(f"/proc/{host}/cwd"):
+        expect(time.monotonic() < deadline, "the host process lives on")
+        time.sleep(0.02)
+
+
+@case
+def signals_and_time_limits_end_all_ranks():
+    job, _ = waiting_job(3)
+    job.send_signal(signal.SIGINT)
+    _, errors = job.communicate(timeout=60)
+    expect(job.returncode == 130 and "SIGINT" in errors, (job.returncode, errors))
+    done = run("--ranks", "threads", "--timeout", "1", "-n", "3", args.endings, "wait")
+    expect(done.returncode == 124 and "ranks 0-2: not initialised; thread sleeping" in done.stderr, done)
+
+
+@case
+def what_can_not_be_is_refused_with_the_mend():
+    done = run("--ranks", "threads", "-n", "2", fixture("fixed_address"))
+    expect(done.returncode == 126 and "-fPIE" in done.stderr and "--ranks processes" in done.stderr, done)
+    done = run("--ranks", "threads", "-n", "2", fixture("static"))
+    expect(done.returncode == 126 and "-static" in done.stderr, done)
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "script"
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
+        done = run("--ranks", "threads", str(script))
+        expect(done.returncode == 126 and "is no program" in done.stderr, done)
+    done = run("--ranks", "threads", "--keep-going", "-n", "2", args.endings, "return", "0")
+    expect(done.returncode == 2 and "--keep-going" in done.stderr, done)
+    for value, code in (("threads", 126), ("processes", 0), ("fibres", 2)):
+        done = run("-n", "2", fixture("fixed_address"), env=os.environ | {"WARREN_RANKS": value})
+        expect((done.returncode == code) and (value == "processes" or done.stderr != ""), (value, done))
+
+
+@case
+def the_host_program_is_for_mpiexec_only():
+    host = os.path.join(os.path.dirname(args.mpiexec), "..", "libexec", "warren", "warren-rank-host")
+    done = subprocess.run([host, "0"], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          timeout=60, check=False)
+    expect(done.returncode == 1 and "for mpiexec only" in done.stderr, done)
+
+
+def main():
+    failures = 0
+    for name, function in CASES.items():
+        if args.only not in name:
+            continue
+        begin = time.monotonic()
+        try:
+            function()
+        except Exception as problem:  # the next case is worth running
+            failures += 1
+            print(f"{name}: FAILED: {type(problem).__name__}: {problem}", flush=True)
+        else:
+            print(f"{name:60} passed ({time.monotonic() - begin:.1f} s)", flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mpiexec", required=True)
+    parser.add_argument("--fixtures", required=True)
+    parser.add_argument("--endings", required=True, help="the program endings.c beside this file")
+    parser.add_argument("--only", default="", help="part of the names of the cases to run")
+    args = parser.parse_args()
+    args.mpiexec, args.endings = map(os.path.abspath, (args.mpiexec, args.endings))
+    sys.exit(main())

@@ -53,7 +53,8 @@ endfunction()
 # warren_mpi_test(NAME SOURCES file… RANKS n… [ARGS argument…] [TIMEOUT seconds] [LABELS label…]
 #                 [LIBRARIES target…] [MPIEXEC option…])
 # An MPI program (C or C++) built against the library, run by the built mpiexec on each number of
-# ranks as the test NAME.n. It passes when mpiexec returns 0. A hang ends after TIMEOUT (60 s) with
+# ranks as the test NAME.n, and on one of these numbers with ranks that are threads, unless an option
+# says what they are, as the test thread_ranks.NAME.n. It passes when mpiexec returns 0. A hang ends after TIMEOUT (60 s) with
 # mpiexec's account of what every rank waits for. The default label is program.
 function(warren_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "" "SOURCES;LIBRARIES;RANKS;ARGS;TIMEOUT;LABELS;MPIEXEC")
@@ -112,4 +113,16 @@ function(warren_mpi_runs name)
     set_tests_properties(${name}.${ranks} PROPERTIES TIMEOUT ${limit} LABELS "${test_LABELS}"
                                                      PROCESSORS ${processors})
   endforeach()
+  # Private images are what compilers make by default: a sanitizer belongs to a whole process.
+  if(WARREN_SANITIZE OR "--ranks" IN_LIST test_MPIEXEC)
+    return()
+  endif()
+  list(LENGTH test_RANKS numbers)
+  math(EXPR middle "${numbers} / 2")
+  list(GET test_RANKS ${middle} ranks)
+  add_test(NAME thread_ranks.${name}.${ranks}
+           COMMAND ${CMAKE_BINARY_DIR}/bin/mpiexec --ranks threads -n ${ranks} --timeout ${test_TIMEOUT}
+                   ${test_MPIEXEC} $<TARGET_FILE:${test_TARGET}> ${test_ARGS})
+  set_tests_properties(thread_ranks.${name}.${ranks} PROPERTIES TIMEOUT ${limit} PROCESSORS 2
+                                                                LABELS "program;thread_ranks")
 endfunction()

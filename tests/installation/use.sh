@@ -29,6 +29,11 @@ if "$prefix/bin/mpicc" -c "$project/sum.c" -o "$work/never.o"; then
 fi
 unset WARREN_CC
 
+if [ -z "$("$prefix/bin/mpicc" -showme:compile | grep -e -fsanitize)" ]; then
+    echo "== ranks that are threads"
+    "$prefix/bin/mpiexec" --ranks threads -n 3 --timeout 60 "$work/wrapped_cxx"
+fi
+
 echo "== pkg-config"
 PKG_CONFIG_PATH=$library/pkgconfig
 export PKG_CONFIG_PATH

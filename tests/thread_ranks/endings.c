@@ -30,6 +30,16 @@ static void* exit_in_thread(void* unused) {
     return unused;
 }
 
+static void say_signal(int number) {
+    printf("rank %s has signal %d\n", getenv("WARREN_RANK"), number);
+    fflush(stdout);
+}
+
+static void say_signal_and_exit(int number) {
+    say_signal(number);
+    _exit(12);
+}
+
 static void in_thread(void* (*function)(void*)) {
     pthread_t thread;
     pthread_create(&thread, NULL, function, NULL);
@@ -38,8 +48,8 @@ static void in_thread(void* (*function)(void*)) {
 
 static int ends_all(const char* way) {
     return strcmp(way, "segv") == 0 || strcmp(way, "abort") == 0 || strcmp(way, "fpe") == 0 ||
-           strcmp(way, "overflow") == 0 || strcmp(way, "heap") == 0 ||
-           strcmp(way, "thread_segv") == 0;
+           strcmp(way, "handled_abort") == 0 || strcmp(way, "overflow") == 0 ||
+           strcmp(way, "heap") == 0 || strcmp(way, "thread_segv") == 0;
 }
 
 int main(int argc, char** argv) {
@@ -61,6 +71,13 @@ int main(int argc, char** argv) {
         fflush(stdout);
         pause();
     }
+    if (strcmp(way, "handled_segv") == 0) {
+        signal(SIGSEGV, rank == 1 ? say_signal_and_exit : say_signal);
+    } else if (strcmp(way, "handled_abort") == 0) {
+        struct sigaction action = {0};
+        action.sa_handler = say_signal;
+        sigaction(SIGABRT, &action, NULL);
+    }
     if (argc > 2 && atoi(argv[2]) != rank) {
         while (ends_all(way)) {
             pause();
@@ -80,9 +97,9 @@ int main(int argc, char** argv) {
     fflush(stdout);
     if (strcmp(way, "_exit") == 0) {
         _exit(6);
-    } else if (strcmp(way, "segv") == 0) {
+    } else if (strcmp(way, "segv") == 0 || strcmp(way, "handled_segv") == 0) {
         crash();
-    } else if (strcmp(way, "abort") == 0) {
+    } else if (strcmp(way, "abort") == 0 || strcmp(way, "handled_abort") == 0) {
         abort();
     } else if (strcmp(way, "fpe") == 0) {
         raise(SIGFPE);

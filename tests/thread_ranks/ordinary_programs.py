@@ -17,6 +17,9 @@ import time
 
 CASES = {}
 
+# What ranks are, these tests say.
+os.environ.pop("WARREN_RANKS", None)
+
 
 def case(function):
     CASES[function.__name__] = function
@@ -73,10 +76,21 @@ def expect_same(ranks, *program):
 def c_and_cxx_programs_do_what_they_do_as_processes():
     for name in ("everything_c_O0", "everything_c_O3", "everything_cpp_O0", "everything_cpp_O3"):
         words = ("first", "-n", "4", "second") if "_c_" in name else ("7",)
-        for ranks in (1, 2, 16):
+        for ranks in (1, 2, 16, 64):
             output = of_each_rank(expect_same(ranks, fixture(name), *words).stdout)
             expect(all(len(output[rank]) > 5 for rank in range(ranks)), (name, output))
-    expect_same(64, fixture("everything_c_O3"), "-n", "4")
+
+
+@case
+def fortran_programs_do_what_they_do_as_processes():
+    for name in ("everything_fortran_O0", "everything_fortran_O3"):
+        program = os.path.join(os.path.dirname(args.endings), name)
+        if not os.path.exists(program):
+            return
+        for ranks in (1, 2, 16, 64):
+            output = of_each_rank(expect_same(ranks, program, "word").stdout)
+            expect(all(len(output[rank]) > 5 for rank in range(ranks)), (name, output))
+        expect(expect_same(2, program, "stop").returncode == 7, name)
 
 
 @case
@@ -117,10 +131,25 @@ def ranks_end_as_processes_do():
 def crashes_are_said_of_the_rank_that_crashes():
     for way, code in (("segv", 139), ("abort", 134), ("fpe", 136), ("overflow", 139), ("heap", 134),
                       ("thread_segv", 139)):
+        if way == "heap" and args.sanitized:
+            continue  # whose allocator has its own way to end
         done = expect_same(4, args.endings, way, "2")
         expect(done.returncode == code, (way, done))
         expect(re.search(r"^mpiexec: rank 2 \(\S*endings, pid \d+\) was killed by", done.stderr, re.M), (way, done))
         expect(done.stdout == "[2] about to end\n", (way, done))
+
+
+@case
+def ranks_have_handlers_of_their_own_for_crashes():
+    done = expect_same(3, args.endings, "handled_segv", "1")
+    expect(done.returncode == 12 and "[1] rank 1 has signal 11\n" in done.stdout, done)
+    done = expect_same(3, args.endings, "handled_abort", "1")
+    expect(done.returncode == 134 and "[1] rank 1 has signal 6\n" in done.stdout, done)
+    fortran = os.path.join(os.path.dirname(args.endings), "everything_fortran_O0")
+    if os.path.exists(fortran):  # whose library has a handler that prints where the program was
+        done = run("--ranks", "threads", "-l", "-n", "3", fortran, "crash")
+        expect(done.returncode == 139 and "mpiexec: rank 1 (" in done.stderr and "[1] Backtrace for" in done.stderr,
+               done)
 
 
 def host_of(job):
@@ -217,6 +246,7 @@ if __name__ == "__main__":
     parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--fixtures", required=True)
     parser.add_argument("--endings", required=True, help="the program endings.c beside this file")
+    parser.add_argument("--sanitized", action="store_true", help="Warren is built with a sanitizer")
     parser.add_argument("--only", default="", help="part of the names of the cases to run")
     args = parser.parse_args()
     args.mpiexec, args.endings = map(os.path.abspath, (args.mpiexec, args.endings))

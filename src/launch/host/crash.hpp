@@ -1,14 +1,22 @@
-// Crashes: a signal that ends a process ends all ranks of this one, and mpiexec gets to know which
-// rank is the cause. The process then ends as it would have without that, with a core dump where
-// those are wanted.
+// Crashes: a signal that a rank's own code raises (a wrong address, abort, …) ends all ranks of the
+// process, and mpiexec gets to know which rank is the cause. The process then ends as it would have
+// without that, with a core dump where those are wanted.
 //
-// A program's own handler for such a signal takes the place of ours, for all ranks. Thread rule:
-// watch_for_crashes once, before there are threads; the others any thread.
+// Such signals are a thread's, so the programs' own handlers for them are, too: each rank has its
+// own, as in a process (many languages' libraries have one that prints where the program was).
+// Thread rule: watch_for_crashes once, before there are threads; the others any thread.
 #pragma once
+
+#include <cstdint>
+
+#include "warren/image.h"
 
 namespace warren::launch {
 
-void watch_for_crashes();
+void watch_for_crashes(std::uint32_t ranks);
+
+// What programs call instead of the C library's functions that set such handlers; ended by null.
+const warren_image_binding* crash_bindings();
 
 // Gives the calling thread a stack for signal handlers, on which the overflow of its own can be
 // told.

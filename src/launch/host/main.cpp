@@ -22,11 +22,15 @@
 #include <unistd.h>
 #include <vector>
 
+#include "image/suitability.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host_plan.hpp"
 #include "warren/image.h"
 #include "warren/ranks.h"
+
+// The host archive's (image/host/host.cpp).
+extern "C" __thread char warren_image_reserve[];
 
 using namespace warren;
 using namespace warren::launch;
@@ -130,11 +134,22 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     stay();
 }
 
+// The reserve for images' thread-local variables has been zeroed with the thread: gives the pages
+// back, which are zero all the same until something is in them.
+void release_reserve() {
+    constexpr std::uintptr_t page = 4096;
+    const auto begin = reinterpret_cast<std::uintptr_t>(warren_image_reserve);
+    const std::uintptr_t first = (begin + page - 1) / page * page;
+    const std::uintptr_t end = (begin + image::reserve_bytes) / page * page;
+    madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
 void* run_rank(void* argument) {
     const std::unique_ptr<Start> start(static_cast<Start*>(argument));
     const HostPlan& plan = *start->plan;
     const HostPlan::Rank& rank = plan.ranks[start->rank];
     report_start(start->rank);
+    release_reserve();
     make_signal_stack();
     if (!take_own(plan, rank)) {
         not_started(*start, std::strerror(errno));
@@ -153,6 +168,7 @@ void* run_rank(void* argument) {
     options.output = STDOUT_FILENO;
     options.error = STDERR_FILENO;
     options.flags = WARREN_IMAGE_OWN_DESCRIPTORS | WARREN_IMAGE_OWN_DIRECTORY;
+    options.bindings = crash_bindings();
     options.ended = ended;
     options.context = reinterpret_cast<void*>(std::uintptr_t{start->rank});
     warren_image* image = nullptr;
@@ -230,7 +246,7 @@ int main(int argc, char** argv) {
     }
     fcntl(plan.reports, F_SETFD, FD_CLOEXEC);
     prepare_ranks(static_cast<std::uint32_t>(plan.ranks.size()), plan.reports);
-    watch_for_crashes();
+    watch_for_crashes(static_cast<std::uint32_t>(plan.ranks.size()));
     // Signals are for the ranks' threads: a handler of a program runs in a thread of a program.
     sigset_t all;
     sigset_t former;

@@ -14,6 +14,7 @@ namespace {
 
 struct Ranks {
     int reports = -1;
+    pid_t process = 0; // children of fork report nothing
     std::atomic<std::uint32_t> running{0};
 };
 
@@ -25,7 +26,8 @@ Ranks& ranks() {
 void report(std::uint32_t rank, HostReport::Kind kind, int value) {
     const HostReport text{.rank = rank, .kind = kind, .value = value};
     const int error = errno;
-    while (write(ranks().reports, &text, sizeof text) < 0 && errno == EINTR) {
+    while (getpid() == ranks().process && write(ranks().reports, &text, sizeof text) < 0 &&
+           errno == EINTR) {
     }
     errno = error;
 }
@@ -35,6 +37,7 @@ void report(std::uint32_t rank, HostReport::Kind kind, int value) {
 void prepare_ranks(std::uint32_t count, int reports) {
     Ranks& all = ranks();
     all.reports = reports;
+    all.process = getpid();
     all.running = count;
 }
 

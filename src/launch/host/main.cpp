@@ -149,6 +149,9 @@ void* run_rank(void* argument) {
     const HostPlan& plan = *start->plan;
     const HostPlan::Rank& rank = plan.ranks[start->rank];
     report_start(start->rank);
+    // What debuggers and top show.
+    const std::string name = "rank " + std::to_string(plan.first_rank + start->rank);
+    pthread_setname_np(pthread_self(), name.c_str());
     release_reserve();
     make_signal_stack();
     if (!take_own(plan, rank)) {

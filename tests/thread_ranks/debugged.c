@@ -1,0 +1,36 @@
+/* Ranks for a debugger: rank 0 waits until somebody sets `ready`, the others for its message. */
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int own_number = 100;
+static volatile int ready;
+
+__attribute__((noinline)) void meet(int rank) {
+    own_number += rank;
+}
+
+int main(int argc, char** argv) {
+    int rank, size, number = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    own_number += 10 * rank;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("waiting in process %d\n", getpid());
+        fflush(stdout);
+        while (!ready) {
+            usleep(1000);
+        }
+        for (int other = 1; other < size; ++other) {
+            MPI_Send(&number, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+        }
+    } else {
+        MPI_Recv(&number, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    meet(rank);
+    printf("rank %d: %d\n", rank, own_number);
+    MPI_Finalize();
+    return 0;
+}

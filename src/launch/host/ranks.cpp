@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -52,9 +53,11 @@ void report_start(std::uint32_t rank) {
 
 void report_end(std::uint32_t rank, int exit_code) {
     report(rank, HostReport::Kind::ended, exit_code);
-    // Who reads a pipe or a socket of the rank sees its end, as of a process. The table is the
-    // rank's own.
-    syscall(SYS_close_range, 0U, ~0U, 0U);
+    // Who reads a pipe or a socket of the rank sees its end, as of a process. Threads that the
+    // program has left behind, or that are about to end, keep the table.
+    if (unshare(CLONE_FILES) == 0) {
+        syscall(SYS_close_range, 0U, ~0U, 0U);
+    }
     if (ranks().running.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         _exit(0);
     }

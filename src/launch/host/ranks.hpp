@@ -17,7 +17,8 @@ void prepare_ranks(std::uint32_t count, int reports);
 std::uint32_t rank_of_thread();
 
 void report_start(std::uint32_t rank);
-// The rank will run no more: closes its descriptors, and ends the process with the last rank.
+// The rank will run no more: closes the thread's descriptors, and ends the process with the last
+// rank.
 void report_end(std::uint32_t rank, int exit_code);
 // The signal is about to end the process, because of this rank.
 void report_crash(std::uint32_t rank, int signal);

@@ -7,14 +7,6 @@ namespace warren::coll {
 
 namespace {
 
-// Per rank and phase: round numbers of bytes and a line to keep blocks of different ranks from
-// competing for the same sets of the caches. And for a whole area: what a node of many ranks can
-// spare for one communicator.
-constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
-constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
-constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;
-constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
-
 // What is given back to the node at once; less may stay committed for the next one.
 constexpr std::uint64_t kept_bytes = 256 << 10;
 
@@ -58,14 +50,6 @@ bool take_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t 
 }
 
 } // namespace
-
-std::size_t area_phase_bytes(AreaKind kind, int ranks) {
-    const auto number = static_cast<std::size_t>(ranks);
-    const std::size_t rank_bytes = kind == AreaKind::small ? small_rank_bytes : large_rank_bytes;
-    const std::size_t area_bytes = kind == AreaKind::small ? small_area_bytes : large_area_bytes;
-    const std::size_t bytes = std::min(number * rank_bytes, area_bytes / node::collective_phases);
-    return bytes / node::cache_line_bytes * node::cache_line_bytes;
-}
 
 namespace areas {
 

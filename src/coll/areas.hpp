@@ -26,10 +26,15 @@ namespace warren::coll {
 
 enum class AreaKind : std::uint8_t { small, large };
 
-// The bytes of one phase of such an area of `ranks` ranks.
-std::size_t area_phase_bytes(AreaKind kind, int ranks);
-
 namespace areas {
+
+// Per rank and phase: round numbers of bytes and a line to keep blocks of different ranks from
+// competing for the same sets of the caches. And for a whole area: what a node of many ranks can
+// spare for one communicator.
+inline constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
+inline constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
+inline constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;
+inline constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
 
 // What a slot's word says.
 inline constexpr std::uint32_t undecided = 0;
@@ -50,5 +55,29 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, A
                int ranks);
 
 } // namespace areas
+
+// The bytes of one phase of such an area of `ranks` ranks: whole lines.
+constexpr std::size_t area_phase_bytes(AreaKind kind, int ranks) {
+    const bool small = kind == AreaKind::small;
+    const std::size_t wanted = static_cast<std::size_t>(ranks) *
+                               (small ? areas::small_rank_bytes : areas::large_rank_bytes);
+    const std::size_t most =
+        (small ? areas::small_area_bytes : areas::large_area_bytes) / node::collective_phases;
+    return (wanted < most ? wanted : most) / node::cache_line_bytes * node::cache_line_bytes;
+}
+
+// From row to row of an area: whole lines, but not whole pages, at whose distance blocks of
+// different ranks would compete for the same sets of the caches.
+constexpr std::size_t area_pitch(std::size_t row_bytes) {
+    constexpr std::size_t page_bytes = 4096;
+    const std::size_t lines =
+        (row_bytes + node::cache_line_bytes - 1) / node::cache_line_bytes * node::cache_line_bytes;
+    return lines % page_bytes == 0 ? lines + node::cache_line_bytes : lines;
+}
+
+// From block to block of a row: small ones side by side, others as rows.
+constexpr std::size_t area_stride(std::size_t bytes) {
+    return bytes < node::cache_line_bytes ? bytes : area_pitch(bytes);
+}
 
 } // namespace warren::coll

@@ -1,5 +1,6 @@
 #include "coll/choice.hpp"
 
+#include <iterator>
 #include <limits>
 
 #include "coll/algorithms.hpp"
@@ -28,35 +29,27 @@ bool by_tree(const Steps& steps, const Buffer& own) {
 } // namespace
 
 bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    constexpr MPI_Count any = std::numeric_limits<MPI_Count>::max();
-    constexpr struct {
-        Tag operation;
-        MPI_Count pair;    // up to so many bytes, of two ranks that have processors
-        MPI_Count few;     // … of few ranks that have processors
-        MPI_Count many;    // … of many ranks that have processors
-        MPI_Count crowded; // … of ranks that share processors
-    } limits[] = {
+    static constexpr MPI_Count any = std::numeric_limits<MPI_Count>::max();
+    // By Tag, up to so many bytes: of two ranks that have processors, of few, of many; of ranks
+    // that share processors.
+    static constexpr MPI_Count limits[][4] = {
+        {-1, -1, -1, -1},
+        {-1, -1, -1, -1}, // barrier
         // Between two, the rings and bounce buffers of messages are as quick from there on.
-        {Tag::bcast, 1024, any, any, any},
-        {Tag::gather, 1024, any, any, any},
-        {Tag::scatter, 1024, any, any, any},
-        {Tag::alltoall, 1024, any, any, any},
-        {Tag::allgather, 2048, any, any, any},
-        {Tag::reduce, any, any, any, any},
-        {Tag::allreduce, any, any, any, any},
-        {Tag::reduce_scatter, 8192, any, any, any},
+        {1024, any, any, any}, // bcast
+        {1024, any, any, any}, // gather
+        {1024, any, any, any}, // scatter
+        {2048, any, any, any}, // allgather
+        {1024, any, any, any}, // alltoall
+        {any, any, any, any},  // reduce
+        {any, any, any, any},  // allreduce
+        {8192, any, any, any}, // reduce_scatter
         // Each rank combines what all before it have.
-        {Tag::scan, any, any, 1024, 4096},
+        {any, any, 1024, 4096}, // scan
     };
-    for (const auto& limit : limits) {
-        if (limit.operation == operation) {
-            return bytes <= (rank.oversubscribed() ? limit.crowded
-                             : ranks == 2          ? limit.pair
-                             : ranks <= flat_ranks ? limit.few
-                                                   : limit.many);
-        }
-    }
-    return false;
+    static_assert(std::size(limits) == static_cast<std::size_t>(Tag::scan) + 1);
+    const int column = rank.oversubscribed() ? 3 : ranks == 2 ? 0 : ranks <= flat_ranks ? 1 : 2;
+    return bytes <= limits[static_cast<std::size_t>(operation)][column];
 }
 
 void barrier(Steps& steps) {

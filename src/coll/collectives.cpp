@@ -6,6 +6,7 @@
 #include "coll/immediate.hpp"
 #include "coll/shared.hpp"
 #include "coll/shared_data.hpp"
+#include "coll/short_blocks.hpp"
 
 namespace warren::coll {
 
@@ -21,6 +22,10 @@ bool Collectives::by_area(Tag kind, MPI_Count bytes, Error& outcome, Operation o
     }
     outcome = data.outcome();
     return true;
+}
+
+bool Collectives::short_blocks(MPI_Count bytes) const {
+    return ShortBlocks::serves(engine_, communicator_, bytes);
 }
 
 Error Collectives::barrier() {
@@ -57,6 +62,9 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
         }
         return slot.outcome();
     }
+    if (buffer.type->contiguous && short_blocks(bytes)) {
+        return ShortBlocks(engine_, communicator_).bcast(buffer.base, bytes, root);
+    }
     Error outcome;
     if (by_area(Tag::bcast, bytes, outcome,
                 [&](SharedData& data) { return data.bcast(buffer, root); })) {
@@ -70,6 +78,12 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
 Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int root) {
     if (own.bytes() == 0) {
         return {};
+    }
+    const bool receives = communicator_.rank() == root;
+    if (own.type->contiguous && short_blocks(own.bytes()) &&
+        (!receives || blocks.solid(own.bytes()))) {
+        return ShortBlocks(engine_, communicator_)
+            .gather(own.base, receives ? blocks.begin() : nullptr, own.bytes(), root);
     }
     Error outcome;
     if (by_area(Tag::gather, own.bytes(), outcome, [&](SharedData& data) {
@@ -89,6 +103,12 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
     if (own.bytes() == 0) {
         return {};
     }
+    const bool sends = communicator_.rank() == root;
+    if (own.type->contiguous && short_blocks(own.bytes()) &&
+        (!sends || blocks.solid(own.bytes()))) {
+        return ShortBlocks(engine_, communicator_)
+            .scatter(sends ? blocks.begin() : nullptr, own.base, own.bytes(), root);
+    }
     Error outcome;
     if (by_area(Tag::scatter, own.bytes(), outcome,
                 [&](SharedData& data) { return data.scatter(blocks, own, root); })) {
@@ -103,8 +123,12 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
 }
 
 Error Collectives::allgather(const Blocks& blocks) {
+    const MPI_Count bytes = blocks[0].bytes();
+    if (short_blocks(bytes) && blocks.solid(bytes)) {
+        return ShortBlocks(engine_, communicator_).allgather(blocks.begin(), bytes);
+    }
     Error outcome;
-    if (by_area(Tag::allgather, blocks[0].bytes(), outcome,
+    if (by_area(Tag::allgather, bytes, outcome,
                 [&](SharedData& data) { return data.allgather(blocks); })) {
         return outcome;
     }
@@ -131,8 +155,15 @@ Error Collectives::allgatherv(const Blocks& blocks) {
 Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
     const int rank = communicator_.rank();
     const bool replaces = out[rank].base == in[rank].base;
+    const MPI_Count bytes = in[rank].bytes();
+    if (short_blocks(bytes) && in.solid(bytes) && out.solid(bytes)) {
+        ShortBlocks blocks(engine_, communicator_);
+        if (blocks.fits_alltoall(bytes)) {
+            return blocks.alltoall(out.begin(), in.begin(), bytes);
+        }
+    }
     Error outcome;
-    if (by_area(Tag::alltoall, in[rank].bytes(), outcome, [&](SharedData& data) {
+    if (by_area(Tag::alltoall, bytes, outcome, [&](SharedData& data) {
             copy(out[rank], in[rank]);
             return data.alltoall(out, in);
         })) {
@@ -166,6 +197,9 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         slot.reduce(in, out, count, type, op, root);
         return slot.outcome();
     }
+    if (type.contiguous && short_blocks(count * type.size)) {
+        return ShortBlocks(engine_, communicator_).reduce({count, type, op}, in, out, root);
+    }
     Error outcome;
     if (type.contiguous && by_area(Tag::reduce, count * type.size, outcome, [&](SharedData& data) {
             return data.reduce({count, type, op}, in, out, root);
@@ -190,6 +224,9 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
         SharedSlot slot(engine_, communicator_);
         slot.allreduce(in, out, count, type, op);
         return slot.outcome();
+    }
+    if (type.contiguous && short_blocks(count * type.size)) {
+        return ShortBlocks(engine_, communicator_).allreduce({count, type, op}, in, out);
     }
     Error outcome;
     if (type.contiguous &&

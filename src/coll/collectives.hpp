@@ -52,6 +52,7 @@ class Collectives {
     // function of SharedData that says whether it could. False: nothing has been done.
     template <typename Operation>
     bool by_area(Tag kind, MPI_Count bytes, Error& outcome, Operation operation);
+    bool short_blocks(MPI_Count bytes) const;
     bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
 
     message::Engine& engine_;

@@ -1,6 +1,7 @@
 #include "coll/op.hpp"
 
 #include <climits>
+#include <cstring>
 
 #include "datatype/type_table.hpp"
 
@@ -87,7 +88,7 @@ Error Op::check(const datatype::Datatype& type) const {
                     "operation made by MPI_Op_create",
                     name_of(kind_));
     }
-    if (kernel_of(kind_, type.element) == nullptr) {
+    if (!defined(kind_, type.element)) {
         return fail(MPI_ERR_OP, "%s is not defined on %s", name_of(kind_), type.predefined_name());
     }
     return {};
@@ -98,7 +99,7 @@ void Op::apply(const void* in, void* inout, MPI_Count count, const datatype::Dat
         return;
     }
     if (kind_ != OpKind::user) {
-        kernel_of(kind_, type.element)(in, inout, count);
+        kernel_of(kind_, type.element)(in, inout, inout, count);
         return;
     }
     MPI_Datatype handle = datatype::TypeTable::handle_of(type);
@@ -116,6 +117,18 @@ void Op::apply(const void* in, void* inout, MPI_Count count, const datatype::Dat
         right += part * type.extent;
         count -= part;
     }
+}
+
+void Op::combine(const void* left, const void* right, void* result, MPI_Count count,
+                 const datatype::Datatype& type) const {
+    if (kind_ != OpKind::user) [[likely]] {
+        kernel_of(kind_, type.element)(left, right, result, count);
+        return;
+    }
+    if (right != result && count > 0) {
+        std::memcpy(result, right, static_cast<std::size_t>(count * type.size));
+    }
+    apply(left, result, count, type);
 }
 
 Ops::Ops() {

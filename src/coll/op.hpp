@@ -1,8 +1,8 @@
 // Op: a reduction operation (MPI chapter 6, predefined and user-defined operations).
 //
-// An operation combines arrays element by element, inout[i] = in[i] op inout[i], `in` being the
-// operand of the lower rank. Predefined ones have a loop per kind of element, written so that the
-// compiler vectorises it. Thread rule: immutable once made; handles under the rank's lock.
+// An operation combines arrays element by element, result[i] = left[i] op right[i], `left` being
+// the operand of the lower rank. Predefined ones have a loop per kind of element, written so that
+// the compiler vectorises it. Thread rule: immutable once made; handles under the rank's lock.
 #pragma once
 
 #include <array>
@@ -35,9 +35,10 @@ enum class OpKind : std::uint8_t {
 };
 
 // The loop over `count` elements of one kind; null where the standard does not define the
-// operation.
-using Kernel = void (*)(const void* in, void* inout, MPI_Count count);
+// operation. The result may be in either operand's place.
+using Kernel = void (*)(const void* left, const void* right, void* result, MPI_Count count);
 Kernel kernel_of(OpKind kind, datatype::Element element);
+bool defined(OpKind kind, datatype::Element element);
 
 class Op {
   public:
@@ -55,8 +56,17 @@ class Op {
     // MPI_ERR_OP when the standard does not define the operation on the type.
     Error check(const datatype::Datatype& type) const;
 
+    // Of a predefined one on a type that check() accepts; null of the program's.
+    Kernel kernel(const datatype::Datatype& type) const {
+        return predefined() ? kernel_of(kind_, type.element) : nullptr;
+    }
+
     // inout[i] = in[i] op inout[i] for `count` elements of a type that check() accepts.
     void apply(const void* in, void* inout, MPI_Count count, const datatype::Datatype& type) const;
+    // result[i] = left[i] op right[i], of a contiguous type. `result` may be `right`, and of
+    // predefined operations `left`.
+    void combine(const void* left, const void* right, void* result, MPI_Count count,
+                 const datatype::Datatype& type) const;
 
   private:
     friend class Ops;

@@ -1,8 +1,26 @@
 #include "coll/op_kernels.hpp"
 
+#include <array>
+
 #include "coll/op_loops.hpp"
 
 namespace warren::coll {
+
+bool defined(OpKind kind, Element element) {
+    // A bit per kind of element, by kind of operation.
+    static constexpr auto table = [] {
+        std::array<std::uint64_t, static_cast<std::size_t>(OpKind::user) + 1> bits{};
+        for (std::size_t k = 0; k < bits.size(); ++k) {
+            for (unsigned e = 0; e <= static_cast<unsigned>(Element::two_float64); ++e) {
+                if (loop_of(static_cast<OpKind>(k), static_cast<Element>(e)) != nullptr) {
+                    bits[k] |= std::uint64_t{1} << e;
+                }
+            }
+        }
+        return bits;
+    }();
+    return (table[static_cast<std::size_t>(kind)] >> static_cast<unsigned>(element) & 1) != 0;
+}
 
 Kernel kernel_of_baseline(OpKind kind, Element element) {
     return loop_of(kind, element);

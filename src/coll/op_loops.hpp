@@ -11,6 +11,12 @@
 
 #include "coll/op.hpp"
 
+#if defined(__clang__)
+#define WARREN_NO_ELEMENT_NEEDS_ANOTHER _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define WARREN_NO_ELEMENT_NEEDS_ANOTHER _Pragma("GCC ivdep")
+#endif
+
 namespace warren::coll {
 
 namespace {
@@ -134,14 +140,16 @@ struct MaxLocation {
 
 // Member by member: what is between and behind them belongs to the program.
 template <typename Operation, typename P>
-void locate(const void* in, void* inout, MPI_Count count) {
-    const P* __restrict left = static_cast<const P*>(in);
-    P* __restrict right = static_cast<P*>(inout);
+void locate(const void* left, const void* right, void* result, MPI_Count count) {
+    const P* a = static_cast<const P*>(left);
+    const P* b = static_cast<const P*>(right);
+    P* made = static_cast<P*>(result);
     for (MPI_Count i = 0; i < count; ++i) {
-        if (Operation::takes_first(left[i], right[i])) {
-            right[i].value = left[i].value;
-            right[i].index = left[i].index;
-        }
+        const P& taken = Operation::takes_first(a[i], b[i]) ? a[i] : b[i];
+        const auto value = taken.value;
+        const auto index = taken.index;
+        made[i].value = value;
+        made[i].index = index;
     }
 }
 
@@ -162,18 +170,20 @@ struct Working<Product, T, true> {
 };
 
 template <typename Operation, typename T>
-void loop(const void* in, void* inout, MPI_Count count) {
-    const T* __restrict left = static_cast<const T*>(in);
-    T* __restrict right = static_cast<T*>(inout);
+void loop(const void* left, const void* right, void* result, MPI_Count count) {
+    const T* a = static_cast<const T*>(left);
+    const T* b = static_cast<const T*>(right);
+    T* made = static_cast<T*>(result);
     using W = typename Working<Operation, T>::type;
+    // An operand may be where the result is, element by element, which no vector minds.
+    WARREN_NO_ELEMENT_NEEDS_ANOTHER
     for (MPI_Count i = 0; i < count; ++i) {
-        right[i] =
-            static_cast<T>(Operation::combine(static_cast<W>(left[i]), static_cast<W>(right[i])));
+        made[i] = static_cast<T>(Operation::combine(static_cast<W>(a[i]), static_cast<W>(b[i])));
     }
 }
 
 template <typename Operation>
-Kernel of_integers(Element element) {
+constexpr Kernel of_integers(Element element) {
     switch (element) {
     case Element::int8:
         return loop<Operation, std::int8_t>;
@@ -199,7 +209,7 @@ Kernel of_integers(Element element) {
 }
 
 template <typename Operation>
-Kernel of_reals(Element element) {
+constexpr Kernel of_reals(Element element) {
     switch (element) {
 #if defined(__FLT16_MAX__)
     case Element::float16:
@@ -219,7 +229,7 @@ Kernel of_reals(Element element) {
 }
 
 template <typename Operation>
-Kernel of_complex(Element element) {
+constexpr Kernel of_complex(Element element) {
     switch (element) {
 #if defined(__FLT16_MAX__)
     case Element::complex32:
@@ -241,7 +251,7 @@ Kernel of_complex(Element element) {
 // Truth values of C and Fortran, of which only zero is false. A C bool is a byte here: what is not
 // 0 or 1 in it must not be undefined behaviour of ours.
 template <typename Operation>
-Kernel of_logicals(Element element) {
+constexpr Kernel of_logicals(Element element) {
     switch (element) {
     case Element::boolean:
     case Element::logical8:
@@ -260,25 +270,25 @@ Kernel of_logicals(Element element) {
 }
 
 template <typename Operation>
-Kernel of_bits(Element element) {
+constexpr Kernel of_bits(Element element) {
     return element == Element::byte ? loop<Operation, std::uint8_t>
                                     : of_integers<Operation>(element);
 }
 
 template <typename Operation>
-Kernel of_ordered(Element element) {
+constexpr Kernel of_ordered(Element element) {
     const Kernel kernel = of_integers<Operation>(element);
     return kernel != nullptr ? kernel : of_reals<Operation>(element);
 }
 
 template <typename Operation>
-Kernel of_numbers(Element element) {
+constexpr Kernel of_numbers(Element element) {
     const Kernel kernel = of_ordered<Operation>(element);
     return kernel != nullptr ? kernel : of_complex<Operation>(element);
 }
 
 template <typename Operation>
-Kernel of_pairs(Element element) {
+constexpr Kernel of_pairs(Element element) {
     switch (element) {
     case Element::float_int:
         return locate<Operation, Pair<float, int>>;
@@ -301,7 +311,7 @@ Kernel of_pairs(Element element) {
     }
 }
 
-Kernel loop_of(OpKind kind, Element element) {
+constexpr Kernel loop_of(OpKind kind, Element element) {
     switch (kind) {
     case OpKind::sum:
         return of_numbers<Sum>(element);

@@ -102,8 +102,14 @@ class OpTest : public testing::Test {
                 inout[k] = static_cast<T>(group == logical ? i / 2 % 2 : (i * 5) % 7 - 2);
                 expected[k] = reference<T>(operation, in[k], inout[k]);
             }
+            // In three places, and with the result in the place of either operand.
+            std::vector<T> apart(elements), left = in;
+            op(operation).combine(in.data(), inout.data(), apart.data(), elements, type);
+            op(operation).combine(left.data(), inout.data(), left.data(), elements, type);
             op(operation).apply(in.data(), inout.data(), elements, type);
             for (std::size_t k = 0; k < elements; ++k) {
+                ASSERT_TRUE(apart[k] == expected[k] && left[k] == expected[k])
+                    << type.predefined_name() << " " << operation << " element " << k;
                 ASSERT_TRUE(inout[k] == expected[k])
                     << type.predefined_name() << " " << operation << " element " << k;
             }
@@ -318,10 +324,10 @@ void compare_kernels(datatype::Element element, MPI_Count count) {
         }
         const std::vector<std::byte> in = values<T>(1);
         std::vector<std::byte> expected = values<T>(2);
-        baseline(in.data(), expected.data(), count);
+        baseline(in.data(), expected.data(), expected.data(), count);
         EXPECT_NE(expected, values<T>(2)) << kind;
         std::vector<std::byte> out = values<T>(2);
-        kernel_of_avx2(op, element)(in.data(), out.data(), count);
+        kernel_of_avx2(op, element)(in.data(), out.data(), out.data(), count);
         EXPECT_EQ(out, expected) << kind << " of element " << static_cast<int>(element);
     }
 }
@@ -395,6 +401,9 @@ TEST_F(OpTest, user_operations_get_their_operands_in_order) {
     ops_.remove(*made);
     EXPECT_EQ(ops_.find(handle), nullptr);
     made = ops_.insert(&concatenate_large, true);
+    int apart[2] = {};
+    made->combine(in, inout, apart, 2, datatype::basic(MPI_INT));
+    EXPECT_EQ(apart[0], 113);
     made->apply(in, inout, 2, datatype::basic(MPI_INT));
     EXPECT_EQ(inout[0], 113);
 }

@@ -39,49 +39,16 @@ std::atomic<std::uint32_t>& area_word(std::byte* slot, AreaKind kind) {
     return head_of(slot).areas[static_cast<std::size_t>(kind)];
 }
 
-// The others have read what this rank will write next: has the processor fetch the right to write
-// it while there is something else to wait for.
-void own_line_soon(const void* line) {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
-#else
-    __builtin_prefetch(line, 1);
-#endif
-}
-
 std::uint32_t words_of(int ranks) {
     return (static_cast<std::uint32_t>(ranks) + 63) / 64;
 }
 
 } // namespace
 
-// One cache line: the data first, for its alignment.
-struct SharedSlot::Line {
-    std::byte data[shared_bytes];
-    std::atomic<std::uint64_t> stamp; // of the operation that it belongs to
-};
-
-SharedSlot::SharedSlot(message::Engine& engine, comm::Communicator& communicator)
-    : engine_(engine),
-      node_rank_(engine.rank()),
-      communicator_(communicator),
-      place_(communicator.place),
-      base_(node_rank_.segment.collective_slot(communicator.place.slot)),
-      rank_(communicator.rank()),
-      size_(communicator.size()),
-      flat_(!node_rank_.oversubscribed() && size_ <= flat_ranks) {
-    static_assert(sizeof(Line) == line_bytes);
-}
-
 // --- Where things are: one line of the slot itself, then the phases. A phase has a line of
 // arrivals, the published line, a line per rank, and the bitmaps of waiters: two kinds, and of each
 // one for even and one for odd rounds of the phase, so that a rank that is late to leave an
 // operation, and then wakes others, never takes the bits of the phase's next round.
-
-std::byte* SharedSlot::phase(std::uint64_t operation) const {
-    return base_ + line_bytes +
-           (operation % phases) * node::collective_phase_bytes(node_rank_.size);
-}
 
 std::atomic<std::uint32_t>& SharedSlot::arrivals(std::uint64_t operation) const {
     return *reinterpret_cast<std::atomic<std::uint32_t>*>(phase(operation));
@@ -89,11 +56,6 @@ std::atomic<std::uint32_t>& SharedSlot::arrivals(std::uint64_t operation) const 
 
 SharedSlot::Line& SharedSlot::published(std::uint64_t operation) const {
     return *reinterpret_cast<Line*>(phase(operation) + line_bytes);
-}
-
-SharedSlot::Line& SharedSlot::line(std::uint64_t operation, int rank) const {
-    return *reinterpret_cast<Line*>(phase(operation) +
-                                    (2 + static_cast<std::size_t>(rank)) * line_bytes);
 }
 
 std::atomic<std::uint64_t>* SharedSlot::published_waiters(std::uint64_t operation) const {
@@ -124,18 +86,6 @@ WaitReason SharedSlot::reason() const {
 
 // --- Flat
 
-void SharedSlot::flat_arrive(std::uint64_t operation) {
-    // Pairs with the acquire in flat_wait: who sees the arrival sees the data, and that everything
-    // before is done.
-    line(operation, rank_).stamp.store(stamp(operation), std::memory_order_release);
-    for (int other = 0; other < size_; ++other) {
-        if (other != rank_) {
-            node_rank_.ring(communicator_.world_rank(other));
-        }
-    }
-    own_line_soon(&line(operation + 1, rank_));
-}
-
 std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation) {
     const std::atomic<std::uint64_t>& arrived = line(operation, rank).stamp;
     std::uint64_t seen = 0;
@@ -152,10 +102,6 @@ std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation) {
     }
     engine_.wait_until(done, reason());
     return seen;
-}
-
-void SharedSlot::flat_wait(int rank, std::uint64_t operation) {
-    compare(flat_wait_for(rank, operation), operation);
 }
 
 // --- Counted
@@ -314,10 +260,7 @@ Error SharedSlot::inequality() const {
         name(unequal_), static_cast<long long>(bytes_));
 }
 
-void SharedSlot::settle(std::uint64_t operation) {
-    if (operation + 1 < phases) {
-        return;
-    }
+void SharedSlot::settle_later(std::uint64_t operation) {
     std::uint64_t needed = operation + 1 - phases;
     if (operation >= phases && needed <= place_.read_late) [[unlikely]] {
         ++needed; // operation - phases was of a row
@@ -421,11 +364,7 @@ void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
 
 // --- Where data is
 
-std::byte* SharedSlot::line_data(std::uint64_t operation, int rank) const {
-    return line(operation, rank).data;
-}
-
-std::byte* SharedSlot::area(AreaKind kind) const {
+std::byte* SharedSlot::find_area(AreaKind kind) const {
     std::uint32_t& known = place_.areas[static_cast<std::size_t>(kind)];
     if (known == areas::undecided) {
         known = areas::decide(node_rank_.segment, area_word(base_, kind), kind, size_);

@@ -61,7 +61,20 @@ inline constexpr int flat_ranks = 8;
 class SharedSlot {
   public:
     // For one call, or several. For a communicator that has a place (`has_place`).
-    SharedSlot(message::Engine& engine, comm::Communicator& communicator);
+    SharedSlot(message::Engine& engine, comm::Communicator& communicator)
+        : engine_(engine),
+          node_rank_(engine.rank()),
+          communicator_(communicator),
+          place_(communicator.place),
+          rank_(communicator.rank()),
+          size_(communicator.size()),
+          flat_(is_flat(node_rank_, size_)),
+          base_(node_rank_.segment.collective_slot(communicator.place.slot)),
+          phases_(base_ + node::cache_line_bytes),
+          phase_bytes_(node::collective_phase_bytes(node_rank_.size)) {}
+    static bool is_flat(const Rank& rank, int ranks) {
+        return !rank.oversubscribed() && ranks <= flat_ranks;
+    }
     static bool has_place(const comm::Communicator& communicator) {
         return communicator.place.slot < comm::CollectivePlace::unknown;
     }
@@ -125,13 +138,27 @@ class SharedSlot {
         }
     }
     // Waits until the phase of the operation may be written: invariant 2.
-    void settle(std::uint64_t operation);
+    void settle(std::uint64_t operation) {
+        if (operation + 1 >= node::collective_phases &&
+            // Mostly that is known already, for rows of operations, too.
+            place_.all_arrived <= operation + 2 - node::collective_phases) {
+            settle_later(operation);
+        }
+    }
 
     bool flat() const { return flat_; }
     // Up to shared_bytes of a rank's data.
-    std::byte* line_data(std::uint64_t operation, int rank) const;
+    std::byte* line_data(std::uint64_t operation, int rank) const {
+        return line(operation, rank).data;
+    }
     // The communicator's area, or null: the same at all ranks.
-    std::byte* area(AreaKind kind) const;
+    std::byte* area(AreaKind kind) const {
+        const std::uint32_t known = place_.areas[static_cast<std::size_t>(kind)];
+        if (known >= areas::first) [[likely]] {
+            return areas::memory(node_rank_.segment, known);
+        }
+        return find_area(kind);
+    }
 
     // MPI_Comm_split: the context of the ranks of this colour, 0 when there is none left, and who
     // they are, ordered by key, then rank: none for MPI_UNDEFINED. (shared_split.cpp)
@@ -146,7 +173,14 @@ class SharedSlot {
     static constexpr std::uint32_t refused = 0xffffffff;
 
   private:
-    struct Line;
+    friend class ShortBlocks;
+
+    // One cache line: the data first, for its alignment.
+    struct Line {
+        std::byte data[shared_bytes];
+        std::atomic<std::uint64_t> stamp; // of the operation that it belongs to
+    };
+    static_assert(sizeof(Line) == node::cache_line_bytes);
     struct SplitLine;
 
     [[gnu::cold]] static void settle_place(const node::Segment& segment,
@@ -172,9 +206,36 @@ class SharedSlot {
     void compare_lines(std::uint64_t operation);
     Error inequality() const;
 
+    void settle_later(std::uint64_t operation);
+
     // Flat.
-    void flat_arrive(std::uint64_t operation);
-    void flat_wait(int rank, std::uint64_t operation);
+    void flat_arrive(std::uint64_t operation) {
+        // Pairs with the acquire in flat_wait: who sees the arrival sees the data, and that
+        // everything before is done.
+        line(operation, rank_).stamp.store(stamp(operation), std::memory_order_release);
+        for (int other = 0; other < size_; ++other) {
+            if (other != rank_) {
+                node_rank_.ring(communicator_.world_rank(other));
+            }
+        }
+        own_line_soon(&line(operation + 1, rank_));
+    }
+    void flat_wait(int rank, std::uint64_t operation) {
+        std::uint64_t seen = line(operation, rank).stamp.load(std::memory_order_acquire);
+        if (seen >> signature_bits <= operation) {
+            seen = flat_wait_for(rank, operation);
+        }
+        compare(seen, operation);
+    }
+    // The others have read what this rank will write next: has the processor fetch the right to
+    // write it while there is something else to wait for.
+    static void own_line_soon(const Line* line) {
+#if defined(__x86_64__)
+        asm volatile("prefetchw %0" : : "m"(*line));
+#else
+        __builtin_prefetch(line, 1);
+#endif
+    }
     // The same for an operation of an earlier call; gives what the rank's line says.
     std::uint64_t flat_wait_for(int rank, std::uint64_t operation);
     // Counted.
@@ -184,17 +245,25 @@ class SharedSlot {
     void wait_arrived(std::uint64_t operation);
     void wait_for_others(std::uint64_t operation);
     bool arrive_at_root(std::uint64_t operation);
-    void wake_arrived(std::uint64_t operation) { wake_some(arrived_waiters(operation)); }
+    void wake_arrived(std::uint64_t operation) {
+        wake_some(arrived_waiters(operation));
+    }
     template <typename Done>
     void wait_counted(std::atomic<std::uint64_t>* waiters, Done done);
     void wake_some(std::atomic<std::uint64_t>* waiters);
 
+    [[gnu::cold]] std::byte* find_area(AreaKind kind) const;
     void combine(void* result, const std::byte* own, std::uint64_t operation, MPI_Count count,
                  const datatype::Datatype& type, const Op& op);
     WaitReason reason() const;
 
-    Line& line(std::uint64_t operation, int rank) const;
-    std::byte* phase(std::uint64_t operation) const;
+    std::byte* phase(std::uint64_t operation) const {
+        return phases_ + operation % node::collective_phases * phase_bytes_;
+    }
+    Line& line(std::uint64_t operation, int rank) const {
+        return *reinterpret_cast<Line*>(phase(operation) + (2 + static_cast<std::size_t>(rank)) *
+                                                               node::cache_line_bytes);
+    }
     std::atomic<std::uint32_t>& arrivals(std::uint64_t operation) const;
     Line& published(std::uint64_t operation) const;
     std::atomic<std::uint64_t>* published_waiters(std::uint64_t operation) const;
@@ -205,10 +274,12 @@ class SharedSlot {
     Rank& node_rank_;
     comm::Communicator& communicator_;
     comm::CollectivePlace& place_;
-    std::byte* base_;
     const int rank_;
     const int size_;
     const bool flat_;
+    std::byte* const base_;
+    std::byte* const phases_;
+    const std::size_t phase_bytes_;
     MPI_Count bytes_ = 0;         // of this rank's call
     std::uint64_t signature_ = 0; // of this rank's call
     std::uint64_t unequal_ = 0;   // the first other one that was seen
@@ -262,6 +333,9 @@ void SharedSlot::from_root(int root, Write write, Read read) {
     } else {
         if (flat_) {
             flat_wait(root, operation);
+            if (size_ == 2) {
+                place_.all_arrived = operation; // invariant 1
+            }
         } else {
             wait_published(operation);
         }
@@ -304,7 +378,7 @@ void SharedSlot::to_root(int root, Write write, Read read) {
 }
 
 // Combines with an operation that may be the program's: it runs without the rank's lock, since it
-// may call MPI.
+// may call MPI. As in Op.
 inline void apply_unlocked(Rank& rank, const Op& op, const void* in, void* inout, MPI_Count count,
                            const datatype::Datatype& type) {
     if (op.predefined()) [[likely]] {
@@ -313,6 +387,16 @@ inline void apply_unlocked(Rank& rank, const Op& op, const void* in, void* inout
     }
     rank.lock.unlock();
     op.apply(in, inout, count, type);
+    rank.lock.lock();
+}
+inline void combine_unlocked(Rank& rank, const Op& op, const void* left, const void* right,
+                             void* result, MPI_Count count, const datatype::Datatype& type) {
+    if (op.predefined()) [[likely]] {
+        op.combine(left, right, result, count, type);
+        return;
+    }
+    rank.lock.unlock();
+    op.combine(left, right, result, count, type);
     rank.lock.lock();
 }
 

@@ -4,15 +4,19 @@
 #include <cstring>
 #include <vector>
 
+#include "coll/short_blocks.hpp"
+
 namespace warren::coll {
 
 namespace {
 
 constexpr std::size_t line_bytes = node::cache_line_bytes;
-constexpr std::size_t page_bytes = 4096;
 
 // From here on copies are worth to be made the way that suits memory that ranks share.
 constexpr std::size_t large_copy_bytes = 4096;
+
+// Up to here nothing is cut in a flat slot, whatever the operation's limits are.
+constexpr auto short_bytes = static_cast<std::size_t>(short_block_bytes);
 
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
@@ -26,44 +30,43 @@ constexpr std::size_t part_bytes = 65536;
 // Bytes of operands that are combined at a time, while they are in the nearest cache.
 constexpr std::size_t fold_bytes = 4096;
 
-std::size_t round_up(std::size_t bytes) {
-    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
-}
-
-// From block to block: small ones side by side, others at whole lines; blocks of different ranks
-// at a distance of pages would compete for the same sets of the caches.
-std::size_t stride_of(std::size_t bytes) {
-    if (bytes < line_bytes) {
-        return bytes;
-    }
-    const std::size_t lines = round_up(bytes);
-    return lines % page_bytes == 0 ? lines + line_bytes : lines;
-}
-
-std::size_t pitch_of(std::size_t row_bytes) {
-    const std::size_t lines = round_up(row_bytes);
-    return lines % page_bytes == 0 ? lines + line_bytes : lines;
-}
-
 } // namespace
 
 // --- Where data is
 
-SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::size_t limit,
-                                std::size_t unit) const {
+inline SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::size_t limit,
+                                       std::size_t unit) const {
     const auto width = static_cast<std::size_t>(blocks);
-    const auto height = static_cast<std::size_t>(rows);
     Cut made;
     if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
         made.piece = bytes;
         made.stride = bytes;
         return made;
     }
+    if (bytes <= short_bytes && slot_.flat()) [[likely]] {
+        // What cut_long() comes to, too.
+        made.phase_bytes = area_phase_bytes(AreaKind::small, size_);
+        made.piece = bytes;
+        made.stride = area_stride(bytes);
+        made.pitch = area_pitch(made.stride * width);
+        if (made.pitch * static_cast<std::size_t>(rows) <= made.phase_bytes &&
+            (made.area = slot_.area(AreaKind::small)) != nullptr) [[likely]] {
+            return made;
+        }
+    }
+    return cut_long(rows, blocks, bytes, limit, unit);
+}
+
+SharedData::Cut SharedData::cut_long(int rows, int blocks, std::size_t bytes, std::size_t limit,
+                                     std::size_t unit) const {
+    const auto width = static_cast<std::size_t>(blocks);
+    const auto height = static_cast<std::size_t>(rows);
+    Cut made;
     const auto fits = [&](AreaKind kind, std::size_t piece) {
         made.phase_bytes = area_phase_bytes(kind, size_);
         made.piece = piece;
-        made.stride = stride_of(piece);
-        made.pitch = pitch_of(made.stride * width);
+        made.stride = area_stride(piece);
+        made.pitch = area_pitch(made.stride * width);
         return piece != 0 && made.pitch * height <= made.phase_bytes &&
                (made.area = slot_.area(kind)) != nullptr;
     };
@@ -78,7 +81,7 @@ SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::si
         const std::size_t grain =
             unit < line_bytes && line_bytes % unit == 0 && block > line_bytes ? line_bytes : unit;
         std::size_t piece = std::min(block / grain * grain, wanted);
-        while (piece > grain && pitch_of(stride_of(piece) * width) > row) {
+        while (piece > grain && area_pitch(area_stride(piece) * width) > row) {
             piece -= grain;
         }
         return piece;
@@ -305,6 +308,27 @@ template <typename Operand>
 void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
                       Operand operand) {
     const MPI_Count size = reduction.type.size;
+    const auto combine = [&](MPI_Count offset, MPI_Count part) {
+        const std::byte* last = operand(ranks - 1) + offset;
+        if (ranks == 1) {
+            if (last != total + offset) {
+                std::memcpy(total + offset, last, static_cast<std::size_t>(part * size));
+            }
+            return;
+        }
+        combine_unlocked(engine_.rank(), reduction.op, operand(ranks - 2) + offset, last,
+                         total + offset, part, reduction.type);
+        for (int r = ranks - 3; r >= 0; --r) {
+            apply_unlocked(engine_.rank(), reduction.op, operand(r) + offset, total + offset, part,
+                           reduction.type);
+        }
+    };
+    if (static_cast<std::size_t>(count * size) <= short_bytes) {
+        if (count > 0) {
+            combine(0, count);
+        }
+        return;
+    }
     const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
     // What another core has written takes its time: all operands' are asked for ahead.
     const auto ask_for = [&](MPI_Count first) {
@@ -318,23 +342,13 @@ void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count co
             }
         }
     };
-    if (count > 0) {
-        ask_for(0);
-    }
+    ask_for(0);
     for (MPI_Count first = 0; first < count; first += step) {
         const MPI_Count part = std::min(step, count - first);
-        const MPI_Count offset = first * size;
         if (first + part < count) {
             ask_for(first + part);
         }
-        const std::byte* last = operand(ranks - 1);
-        if (last != total) {
-            std::memcpy(total + offset, last + offset, static_cast<std::size_t>(part * size));
-        }
-        for (int r = ranks - 2; r >= 0; --r) {
-            apply_unlocked(engine_.rank(), reduction.op, operand(r) + offset, total + offset, part,
-                           reduction.type);
-        }
+        combine(first * size, part);
     }
 }
 

@@ -64,6 +64,8 @@ class SharedData {
     // For `rows` rows of `blocks` blocks of `bytes` each, in pieces of up to `limit` bytes that are
     // multiples of `unit`.
     Cut cut(int rows, int blocks, std::size_t bytes, std::size_t limit, std::size_t unit = 1) const;
+    Cut cut_long(int rows, int blocks, std::size_t bytes, std::size_t limit,
+                 std::size_t unit) const;
     std::byte* place(const Cut& cut, Operation operation, int row, int block = 0) const;
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;

@@ -1,6 +1,6 @@
 // Collective operations through areas under stress: random sequences, the same at all ranks, of
 // random sizes around those where data is cut or changes its place, against values that every rank
-// can compute.
+// can compute. Each rank does what is short enough for it in either way, as it likes.
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "coll/shared_data.hpp"
+#include "coll/short_blocks.hpp"
 #include "coll/test_ranks.hpp"
 #include "datatype/type_table.hpp"
 
@@ -69,6 +70,7 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
     comm::Communicator& world = member.communicators.world();
     SharedData data(member.engine, world);
     SharedSlot slot(member.engine, world);
+    ShortBlocks blocks(member.engine, world);
     const int rank = world.rank();
     const int size = world.size();
     const datatype::Datatype& type = datatype::basic(MPI_INT64_T);
@@ -98,18 +100,36 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
         const auto block = [&](std::vector<std::int64_t>& of, MPI_Count elements) {
             return Buffer{of.data(), elements, &type};
         };
+        // Of `count` elements.
+        const bool free_choice = own() % 2 == 0;
+        const auto shortly = [&] {
+            return free_choice && ShortBlocks::serves(member.engine, world, 8 * count);
+        };
+        const auto bytes_at = [](std::vector<std::int64_t>& of) {
+            return reinterpret_cast<std::byte*>(of.data());
+        };
+        // A short way's outcome.
+        const auto fine = [](Error error) {
+            const bool none = !error;
+            error.drop();
+            return none;
+        };
         bool done = true;
         switch (kind) {
         case 0: {
             operands.fill(number, rank, 1, count);
             Buffer buffer = block(rank == root ? operands.in : operands.out, count);
-            done = data.bcast(buffer, root);
+            done = shortly() ? fine(blocks.bcast(buffer.base, 8 * count, root))
+                             : data.bcast(buffer, root);
             good = done && (rank == root || operands.holds(number, 0, count, root, 0));
             break;
         }
         case 1: {
             operands.fill(number, rank, size, count);
-            done = data.gather(block(operands.in, count), Blocks(block(operands.out, count)), root);
+            done = shortly() ? fine(blocks.gather(operands.in.data(), bytes_at(operands.out),
+                                                  8 * count, root))
+                             : data.gather(block(operands.in, count),
+                                           Blocks(block(operands.out, count)), root);
             for (int r = 0; r < size && rank == root; ++r) {
                 good = good && (r == rank || operands.holds(number, r, count, r, 0));
             }
@@ -117,8 +137,10 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
         }
         case 2: {
             operands.fill(number, rank, size, count);
-            done =
-                data.scatter(Blocks(block(operands.in, count)), block(operands.out, count), root);
+            done = shortly() ? fine(blocks.scatter(bytes_at(operands.in), operands.out.data(),
+                                                   8 * count, root))
+                             : data.scatter(Blocks(block(operands.in, count)),
+                                            block(operands.out, count), root);
             good = rank == root || operands.holds(number, 0, count, root, rank);
             break;
         }
@@ -126,7 +148,8 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
             operands.fill(number, rank, size, count);
             std::memcpy(operands.out.data() + rank * count, operands.in.data(),
                         static_cast<std::size_t>(8 * count));
-            done = data.allgather(Blocks(block(operands.out, count)));
+            done = shortly() ? fine(blocks.allgather(bytes_at(operands.out), 8 * count))
+                             : data.allgather(Blocks(block(operands.out, count)));
             for (int r = 0; r < size; ++r) {
                 good = good && operands.holds(number, r, count, r, 0);
             }
@@ -138,8 +161,11 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
             if (in_place) {
                 operands.out = operands.in;
             }
-            done = data.alltoall(Blocks(block(in_place ? operands.out : operands.in, count)),
-                                 Blocks(block(operands.out, count)));
+            std::vector<std::int64_t>& out = in_place ? operands.out : operands.in;
+            done =
+                shortly() && blocks.fits_alltoall(8 * count)
+                    ? fine(blocks.alltoall(bytes_at(out), bytes_at(operands.out), 8 * count))
+                    : data.alltoall(Blocks(block(out, count)), Blocks(block(operands.out, count)));
             for (int r = 0; r < size; ++r) {
                 good = good && (r == rank || operands.holds(number, r, count, r, rank));
             }
@@ -150,9 +176,11 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
             if (in_place) {
                 operands.out = operands.in;
             }
-            done = data.reduce({count, type, summed ? sum : last},
-                               in_place && rank == root ? operands.out.data() : operands.in.data(),
-                               operands.out.data(), root);
+            const Reduction reduction = {count, type, summed ? sum : last};
+            const std::int64_t* in =
+                in_place && rank == root ? operands.out.data() : operands.in.data();
+            done = shortly() ? fine(blocks.reduce(reduction, in, operands.out.data(), root))
+                             : data.reduce(reduction, in, operands.out.data(), root);
             good = rank != root || operands.combined(number, count, size, summed);
             break;
         }
@@ -193,9 +221,10 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
             if (in_place) {
                 operands.out = operands.in;
             }
-            done = data.allreduce({count, type, summed ? sum : last},
-                                  in_place ? operands.out.data() : operands.in.data(),
-                                  operands.out.data());
+            const Reduction reduction = {count, type, summed ? sum : last};
+            const std::int64_t* in = in_place ? operands.out.data() : operands.in.data();
+            done = shortly() ? fine(blocks.allreduce(reduction, in, operands.out.data()))
+                             : data.allreduce(reduction, in, operands.out.data());
             good = operands.combined(number, count, size, summed);
         }
         }

@@ -1,0 +1,245 @@
+// Short blocks: collective operations of a communicator with a flat slot on a few hundred bytes of
+// each rank, without gaps. It is what SharedData does, in the same places and with the same
+// arrivals, so that ranks whose datatypes differ meet; but as little code as the sizes allow, since
+// two ranks that share a core's caches spend most of such an operation in executing it.
+//
+// Functions return the outcome as SharedSlot's. Arguments are as in collectives.hpp.
+// Thread rule: as SharedSlot.
+#pragma once
+
+#include <cstring>
+
+#include "coll/shared.hpp"
+
+namespace warren::coll {
+
+// The most bytes of a block.
+inline constexpr MPI_Count short_block_bytes = 1024;
+
+class ShortBlocks {
+  public:
+    // Whether operations may go this way, the same at all ranks or without a difference: blocks
+    // that don't fit lines need the small area, which is there from its first use on.
+    static bool serves(message::Engine& engine, const comm::Communicator& communicator,
+                       MPI_Count bytes) {
+        const int size = communicator.size();
+        return bytes <= short_block_bytes && bytes > 0 && size > 1 &&
+               SharedSlot::has_place(communicator) && SharedSlot::is_flat(engine.rank(), size) &&
+               (bytes * size <= shared_bytes ||
+                communicator.place.areas[static_cast<std::size_t>(AreaKind::small)] >=
+                    areas::first);
+    }
+
+    ShortBlocks(message::Engine& engine, comm::Communicator& communicator)
+        : slot_(engine, communicator) {}
+
+    Error bcast(void* data, MPI_Count bytes, int root) {
+        slot_.begin(Tag::bcast, bytes, root);
+        const Rows rows = rows_of(1, bytes);
+        const auto size = static_cast<std::size_t>(bytes);
+        slot_.from_root(
+            root, [&](Operation op) { std::memcpy(rows.of_root(op, root, 0), data, size); },
+            [&](Operation op) { std::memcpy(data, rows.of_root(op, root, 0), size); });
+        return slot_.outcome();
+    }
+    // `blocks` at the root only: a block of `bytes` bytes for each rank, one behind the other.
+    Error gather(const void* own, std::byte* blocks, MPI_Count bytes, int root) {
+        slot_.begin(Tag::gather, bytes, root);
+        const Rows rows = rows_of(1, bytes);
+        const auto size = static_cast<std::size_t>(bytes);
+        slot_.to_root(
+            root, [&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), own, size); },
+            [&](Operation op) {
+                copy(own, blocks + static_cast<std::size_t>(root) * size, size);
+                for (int r = 0; r < slot_.size_; ++r) {
+                    if (r != root) {
+                        slot_.await(op, r);
+                        std::memcpy(blocks + static_cast<std::size_t>(r) * size, rows(op, r, 0),
+                                    size);
+                    }
+                }
+            });
+        return slot_.outcome();
+    }
+    Error scatter(const std::byte* blocks, void* own, MPI_Count bytes, int root) {
+        slot_.begin(Tag::scatter, bytes, root);
+        const Rows rows = rows_of(slot_.size_, bytes);
+        const auto size = static_cast<std::size_t>(bytes);
+        slot_.from_root(
+            root,
+            [&](Operation op) {
+                for (int r = 0; r < slot_.size_; ++r) {
+                    if (r != root) {
+                        std::memcpy(rows.of_root(op, root, r),
+                                    blocks + static_cast<std::size_t>(r) * size, size);
+                    }
+                }
+            },
+            [&](Operation op) { std::memcpy(own, rows.of_root(op, root, slot_.rank_), size); });
+        if (slot_.rank_ == root) {
+            copy(blocks + static_cast<std::size_t>(root) * size, own, size);
+        }
+        return slot_.outcome();
+    }
+    // The own block is in its place.
+    Error allgather(std::byte* blocks, MPI_Count bytes) {
+        slot_.begin(Tag::allgather, bytes);
+        const Rows rows = rows_of(1, bytes);
+        const auto size = static_cast<std::size_t>(bytes);
+        const auto block = [&](int r) { return blocks + static_cast<std::size_t>(r) * size; };
+        together(
+            [&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), block(slot_.rank_), size); },
+            [] {}, [&](Operation op, int r) { std::memcpy(block(r), rows(op, r, 0), size); });
+        return slot_.outcome();
+    }
+    // `out` and `in` may be the same.
+    bool fits_alltoall(MPI_Count bytes) const {
+        return rows_of(slot_.size_ - 1, bytes).pitch * static_cast<std::size_t>(slot_.size_) <=
+               area_phase_bytes(AreaKind::small, slot_.size_);
+    }
+    Error alltoall(const std::byte* out, std::byte* in, MPI_Count bytes) {
+        slot_.begin(Tag::alltoall, bytes);
+        const Rows rows = rows_of(slot_.size_ - 1, bytes);
+        const auto size = static_cast<std::size_t>(bytes);
+        const auto column = [](int from, int to) { return to < from ? to : to - 1; };
+        const int rank = slot_.rank_;
+        together(
+            [&](Operation op) {
+                for (int r = 0; r < slot_.size_; ++r) {
+                    if (r != rank) {
+                        std::memcpy(rows(op, rank, column(rank, r)),
+                                    out + static_cast<std::size_t>(r) * size, size);
+                    }
+                }
+            },
+            [&] {
+                copy(out + static_cast<std::size_t>(rank) * size,
+                     in + static_cast<std::size_t>(rank) * size, size);
+            },
+            [&](Operation op, int r) {
+                std::memcpy(in + static_cast<std::size_t>(r) * size, rows(op, r, column(r, rank)),
+                            size);
+            });
+        return slot_.outcome();
+    }
+
+    // Contiguous datatypes.
+    Error reduce(const Reduction& reduction, const void* in, void* out, int root) {
+        const MPI_Count bytes = reduction.count * reduction.type.size;
+        slot_.begin(Tag::reduce, bytes, root);
+        const Rows rows = rows_of(1, bytes);
+        slot_.to_root(
+            root,
+            [&](Operation op) {
+                std::memcpy(rows(op, slot_.rank_, 0), in, static_cast<std::size_t>(bytes));
+            },
+            [&](Operation op) {
+                alignas(node::cache_line_bytes) std::byte copied[short_block_bytes];
+                const void* own = in;
+                if (in == out) {
+                    std::memcpy(copied, in, static_cast<std::size_t>(bytes));
+                    own = copied;
+                }
+                const Kernel kernel = reduction.op.kernel(reduction.type);
+                for (int r = 0; r < slot_.size_; ++r) {
+                    slot_.await(op, r);
+                }
+                fold(reduction, kernel, out,
+                     [&](int r) { return r == root ? own : rows(op, r, 0); });
+            });
+        return slot_.outcome();
+    }
+    Error allreduce(const Reduction& reduction, const void* in, void* out) {
+        const MPI_Count bytes = reduction.count * reduction.type.size;
+        slot_.begin(Tag::allreduce, bytes);
+        const Rows rows = rows_of(1, bytes);
+        Kernel kernel = nullptr;
+        Operation made = 0;
+        together(
+            [&](Operation op) {
+                made = op;
+                std::memcpy(rows(op, slot_.rank_, 0), in, static_cast<std::size_t>(bytes));
+            },
+            [&] { kernel = reduction.op.kernel(reduction.type); }, [](Operation, int) {});
+        // The operands stay until all have arrived in the next operation.
+        fold(reduction, kernel, out, [&](int r) { return rows(made, r, 0); });
+        return slot_.outcome();
+    }
+
+  private:
+    using Operation = std::uint64_t;
+
+    // Where blocks are: rows of blocks, as SharedData::cut() has them.
+    struct Rows {
+        const SharedSlot& slot;
+        std::byte* area; // null: in the lines
+        std::size_t phase_bytes;
+        std::size_t pitch;
+        std::size_t stride;
+
+        std::byte* operator()(Operation op, int row, int block) const {
+            const std::size_t in_row = static_cast<std::size_t>(block) * stride;
+            if (area == nullptr) {
+                return slot.line_data(op, row) + in_row;
+            }
+            return area + op % node::collective_phases * phase_bytes +
+                   static_cast<std::size_t>(row) * pitch + in_row;
+        }
+        std::byte* of_root(Operation op, int root, int block) const {
+            return (*this)(op, area == nullptr ? root : 0, block);
+        }
+    };
+    Rows rows_of(int blocks, MPI_Count block_bytes) const {
+        const auto bytes = static_cast<std::size_t>(block_bytes);
+        const auto width = static_cast<std::size_t>(blocks);
+        if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
+            return {slot_, nullptr, 0, 0, bytes};
+        }
+        const std::size_t stride = area_stride(bytes);
+        return {slot_, slot_.area(AreaKind::small), area_phase_bytes(AreaKind::small, slot_.size_),
+                area_pitch(stride * width), stride};
+    }
+    static void copy(const void* from, void* to, std::size_t bytes) {
+        if (from != to) {
+            std::memcpy(to, from, bytes);
+        }
+    }
+    // Everybody writes, does something of its own, and reads what each of the others has written.
+    template <typename Write, typename Meanwhile, typename Read>
+    void together(Write write, Meanwhile meanwhile, Read read) {
+        slot_.together(
+            write, [](Operation) {},
+            [&](Operation op) {
+                meanwhile();
+                for (int r = 0; r < slot_.size_; ++r) {
+                    if (r != slot_.rank_) {
+                        slot_.await(op, r);
+                        read(op, r);
+                    }
+                }
+            });
+    }
+    // total = operand(0) op operand(1) op …; `kernel`: of a predefined operation.
+    template <typename Operand>
+    void fold(const Reduction& reduction, Kernel kernel, void* total, Operand operand) {
+        const int last = slot_.size_ - 1;
+        const MPI_Count count = reduction.count;
+        if (kernel != nullptr) [[likely]] {
+            kernel(operand(last - 1), operand(last), total, count);
+            for (int r = last - 2; r >= 0; --r) {
+                kernel(operand(r), total, total, count);
+            }
+            return;
+        }
+        Rank& rank = slot_.node_rank_;
+        combine_unlocked(rank, reduction.op, operand(last - 1), operand(last), total, count,
+                         reduction.type);
+        for (int r = last - 2; r >= 0; --r) {
+            apply_unlocked(rank, reduction.op, operand(r), total, count, reduction.type);
+        }
+    }
+
+    SharedSlot slot_;
+};
+
+} // namespace warren::coll

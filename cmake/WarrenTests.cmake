@@ -54,8 +54,9 @@ endfunction()
 #                 [LIBRARIES target…] [MPIEXEC option…])
 # An MPI program (C or C++) built against the library, run by the built mpiexec on each number of
 # ranks as the test NAME.n, and on one of these numbers with ranks that are threads, unless an option
-# says what they are, as the test thread_ranks.NAME.n. It passes when mpiexec returns 0. A hang ends after TIMEOUT (60 s) with
-# mpiexec's account of what every rank waits for. The default label is program.
+# says what they are, as the test thread_ranks.NAME.n. It passes when mpiexec returns 0. A hang ends
+# after TIMEOUT (60 s) with mpiexec's account of what every rank waits for. The default label is
+# program.
 function(warren_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "" "SOURCES;LIBRARIES;RANKS;ARGS;TIMEOUT;LABELS;MPIEXEC")
   if(test_UNPARSED_ARGUMENTS OR NOT test_SOURCES)
@@ -114,7 +115,7 @@ function(warren_mpi_runs name)
                                                      PROCESSORS ${processors})
   endforeach()
   # Private images are what compilers make by default: a sanitizer belongs to a whole process.
-  if(WARREN_SANITIZE OR "--ranks" IN_LIST test_MPIEXEC)
+  if(WARREN_SANITIZE OR "${test_MPIEXEC}" MATCHES "--ranks")
     return()
   endif()
   list(LENGTH test_RANKS numbers)

@@ -46,7 +46,7 @@ void copy(const message::Buffer& from, const message::Buffer& to) {
     if (bytes == 0 || (from.base == to.base && from.type == to.type)) {
         return;
     }
-    datatype::copy_data(from, to, bytes);
+    datatype::copy_data(from, to, 0, bytes);
 }
 
 } // namespace warren::coll

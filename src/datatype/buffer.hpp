@@ -14,8 +14,8 @@ struct Buffer {
     MPI_Count bytes() const { return count * type->size; }
 };
 
-// Copies the first `bytes` bytes of a buffer's data to where another buffer lays them out, straight
-// from layout to layout. Both have so many; their memory doesn't overlap.
-void copy_data(const Buffer& from, const Buffer& to, MPI_Count bytes);
+// Copies bytes [first, first + bytes) of a buffer's data to where another buffer lays them out,
+// straight from layout to layout. Both have so many; their memory doesn't overlap.
+void copy_data(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Count bytes);
 
 } // namespace warren::datatype

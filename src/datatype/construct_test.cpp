@@ -441,8 +441,17 @@ TEST_P(RandomTypes, CopyIntoEachOther) {
         std::vector<std::byte> packed(static_cast<std::size_t>(from.bytes()));
         from.type->pack(from.base, from.count, packed.data());
         to.type->unpack(packed.data(), bytes, expected.base(), in_count);
-        copy_data(from, to, bytes);
+        copy_data(from, to, 0, bytes);
         ASSERT_EQ(in.bytes, expected.bytes) << bytes << " of " << from.bytes();
+
+        // In parts that begin and end anywhere, the last first.
+        Arena parts(target.map, in_count);
+        for (MPI_Count end = bytes; end > 0;) {
+            const MPI_Count now = std::min(end, generator.number(1, bytes));
+            end -= now;
+            copy_data(from, {parts.base(), in_count, &target.draft.type}, end, now);
+        }
+        ASSERT_EQ(parts.bytes, expected.bytes) << bytes << " of " << from.bytes();
     }
 }
 

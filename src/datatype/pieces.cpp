@@ -110,6 +110,27 @@ void copy_through_window(const Buffer& from, const Buffer& to, MPI_Count first, 
     }
 }
 
+// Bytes [first, first + bytes) between any two layouts.
+void copy_layouts(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Count bytes) {
+    if (bytes == 0) {
+        return;
+    }
+    constexpr MPI_Count coarse_bytes = 256;
+    const MPI_Count from_block = from.type->size / from.type->block_count();
+    const MPI_Count to_block = to.type->size / to.type->block_count();
+    if (std::max(from_block, to_block) < coarse_bytes) {
+        copy_through_window(from, to, first, bytes);
+    } else if (from_block > to_block) {
+        copy_by_pieces(from, first, bytes, [&](void* piece, MPI_Count at, MPI_Count length) {
+            to.type->unpack_part(piece, at, length, to.base, to.count);
+        });
+    } else {
+        copy_by_pieces(to, first, bytes, [&](void* piece, MPI_Count at, MPI_Count length) {
+            from.type->pack_part(from.base, from.count, at, length, piece);
+        });
+    }
+}
+
 } // namespace
 
 std::size_t Datatype::pieces(const void* base, MPI_Count count, MPI_Count first, MPI_Count bytes,
@@ -128,40 +149,36 @@ MPI_Count Datatype::block_count() const {
     return pair != nullptr ? pair->blocks : 1;
 }
 
-void copy_data(const Buffer& from, const Buffer& to, MPI_Count bytes) {
+void copy_data(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Count bytes) {
     if (bytes <= 0) {
         return;
     }
     if (const void* piece = from.type->one_piece(from.base, from.count)) {
-        to.type->unpack_part(piece, 0, bytes, to.base, to.count);
+        to.type->unpack_part(static_cast<const std::byte*>(piece) + first, first, bytes, to.base,
+                             to.count);
         return;
     }
     if (void* piece = to.type->one_piece(to.base, to.count)) {
-        from.type->pack_part(from.base, from.count, 0, bytes, piece);
+        from.type->pack_part(from.base, from.count, first, bytes,
+                             static_cast<std::byte*>(piece) + first);
         return;
     }
-    MPI_Count done = 0;
     const Spaced out = spaced(from);
     const Spaced in = spaced(to);
     if (out.count != 0 && in.count != 0 && out.bytes == in.bytes) {
+        // Up to the first whole block, those blocks, and what is left.
+        const MPI_Count head = std::min(bytes, (in.bytes - first % in.bytes) % in.bytes);
+        copy_layouts(from, to, first, head);
+        first += head;
+        bytes -= head;
+        const MPI_Count block = first / in.bytes;
         const MPI_Count whole = bytes / in.bytes;
-        copy_blocks(in.first, in.stride, out.first, out.stride, whole, in.bytes);
-        done = whole * in.bytes;
+        copy_blocks(in.first + block * in.stride, in.stride, out.first + block * out.stride,
+                    out.stride, whole, in.bytes);
+        first += whole * in.bytes;
+        bytes -= whole * in.bytes;
     }
-    constexpr MPI_Count coarse_bytes = 256;
-    const MPI_Count from_block = from.type->size / from.type->block_count();
-    const MPI_Count to_block = to.type->size / to.type->block_count();
-    if (std::max(from_block, to_block) < coarse_bytes) {
-        copy_through_window(from, to, done, bytes - done);
-    } else if (from_block > to_block) {
-        copy_by_pieces(from, done, bytes - done, [&](void* piece, MPI_Count at, MPI_Count length) {
-            to.type->unpack_part(piece, at, length, to.base, to.count);
-        });
-    } else {
-        copy_by_pieces(to, done, bytes - done, [&](void* piece, MPI_Count at, MPI_Count length) {
-            from.type->pack_part(from.base, from.count, at, length, piece);
-        });
-    }
+    copy_layouts(from, to, first, bytes);
 }
 
 } // namespace warren::datatype

@@ -87,6 +87,9 @@ bool Engine::progress() {
     if (waiting_ != nullptr) [[unlikely]] {
         moved |= push_waiting();
     }
+    if (direct_ != nullptr) [[unlikely]] {
+        moved |= run_direct();
+    }
     if (stepping_ != nullptr) [[unlikely]] {
         moved |= run_steps();
     }
@@ -101,6 +104,8 @@ void Engine::arrived(const transport::Arrival& arrival) {
         return arrived_stream_part(arrival);
     case kind::rendezvous:
         return arrived_rendezvous(arrival);
+    case kind::direct:
+        return arrived_direct(arrival);
     case kind::done:
         return arrived_done(arrival);
     case kind::wanted:
@@ -165,7 +170,7 @@ void Engine::deliver_whole(Request& receive, const Envelope& envelope, const std
 
 void Engine::deliver_own(Request& receive, const Envelope& envelope, const Request& send) {
     accept(receive, envelope, send.bytes);
-    datatype::copy_data(send.buffer, receive.buffer, receive.outcome.bytes);
+    datatype::copy_data(send.buffer, receive.buffer, 0, receive.outcome.bytes);
     complete(receive);
 }
 
@@ -321,6 +326,34 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     unexpected_.add(*message);
 }
 
+void Engine::arrived_direct(const transport::Arrival& arrival) {
+    const auto data = read_payload<DirectData>(arrival);
+    const Envelope envelope = envelope_of(arrival.header);
+    if (Request* receive = posted_.match(envelope)) {
+        receive_direct(*receive, envelope, arrival.sender, data);
+        return;
+    }
+    Unexpected* message = unexpected_.make(0);
+    if (message == nullptr) {
+        out_of_memory(rank_, sizeof(Unexpected));
+    }
+    message->form = Unexpected::Form::direct;
+    message->envelope = envelope;
+    message->sender = arrival.sender;
+    message->bytes = data.bytes;
+    message->address = data.send;
+    unexpected_.add(*message);
+}
+
+void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
+                            const DirectData& data) {
+    accept(receive, envelope, data.bytes);
+    reinterpret_cast<DirectSend*>(data.send)->receive(
+        receive.place(), static_cast<std::uint64_t>(receive.outcome.bytes), transport_.copy());
+    rank_.ring(sender);
+    complete(receive);
+}
+
 void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
                    const RendezvousData& offered) {
     accept(receive, envelope, offered.bytes);
@@ -390,6 +423,10 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
                .bytes = message.bytes,
                .sender = message.token,
                .pieces = message.pieces});
+        break;
+    case Unexpected::Form::direct:
+        receive_direct(receive, message.envelope, message.sender,
+                       {.send = message.address, .bytes = message.bytes});
         break;
     case Unexpected::Form::own: {
         Request& send = *message.own;

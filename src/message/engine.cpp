@@ -29,6 +29,7 @@ Engine::~Engine() {
 
 Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {
     peers_[world_rank] = std::make_unique<Peer>(rank_.segment, world_rank);
+    peers_[world_rank]->same_space = rank_.segment.slot(world_rank).process == rank_.slot.process;
     return *peers_[world_rank];
 }
 

@@ -69,7 +69,7 @@ class Engine {
     bool receive_short(void* buffer, std::size_t room, std::size_t unit, std::uint32_t peer_rank,
                        const Envelope& envelope, std::size_t& bytes) {
         return (posted_.count() | unexpected_.count()) == 0 && waiting_ == nullptr &&
-               stepping_ == nullptr && !rank_.lock.shared() &&
+               stepping_ == nullptr && direct_ == nullptr && !rank_.lock.shared() &&
                transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
                                         unit, bytes);
     }
@@ -245,6 +245,10 @@ class Engine {
     }
     Step advance(Peer& peer, Request& send);
     Step advance_stream(Peer& peer, Request& send);
+    // Announces a send to a rank of the same address space; and helps with and completes those that
+    // have been.
+    Step advance_direct(Peer& peer, Request& send);
+    bool run_direct();
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);
     void enqueue(Peer& peer, Outgoing& outgoing);
@@ -263,6 +267,7 @@ class Engine {
     void arrived_stream_head(const transport::Arrival& arrival);
     void arrived_stream_part(const transport::Arrival& arrival);
     void arrived_rendezvous(const transport::Arrival& arrival);
+    void arrived_direct(const transport::Arrival& arrival);
     void arrived_done(const transport::Arrival& arrival);
     void arrived_wanted(const transport::Arrival& arrival);
     void arrived_answer_head(const transport::Arrival& arrival);
@@ -286,6 +291,8 @@ class Engine {
                std::uint64_t bytes);
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
                const RendezvousData& offered);
+    void receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
+                        const DirectData& data);
     transport::PeerCopy read_offered(const Request& receive, std::uint32_t sender,
                                      const RendezvousData& offered, std::uint64_t kept);
     void match_unexpected(Unexpected& message, Request& receive);
@@ -311,6 +318,7 @@ class Engine {
     PostedReceives posted_;
     UnexpectedMessages unexpected_;
     Request* stepping_ = nullptr; // the newest first
+    Request* direct_ = nullptr;   // sends that have been announced; the newest first
     bool running_steps_ = false;
     HandleTable<Request> requests_;
     Request* sent_; // from requests_

@@ -101,6 +101,7 @@ struct Unexpected {
         arriving,   // a stream that fills `data`, which has room for `head_bytes`
         head,       // the first head_bytes in `data`; the sender keeps the rest
         rendezvous, // the sender has the data
+        direct,     // the same, at `address` is its DirectSend
         own         // a send of this rank to itself, of which `own` has the data
     };
 
@@ -112,7 +113,7 @@ struct Unexpected {
     std::uint64_t head_bytes = 0; // of a stream
     std::uint64_t arrived = 0;    // of a stream
     std::byte* data = nullptr;
-    std::uint64_t address = 0; // of a rendezvous
+    std::uint64_t address = 0; // of a rendezvous, or direct
     std::uint64_t pieces = 0;  // of a rendezvous
     std::uint64_t token = 0;   // of a rendezvous or head: the sender's request
     Request* own = nullptr;

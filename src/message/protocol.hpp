@@ -9,10 +9,12 @@
 //   it
 //                straight from the sender's memory and answers `done`; where the kernel refuses
 //                that it answers `wanted`
+//   direct       (ranks of one address space, above direct_limit) the envelope and where the
+//                sender's DirectSend is, by which the two copy (message/direct.hpp)
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
 //                pair has one stream at a time
-// A synchronous send is a rendezvous of any size.
+// A synchronous send is a rendezvous of any size, or direct.
 // Tokens are handles of the rank's request table, so that a stale one is recognised.
 #pragma once
 
@@ -30,6 +32,7 @@ inline constexpr transport::CellKind rendezvous = 4;
 inline constexpr transport::CellKind done = 5;
 inline constexpr transport::CellKind wanted = 6;
 inline constexpr transport::CellKind answer_head = 7;
+inline constexpr transport::CellKind direct = 8;
 } // namespace kind
 
 using Token = std::uint64_t;
@@ -40,6 +43,14 @@ struct RendezvousData {
     Token sender;
     std::uint64_t pieces; // not 0: at the address is a list of so many (iovec)
 };
+
+struct DirectData {
+    std::uint64_t send; // address of the DirectSend
+    std::uint64_t bytes;
+};
+
+// From which size on one copy, which sender and receiver must meet for, is better than two.
+inline constexpr std::uint64_t direct_limit = 2048;
 
 struct DoneData {
     Token sender;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "datatype/buffer.hpp"
+#include "message/direct.hpp"
 #include "mpi.h"
 
 namespace warren::message {
@@ -94,6 +95,8 @@ struct Request : Outgoing {
     std::uint64_t moved;         // of them so far
     std::uint64_t answer_token;  // of a send that streams to a receive: that receive
     Outcome outcome;
+    DirectSend direct;    // of a send to a rank of the same address space
+    Request* next_direct; // among those that have been announced
 
     // Where the data is, from the buffer.
     void find_data() {
@@ -103,6 +106,7 @@ struct Request : Outgoing {
                                            : buffer.type->one_piece(buffer.base, buffer.count));
         laid_out = data == nullptr && !buffer.type->contiguous;
     }
+    DirectSend::Place place() const { return {.buffer = &buffer, .piece = data}; }
 
     // Among the posted receives.
     Request* previous_posted;
@@ -110,7 +114,8 @@ struct Request : Outgoing {
     std::uint64_t posted_at; // order of posting
 
     // Asked in every round of progress whether the operation has completed; for operations that are
-    // made of others, which may keep these in lists by next_stepping. It may release the lock.
+    // made of others, which may keep these in lists by next_stepping. It may
+    // release the lock.
     bool (*step)(Request&);
     Request* next_stepping;
 

@@ -36,6 +36,9 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
 
 bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
                                 const transport::Source& source, std::uint64_t bytes) {
+    if (peer.same_space && bytes > direct_limit) {
+        return false;
+    }
     if (bytes <= transport_.whole_block_limit(peer)) {
         return transport_.send_block(peer, header_of(kind::eager, envelope), {}, source, bytes);
     }
@@ -120,6 +123,9 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         return advance_stream(peer, send);
     }
     const std::uint64_t bytes = send.bytes;
+    if (peer.same_space && (bytes > direct_limit || send.operation == Operation::synchronous)) {
+        return advance_direct(peer, send);
+    }
     if (send.operation != Operation::synchronous && !send.fetched) {
         const std::uint64_t limit = transport_.block_limit(peer);
         if (bytes <= limit) {
@@ -160,6 +166,34 @@ Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
     } while (send.moved < send.bytes);
     complete(send);
     return Step::gone;
+}
+
+Engine::Step Engine::advance_direct(Peer& peer, Request& send) {
+    send.direct.announce(send.place());
+    const DirectData data = {.send = reinterpret_cast<std::uint64_t>(&send.direct),
+                             .bytes = send.bytes};
+    if (!transport_.send_inline(peer, header_of(kind::direct, send.envelope), &data, sizeof data)) {
+        return Step::no_room;
+    }
+    send.next_direct = direct_;
+    direct_ = &send;
+    return Step::gone;
+}
+
+bool Engine::run_direct() {
+    bool moved = false;
+    for (Request** link = &direct_; *link != nullptr;) {
+        Request& send = **link;
+        if (send.direct.has_finished()) {
+            *link = send.next_direct;
+            complete(send); // which may end it
+            moved = true;
+        } else {
+            moved |= send.direct.help(transport_.copy());
+            link = &send.next_direct;
+        }
+    }
+    return moved;
 }
 
 bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {

@@ -150,6 +150,9 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     header.version = segment_version;
     header.magic = segment_magic;
     segment.slots_ = reinterpret_cast<RankSlot*>(segment.at(header.slots_offset));
+    for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
+        segment.slots_[rank].process = rank;
+    }
     made = std::move(segment);
     return {};
 }

@@ -34,6 +34,7 @@ struct Channel {
     QueueSender queue;
     const std::uint32_t peer;
     std::uint32_t cells_before_box = 0;
+    bool same_space = false;              // the peer is a rank of this process
     std::atomic<std::uint32_t>* doorbell; // the peer's
 };
 

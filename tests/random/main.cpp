@@ -1,6 +1,7 @@
 // Random MPI programs, compared with a sequential model. Runs on any MPI library of version 4.1.
 //     mpiexec -n 5 random_programs --seed 1 --programs 20 --steps 200
 //     mpiexec -n 2 random_programs --threads 3       programs at the same time in threads
+//     mpiexec --ranks-per-process 4 -n 8 random_programs_bound     (Warren) threads as ranks
 // A failure names seed, step, operation and what was expected, and ends the job with an error.
 // --only 17,30-40 executes these steps only (and models the others), as shrink.py does.
 #include "program.hpp"
@@ -10,9 +11,25 @@
 #include <cstring>
 #include <thread>
 
+#ifdef BOUND_RANKS
+#include "warren/ranks.h"
+#endif
+
 namespace programs {
 
 namespace {
+
+// The calling thread is one of rank `number` of this process.
+void bind(int number) {
+#ifdef BOUND_RANKS
+    if (number >= process_rank_limit || warren_rank_bind(number) != WARREN_RANK_SUCCESS) {
+        fail("a thread can't be bound to its rank");
+    }
+    process_rank = number;
+#else
+    static_cast<void>(number);
+#endif
+}
 
 [[noreturn]] void usage() {
     std::fprintf(stderr,
@@ -67,7 +84,7 @@ Options options_of(int argc, char** argv) {
 }
 
 // One program per thread, all of different seeds.
-long run(const Options& options, unsigned long seed) {
+long run(const Options& options, unsigned long seed, int number) {
     std::vector<MPI_Comm> bases(static_cast<std::size_t>(options.threads));
     for (MPI_Comm& base : bases) {
         MUST(MPI_Comm_dup(MPI_COMM_WORLD, &base));
@@ -80,6 +97,7 @@ long run(const Options& options, unsigned long seed) {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < bases.size(); ++i) {
         const auto work = [&, i] {
+            bind(number);
             const int thread = static_cast<int>(i);
             Program program(options, thread == 0 ? seed : seed * 1000 + i, thread, bases[i],
                             shared);
@@ -104,6 +122,28 @@ long run(const Options& options, unsigned long seed) {
     return std::accumulate(steps.begin(), steps.end(), 0L);
 }
 
+void run_rank(const Options& options, int number) {
+    const int wanted = options.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    int provided = -1, rank = -1;
+    bind(number);
+    MPI_Init_thread(nullptr, nullptr, wanted, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (provided < wanted) {
+        fail("the library has no MPI_THREAD_MULTIPLE");
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    long steps = 0;
+    for (int i = 0; i < options.programs; ++i) {
+        steps += run(options, options.seed + static_cast<unsigned long>(i), number);
+    }
+    if (rank == 0) {
+        std::printf("random programs: seeds %lu to %lu, %ld steps, no errors\n", options.seed,
+                    options.seed + static_cast<unsigned long>(options.programs) - 1, steps);
+    }
+    MPI_Finalize();
+}
+
 } // namespace
 
 } // namespace programs
@@ -111,26 +151,20 @@ long run(const Options& options, unsigned long seed) {
 int main(int argc, char** argv) {
     using namespace programs;
     const Options options = options_of(argc, argv);
-    const int wanted = options.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-    int provided = -1, rank = -1;
-    MPI_Init_thread(&argc, &argv, wanted, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (provided < wanted) {
-        fail("the library has no MPI_THREAD_MULTIPLE");
-    }
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     report_signals(options.alarm);
     avoid_types(options.without);
     count_elements = options.without.count("elements") == 0;
-    long steps = 0;
-    for (int i = 0; i < options.programs; ++i) {
-        steps += run(options, options.seed + static_cast<unsigned long>(i));
+    int ranks = 1;
+#ifdef BOUND_RANKS
+    ranks = warren_rank_count();
+#endif
+    std::vector<std::thread> others;
+    for (int number = 1; number < ranks; ++number) {
+        others.emplace_back(run_rank, std::cref(options), number);
     }
-    if (rank == 0) {
-        std::printf("random programs: seeds %lu to %lu, %ld steps, no errors\n", options.seed,
-                    options.seed + static_cast<unsigned long>(options.programs) - 1, steps);
+    run_rank(options, 0);
+    for (std::thread& other : others) {
+        other.join();
     }
-    MPI_Finalize();
     return 0;
 }

@@ -151,6 +151,10 @@ void make_persistent_messages(Program& program, Draw& draw);
 void cancel_receive(Program& program, Draw& draw);
 void pack_data(Program& program, Draw& draw);
 
+// Which of its process's ranks a thread belongs to; 0 unless threads are ranks (main.cpp).
+inline constexpr int process_rank_limit = 64;
+inline thread_local int process_rank = 0;
+
 extern bool count_elements; // by MPI_Get_count and MPI_Get_elements, in what has been received
 
 // How an operation is called. Large: the form with MPI_Count.

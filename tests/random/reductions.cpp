@@ -4,6 +4,7 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <cstring>
 #include <mutex>
@@ -239,7 +240,11 @@ class KnownTypes {
     std::mutex mutex_;
     std::map<MPI_Datatype, std::weak_ptr<Type>> types_;
 };
-KnownTypes known_types;
+// Handles are numbers of a rank's own, and a process may have several ranks.
+std::array<KnownTypes, process_rank_limit> known_types_of_ranks;
+KnownTypes& known_types() {
+    return known_types_of_ranks[static_cast<std::size_t>(process_rank)];
+}
 
 struct Pair {
     unsigned slope, shift;
@@ -254,7 +259,7 @@ Pair add(Pair left, Pair right) {
 
 template <Pair (*Combine)(Pair, Pair)>
 void apply(void* in, void* inout, long count, MPI_Datatype handle) {
-    const TypePtr type = known_types.find(handle);
+    const TypePtr type = known_types().find(handle);
     if (type == nullptr) {
         fail("the function of an own operation was given an unknown datatype");
     }
@@ -358,7 +363,7 @@ TypePtr type_of(Draw draw, const Values& values) {
         return make_basic(&values.predefined->basic);
     }
     TypePtr type = make_type(draw, pair_unit, values.pairs, 1);
-    known_types.add(type);
+    known_types().add(type);
     return type;
 }
 

@@ -16,6 +16,7 @@ enum class Option : std::uint8_t {
     ranks,
     rank_kind,
     ranks_per_process,
+    library,
     directory,
     environment, // NAME VALUE or NAME=VALUE, this program
     global_environment,
@@ -43,6 +44,7 @@ constexpr std::array option_names{
     OptionName{"np", Option::ranks, true},
     OptionName{"ranks", Option::rank_kind, true},
     OptionName{"ranks-per-process", Option::ranks_per_process, true},
+    OptionName{"library", Option::library, true},
     OptionName{"wdir", Option::directory, true},
     OptionName{"wd", Option::directory, true},
     OptionName{"env", Option::environment, true},
@@ -164,6 +166,9 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
             return fail(MPI_ERR_ARG, "option %s needs a number of ranks from 1 to %u, not '%s'",
                         word.c_str(), node::rank_limit, value.c_str());
         }
+        return {};
+    case Option::library:
+        made_.library = value;
         return {};
     case Option::directory:
         if (value.empty()) {
@@ -324,8 +329,15 @@ Error check_combinations(const CommandLine& line) {
                         together, program.ranks, program.arguments[0].c_str());
         }
     }
+    if (!line.library.empty() && !line.library.ends_with("/" + std::string(library_name))) {
+        return fail(MPI_ERR_ARG, "--library needs a path that ends in /%s, not '%s'", library_name,
+                    line.library.c_str());
+    }
     if (line.rank_kind == RankKind::process) {
-        return {};
+        return line.library.empty()
+                   ? Error{}
+                   : fail(MPI_ERR_ARG, "--library is for --ranks threads; processes take another "
+                                       "library from LD_LIBRARY_PATH, under its own mpiexec");
     }
     if (together > 1) {
         return fail(MPI_ERR_ARG,
@@ -363,6 +375,10 @@ const char* usage() {
            "                       a private image of the program; also from WARREN_RANKS\n"
            "  --ranks-per-process T  processes of T ranks each, for programs whose threads become\n"
            "                       ranks by warren_rank_bind\n"
+           "  --library PATH       with --ranks threads: each rank has a copy of this MPI "
+           "library,\n"
+           "                       a libmpi_abi.so.1 that speaks PMI-1 (MPICH's), instead of "
+           "Warren\n"
            "  -wdir DIR            start the program in DIR\n"
            "  -env NAME VALUE      set a variable for this program (the environment is passed "
            "whole)\n"

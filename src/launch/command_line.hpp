@@ -27,6 +27,9 @@ enum class BindTo : std::uint8_t {
     socket
 };
 
+// The MPI library of the standard's ABI.
+inline constexpr const char* library_name = "libmpi_abi.so.1";
+
 // What a rank is to the system.
 enum class RankKind : std::uint8_t {
     process, // a part of a process: all of it, but for --ranks-per-process
@@ -55,6 +58,7 @@ struct CommandLine {
     RankKind rank_kind = RankKind::process;
     bool rank_kind_given = false;
     std::uint32_t ranks_per_process = 1;
+    std::string library; // another MPI library, of which each thread has its own; empty: Warren's
     bool report_bindings = false;
     bool tag_output = false;
     bool verbose = false;

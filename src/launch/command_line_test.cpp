@@ -123,6 +123,15 @@ TEST(CommandLine, WhatDoesNotGoTogetherIsRefused) {
               std::string::npos);
 }
 
+TEST(CommandLine, AnotherLibraryIsForThreads) {
+    const std::string path = "/mpich/lib/libmpi_abi.so.1";
+    EXPECT_EQ(combination({"--ranks", "threads", "--library", path, "a"}), "");
+    EXPECT_NE(combination({"--library", path, "a"}).find("for --ranks threads"), std::string::npos);
+    EXPECT_NE(
+        combination({"--ranks", "threads", "--library", "/mpich/lib", "a"}).find("'/mpich/lib'"),
+        std::string::npos);
+}
+
 TEST(CommandLine, AProgramMustBeThere) {
     EXPECT_NE(refused({}).find("no program"), std::string::npos);
     EXPECT_NE(refused({"-n", "3"}).find("no program"), std::string::npos);

@@ -94,6 +94,7 @@ Error HostPlan::write(int& descriptor) const {
     writer.number(magic);
     writer.number(first_rank);
     writer.descriptor(reports);
+    writer.text(library);
     writer.number(kept.size());
     for (const int one : kept) {
         writer.descriptor(one);
@@ -111,6 +112,7 @@ Error HostPlan::write(int& descriptor) const {
         writer.descriptor(rank.input);
         writer.descriptor(rank.output);
         writer.descriptor(rank.errors);
+        writer.descriptor(rank.manager);
         const auto words = rank.processors.words();
         writer.number(rank.bound ? words.size() : 0);
         for (const std::uint64_t word : words.first(rank.bound ? words.size() : 0)) {
@@ -142,6 +144,7 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     bool sound = reader.number() == magic;
     plan.first_rank = static_cast<std::uint32_t>(reader.number());
     plan.reports = reader.descriptor();
+    plan.library = reader.text();
     plan.kept.resize(reader.count());
     for (int& one : plan.kept) {
         one = reader.descriptor();
@@ -160,6 +163,7 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
         rank.input = reader.descriptor();
         rank.output = reader.descriptor();
         rank.errors = reader.descriptor();
+        rank.manager = reader.descriptor();
         std::vector<std::uint64_t> words(reader.count());
         for (std::uint64_t& word : words) {
             word = reader.number();

@@ -31,12 +31,14 @@ struct HostPlan {
         int input = -1; // -1: there is nothing to be read
         int output = -1;
         int errors = -1;
+        int manager = -1; // socket of a process manager, for another MPI library; -1: none
         bool bound = false;
         CpuSet processors = {}; // when bound
     };
 
     std::uint32_t first_rank = 0;
     int reports = -1;
+    std::string library;   // that all ranks share, under the names above; empty: none
     std::vector<int> kept; // descriptors that ranks keep beside these: of the library
     std::vector<Program> programs;
     std::vector<Rank> ranks; // of this process, in order

@@ -12,11 +12,12 @@ HostPlan small_plan() {
     HostPlan plan;
     plan.first_rank = 5;
     plan.reports = 7;
+    plan.library = "/lib/libmpi";
     plan.kept = {4, 9};
     plan.programs = {{"./a", "/tmp", {"a", "", "two words"}, {"WARREN_RANK=", "A=1"}},
                      {"/bin/b", "", {"b"}, {"WARREN_RANK="}}};
     plan.ranks.resize(3);
-    plan.ranks[0] = {.program = 0, .input = 0, .output = 11, .errors = 12};
+    plan.ranks[0] = {.program = 0, .input = 0, .output = 11, .errors = 12, .manager = 20};
     plan.ranks[1] = {.program = 1, .output = 13, .errors = 14, .bound = true};
     plan.ranks[1].processors.add(0);
     plan.ranks[1].processors.add(200);
@@ -40,6 +41,7 @@ TEST(HostPlan, IsReadAsWritten) {
     close(descriptor);
     EXPECT_EQ(read.first_rank, 5U);
     EXPECT_EQ(read.reports, 7);
+    EXPECT_EQ(read.library, plan.library);
     EXPECT_EQ(read.kept, plan.kept);
     ASSERT_EQ(read.programs.size(), 2U);
     for (std::size_t i = 0; i < 2; ++i) {
@@ -54,6 +56,7 @@ TEST(HostPlan, IsReadAsWritten) {
         EXPECT_EQ(read.ranks[i].input, plan.ranks[i].input);
         EXPECT_EQ(read.ranks[i].output, plan.ranks[i].output);
         EXPECT_EQ(read.ranks[i].errors, plan.ranks[i].errors);
+        EXPECT_EQ(read.ranks[i].manager, plan.ranks[i].manager);
         EXPECT_EQ(read.ranks[i].bound, plan.ranks[i].bound);
         EXPECT_EQ(read.ranks[i].processors, plan.ranks[i].processors);
     }

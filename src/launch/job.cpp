@@ -42,9 +42,8 @@ void close_descriptor(int& descriptor) {
 
 } // namespace
 
-Job::Job(const CommandLine& line, char** environment)
+Job::Job(const CommandLine& line)
     : line_(line),
-      environment_(environment),
       started_ns_(monotonic_ns()),
       name_(std::to_string(getpid()) + "." + std::to_string(started_ns_)),
       buffer_(read_bytes) {
@@ -55,6 +54,9 @@ Job::~Job() {
     for (Streams& streams : streams_) {
         close_descriptor(streams.output);
         close_descriptor(streams.errors);
+    }
+    for (Rank& rank : ranks_) {
+        close_descriptor(rank.manager);
     }
     for (Process& process : processes_) {
         close_descriptor(process.lifeline);
@@ -100,7 +102,9 @@ bool Job::prepare() {
     if (has_host() && (!check_programs() || !make_host())) {
         return false;
     }
-    const std::uint64_t needed = descriptors_for(line_.ranks(), has_host());
+    // Another library's ranks have a socket pair each.
+    const std::uint64_t needed = descriptors_for(line_.ranks(), has_host()) +
+                                 (line_.library.empty() ? 0 : 2 * std::uint64_t{line_.ranks()});
     if (Error error = raise_descriptor_limit(needed, former_descriptors_, descriptors_raised_)) {
         fail_with(1, error);
         return false;
@@ -127,12 +131,11 @@ bool Job::prepare() {
                                                      : 0,
                                    .job = name_};
     if (has_host()) {
-        host_environment_.build(line_.environment, programs_[0].settings(), environment,
-                                environment_);
+        host_environment_.build(line_.environment, programs_[0].settings(), environment, environ);
         environment = {.size = line_.ranks(), .job = name_};
     }
     for (ResolvedProgram& program : programs_) {
-        program.build_environment(line_.environment, environment, environment_);
+        program.build_environment(line_.environment, environment, environ);
     }
     watch_descriptor(events_, signals_, Source::signals, 0);
     watch_descriptor(events_, rank_output_, Source::all_output, 0);

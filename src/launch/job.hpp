@@ -30,6 +30,7 @@
 #include "launch/guardian.hpp"
 #include "launch/outcome.hpp"
 #include "launch/output.hpp"
+#include "launch/process_manager.hpp"
 #include "launch/program.hpp"
 #include "launch/spawn.hpp"
 #include "launch/terminal_input.hpp"
@@ -39,8 +40,7 @@ namespace warren::launch {
 
 class Job {
   public:
-    // `environment` is mpiexec's own.
-    Job(const CommandLine& line, char** environment);
+    explicit Job(const CommandLine& line);
     ~Job();
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
@@ -60,6 +60,7 @@ class Job {
         std::uint32_t process = 0;
         std::uint32_t streams = 0;
         pid_t thread = 0; // of a host process; 0: not known
+        int manager = -1; // socket to another MPI library's process management
         bool ended = false;
     };
     // Its ranks follow each other.
@@ -73,13 +74,14 @@ class Job {
         std::int64_t crashed_rank = -1; // who is about to end it by a signal, if known
     };
 
-    // What an event of epoll is about: the number in it is of streams (output, errors) or of a
-    // process (lifeline, reports).
+    // What an event of epoll is about: the number in it is of streams (output, errors), a process
+    // (lifeline, reports) or a rank (manager).
     enum class Source : std::uint32_t {
         output,
         errors,
         lifeline,
         reports,
+        manager,
         signals,
         all_output,
         sink,
@@ -117,6 +119,7 @@ class Job {
     void take_ended();
     void process_ended(Process& process, int wait_status);
     void read_reports(Process& process);
+    void serve_manager(std::uint32_t rank);
     void rank_ended(std::uint32_t rank, pid_t pid, int wait_status);
     void judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status);
     void forward(int number);
@@ -140,12 +143,12 @@ class Job {
     bool has_host() const { return line_.rank_kind == RankKind::thread; }
 
     const CommandLine& line_;
-    char** environment_;
     std::uint64_t started_ns_;
     std::string name_; // WARREN_JOB
     std::deque<ResolvedProgram> programs_;
     std::string host_path_; // of ranks that are threads
     Environment host_environment_;
+    ProcessManager manager_; // of another MPI library's ranks
     BindingPlan bindings_;
     std::uint32_t processors_ = 1;
     node::Segment segment_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -20,6 +21,7 @@ namespace {
 
 // The host program's place, as seen from mpiexec's folder; in the build tree and installed.
 constexpr const char* host_program = "/../" WARREN_LIBEXEC_FOLDER "/warren-rank-host";
+constexpr const char* library_folder = "/../" WARREN_LIBRARY_FOLDER "/";
 
 std::string own_folder() {
     char path[4096];
@@ -45,7 +47,10 @@ constexpr int wait_status_of(const HostReport& report) {
 
 // Whether the programs can be private images, before anything starts.
 bool Job::check_programs() {
-    const image::Sharing sharing{{std::begin(libraries_of_all), std::end(libraries_of_all)}, {}};
+    image::Sharing sharing;
+    if (line_.library.empty()) {
+        sharing.shared.assign(std::begin(libraries_of_all), std::end(libraries_of_all));
+    }
     for (const ResolvedProgram& program : programs_) {
         std::vector<image::ProgramFinding> findings;
         Error error = image::check_program(program.full_path(), sharing, findings);
@@ -104,6 +109,17 @@ bool Job::start_host(Spawner& spawner) {
             return give_up("rank " + std::to_string(rank) + ": pipes");
         }
         inherited.insert(inherited.end(), {planned.output, planned.errors});
+        if (!line_.library.empty()) {
+            int ends[2];
+            if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+                return give_up("rank " + std::to_string(rank) + ": a socket pair");
+            }
+            ranks_[rank].manager = ends[0];
+            planned.manager = ends[1];
+            inherited.push_back(ends[1]);
+            fcntl(ends[0], F_SETFL, O_NONBLOCK);
+            watch_descriptor(events_, ends[0], Source::manager, rank);
+        }
         if (!bindings_.sets.empty()) {
             planned.bound = true;
             planned.processors = bindings_.sets[rank];
@@ -115,6 +131,8 @@ bool Job::start_host(Spawner& spawner) {
     }
     host.reports = reports[0];
     plan.reports = reports[1];
+    manager_ = ProcessManager(line_.ranks(), "warren-" + name_);
+    plan.library = line_.library.empty() ? own_folder() + library_folder + library_name : "";
     plan.kept = {segment_.descriptor(), lifeline_number_};
     fcntl(host.reports, F_SETFL, O_NONBLOCK);
     inherited.push_back(plan.reports);
@@ -189,6 +207,34 @@ void Job::read_reports(Process& process) {
                 break;
             }
         }
+    }
+}
+
+// Another MPI library asks for what its own launcher would tell it.
+void Job::serve_manager(std::uint32_t rank) {
+    int& socket = ranks_[rank].manager;
+    std::array<char, 4096> text;
+    const ssize_t got = read(socket, text.data(), text.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+        return;
+    }
+    if (got <= 0) {
+        close(std::exchange(socket, -1));
+        return;
+    }
+    for (const ProcessManager::Reply& reply :
+         manager_.take(rank, ranks_[rank].program, {text.data(), static_cast<std::size_t>(got)})) {
+        // Each waits for a line or two: they fit the socket. Who has gone needs none.
+        send(ranks_[reply.rank].manager, reply.line.data(), reply.line.size(), MSG_NOSIGNAL);
+    }
+    const ProcessManager::Abort& abort = manager_.abort();
+    if (abort.asked && ending_ == Ending::not_yet) {
+        drain(ranks_[rank].streams);
+        const int code = abort.code & 0xff;
+        end_job(code != 0 ? code : 1, "rank " + std::to_string(rank) + " (" +
+                                          programs_[ranks_[rank].program].name() +
+                                          ") aborted with code " + std::to_string(abort.code) +
+                                          (abort.message.empty() ? "" : ": " + abort.message));
     }
 }
 

@@ -61,6 +61,9 @@ void Job::watch() {
             case Source::reports:
                 read_reports(processes_[number]);
                 break;
+            case Source::manager:
+                serve_manager(number);
+                break;
             case Source::signals:
                 signals = true; // after the output that was there before
                 break;

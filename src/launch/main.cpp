@@ -1,6 +1,8 @@
 // mpiexec: reads the command line and runs the job.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
 #include <memory>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "launch/command_line.hpp"
 #include "launch/job.hpp"
+#include "mpi.h"
 #include "warren/version.h"
 
 using namespace warren;
@@ -37,6 +40,19 @@ void leave_outer_job() {
     }
 }
 
+// Programs find another MPI library, and what that one has beside it, as the system finds
+// libraries.
+Error use_library(const std::string& path) {
+    if (access(path.c_str(), R_OK) != 0) {
+        return fail(MPI_ERR_ARG, "--library %s: %s", path.c_str(), std::strerror(errno));
+    }
+    const char* others = std::getenv("LD_LIBRARY_PATH");
+    const std::string folders =
+        path.substr(0, path.rfind('/')) + (others != nullptr ? ":" + std::string(others) : "");
+    setenv("LD_LIBRARY_PATH", folders.c_str(), 1);
+    return {};
+}
+
 // The command line, and from the environment what other launchers take from there too.
 Error read_request(const std::vector<std::string>& words, CommandLine& line) {
     if (Error error = parse_command_line(words, line)) {
@@ -54,7 +70,10 @@ Error read_request(const std::vector<std::string>& words, CommandLine& line) {
             return error;
         }
     }
-    return check_combinations(line);
+    if (Error error = check_combinations(line)) {
+        return error;
+    }
+    return line.library.empty() ? Error{} : use_library(line.library);
 }
 
 } // namespace
@@ -81,7 +100,7 @@ int main(int count, char** words) {
     }
     int exit_code = 0;
     {
-        Job job(line, environ);
+        Job job(line);
         exit_code = job.run();
     }
     return exit_code;

@@ -218,6 +218,25 @@ def what_can_not_be_is_refused_with_the_mend():
 
 
 @case
+def each_rank_has_a_copy_of_another_library():
+    folder = os.path.dirname(args.endings)
+    library, user = os.path.join(folder, "libmpi_abi.so.1"), os.path.join(folder, "library_user")
+    if not os.path.exists(user):
+        return
+    for ranks in (1, 2, 16):
+        done = run("--ranks", "threads", "--library", library, "-l", "-n", str(ranks), user)
+        expect(sorted(done.stdout.splitlines()) == sorted(
+            f"[{rank}] rank {rank} of {ranks}, the next has card {(rank + 1) % ranks + 1000}, used once"
+            for rank in range(ranks)) and done.returncode == 0, done)
+    done = run("--ranks", "threads", "--library", library, "-n", "3", user, "abort")
+    expect(done.returncode == 9 and "rank 1 (" in done.stderr and "aborted with code 9: told so" in done.stderr, done)
+    done = run("--library", library, "-n", "3", user)
+    expect(done.returncode == 2 and "for --ranks threads" in done.stderr, done)
+    done = run("--ranks", "threads", "--library", "/nowhere/libmpi_abi.so.1", "-n", "3", user)
+    expect(done.returncode == 2 and "/nowhere/libmpi_abi.so.1: No such file" in done.stderr, done)
+
+
+@case
 def the_host_program_is_for_mpiexec_only():
     host = os.path.join(os.path.dirname(args.mpiexec), "..", "libexec", "warren", "warren-rank-host")
     done = subprocess.run([host, "0"], capture_output=True, text=True, stdin=subprocess.DEVNULL,

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <memory>
 #include <pthread.h>
@@ -74,14 +75,14 @@ void close_all_but(std::vector<int> kept) {
     syscall(SYS_close_range, next, ~0U, 0U);
 }
 
-// What a process has of its own from the start. False: errno says why not.
-bool take_own(const HostPlan& plan, const HostPlan::Rank& rank) {
-    if (rank.bound &&
-        sched_setaffinity(0, CpuSet::bytes(),
-                          static_cast<const cpu_set_t*>(rank.processors.data())) != 0) {
-        return false;
-    }
-    if (unshare(CLONE_FILES | CLONE_FS) != 0) {
+// Other MPI libraries open each other's descriptors in /proc/PID/fd, where those of the process
+// are.
+bool has_own_descriptors(const HostPlan& plan) {
+    return !plan.library.empty();
+}
+
+bool take_own_descriptors(const HostPlan& plan, const HostPlan::Rank& rank) {
+    if (unshare(CLONE_FILES) != 0) {
         return false;
     }
     const int input = rank.input >= 0 ? rank.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -92,8 +93,22 @@ bool take_own(const HostPlan& plan, const HostPlan::Rank& rank) {
     std::vector<int> kept = plan.kept;
     kept.insert(kept.end(), {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, plan.reports});
     close_all_but(std::move(kept));
+    return true;
+}
+
+// What a process has of its own from the start. False: errno says why not.
+bool take_own(const HostPlan& plan, const HostPlan::Rank& rank) {
+    if (rank.bound &&
+        sched_setaffinity(0, CpuSet::bytes(),
+                          static_cast<const cpu_set_t*>(rank.processors.data())) != 0) {
+        return false;
+    }
+    if (unshare(CLONE_FS) != 0) {
+        return false;
+    }
     const std::string& directory = plan.programs[rank.program].directory;
-    return directory.empty() || chdir(directory.c_str()) == 0;
+    return (directory.empty() || chdir(directory.c_str()) == 0) &&
+           (!has_own_descriptors(plan) || take_own_descriptors(plan, rank));
 }
 
 // The rank's program has ended, in the calling thread.
@@ -144,6 +159,18 @@ void release_reserve() {
     madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
+// What another MPI library needs to know, in front of what an outer launcher has said.
+void tell_other_library(const HostPlan& plan, const Start& start,
+                        std::vector<std::string>& environment) {
+    environment.insert(environment.begin() + 1,
+                       {"PMI_FD=" + std::to_string(plan.ranks[start.rank].manager),
+                        "PMI_RANK=" + std::to_string(plan.first_rank + start.rank),
+                        "PMI_SIZE=" + std::to_string(plan.ranks.size())});
+    // UCX would put hooks into the C library's code, which all copies share, and several at once
+    // crash.
+    environment.insert(environment.begin() + 1, "UCX_MEM_MMAP_HOOK_MODE=none");
+}
+
 void* run_rank(void* argument) {
     const std::unique_ptr<Start> start(static_cast<Start*>(argument));
     const HostPlan& plan = *start->plan;
@@ -159,18 +186,31 @@ void* run_rank(void* argument) {
     }
     HostPlan::Program program = plan.programs[rank.program];
     program.environment[0] = "WARREN_RANK=" + std::to_string(plan.first_rank + start->rank);
+    if (rank.manager >= 0) {
+        tell_other_library(plan, *start, program.environment);
+    }
     std::vector<char*> arguments = pointers(program.arguments);
     std::vector<char*> environment = pointers(program.environment);
 
     warren_image_options options{};
     options.bytes = sizeof options;
-    std::vector<const char*> shared(std::begin(libraries_of_all), std::end(libraries_of_all));
+    std::vector<const char*> shared;
+    if (!plan.library.empty()) {
+        shared.assign(std::begin(libraries_of_all), std::end(libraries_of_all));
+    }
     shared.push_back(nullptr);
     options.shared = shared.data();
-    options.input = STDIN_FILENO;
-    options.output = STDOUT_FILENO;
-    options.error = STDERR_FILENO;
-    options.flags = WARREN_IMAGE_OWN_DESCRIPTORS | WARREN_IMAGE_OWN_DIRECTORY;
+    options.flags = WARREN_IMAGE_OWN_DIRECTORY;
+    if (has_own_descriptors(plan)) {
+        options.input = STDIN_FILENO;
+        options.output = STDOUT_FILENO;
+        options.error = STDERR_FILENO;
+        options.flags |= WARREN_IMAGE_OWN_DESCRIPTORS;
+    } else {
+        options.input = rank.input;
+        options.output = rank.output;
+        options.error = rank.errors;
+    }
     options.bindings = crash_bindings();
     options.ended = ended;
     options.context = reinterpret_cast<void*>(std::uintptr_t{start->rank});
@@ -236,11 +276,14 @@ int main(int argc, char** argv) {
         complain(record->text);
     }
     close(descriptor);
+    if (!plan.library.empty() && dlopen(plan.library.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+        complain(dlerror());
+    }
     if (warren_image_host() != WARREN_IMAGE_SUCCESS) {
         complain("this process can't have private images");
     }
     for (const HostPlan::Rank& rank : plan.ranks) {
-        for (const int one : {rank.output, rank.errors}) {
+        for (const int one : {rank.output, rank.errors, rank.manager}) {
             fcntl(one, F_SETFD, FD_CLOEXEC);
         }
     }

@@ -105,6 +105,8 @@ class ElfFile {
                       std::shared_ptr<const ElfFile>& file);
 
     const std::string& path() const { return path_; }
+    // The same wherever the working directory is; empty when read from memory.
+    const std::string& location() const { return location_; }
     // The file's name in messages and among dependencies: its soname, else its path's last part.
     std::string name() const;
     FileIdentity identity() const { return identity_; }
@@ -159,7 +161,7 @@ class ElfFile {
 
     std::string path_;
     FileIdentity identity_;
-    std::string location_; // absolute, wherever the working directory is
+    std::string location_;
     bool owns_bytes_ = false;
     std::span<const std::byte> bytes_;
 

@@ -115,7 +115,7 @@ Error Module::map() {
     }
     tell_leak_detector(*file, base, &__lsan_register_root_region);
     link.l_addr = reinterpret_cast<ElfW(Addr)>(base);
-    link.l_name = const_cast<char*>(file->path().c_str());
+    link.l_name = const_cast<char*>(file->location().c_str());
     link.l_ld = reinterpret_cast<ElfW(Dyn)*>(at(file->dynamic().address));
     return {};
 }

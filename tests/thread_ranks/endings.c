@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int counter;
@@ -64,6 +65,20 @@ int main(int argc, char** argv) {
     }
     if (strcmp(way, "read") == 0) {
         printf("%zu bytes\n", fread(text, 1, sizeof text, stdin));
+        return 0;
+    }
+    if (strcmp(way, "children") == 0) {
+        int children = 0, status = 0;
+        for (int child = 0; child < 3; ++child) {
+            if (fork() == 0) {
+                usleep(1000 * (unsigned)(child + rank % 2));
+                _exit(10 * rank + child);
+            }
+        }
+        while (wait(&status) > 0) {
+            children += WEXITSTATUS(status) / 10 == rank ? 1 : 100;
+        }
+        printf("%d children\n", children);
         return 0;
     }
     if (strcmp(way, "wait") == 0) {

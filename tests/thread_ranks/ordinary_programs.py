@@ -128,6 +128,12 @@ def ranks_end_as_processes_do():
 
 
 @case
+def ranks_wait_for_their_own_children():
+    done = expect_same(8, args.endings, "children")
+    expect(sorted(done.stdout.splitlines()) == [f"[{rank}] 3 children" for rank in range(8)], done)
+
+
+@case
 def crashes_are_said_of_the_rank_that_crashes():
     for way, code in (("segv", 139), ("abort", 134), ("fpe", 136), ("overflow", 139), ("heap", 134),
                       ("thread_segv", 139)):

@@ -168,13 +168,12 @@ void watch_for_crashes(std::uint32_t ranks) {
     }
 }
 
-const warren_image_binding* crash_bindings() {
+std::span<const warren_image_binding> crash_bindings() {
     static const warren_image_binding bindings[] = {
         {"sigaction", reinterpret_cast<void*>(&set_action)},
         {"__sigaction", reinterpret_cast<void*>(&set_action)},
         {"signal", reinterpret_cast<void*>(&set_handler)},
         {"bsd_signal", reinterpret_cast<void*>(&set_handler)},
-        {nullptr, nullptr},
     };
     return bindings;
 }

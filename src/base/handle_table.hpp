@@ -132,8 +132,8 @@ class HandleTable {
 
     // Chunk k holds first_chunk_slots << k slots: constant-time look-up, nothing moves, and a rank
     // with few objects pays for few: slots that nothing has lived in are not touched.
-    static constexpr std::uint32_t first_chunk_bits = 5;
-    static constexpr std::uint32_t chunk_limit = 20;
+    static constexpr std::uint32_t first_chunk_bits = 3;
+    static constexpr std::uint32_t chunk_limit = 22;
 
     Slot* slot_of(std::uint32_t integer) const {
         const std::uint32_t position = integer - first_handle + (1U << first_chunk_bits);

@@ -15,9 +15,6 @@ constexpr std::size_t line_bytes = node::cache_line_bytes;
 // From here on copies are worth to be made the way that suits memory that ranks share.
 constexpr std::size_t large_copy_bytes = 4096;
 
-// Up to here nothing is cut in a flat slot, whatever the operation's limits are.
-constexpr auto short_bytes = static_cast<std::size_t>(short_block_bytes);
-
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
 
@@ -27,6 +24,10 @@ constexpr std::size_t pair_whole_bytes = 16384;
 // What a rank combines between two of its arrivals.
 constexpr std::size_t part_bytes = 65536;
 
+// Of two ranks' operands: combined at a time, and asked for ahead.
+constexpr std::size_t stream_bytes = 512;
+constexpr std::size_t ahead_bytes = 2048;
+
 // Bytes of operands that are combined at a time, while they are in the nearest cache.
 constexpr std::size_t fold_bytes = 4096;
 
@@ -34,34 +35,16 @@ constexpr std::size_t fold_bytes = 4096;
 
 // --- Where data is
 
-inline SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::size_t limit,
-                                       std::size_t unit) const {
+SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::size_t limit,
+                                std::size_t unit) const {
     const auto width = static_cast<std::size_t>(blocks);
+    const auto height = static_cast<std::size_t>(rows);
     Cut made;
     if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
         made.piece = bytes;
         made.stride = bytes;
         return made;
     }
-    if (bytes <= short_bytes && slot_.flat()) [[likely]] {
-        // What cut_long() comes to, too.
-        made.phase_bytes = area_phase_bytes(AreaKind::small, size_);
-        made.piece = bytes;
-        made.stride = area_stride(bytes);
-        made.pitch = area_pitch(made.stride * width);
-        if (made.pitch * static_cast<std::size_t>(rows) <= made.phase_bytes &&
-            (made.area = slot_.area(AreaKind::small)) != nullptr) [[likely]] {
-            return made;
-        }
-    }
-    return cut_long(rows, blocks, bytes, limit, unit);
-}
-
-SharedData::Cut SharedData::cut_long(int rows, int blocks, std::size_t bytes, std::size_t limit,
-                                     std::size_t unit) const {
-    const auto width = static_cast<std::size_t>(blocks);
-    const auto height = static_cast<std::size_t>(rows);
-    Cut made;
     const auto fits = [&](AreaKind kind, std::size_t piece) {
         made.phase_bytes = area_phase_bytes(kind, size_);
         made.piece = piece;
@@ -134,6 +117,7 @@ void SharedData::get(const std::byte* from, const Buffer& to, std::size_t first,
     }
 }
 
+// Both limits are at least short_block_bytes: ShortBlocks cuts nothing.
 std::size_t SharedData::flow_limit(std::size_t bytes) const {
     if (!slot_.flat()) {
         return bytes;
@@ -323,7 +307,7 @@ void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count co
                            reduction.type);
         }
     };
-    if (static_cast<std::size_t>(count * size) <= short_bytes) {
+    if (static_cast<std::size_t>(count * size) <= static_cast<std::size_t>(short_block_bytes)) {
         if (count > 0) {
             combine(0, count);
         }
@@ -354,12 +338,26 @@ void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count co
 
 bool SharedData::combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
                               const std::byte* theirs, MPI_Count count) const {
-    const auto bytes = static_cast<std::size_t>(count * reduction.type.size);
-    if (bytes < large_copy_bytes || total == mine || !reduction.op.commutative()) {
+    const Kernel kernel = reduction.op.kernel(reduction.type);
+    if (kernel == nullptr) {
         return false;
     }
-    engine_.copy().get(total, theirs, bytes, bytes);
-    apply_unlocked(engine_.rank(), reduction.op, mine, total, count, reduction.type);
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(count) * size;
+    const auto ask_for = [&](std::size_t from, std::size_t to) {
+        for (std::size_t at = from; at < std::min(to, bytes); at += line_bytes) {
+            __builtin_prefetch(theirs + at);
+        }
+    };
+    const std::byte* left = rank_ == 0 ? mine : theirs;
+    const std::byte* right = rank_ == 0 ? theirs : mine;
+    ask_for(0, ahead_bytes);
+    const std::size_t step = stream_bytes / size * size;
+    for (std::size_t first = 0; first < bytes; first += step) {
+        const std::size_t part = std::min(step, bytes - first);
+        ask_for(first + ahead_bytes, first + ahead_bytes + part);
+        kernel(left + first, right + first, total + first, static_cast<MPI_Count>(part / size));
+    }
     return true;
 }
 
@@ -458,16 +456,19 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
         const Part part = part_of(piece, rank_);
         const auto count = static_cast<MPI_Count>(part.bytes / size);
         const auto* mine = static_cast<const std::byte*>(in) + part.first;
+        auto* result_part = static_cast<std::byte*>(out) + part.first;
         std::byte* total = place(cut, op, rank_, rank_);
-        if (size_ != 2 || !combine_pair(reduction, total, mine,
-                                        place(cut, contributed, 1 - rank_, rank_), count)) {
-            fold(reduction, total, count, size_, [&](int r) {
-                return r == rank_
-                           ? mine
-                           : static_cast<const std::byte*>(place(cut, contributed, r, rank_));
-            });
+        const auto operand = [&](int r) {
+            return r == rank_ ? mine
+                              : static_cast<const std::byte*>(place(cut, contributed, r, rank_));
+        };
+        // In memory of one's own, which is written without asking another core.
+        if (size_ == 2 && combine_pair(reduction, result_part, mine, operand(1 - rank_), count)) {
+            engine_.copy().put(total, result_part, part.bytes);
+        } else {
+            fold(reduction, total, count, size_, operand);
+            std::memcpy(result_part, total, part.bytes);
         }
-        std::memcpy(static_cast<std::byte*>(out) + part.first, total, part.bytes);
     };
     const auto collect = [&](Operation op, std::size_t piece) {
         for (int r = 0; r < size_; ++r) {

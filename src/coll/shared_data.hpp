@@ -64,8 +64,6 @@ class SharedData {
     // For `rows` rows of `blocks` blocks of `bytes` each, in pieces of up to `limit` bytes that are
     // multiples of `unit`.
     Cut cut(int rows, int blocks, std::size_t bytes, std::size_t limit, std::size_t unit = 1) const;
-    Cut cut_long(int rows, int blocks, std::size_t bytes, std::size_t limit,
-                 std::size_t unit) const;
     std::byte* place(const Cut& cut, Operation operation, int row, int block = 0) const;
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
@@ -92,9 +90,9 @@ class SharedData {
     void fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
               Operand operand);
 
-    // Two ranks' operands, of which `theirs` has just been written by another core: false when they
-    // are to be folded like any number. It is faster to copy them in the way that suits such
-    // memory, and to combine what is then in the nearest cache.
+    // The same of two ranks with a predefined operation, where `theirs` has just been written by
+    // another core: it is asked for ahead, in small steps. `total` may be `mine`. False: it is an
+    // operation of the program's.
     bool combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
                       const std::byte* theirs, MPI_Count count) const;
 

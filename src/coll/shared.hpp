@@ -229,9 +229,9 @@ class SharedSlot {
     }
     // The others have read what this rank will write next: has the processor fetch the right to
     // write it while there is something else to wait for.
-    static void own_line_soon(const Line* line) {
+    static void own_line_soon(const void* line) {
 #if defined(__x86_64__)
-        asm volatile("prefetchw %0" : : "m"(*line));
+        asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 #else
         __builtin_prefetch(line, 1);
 #endif

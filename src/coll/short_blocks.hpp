@@ -50,6 +50,7 @@ class ShortBlocks {
         slot_.to_root(
             root, [&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), own, size); },
             [&](Operation op) {
+                own_row_soon(rows, op, size);
                 copy(own, blocks + static_cast<std::size_t>(root) * size, size);
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != root) {
@@ -89,7 +90,8 @@ class ShortBlocks {
         const auto block = [&](int r) { return blocks + static_cast<std::size_t>(r) * size; };
         together(
             [&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), block(slot_.rank_), size); },
-            [] {}, [&](Operation op, int r) { std::memcpy(block(r), rows(op, r, 0), size); });
+            [&](Operation op) { own_row_soon(rows, op, size); },
+            [&](Operation op, int r) { std::memcpy(block(r), rows(op, r, 0), size); });
         return slot_.outcome();
     }
     // `out` and `in` may be the same.
@@ -112,7 +114,8 @@ class ShortBlocks {
                     }
                 }
             },
-            [&] {
+            [&](Operation op) {
+                own_row_soon(rows, op, rows.stride * static_cast<std::size_t>(slot_.size_ - 1));
                 copy(out + static_cast<std::size_t>(rank) * size,
                      in + static_cast<std::size_t>(rank) * size, size);
             },
@@ -140,6 +143,7 @@ class ShortBlocks {
                     std::memcpy(copied, in, static_cast<std::size_t>(bytes));
                     own = copied;
                 }
+                own_row_soon(rows, op, static_cast<std::size_t>(bytes));
                 const Kernel kernel = reduction.op.kernel(reduction.type);
                 for (int r = 0; r < slot_.size_; ++r) {
                     slot_.await(op, r);
@@ -160,7 +164,11 @@ class ShortBlocks {
                 made = op;
                 std::memcpy(rows(op, slot_.rank_, 0), in, static_cast<std::size_t>(bytes));
             },
-            [&] { kernel = reduction.op.kernel(reduction.type); }, [](Operation, int) {});
+            [&](Operation op) {
+                own_row_soon(rows, op, static_cast<std::size_t>(bytes));
+                kernel = reduction.op.kernel(reduction.type);
+            },
+            [](Operation, int) {});
         // The operands stay until all have arrived in the next operation.
         fold(reduction, kernel, out, [&](int r) { return rows(made, r, 0); });
         return slot_.outcome();
@@ -199,6 +207,16 @@ class ShortBlocks {
         return {slot_, slot_.area(AreaKind::small), area_phase_bytes(AreaKind::small, slot_.size_),
                 area_pitch(stride * width), stride};
     }
+    // Has the processor fetch the right to write, in the next operation, where this rank writes in
+    // this one: the others, which have read what is there, would be asked while they wait for it.
+    void own_row_soon(const Rows& rows, Operation op, std::size_t bytes) const {
+        const std::byte* row = rows(op + 1, slot_.rank_, 0);
+        if (rows.area != nullptr) {
+            for (std::size_t at = 0; at < bytes; at += node::cache_line_bytes) {
+                SharedSlot::own_line_soon(row + at);
+            }
+        }
+    }
     static void copy(const void* from, void* to, std::size_t bytes) {
         if (from != to) {
             std::memcpy(to, from, bytes);
@@ -210,7 +228,7 @@ class ShortBlocks {
         slot_.together(
             write, [](Operation) {},
             [&](Operation op) {
-                meanwhile();
+                meanwhile(op);
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != slot_.rank_) {
                         slot_.await(op, r);

@@ -8,7 +8,7 @@ namespace warren::coll {
 
 bool defined(OpKind kind, Element element) {
     // A bit per kind of element, by kind of operation.
-    static constexpr auto table = [] {
+    static const auto table = [] { // not constexpr: UBSan adds what is not constant
         std::array<std::uint64_t, static_cast<std::size_t>(OpKind::user) + 1> bits{};
         for (std::size_t k = 0; k < bits.size(); ++k) {
             for (unsigned e = 0; e <= static_cast<unsigned>(Element::two_float64); ++e) {

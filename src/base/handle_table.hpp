@@ -130,42 +130,53 @@ class HandleTable {
         }
     };
 
-    // Chunk k holds first_chunk_slots << k slots: constant-time look-up, nothing moves, and a rank
-    // with few objects pays for few: slots that nothing has lived in are not touched.
-    static constexpr std::uint32_t first_chunk_bits = 3;
-    static constexpr std::uint32_t chunk_limit = 22;
+    // Two chunks hold 4 slots each, the next two 8, then 16, …: constant-time look-up, nothing
+    // moves, and at most a third of the slots have no object yet.
+    static constexpr std::uint32_t first_chunk_bits = 2;
+    static constexpr std::uint32_t chunk_limit = 44;
+
+    // Where slot number `index` is: of a position from 8 on, the highest bit and the one below it
+    // say the chunk, the rest the place in it.
+    struct Place {
+        std::uint32_t bits; // of the rest
+        std::uint32_t chunk;
+        std::uint32_t slot;
+    };
+    static Place place_of(std::uint32_t index) {
+        const std::uint32_t position = index + (2U << first_chunk_bits);
+        const auto bits = 30U - static_cast<std::uint32_t>(__builtin_clz(position));
+        return {bits, 2 * (bits - first_chunk_bits) + (position >> bits) - 2,
+                position & ((1U << bits) - 1)};
+    }
 
     Slot* slot_of(std::uint32_t integer) const {
-        const std::uint32_t position = integer - first_handle + (1U << first_chunk_bits);
-        if (position < (1U << first_chunk_bits) ||
-            integer - first_handle >= made_.load(std::memory_order_acquire)) [[unlikely]] {
-            return nullptr;
+        const std::uint32_t index = integer - first_handle;
+        if (index >= made_.load(std::memory_order_acquire)) [[unlikely]] {
+            return nullptr; // also of integers below first_handle, which are large then
         }
-        const auto high = 31U - static_cast<std::uint32_t>(__builtin_clz(position));
-        const std::uint32_t chunk = high - first_chunk_bits;
-        if (chunk >= chunk_limit) {
+        const Place place = place_of(index);
+        if (place.chunk >= chunk_limit) {
             __builtin_unreachable(); // made_ would be larger than what all chunks hold
         }
-        return chunks_[chunk] + (position - (1U << high));
+        return chunks_[place.chunk] + place.slot;
     }
 
     // The first slot that nothing has lived in yet, and what its object's handle will be; null when
     // memory is out.
     Slot* fresh(Free& first) {
         const std::uint32_t index = made_.load(std::memory_order_relaxed);
-        const std::uint32_t position = index + (1U << first_chunk_bits);
-        const auto high = 31U - static_cast<std::uint32_t>(__builtin_clz(position));
-        const std::uint32_t chunk = high - first_chunk_bits;
-        if (chunk == chunk_limit) {
+        const Place place = place_of(index);
+        if (place.chunk == chunk_limit) {
             return nullptr;
         }
-        if (chunks_[chunk] == nullptr) {
-            chunks_[chunk] = new (std::nothrow) Slot[1U << high];
-            if (chunks_[chunk] == nullptr) {
+        Slot*& chunk = chunks_[place.chunk];
+        if (chunk == nullptr) {
+            chunk = new (std::nothrow) Slot[std::size_t{1} << place.bits];
+            if (chunk == nullptr) {
                 return nullptr;
             }
         }
-        Slot* slot = chunks_[chunk] + (position - (1U << high));
+        Slot* slot = chunk + place.slot;
         slot->handle = 0;
         // Generation 1, not 0, so that no handle is ever a small number.
         first = {nullptr, (std::uintptr_t{1} << 32) | (index + first_handle)};

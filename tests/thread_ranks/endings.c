@@ -1,6 +1,8 @@
 /* A rank without MPI that ends, or does something else, as it is told.
        endings WAY [RANK]     the rank (default: all) does so, the others wait for the end of the
    job or, where it does not end all, return */
+#define _GNU_SOURCE // close_range
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +10,12 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if defined(__x86_64__)
+#define TRAP() __asm__ volatile("int3")
+#else
+#define TRAP() raise(SIGTRAP)
+#endif
 
 static int counter;
 
@@ -50,7 +58,8 @@ static void in_thread(void* (*function)(void*)) {
 static int ends_all(const char* way) {
     return strcmp(way, "segv") == 0 || strcmp(way, "abort") == 0 || strcmp(way, "fpe") == 0 ||
            strcmp(way, "handled_abort") == 0 || strcmp(way, "overflow") == 0 ||
-           strcmp(way, "heap") == 0 || strcmp(way, "thread_segv") == 0;
+           strcmp(way, "heap") == 0 || strcmp(way, "thread_segv") == 0 ||
+           strcmp(way, "trap") == 0 || strcmp(way, "pipe") == 0 || strcmp(way, "closed_segv") == 0;
 }
 
 int main(int argc, char** argv) {
@@ -110,9 +119,22 @@ int main(int argc, char** argv) {
         in_thread(exit_in_thread);
     }
     fflush(stdout);
+    if (strncmp(way, "closed", 6) == 0) {
+        close_range(3, ~0U, 0);
+    }
     if (strcmp(way, "_exit") == 0) {
         _exit(6);
-    } else if (strcmp(way, "segv") == 0 || strcmp(way, "handled_segv") == 0) {
+    } else if (strcmp(way, "closed_exit") == 0) {
+        exit(10);
+    } else if (strcmp(way, "trap") == 0) {
+        TRAP();
+    } else if (strcmp(way, "pipe") == 0) {
+        int ends[2] = {-1, -1};
+        if (pipe(ends) == 0 && close(ends[0]) == 0 && write(ends[1], "", 1) == 1) {
+            return 2;
+        }
+    } else if (strcmp(way, "segv") == 0 || strcmp(way, "handled_segv") == 0 ||
+               strcmp(way, "closed_segv") == 0) {
         crash();
     } else if (strcmp(way, "abort") == 0 || strcmp(way, "handled_abort") == 0) {
         abort();

@@ -123,7 +123,8 @@ def input_goes_to_rank_0():
 
 @case
 def ranks_end_as_processes_do():
-    for way, code in (("exit", 9), ("return", 3), ("quick_exit", 5), ("_exit", 6), ("exit_thread", 4)):
+    for way, code in (("exit", 9), ("return", 3), ("quick_exit", 5), ("_exit", 6), ("exit_thread", 4),
+                      ("closed_exit", 10)):
         expect(expect_same(3, args.endings, way, "1").returncode == code, way)
 
 
@@ -136,7 +137,7 @@ def ranks_wait_for_their_own_children():
 @case
 def crashes_are_said_of_the_rank_that_crashes():
     for way, code in (("segv", 139), ("abort", 134), ("fpe", 136), ("overflow", 139), ("heap", 134),
-                      ("thread_segv", 139)):
+                      ("thread_segv", 139), ("closed_segv", 139), ("trap", 133), ("pipe", 141)):
         if way == "heap" and args.sanitized:
             continue  # whose allocator has its own way to end
         done = expect_same(4, args.endings, way, "2")

@@ -17,7 +17,8 @@ namespace warren::launch {
 
 namespace {
 
-constexpr int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+constexpr int crash_signals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+                                 SIGABRT, SIGTRAP, SIGSYS, SIGPIPE};
 constexpr std::size_t crash_signal_count = std::size(crash_signals);
 
 // Room for the largest state of vector registers that a kernel saves, and a handler that prints.
@@ -107,8 +108,8 @@ void crashed(int number, siginfo_t* information, void* context) {
         report_crash(rank, number);
     }
     take_default(number);
-    if (is_sent) {
-        // Again, for the default action. What the processor raises it will raise again.
+    if (is_sent || number == SIGTRAP || number == SIGSYS) {
+        // Again, for the default action. Of other instructions the processor raises it again.
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
     }
 }

@@ -92,7 +92,7 @@ bool take_own_descriptors(const HostPlan& plan, const HostPlan::Rank& rank) {
         return false;
     }
     std::vector<int> kept = plan.kept;
-    kept.insert(kept.end(), {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, plan.reports});
+    kept.insert(kept.end(), {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO});
     close_all_but(std::move(kept));
     return true;
 }
@@ -312,5 +312,5 @@ int main(int argc, char** argv) {
                      " (the limits of processes, ulimit -u, and of memory, ulimit -v)");
         }
     }
-    stay();
+    pass_reports_on();
 }

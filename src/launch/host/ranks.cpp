@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/futex.hpp"
 #include "launch/host_plan.hpp"
 #include "member/member.hpp"
 
@@ -13,10 +14,19 @@ namespace warren::launch {
 
 namespace {
 
+// On the stack of who waits until it is written.
+struct Letter {
+    HostReport report;
+    Letter* next = nullptr;
+    std::atomic<std::uint32_t> written{0};
+};
+
 struct Ranks {
     int reports = -1;
     pid_t process = 0; // children of fork report nothing
     std::atomic<std::uint32_t> running{0};
+    std::atomic<Letter*> letters{nullptr}; // to be written, the newest first
+    std::atomic<std::uint32_t> posted{0};  // counts them
 };
 
 Ranks& ranks() {
@@ -24,11 +34,27 @@ Ranks& ranks() {
     return only;
 }
 
-void report(std::uint32_t rank, HostReport::Kind kind, int value) {
-    const HostReport text{.rank = rank, .kind = kind, .value = value};
+void write_report(const HostReport& report) {
+    while (write(ranks().reports, &report, sizeof report) < 0 && errno == EINTR) {
+    }
+}
+
+// By the main thread, whose descriptors no program can close or put something else in place of.
+void post(std::uint32_t rank, HostReport::Kind kind, int value) {
+    Ranks& all = ranks();
+    if (getpid() != all.process) {
+        return;
+    }
     const int error = errno;
-    while (getpid() == ranks().process && write(ranks().reports, &text, sizeof text) < 0 &&
-           errno == EINTR) {
+    Letter letter{.report = {.rank = rank, .kind = kind, .value = value}};
+    letter.next = all.letters.load(std::memory_order_relaxed);
+    while (!all.letters.compare_exchange_weak(letter.next, &letter, std::memory_order_release,
+                                              std::memory_order_relaxed)) {
+    }
+    all.posted.fetch_add(1, std::memory_order_release);
+    futex_wake(all.posted, 1);
+    while (letter.written.load(std::memory_order_acquire) == 0) {
+        futex_wait(letter.written, 0);
     }
     errno = error;
 }
@@ -48,11 +74,38 @@ std::uint32_t rank_of_thread() {
 }
 
 void report_start(std::uint32_t rank) {
-    report(rank, HostReport::Kind::started, static_cast<int>(syscall(SYS_gettid)));
+    write_report({.rank = rank,
+                  .kind = HostReport::Kind::started,
+                  .value = static_cast<int>(syscall(SYS_gettid))});
+}
+
+void pass_reports_on() {
+    Ranks& all = ranks();
+    while (true) {
+        const std::uint32_t posted = all.posted.load(std::memory_order_acquire);
+        Letter* first = nullptr; // the oldest
+        for (Letter* letter = all.letters.exchange(nullptr, std::memory_order_acquire);
+             letter != nullptr;) {
+            Letter* const older = letter->next;
+            letter->next = first;
+            first = letter;
+            letter = older;
+        }
+        if (first == nullptr) {
+            futex_wait(all.posted, posted);
+        }
+        while (first != nullptr) {
+            Letter& letter = *first;
+            first = letter.next; // before its owner goes on
+            write_report(letter.report);
+            letter.written.store(1, std::memory_order_release);
+            futex_wake(letter.written, 1);
+        }
+    }
 }
 
 void report_end(std::uint32_t rank, int exit_code) {
-    report(rank, HostReport::Kind::ended, exit_code);
+    post(rank, HostReport::Kind::ended, exit_code);
     // Who reads a pipe or a socket of the rank sees its end, as of a process. Threads that the
     // program has left behind, or that are about to end, keep the table.
     if (unshare(CLONE_FILES) == 0) {
@@ -64,7 +117,7 @@ void report_end(std::uint32_t rank, int exit_code) {
 }
 
 void report_crash(std::uint32_t rank, int signal) {
-    report(rank, HostReport::Kind::crashed, signal);
+    post(rank, HostReport::Kind::crashed, signal);
 }
 
 } // namespace warren::launch

@@ -16,11 +16,16 @@ void prepare_ranks(std::uint32_t count, int reports);
 // The rank to which the calling thread belongs, or no_rank.
 std::uint32_t rank_of_thread();
 
+// By the calling thread, before it has descriptors of its own.
 void report_start(std::uint32_t rank);
 // The rank will run no more: closes the thread's descriptors, and ends the process with the last
 // rank.
 void report_end(std::uint32_t rank, int exit_code);
 // The signal is about to end the process, because of this rank.
 void report_crash(std::uint32_t rank, int signal);
+
+// The main thread's life once all ranks are started: it writes the reports of ends and crashes, for
+// which their threads wait.
+[[noreturn]] void pass_reports_on();
 
 } // namespace warren::launch

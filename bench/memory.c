@@ -6,8 +6,10 @@
  *                   same kind of process without MPI (it lies beside this program and is run by
  *                   rank 0 when all is measured)
  *   PSS             private memory plus this rank's share of what ranks share
- * The figure is the median over the ranks, "best" the smallest; "largest" and the parts of the
- * private dirty memory by kind of mapping (memory_map.h) are in the same line.
+ *   PSS of all      the job's whole memory: the sum over its processes when all have exchanged
+ * Ranks that are threads of one process have its memory each, all of it, in every figure but the
+ * last. The figure is the median over the ranks, "best" the smallest; "largest" and the parts of
+ * the private dirty memory by kind of mapping (memory_map.h) are in the same line.
  *
  *   --baseline PATH   the program without MPI
  */
@@ -41,10 +43,13 @@ static Spread spread(const Bench* bench, const MemoryMap* maps, size_t field) {
 }
 
 /* kB of the process without MPI: all, then by kind. */
-static bool read_baseline(const char* given, int baseline[1 + memory_kinds]) {
+static bool read_baseline(const Bench* bench, const char* given, int baseline[1 + memory_kinds]) {
     char path[4096 + 32];
     if (given != NULL) {
         snprintf(path, sizeof path, "%s", given);
+    } else if (strchr(bench->argv[0], '/') != NULL) { /* a thread's program is not the process's */
+        snprintf(path, 4096, "%s", bench->argv[0]);
+        strcpy(strrchr(path, '/') + 1, "memory_baseline");
     } else {
         ssize_t length = readlink("/proc/self/exe", path, 4096);
         if (length <= 0)
@@ -64,9 +69,49 @@ static bool read_baseline(const char* given, int baseline[1 + memory_kinds]) {
     return count == 1 + memory_kinds;
 }
 
-static void report(const Bench* bench, const MemoryMap* maps, const char* given) {
+/* Sum of the PSS of the job's processes, at rank 0. All ranks are there, and none has ended yet,
+ * while any is read: a page's share depends on that. */
+static int pss_of_all(const Bench* bench) {
+    typedef struct {
+        int process;
+        int pss_kb;
+    } Share;
+    static MemoryMap mine;
+    int go = 1;
+    if (bench->rank != 0) {
+        MPI_Recv(&go, 1, MPI_INT, 0, bench_steering_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        memory_read(&mine);
+        Share share = {(int)getpid(), mine.pss_kb};
+        MPI_Send(&share, 2, MPI_INT, 0, bench_steering_tag, MPI_COMM_WORLD);
+        MPI_Recv(&go, 1, MPI_INT, 0, bench_steering_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        return 0;
+    }
+    Share* shares = malloc((size_t)bench->ranks * sizeof *shares);
+    if (shares == NULL)
+        bench_die(bench, "no memory", "");
+    memory_read(&mine);
+    shares[0] = (Share){(int)getpid(), mine.pss_kb};
+    for (int rank = 1; rank < bench->ranks; rank++) { /* one after the other, the others wait */
+        MPI_Send(&go, 1, MPI_INT, rank, bench_steering_tag, MPI_COMM_WORLD);
+        MPI_Recv(&shares[rank], 2, MPI_INT, rank, bench_steering_tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    }
+    int sum = 0;
+    for (int rank = 0; rank < bench->ranks; rank++) {
+        bool counted = false;
+        for (int before = 0; before < rank; before++)
+            counted = counted || shares[before].process == shares[rank].process;
+        sum += counted ? 0 : shares[rank].pss_kb;
+    }
+    for (int rank = 1; rank < bench->ranks; rank++)
+        MPI_Send(&go, 1, MPI_INT, rank, bench_steering_tag, MPI_COMM_WORLD);
+    free(shares);
+    return sum;
+}
+
+static void report(const Bench* bench, const MemoryMap* maps, int all_kb, const char* given) {
     int baseline[1 + memory_kinds];
-    bool has_baseline = read_baseline(given, baseline);
+    bool has_baseline = read_baseline(bench, given, baseline);
     Spread all = spread(bench, maps, offsetof(MemoryMap, private_dirty_kb_all));
     char more[512];
     int length = snprintf(more, sizeof more, "\"largest\":%d,\"by_mapping\":{", all.largest);
@@ -96,6 +141,7 @@ static void report(const Bench* bench, const MemoryMap* maps, const char* given)
     Spread pss = spread(bench, maps, offsetof(MemoryMap, pss_kb));
     snprintf(more, sizeof more, "\"largest\":%d", pss.largest);
     bench_report(bench, "PSS", "", -1, "kB", pss.median, pss.smallest, 1, more);
+    bench_report(bench, "PSS of all", "", -1, "kB", all_kb, all_kb, 1, "");
 }
 
 int main(int argc, char** argv) {
@@ -133,9 +179,10 @@ int main(int argc, char** argv) {
             MPI_Recv(&maps[other], (int)sizeof mine, MPI_BYTE, other, bench_tag, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
     }
+    int all = pss_of_all(&bench);
     MPI_Finalize();
     if (rank == 0)
-        report(&bench, maps, given); /* after Finalize: it starts another process */
+        report(&bench, maps, all, given); /* after Finalize: it starts another process */
     free(maps);
     return 0;
 }

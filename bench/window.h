@@ -1,11 +1,12 @@
 /*
  * A window of messages: the sender starts `window` nonblocking sends and waits for all of them, the
  * receiver has as many receives and answers each full window with one small message. Shared by
- * bandwidth and message_rate, which ask different questions of the same traffic.
+ * bandwidth, message_rate and groups, which ask different questions of the same traffic.
  *
- * Rank 0 sends to rank 1. `written`: every message has its own buffers on both sides, and the
- * sender writes each one just before sending it (inside the time). Otherwise all messages of a
- * window leave the same cached buffer and arrive in one, as the usual bandwidth tests do.
+ * Rank 0 sends to rank 1 (groups: each thread to its own partner). `written`: every message has its
+ * own buffers on both sides, and the sender writes each one just before sending it (inside the
+ * time). Otherwise all messages of a window leave the same cached buffer and arrive in one, as the
+ * usual bandwidth tests do.
  */
 #ifndef WARREN_BENCH_WINDOW_H
 #define WARREN_BENCH_WINDOW_H
@@ -19,6 +20,8 @@ typedef struct {
     size_t stride; /* from one message's buffer to the next */
     int size;      /* of a message, bytes */
     int messages;  /* of a window */
+    MPI_Comm comm;
+    int peer;
     bool sender;
     bool written;
     unsigned char stamp;
@@ -33,20 +36,23 @@ static inline void window_run(void* state, int repetitions) {
         for (int m = 0; m < window->messages; m++) {
             char* at = window->buffer + window->stride * (size_t)m;
             if (!window->sender) {
-                MPI_Irecv(at, window->size, MPI_BYTE, 0, bench_tag, MPI_COMM_WORLD, &requests[m]);
+                MPI_Irecv(at, window->size, MPI_BYTE, window->peer, bench_tag, window->comm,
+                          &requests[m]);
                 continue;
             }
             if (window->written) {
                 memset(at, window->stamp, (size_t)window->size);
                 __asm__ volatile("" : : "r"(at) : "memory");
             }
-            MPI_Isend(at, window->size, MPI_BYTE, 1, bench_tag, MPI_COMM_WORLD, &requests[m]);
+            MPI_Isend(at, window->size, MPI_BYTE, window->peer, bench_tag, window->comm,
+                      &requests[m]);
         }
         MPI_Waitall(window->messages, requests, MPI_STATUSES_IGNORE);
         if (window->sender)
-            MPI_Recv(&acknowledged, 1, MPI_INT, 1, bench_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(&acknowledged, 1, MPI_INT, window->peer, bench_tag, window->comm,
+                     MPI_STATUS_IGNORE);
         else
-            MPI_Send(&acknowledged, 1, MPI_INT, 0, bench_tag, MPI_COMM_WORLD);
+            MPI_Send(&acknowledged, 1, MPI_INT, window->peer, bench_tag, window->comm);
     }
 }
 
@@ -55,6 +61,8 @@ static inline BenchTimes window_measure(Bench* bench, size_t size, int messages,
     Window window = {.stride = written ? (size + 4095) & ~(size_t)4095 : 0,
                      .size = (int)size,
                      .messages = messages,
+                     .comm = MPI_COMM_WORLD,
+                     .peer = 1 - bench->rank,
                      .sender = bench->rank == 0,
                      .written = written,
                      .stamp = 1};

@@ -59,6 +59,10 @@ class Library:
     def command(self, ranks, situation, variant):
         return (self.launcher + ["-n", str(ranks)] + self.binding[situation] + variant.options)
 
+    def program_options(self, question):
+        """What the program is told beyond the question's arguments."""
+        return []
+
 
 def warren(prefix):
     return Library(

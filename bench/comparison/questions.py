@@ -22,8 +22,8 @@ class Question:
 
     @property
     def figures(self):
-        return {"message_rate": ["message rate"], "collectives": COLLECTIVES}.get(
-            self.program, [self.program])
+        return {"message_rate": ["message rate"], "collectives": COLLECTIVES,
+                "groups": GROUPS}.get(self.program, [self.program])
 
 
 @dataclass
@@ -46,7 +46,8 @@ class Target:
 
 COLLECTIVES = ["barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather",
                "scatter"]
-HIGHER_IS_BETTER = {"bandwidth", "message rate"}
+GROUPS = ["groups latency", "groups message rate", "groups bandwidth"]
+HIGHER_IS_BETTER = {"bandwidth", "message rate", "groups message rate", "groups bandwidth"}
 KIB, MIB = 1024, 1024 * 1024
 
 TARGETS = [

@@ -7,7 +7,7 @@ import platform
 from .questions import COLLECTIVES, HIGHER_IS_BETTER, TARGETS
 
 ORDER = ["latency", "bandwidth", "message rate", "halo", "launch", "private dirty", "library's own",
-         "PSS", *COLLECTIVES, "pairs latency", "dup", "split", "dup and free", "dup memory",
+         "PSS", "PSS of all", *COLLECTIVES, "pairs latency", "dup", "split", "dup and free", "dup memory",
          "split memory", "idle CPU"]
 
 

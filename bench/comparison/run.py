@@ -132,7 +132,7 @@ class Runner:
             limit = limit * repeat + 10
         else:
             arguments = question.quick_arguments if quick else question.arguments
-            command = [*launcher, program, *arguments]
+            command = [*launcher, program, *arguments, *library.program_options(question)]
         lines, error = run_job(command, library.run_environment(variant), limit)
         wrong = [line for line in lines
                  if not line.get("library", library.expected).startswith(library.expected)]

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +37,18 @@ std::vector<std::string> strings(char* const* list) {
         made.emplace_back(*list);
     }
     return made;
+}
+
+// Images take no libraries from there, which tools are often given by.
+bool has_preloaded(char* const* environment) {
+    constexpr std::string_view name = "LD_PRELOAD=";
+    for (; *environment != nullptr; ++environment) {
+        const std::string_view text = *environment;
+        if (text.starts_with(name) && text != name) {
+            return true;
+        }
+    }
+    return false;
 }
 
 // Exit codes are 8 bits; a report may hold anything.
@@ -90,6 +103,11 @@ bool Job::start_host(Spawner& spawner) {
     Process& host = processes_[0];
     HostPlan plan;
     for (ResolvedProgram& program : programs_) {
+        if (has_preloaded(program.environment())) {
+            say("LD_PRELOAD is for the process of all ranks only: the calls of '" + program.name() +
+                "' to MPI don't go through its libraries (they do when it is linked to them, or "
+                "with --ranks processes)");
+        }
         plan.programs.push_back({program.path(), program.directory(), strings(program.arguments()),
                                  strings(program.environment())});
     }

@@ -217,6 +217,8 @@ def what_can_not_be_is_refused_with_the_mend():
         script.chmod(0o755)
         done = run("--ranks", "threads", str(script))
         expect(done.returncode == 126 and "is no program" in done.stderr, done)
+    done = run("--ranks", "threads", "-env", "LD_PRELOAD", "libc.so.6", args.endings, "return", "0")
+    expect("LD_PRELOAD is for the process of all ranks only" in done.stderr, done)
     done = run("--ranks", "threads", "--keep-going", "-n", "2", args.endings, "return", "0")
     expect(done.returncode == 2 and "--keep-going" in done.stderr, done)
     for value, code in (("threads", 126), ("processes", 0), ("fibres", 2)):

@@ -1,19 +1,35 @@
 #include "coll/collectives.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "coll/choice.hpp"
 #include "coll/immediate.hpp"
 #include "coll/shared.hpp"
 #include "coll/shared_data.hpp"
+#include "coll/shared_direct.hpp"
 #include "coll/short_blocks.hpp"
 
 namespace warren::coll {
 
 template <typename Operation>
-bool Collectives::by_area(Tag kind, MPI_Count bytes, Error& outcome, Operation operation) {
-    if (bytes == 0 || !SharedSlot::has_place(communicator_) || communicator_.size() == 1 ||
-        !by_shared_memory(kind, engine_.rank(), communicator_.size(), bytes)) {
+bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome, Operation operation) {
+    const int ranks = communicator_.size();
+    const Rank& rank = engine_.rank();
+    if (bytes == 0 || !SharedSlot::has_place(communicator_) || ranks == 1) {
+        return false;
+    }
+    if constexpr (std::is_invocable_v<Operation, SharedDirect&>) {
+        if (SharedDirect::pays(kind, rank, ranks, bytes) &&
+            SharedDirect::one_space(rank, communicator_)) {
+            SharedDirect data(engine_, communicator_);
+            if (operation(data)) {
+                outcome = data.outcome();
+                return true;
+            }
+        }
+    }
+    if (!by_shared_memory(kind, rank, ranks, bytes)) {
         return false;
     }
     SharedData data(engine_, communicator_);
@@ -66,8 +82,8 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
         return ShortBlocks(engine_, communicator_).bcast(buffer.base, bytes, root);
     }
     Error outcome;
-    if (by_area(Tag::bcast, bytes, outcome,
-                [&](SharedData& data) { return data.bcast(buffer, root); })) {
+    if (by_sharing(Tag::bcast, bytes, outcome,
+                   [&](auto& data) { return data.bcast(buffer, root); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_);
@@ -86,7 +102,7 @@ Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int 
             .gather(own.base, receives ? blocks.begin() : nullptr, own.bytes(), root);
     }
     Error outcome;
-    if (by_area(Tag::gather, own.bytes(), outcome, [&](SharedData& data) {
+    if (by_sharing(Tag::gather, own.bytes(), outcome, [&](auto& data) {
             if (communicator_.rank() == root) {
                 copy(own, blocks[root]);
             }
@@ -110,8 +126,8 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
             .scatter(sends ? blocks.begin() : nullptr, own.base, own.bytes(), root);
     }
     Error outcome;
-    if (by_area(Tag::scatter, own.bytes(), outcome,
-                [&](SharedData& data) { return data.scatter(blocks, own, root); })) {
+    if (by_sharing(Tag::scatter, own.bytes(), outcome,
+                   [&](auto& data) { return data.scatter(blocks, own, root); })) {
         if (communicator_.rank() == root) {
             copy(blocks[root], own);
         }
@@ -128,8 +144,8 @@ Error Collectives::allgather(const Blocks& blocks) {
         return ShortBlocks(engine_, communicator_).allgather(blocks.begin(), bytes);
     }
     Error outcome;
-    if (by_area(Tag::allgather, bytes, outcome,
-                [&](SharedData& data) { return data.allgather(blocks); })) {
+    if (by_sharing(Tag::allgather, bytes, outcome,
+                   [&](auto& data) { return data.allgather(blocks); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_);
@@ -143,8 +159,8 @@ Error Collectives::allgatherv(const Blocks& blocks) {
         most = std::max(most, blocks[rank].bytes());
     }
     Error outcome;
-    if (by_area(Tag::allgather, most, outcome,
-                [&](SharedData& data) { return data.allgather(blocks); })) {
+    if (by_sharing(Tag::allgather, most, outcome,
+                   [&](auto& data) { return data.allgather(blocks); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_);
@@ -163,7 +179,7 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
         }
     }
     Error outcome;
-    if (by_area(Tag::alltoall, bytes, outcome, [&](SharedData& data) {
+    if (by_sharing(Tag::alltoall, bytes, outcome, [&](auto& data) {
             copy(out[rank], in[rank]);
             return data.alltoall(out, in);
         })) {
@@ -201,7 +217,7 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         return ShortBlocks(engine_, communicator_).reduce({count, type, op}, in, out, root);
     }
     Error outcome;
-    if (type.contiguous && by_area(Tag::reduce, count * type.size, outcome, [&](SharedData& data) {
+    if (type.contiguous && by_sharing(Tag::reduce, count * type.size, outcome, [&](auto& data) {
             return data.reduce({count, type, op}, in, out, root);
         })) {
         return outcome;
@@ -229,8 +245,7 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
         return ShortBlocks(engine_, communicator_).allreduce({count, type, op}, in, out);
     }
     Error outcome;
-    if (type.contiguous &&
-        by_area(Tag::allreduce, count * type.size, outcome, [&](SharedData& data) {
+    if (type.contiguous && by_sharing(Tag::allreduce, count * type.size, outcome, [&](auto& data) {
             return data.allreduce({count, type, op}, in, out);
         })) {
         return outcome;
@@ -250,7 +265,7 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
     }
     Error outcome;
     if (type.contiguous &&
-        by_area(Tag::reduce_scatter, most * type.size, outcome, [&](SharedData& data) {
+        by_sharing(Tag::reduce_scatter, most * type.size, outcome, [&](SharedData& data) {
             return data.reduce_scatter({total, type, op}, in, out, counts);
         })) {
         return outcome;
@@ -263,8 +278,8 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
 Error Collectives::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
     Error outcome;
     if (reduction.type.contiguous &&
-        by_area(Tag::scan, reduction.count * reduction.type.size, outcome,
-                [&](SharedData& data) { return data.scan(reduction, in, out, exclusive); })) {
+        by_sharing(Tag::scan, reduction.count * reduction.type.size, outcome,
+                   [&](SharedData& data) { return data.scan(reduction, in, out, exclusive); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_);

@@ -48,10 +48,11 @@ class Collectives {
   private:
     // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
     bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
-    // Makes an operation on `bytes` bytes in an area if it is to go that way. `operation`: a
-    // function of SharedData that says whether it could. False: nothing has been done.
+    // Makes an operation on `bytes` bytes in an area, or straight from buffer to buffer, if it is
+    // to go that way. `operation`: a function of SharedData, and of SharedDirect where that has it,
+    // that says whether it could. False: nothing has been done.
     template <typename Operation>
-    bool by_area(Tag kind, MPI_Count bytes, Error& outcome, Operation operation);
+    bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, Operation operation);
     bool short_blocks(MPI_Count bytes) const;
     bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
 

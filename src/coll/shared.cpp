@@ -152,6 +152,19 @@ void SharedSlot::compare_lines(std::uint64_t operation) {
     }
 }
 
+void SharedSlot::await_all(std::uint64_t operation) {
+    if (flat_) {
+        for (int other = 0; other < size_; ++other) {
+            if (other != rank_) {
+                flat_wait(other, operation);
+            }
+        }
+    } else {
+        wait_arrived(operation);
+    }
+    place_.all_arrived = operation + 1;
+}
+
 bool SharedSlot::arrive_at_root(std::uint64_t operation) {
     const std::uint32_t arrived = arrivals(operation).fetch_add(1, std::memory_order_acq_rel) + 1;
     return arrived == arrivals_after(operation) - 1;

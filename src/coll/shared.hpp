@@ -137,6 +137,19 @@ class SharedSlot {
             flat_wait(rank, operation);
         }
     }
+    // Waits until all have arrived in an operation in which this rank has.
+    void await_all(std::uint64_t operation);
+    // Where lines say what only a matching call may use: signs the own one, and tells whether
+    // another's, of a rank that has arrived, is of a call that matches.
+    void sign(std::uint64_t operation) {
+        if (!flat_) {
+            sign_line(operation);
+        }
+    }
+    bool agrees(std::uint64_t operation, int rank) {
+        compare(line(operation, rank).stamp.load(std::memory_order_relaxed), operation);
+        return unequal_ == 0;
+    }
     // Waits until the phase of the operation may be written: invariant 2.
     void settle(std::uint64_t operation) {
         if (operation + 1 >= node::collective_phases &&

@@ -39,7 +39,10 @@ struct CollectivePlace {
     static constexpr std::uint32_t none = 0xffffffff;
     static constexpr std::uint32_t unknown = 0xfffffffe; // until the first collective operation
     std::uint32_t slot = none;                           // the world's is slot 0
-    std::uint64_t operations = 0;                        // that this rank has entered
+    // Whether all members are of one address space.
+    enum class Space : std::uint8_t { not_known, one, several };
+    Space space = Space::not_known;
+    std::uint64_t operations = 0;  // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
     // What the operations before this one wrote may be read until the arrival after the next.
     std::uint64_t read_late = 0;

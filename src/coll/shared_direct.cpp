@@ -1,0 +1,264 @@
+#include "coll/shared_direct.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace warren::coll {
+
+namespace {
+
+// From here on copies are worth to be made the way that suits memory that another core has written.
+constexpr MPI_Count large_copy_bytes = 4096;
+
+// Bytes of operands that are combined at a time, while they are in the nearest cache.
+constexpr MPI_Count fold_bytes = 4096;
+
+// Where the part of rank r begins.
+MPI_Count begin_of(MPI_Count count, int rank, int size) {
+    return count / size * rank + std::min<MPI_Count>(rank, count % size);
+}
+
+} // namespace
+
+bool SharedDirect::one_space(const Rank& rank, comm::Communicator& communicator) {
+    using comm::CollectivePlace;
+    CollectivePlace& place = communicator.place;
+    if (place.space == CollectivePlace::Space::not_known) [[unlikely]] {
+        place.space = CollectivePlace::Space::one;
+        for (int member = 0; member < communicator.size(); ++member) {
+            if (rank.segment.slot(communicator.world_rank(member)).process != rank.slot.process) {
+                place.space = CollectivePlace::Space::several;
+                break;
+            }
+        }
+    }
+    return place.space == CollectivePlace::Space::one;
+}
+
+bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
+    // Below it the way through shared memory, which all pass once, is shorter.
+    constexpr MPI_Count from_bytes = 8 * 1024;
+    // All must be scheduled once more.
+    constexpr MPI_Count crowded_from_bytes = 64 * 1024;
+    // Between two, messages go direct as well.
+    const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
+    return (ranks > 2 || reduces) &&
+           bytes >= (rank.oversubscribed() ? crowded_from_bytes : from_bytes);
+}
+
+void SharedDirect::copy(const Buffer& from, const Buffer& to) const {
+    const MPI_Count bytes = to.bytes();
+    if (from.type->contiguous && to.type->contiguous && bytes >= large_copy_bytes) {
+        engine_.copy().get(to.base, from.base, static_cast<std::size_t>(bytes),
+                           static_cast<std::uint64_t>(bytes));
+    } else {
+        datatype::copy_data(from, to, 0, bytes);
+    }
+}
+
+void SharedDirect::close() {
+    slot_.together([](Operation) {}, [](Operation) {}, [&](Operation op) { slot_.await_all(op); });
+}
+
+template <typename Read>
+void SharedDirect::exchange(const Said& said, Read read) {
+    slot_.together([&](Operation op) { say(op, said); }, [](Operation) {},
+                   [&](Operation op) {
+                       // Each begins with its neighbour, so that they don't all read one.
+                       for (int step = 1; step < size_; ++step) {
+                           const int other = (rank_ + step) % size_;
+                           slot_.await(op, other);
+                           Said its;
+                           if (hear(op, other, its)) {
+                               read(other, its);
+                           }
+                       }
+                   });
+}
+
+// --- Data that moves
+
+bool SharedDirect::bcast(const Buffer& buffer, int root) {
+    slot_.begin(Tag::bcast, buffer.bytes(), root);
+    Operation operation = 0;
+    slot_.from_root(
+        root,
+        [&](Operation op) {
+            operation = op;
+            say(op, {.buffer = buffer, .blocks = nullptr, .result = nullptr});
+        },
+        [&](Operation op) {
+            Said its;
+            if (hear(op, root, its)) {
+                copy(its.buffer, buffer);
+            }
+        });
+    if (rank_ == root && !slot_.unequal()) {
+        slot_.await_all(operation);
+    }
+    return true;
+}
+
+bool SharedDirect::gather(const Buffer& own, const Blocks& blocks, int root) {
+    slot_.begin(Tag::gather, own.bytes(), root);
+    Operation operation = 0;
+    slot_.to_root(
+        root,
+        [&](Operation op) {
+            operation = op;
+            say(op, {.buffer = own, .blocks = nullptr, .result = nullptr});
+        },
+        [&](Operation op) {
+            for (int r = 0; r < size_; ++r) {
+                Said its;
+                if (r != rank_) {
+                    slot_.await(op, r);
+                    if (hear(op, r, its)) {
+                        copy(its.buffer, blocks[r]);
+                    }
+                }
+            }
+        });
+    if (rank_ != root && !slot_.unequal()) {
+        slot_.await_all(operation);
+    }
+    return true;
+}
+
+bool SharedDirect::scatter(const Blocks& blocks, const Buffer& own, int root) {
+    slot_.begin(Tag::scatter, own.bytes(), root);
+    Operation operation = 0;
+    slot_.from_root(
+        root,
+        [&](Operation op) {
+            operation = op;
+            say(op, {.buffer = {}, .blocks = &blocks, .result = nullptr});
+        },
+        [&](Operation op) {
+            Said its;
+            if (hear(op, root, its)) {
+                copy((*its.blocks)[rank_], own);
+            }
+        });
+    if (rank_ == root && !slot_.unequal()) {
+        slot_.await_all(operation);
+    }
+    return true;
+}
+
+bool SharedDirect::allgather(const Blocks& blocks) {
+    MPI_Count most = blocks[0].bytes();
+    for (int r = 1; r < size_ && !blocks.regular(); ++r) {
+        most = std::max(most, blocks[r].bytes());
+    }
+    slot_.begin(Tag::allgather, most);
+    exchange({.buffer = blocks[rank_], .blocks = nullptr, .result = nullptr},
+             [&](int other, const Said& its) { copy(its.buffer, blocks[other]); });
+    if (!slot_.unequal()) {
+        close();
+    }
+    return true;
+}
+
+bool SharedDirect::alltoall(const Blocks& out, const Blocks& in) {
+    if (out[rank_].base == in[rank_].base) {
+        return false;
+    }
+    slot_.begin(Tag::alltoall, in[rank_].bytes());
+    exchange({.buffer = {}, .blocks = &out, .result = nullptr},
+             [&](int other, const Said& its) { copy((*its.blocks)[rank_], in[other]); });
+    if (!slot_.unequal()) {
+        close();
+    }
+    return true;
+}
+
+// --- Reductions
+
+void SharedDirect::combine(const Reduction& reduction, const Said& own, int root,
+                           std::vector<Said>& all) {
+    all.resize(static_cast<std::size_t>(size_));
+    all[static_cast<std::size_t>(rank_)] = own;
+    exchange(own, [&](int other, const Said& its) { all[static_cast<std::size_t>(other)] = its; });
+    if (slot_.unequal()) {
+        return;
+    }
+    const MPI_Count size = reduction.type.size;
+    const Said& target = all[static_cast<std::size_t>(root < 0 ? rank_ : root)];
+    auto* result = static_cast<std::byte*>(target.result);
+    const MPI_Count step = std::max<MPI_Count>(fold_bytes / size, 1);
+    const MPI_Count end = begin_of(reduction.count, rank_ + 1, size_);
+    // An operand that the total takes the place of is put aside, piece by piece.
+    const bool in_place = target.buffer.base == target.result;
+    std::vector<std::byte> aside(in_place ? static_cast<std::size_t>(step * size) : 0);
+    for (MPI_Count first = begin_of(reduction.count, rank_, size_); first < end; first += step) {
+        const MPI_Count count = std::min(step, end - first);
+        const auto bytes = static_cast<std::size_t>(count * size);
+        std::byte* total = result + first * size;
+        if (in_place) {
+            std::memcpy(aside.data(), total, bytes);
+        }
+        for (int r = size_ - 1; r >= 0; --r) {
+            const Said& its = all[static_cast<std::size_t>(r)];
+            const std::byte* operand =
+                in_place && &its == &target
+                    ? aside.data()
+                    : static_cast<const std::byte*>(its.buffer.base) + first * size;
+            if (r == size_ - 1) {
+                std::memcpy(total, operand, bytes);
+            } else {
+                apply_unlocked(engine_.rank(), reduction.op, operand, total, count, reduction.type);
+            }
+        }
+    }
+}
+
+bool SharedDirect::reduce(const Reduction& reduction, const void* in, void* out, int root) {
+    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root);
+    std::vector<Said> all;
+    combine(reduction,
+            {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
+             .blocks = nullptr,
+             .result = out},
+            root, all);
+    if (!slot_.unequal()) {
+        close();
+    }
+    return true;
+}
+
+bool SharedDirect::allreduce(const Reduction& reduction, const void* in, void* out) {
+    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size);
+    std::vector<Said> all;
+    combine(reduction,
+            {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
+             .blocks = nullptr,
+             .result = out},
+            -1, all);
+    if (slot_.unequal()) {
+        return true;
+    }
+    const MPI_Count size = reduction.type.size;
+    slot_.together([](Operation) {}, [](Operation) {},
+                   [&](Operation op) {
+                       for (int step = 1; step < size_ && !slot_.unequal(); ++step) {
+                           const int other = (rank_ + step) % size_;
+                           slot_.await(op, other);
+                           const MPI_Count first = begin_of(reduction.count, other, size_);
+                           const MPI_Count count =
+                               begin_of(reduction.count, other + 1, size_) - first;
+                           const auto part = [&](void* base) {
+                               return Buffer{static_cast<std::byte*>(base) + first * size, count,
+                                             &reduction.type};
+                           };
+                           copy(part(all[static_cast<std::size_t>(other)].result), part(out));
+                       }
+                   });
+    if (!slot_.unequal()) {
+        close();
+    }
+    return true;
+}
+
+} // namespace warren::coll

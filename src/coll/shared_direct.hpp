@@ -1,0 +1,87 @@
+// Shared direct: collective operations of ranks of one address space on data that is worth it: each
+// rank says in its line where its data is, and the others copy from there, or combine it there,
+// straight into their own buffers. Nothing is copied twice, and no shared memory is taken.
+//
+// Everything is read before any rank leaves that the data belongs to: whoever is read from waits
+// for its readers' arrivals. What all ranks must know alike is the number of bytes; the datatypes
+// may differ. Arguments and results are as in shared_data.hpp. Thread rule: as SharedSlot.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "coll/blocks.hpp"
+#include "coll/op.hpp"
+#include "coll/shared.hpp"
+#include "coll/steps.hpp"
+
+namespace warren::coll {
+
+class SharedDirect {
+  public:
+    // For a communicator that has a slot and whose ranks are of one process.
+    SharedDirect(message::Engine& engine, comm::Communicator& communicator)
+        : slot_(engine, communicator),
+          engine_(engine),
+          rank_(communicator.rank()),
+          size_(communicator.size()) {}
+
+    // Whether all ranks of the communicator are of this process; found out once.
+    static bool one_space(const Rank& rank, comm::Communicator& communicator);
+    // Whether an operation is worth it; `bytes` as for by_shared_memory.
+    static bool pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
+
+    // Of the operation that was made: as SharedSlot's.
+    Error outcome() const { return slot_.outcome(); }
+
+    bool bcast(const Buffer& buffer, int root);
+    bool gather(const Buffer& own, const Blocks& blocks, int root);
+    bool scatter(const Blocks& blocks, const Buffer& own, int root);
+    bool allgather(const Blocks& blocks);
+    // False when `out` and `in` are the same.
+    bool alltoall(const Blocks& out, const Blocks& in);
+
+    // Each rank combines a part.
+    bool reduce(const Reduction& reduction, const void* in, void* out, int root);
+    bool allreduce(const Reduction& reduction, const void* in, void* out);
+
+  private:
+    using Operation = std::uint64_t;
+
+    // What a line says of its rank's data.
+    struct Said {
+        Buffer buffer;        // one block, or a reduction's operand as base
+        const Blocks* blocks; // of many
+        void* result;         // of a reduction
+    };
+    static_assert(sizeof(Said) <= static_cast<std::size_t>(shared_bytes));
+
+    void say(Operation operation, const Said& said) {
+        slot_.sign(operation);
+        std::memcpy(slot_.line_data(operation, rank_), &said, sizeof said);
+    }
+    // What another rank has said in an operation in which it has arrived. False: its call was
+    // another one, and what is there means something else.
+    bool hear(Operation operation, int rank, Said& said) {
+        if (!slot_.agrees(operation, rank)) {
+            return false;
+        }
+        std::memcpy(&said, slot_.line_data(operation, rank), sizeof said);
+        return true;
+    }
+    void copy(const Buffer& from, const Buffer& to) const;
+    // All have come to the end of what they read.
+    void close();
+    // Everybody says something, and then reads what `read` wants from each other one in turn.
+    template <typename Read>
+    void exchange(const Said& said, Read read);
+    // This rank's part of a reduction, into the result of `root`, or (root < 0) into its own.
+    void combine(const Reduction& reduction, const Said& own, int root, std::vector<Said>& all);
+
+    SharedSlot slot_;
+    message::Engine& engine_;
+    const int rank_;
+    const int size_;
+};
+
+} // namespace warren::coll

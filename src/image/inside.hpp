@@ -75,6 +75,9 @@ int get_long_option_only(int count, char* const* arguments, const char* letters,
 // Random numbers, strtok, times (inside_state.cpp)
 long random_number();
 int short_random_number();
+// Of printf's own conversions: they would be all images', and stay when this one has ended.
+int refuse_conversion();
+
 void seed_random(unsigned seed);
 char* begin_random_state(unsigned seed, char* memory, std::size_t bytes);
 char* set_random_state(char* memory);

@@ -20,6 +20,11 @@ int short_random_number() {
     return static_cast<int>(random_number());
 }
 
+int refuse_conversion() {
+    errno = ENOTSUP;
+    return -1;
+}
+
 void seed_random(unsigned seed) {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.random_lock);

@@ -25,6 +25,7 @@ constexpr const char* hash_state = "the hash table";
 constexpr const char* signal_state = "what a signal does";
 constexpr const char* timer_state = "the process's timer";
 constexpr const char* limit_state = "the process's limit";
+constexpr const char* printf_state = "printf's conversions";
 constexpr const char* conversion_state = "the state of conversions";
 
 // In the order of strcmp.
@@ -72,6 +73,10 @@ constexpr StatefulCall calls[] = {
     {"putenv", environment_state},
     {"rand", random_state},
     {"random", random_state},
+    {"register_printf_function", printf_state},
+    {"register_printf_modifier", printf_state},
+    {"register_printf_specifier", printf_state},
+    {"register_printf_type", printf_state},
     {"seed48", random48_state},
     {"setenv", environment_state},
     {"setgrent", group_state},

@@ -1,0 +1,29 @@
+#include "memory/report.hpp"
+
+#include <cstdio>
+#include <memory>
+
+#include "warren/memory.h"
+
+namespace warren::memory {
+
+namespace {
+
+thread_local char last_sentence[512];
+
+} // namespace
+
+int report(Error error) {
+    if (!error) {
+        return WARREN_MEM_SUCCESS;
+    }
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    std::snprintf(last_sentence, sizeof last_sentence, "%s", record->text.c_str());
+    return record->error_class;
+}
+
+} // namespace warren::memory
+
+extern "C" [[gnu::visibility("default")]] const char* warren_mem_error(void) {
+    return warren::memory::last_sentence;
+}

@@ -1,0 +1,272 @@
+#include "memory/allocator.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "memory/placement.hpp"
+#include "memory/thread_cache.hpp"
+
+namespace warren::memory {
+
+namespace {
+
+// Stands in the second word of free blocks, mixed with their address: who finds it in a block that
+// is freed looks whether it is free already.
+std::uintptr_t free_mark() {
+    static const std::uintptr_t mark = [] {
+        std::uintptr_t random = 0x9e3779b97f4a7c15;
+        if (const auto* given = reinterpret_cast<const void*>(getauxval(AT_RANDOM))) {
+            std::memcpy(&random, given, sizeof random);
+        }
+        return random | 1; // no block's address, so that no mark is 0
+    }();
+    return mark;
+}
+
+std::uintptr_t& mark_of(void* block) {
+    return static_cast<std::uintptr_t*>(block)[1];
+}
+
+std::uintptr_t mark_for(const void* block) {
+    return free_mark() ^ reinterpret_cast<std::uintptr_t>(block);
+}
+
+// Looks a pointer of the program up. The class, or -1 for a large block.
+struct Found {
+    Region* region;
+    int size_class;
+};
+
+inline Found find_block(const void* block) {
+    Region* region = find_region(block);
+    if (region == nullptr) [[unlikely]] {
+        return {nullptr, 0};
+    }
+    const auto offset = static_cast<std::size_t>(static_cast<const char*>(block) - region->begin);
+    if (region->large) {
+        return {offset == 0 ? region : nullptr, -1};
+    }
+    const unsigned mark = static_cast<PageRegion*>(region)->page_class[offset / page_bytes].load(
+        std::memory_order_relaxed);
+    if (mark == no_block || mark == middle_of_block || offset % smallest_block_bytes != 0)
+        [[unlikely]] {
+        return {nullptr, 0};
+    }
+    return {region, static_cast<int>(mark) - 1};
+}
+
+[[gnu::cold, gnu::noinline]] void look_for_second_free(const ThreadCache& cache,
+                                                       unsigned size_class, void* block) {
+    bool found = cache.heap->is_free(size_class, block);
+    for (void* free = cache.lists[size_class].head; free != nullptr && !found;
+         free = link_of(free)) {
+        found = free == block;
+    }
+    if (found) {
+        abort_misuse("a block was freed twice", block);
+    }
+}
+
+void* take_class(Heap& heap, unsigned size_class) {
+    ThreadCache* cache = cache_of(heap);
+    if (cache == nullptr) [[unlikely]] {
+        unsigned taken = 0;
+        return heap.take_blocks(size_class, 1, &taken);
+    }
+    ThreadCache::List& list = cache->lists[size_class];
+    void* block = list.head;
+    if (block != nullptr) [[likely]] {
+        list.head = link_of(block);
+        --list.count;
+    } else {
+        block = refill(*cache, size_class);
+        if (block == nullptr) {
+            return nullptr;
+        }
+    }
+    mark_of(block) = 0;
+    return block;
+}
+
+// Tries; if the targets are full, once more when what the process has in reserve is given back.
+template <typename Take>
+inline void* take_or_trim(const Take& take) {
+    void* block = take();
+    if (block == nullptr && errno == ENOMEM) [[unlikely]] {
+        flush_caches();
+        if (trim_heaps()) {
+            block = take();
+        }
+        if (block == nullptr) {
+            errno = ENOMEM;
+        }
+    }
+    return block;
+}
+
+bool too_large(std::size_t bytes) {
+    return bytes > static_cast<std::size_t>(PTRDIFF_MAX) - region_bytes;
+}
+
+// A larger large block: the pages move without being copied, the rest is placed.
+void* grow_large(Region& region, std::size_t bytes) {
+    Heap& heap = *region.heap.load(std::memory_order_relaxed);
+    void* grown = take_or_trim([&] { return heap.take_large(bytes, 1); });
+    if (grown == nullptr) {
+        return nullptr;
+    }
+    std::memcpy(grown, region.begin, region.bytes);
+    Heap::give_large(region);
+    return grown;
+}
+
+} // namespace
+
+void* allocate(Heap& heap, std::size_t bytes) {
+    if (bytes <= class_size_limit) [[likely]] {
+        const unsigned size_class = class_of(bytes);
+        return take_or_trim([&] { return take_class(heap, size_class); });
+    }
+    if (too_large(bytes)) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    return take_or_trim([&] { return heap.take_large(bytes, 1); });
+}
+
+void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
+    if (!std::has_single_bit(alignment)) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    if (too_large(bytes) || too_large(alignment)) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    bytes = std::max<std::size_t>(bytes, 1);
+    // Blocks of a class begin at multiples of its size, counted from a page.
+    if (bytes <= class_size_limit && alignment <= page_bytes) {
+        unsigned size_class = class_of(bytes);
+        while (size_class < class_count && size_classes[size_class].bytes % alignment != 0) {
+            ++size_class;
+        }
+        if (size_class < class_count) {
+            return take_or_trim([&] { return take_class(heap, size_class); });
+        }
+    }
+    return take_or_trim([&] { return heap.take_large(bytes, alignment); });
+}
+
+void deallocate(void* block) {
+    if (block == nullptr) {
+        return;
+    }
+    const Found found = find_block(block);
+    if (found.region == nullptr) [[unlikely]] {
+        abort_misuse("what was freed is no block, or was freed before", block);
+    }
+    if (found.size_class < 0) {
+        Heap::give_large(*found.region);
+        return;
+    }
+    const auto size_class = static_cast<unsigned>(found.size_class);
+    ThreadCache* cache = cache_of(*found.region->heap.load(std::memory_order_relaxed));
+    if (cache == nullptr) [[unlikely]] {
+        found.region->heap.load(std::memory_order_relaxed)->give_blocks(size_class, block, 1);
+        return;
+    }
+    const std::uintptr_t mark = mark_for(block);
+    if (mark_of(block) == mark) [[unlikely]] {
+        look_for_second_free(*cache, size_class, block);
+    }
+    mark_of(block) = mark;
+    ThreadCache::List& list = cache->lists[size_class];
+    link_of(block) = list.head;
+    list.head = block;
+    if (++list.count > size_classes[size_class].kept) [[unlikely]] {
+        shorten(*cache, size_class);
+    }
+}
+
+void* reallocate(void* block, std::size_t bytes) {
+    const Found found = find_block(block);
+    if (found.region == nullptr) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    if (too_large(bytes)) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    const std::size_t usable = found.size_class < 0
+                                   ? found.region->bytes
+                                   : size_classes[static_cast<unsigned>(found.size_class)].bytes;
+    // What shrinks by less than half stays.
+    if (bytes <= usable && (bytes > usable / 2 || usable == smallest_block_bytes)) {
+        return block;
+    }
+    if (found.size_class < 0 && bytes > usable) {
+        return grow_large(*found.region, bytes);
+    }
+    void* moved = allocate(*found.region->heap.load(std::memory_order_relaxed), bytes);
+    if (moved == nullptr) {
+        return bytes <= usable ? block : nullptr;
+    }
+    std::memcpy(moved, block, std::min(bytes, usable));
+    deallocate(block);
+    return moved;
+}
+
+std::size_t usable_bytes(const void* block) {
+    const Found found = find_block(block);
+    if (found.region == nullptr) {
+        return 0;
+    }
+    return found.size_class < 0 ? found.region->bytes
+                                : size_classes[static_cast<unsigned>(found.size_class)].bytes;
+}
+
+Heap* heap_of(const void* block) {
+    const Found found = find_block(block);
+    return found.region != nullptr ? found.region->heap.load(std::memory_order_relaxed) : nullptr;
+}
+
+void* move(void* block, Heap& to) {
+    const Found found = find_block(block);
+    if (found.region == nullptr) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    Heap& from = *found.region->heap.load(std::memory_order_relaxed);
+    if (&from == &to) {
+        return block;
+    }
+    if (found.size_class < 0) {
+        if (!migrate(from.kind(), to.kind(), found.region->begin, found.region->bytes)) {
+            return nullptr;
+        }
+        found.region->heap.store(&to, std::memory_order_relaxed);
+        return block;
+    }
+    const std::size_t bytes = size_classes[static_cast<unsigned>(found.size_class)].bytes;
+    // Blocks may be aligned as their address is; the class of the same size has it.
+    void* moved = allocate(to, bytes);
+    if (moved == nullptr) {
+        return nullptr;
+    }
+    std::memcpy(moved, block, bytes);
+    deallocate(block);
+    return moved;
+}
+
+void trim() {
+    flush_caches();
+    trim_heaps();
+}
+
+} // namespace warren::memory

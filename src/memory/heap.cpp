@@ -1,0 +1,453 @@
+#include "memory/heap.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "memory/numa.hpp"
+#include "memory/placement.hpp"
+
+namespace warren::memory {
+
+namespace {
+
+// Placed memory that a heap keeps although it is free: so much and a part of what is in use.
+constexpr std::size_t idle_pages_kept = 1024 * 1024 / page_bytes;
+constexpr std::size_t idle_part_kept = 16;
+
+constexpr std::size_t no_page = region_pages;
+
+// The first of `count` set bits in a row, no_page: there is no such row.
+std::size_t find_run(const std::uint64_t* words, std::size_t count) {
+    std::size_t page = 0;
+    while (page < region_pages) {
+        const std::uint64_t rest = words[page / unit_pages] >> (page % unit_pages);
+        if (rest == 0) {
+            page = (page / unit_pages + 1) * unit_pages;
+            continue;
+        }
+        page += static_cast<std::size_t>(std::countr_zero(rest));
+        std::size_t end = page;
+        while (end < region_pages && end - page < count) {
+            const std::size_t ones = static_cast<std::size_t>(
+                std::countr_one(words[end / unit_pages] >> (end % unit_pages)));
+            end += ones;
+            if (ones == 0 || end % unit_pages != 0) {
+                break;
+            }
+        }
+        if (end - page >= count) {
+            return page;
+        }
+        page = end;
+    }
+    return no_page;
+}
+
+// The bits of [first, first + count) within unit `unit`.
+std::uint64_t bits_of(std::size_t unit, std::size_t first, std::size_t count) {
+    const std::size_t begin = std::max(first, unit * unit_pages);
+    const std::size_t end = std::min(first + count, (unit + 1) * unit_pages);
+    const std::size_t bits = end - begin;
+    return (bits == unit_pages ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1)
+           << (begin % unit_pages);
+}
+
+bool is_placed(const PageRegion& region, std::size_t unit) {
+    return (region.placed_units >> unit & 1) != 0;
+}
+
+void advise_page_size(PageSize page_size, char* begin, std::size_t bytes, bool large) {
+    const int saved = errno;
+    if (page_size == PageSize::huge) {
+        madvise(begin, bytes, MADV_HUGEPAGE);
+    } else if (page_size == PageSize::small || !large) {
+        // A unit is to be a unit, also where the system gives everybody huge pages.
+        madvise(begin, bytes, MADV_NOHUGEPAGE);
+    }
+    errno = saved;
+}
+
+template <typename Element>
+void push_front(Element*& list, Element& element) {
+    element.previous = nullptr;
+    element.next = list;
+    if (list != nullptr) {
+        list->previous = &element;
+    }
+    list = &element;
+}
+
+template <typename Element>
+void unlink(Element*& list, Element& element) {
+    (element.previous != nullptr ? element.previous->next : list) = element.next;
+    if (element.next != nullptr) {
+        element.next->previous = element.previous;
+    }
+}
+
+// What is known of large blocks, kept for the next ones.
+struct LargeRegions {
+    std::mutex mutex;
+    union Slot {
+        Region region;
+        Slot* next;
+    };
+    Slot* free = nullptr;
+
+    Region* take() {
+        const std::lock_guard hold(mutex);
+        if (free == nullptr) {
+            constexpr std::size_t bytes = 16 * page_bytes;
+            auto* slots = static_cast<Slot*>(take_metadata(bytes));
+            if (slots == nullptr) {
+                return nullptr;
+            }
+            for (std::size_t i = 0; i < bytes / sizeof(Slot); ++i) {
+                slots[i].next = free;
+                free = slots + i;
+            }
+        }
+        Slot* slot = free;
+        free = slot->next;
+        return new (&slot->region) Region{};
+    }
+
+    void give(Region& region) {
+        auto* slot = reinterpret_cast<Slot*>(&region);
+        const std::lock_guard hold(mutex);
+        slot->next = free;
+        free = slot;
+    }
+};
+constinit LargeRegions large_regions;
+
+} // namespace
+
+void abort_misuse(const char* what, const void* block) {
+    char text[160];
+    const int length =
+        std::snprintf(text, sizeof text, "warren: warren_mem: %s: %p\n", what, block);
+    if (write(STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) {
+        // Nobody reads it; the core tells.
+    }
+    std::abort();
+}
+
+void* Heap::take_blocks(unsigned size_class, unsigned count, unsigned* taken) {
+    const SizeClass& sizes = size_classes[size_class];
+    Class& own = classes_[size_class];
+    void* list = nullptr;
+    unsigned got = 0;
+    const std::lock_guard hold(own.mutex);
+    while (got < count) {
+        Span* span = own.spans;
+        if (span == nullptr) {
+            // One span per call: what is to be placed anew is placed as it is needed.
+            if (got != 0 || (span = new_span(size_class)) == nullptr) {
+                break;
+            }
+            push_front(own.spans, *span);
+            span->listed = true;
+        }
+        while (got < count && span->used < sizes.blocks) {
+            void* block = span->free;
+            if (block != nullptr) {
+                span->free = link_of(block);
+            } else {
+                block = span->begin + std::size_t{span->formed++} * sizes.bytes;
+            }
+            ++span->used;
+            link_of(block) = list;
+            list = block;
+            ++got;
+        }
+        if (span->used == sizes.blocks) {
+            unlink(own.spans, *span);
+            span->listed = false;
+        }
+    }
+    *taken = got;
+    return list;
+}
+
+void Heap::give_blocks(unsigned size_class, void* list, unsigned count) {
+    Class& own = classes_[size_class];
+    const std::lock_guard hold(own.mutex);
+    for (; count != 0; --count) {
+        void* block = list;
+        list = link_of(block);
+        auto& region = static_cast<PageRegion&>(*find_region(block));
+        const std::size_t page =
+            static_cast<std::size_t>(static_cast<char*>(block) - region.begin) / page_bytes;
+        Span& span = region.spans[region.first_page[page]];
+        if (span.used == 0) {
+            abort_misuse("a block was freed twice", block);
+        }
+        if (static_cast<std::size_t>(static_cast<char*>(block) - span.begin) %
+                size_classes[size_class].bytes !=
+            0) {
+            abort_misuse("what was freed is the middle of a block", block);
+        }
+        link_of(block) = span.free;
+        span.free = block;
+        --span.used;
+        if (!span.listed) {
+            push_front(own.spans, span);
+            span.listed = true;
+        }
+        // The last span with free blocks stays, so that a single block that comes and goes is
+        // cheap.
+        const bool last = own.spans == &span && span.next == nullptr;
+        if (span.used == 0 && (!last || size_classes[size_class].blocks == 1)) {
+            unlink(own.spans, span);
+            span.listed = false;
+            end_span(region, span);
+        }
+    }
+}
+
+bool Heap::is_free(unsigned size_class, const void* block) {
+    const auto& region = static_cast<PageRegion&>(*find_region(block));
+    const std::size_t page =
+        static_cast<std::size_t>(static_cast<const char*>(block) - region.begin) / page_bytes;
+    const std::lock_guard hold(classes_[size_class].mutex);
+    for (void* free = region.spans[region.first_page[page]].free; free != nullptr;
+         free = link_of(free)) {
+        if (free == block) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Under the lock of the class.
+Span* Heap::new_span(unsigned size_class) {
+    const std::size_t pages = size_classes[size_class].pages;
+    const std::lock_guard hold(pages_mutex_);
+    std::size_t first = 0;
+    PageRegion* region = find_pages(pages, &first);
+    if (region == nullptr || !place_units(*region, first, pages)) {
+        return nullptr;
+    }
+    bool full = true;
+    for (std::size_t unit = 0; unit < region_units; ++unit) {
+        if (unit >= first / unit_pages && unit <= (first + pages - 1) / unit_pages) {
+            region->free_pages[unit] &= ~bits_of(unit, first, pages);
+        }
+        full = full && region->free_pages[unit] == 0;
+    }
+    if (full) {
+        unlink(open_, *region);
+        region->open = false;
+    }
+    used_pages_ += pages;
+    idle_pages_ -= pages;
+
+    Span& span = region->spans[first];
+    span = {};
+    span.begin = region->begin + first * page_bytes;
+    span.first_page = static_cast<std::uint16_t>(first);
+    span.pages = static_cast<std::uint16_t>(pages);
+    span.size_class = static_cast<std::uint16_t>(size_class);
+    const bool single = size_classes[size_class].blocks == 1;
+    for (std::size_t page = first; page < first + pages; ++page) {
+        region->first_page[page] = static_cast<std::uint16_t>(first);
+        region->page_class[page].store(
+            single && page != first ? middle_of_block : static_cast<std::uint8_t>(size_class + 1),
+            std::memory_order_relaxed);
+    }
+    return &span;
+}
+
+// Under the lock of the class.
+void Heap::end_span(PageRegion& region, Span& span) {
+    const std::size_t first = span.first_page;
+    const std::size_t pages = span.pages;
+    const std::lock_guard hold(pages_mutex_);
+    for (std::size_t page = first; page < first + pages; ++page) {
+        region.page_class[page].store(no_block, std::memory_order_relaxed);
+    }
+    const std::size_t last_unit = (first + pages - 1) / unit_pages;
+    for (std::size_t unit = first / unit_pages; unit <= last_unit; ++unit) {
+        region.free_pages[unit] |= bits_of(unit, first, pages);
+    }
+    if (!region.open) {
+        push_front(open_, region);
+        region.open = true;
+    }
+    used_pages_ -= pages;
+    idle_pages_ += pages;
+    displace_free_units(region, first / unit_pages, last_unit,
+                        idle_pages_kept + used_pages_ / idle_part_kept);
+}
+
+// Under the page lock, as what follows. Memory that is placed already is preferred.
+PageRegion* Heap::find_pages(std::size_t pages, std::size_t* first) {
+    PageRegion* unplaced = nullptr;
+    std::size_t unplaced_first = 0;
+    for (PageRegion* region = open_; region != nullptr; region = region->next) {
+        std::uint64_t placed[region_units];
+        for (std::size_t unit = 0; unit < region_units; ++unit) {
+            placed[unit] = is_placed(*region, unit) ? region->free_pages[unit] : 0;
+        }
+        *first = find_run(placed, pages);
+        if (*first != no_page) {
+            return region;
+        }
+        if (unplaced == nullptr) {
+            unplaced_first = find_run(region->free_pages, pages);
+            unplaced = unplaced_first != no_page ? region : nullptr;
+        }
+    }
+    *first = unplaced != nullptr ? unplaced_first : 0;
+    return unplaced != nullptr ? unplaced : new_region();
+}
+
+PageRegion* Heap::new_region() {
+    char* begin = map_region(region_bytes, region_bytes);
+    if (begin == nullptr) {
+        return nullptr;
+    }
+    void* memory = take_metadata(sizeof(PageRegion));
+    if (memory == nullptr) {
+        unmap_region(begin, region_bytes);
+        return nullptr;
+    }
+    auto* region = new (memory) PageRegion; // its memory is zero, and stays untouched where it can
+    region->heap.store(this, std::memory_order_relaxed);
+    region->begin = begin;
+    region->bytes = region_bytes;
+    region->mapped = region_bytes;
+    std::fill_n(region->free_pages, region_units, ~std::uint64_t{0});
+    advise_page_size(kind_.page_size, begin, region_bytes, false);
+    if (!enter_region(*region)) {
+        unmap_region(begin, region_bytes); // what is beside is lost, on a machine without memory
+        return nullptr;
+    }
+    push_front(open_, *region);
+    region->open = true;
+    return region;
+}
+
+bool Heap::place_units(PageRegion& region, std::size_t first, std::size_t pages) {
+    const std::size_t together = units_together();
+    const std::size_t begin = first / unit_pages / together * together;
+    for (std::size_t unit = begin; unit <= (first + pages - 1) / unit_pages; unit += together) {
+        if (is_placed(region, unit)) {
+            continue;
+        }
+        if (!place(kind_, region.begin + unit * unit_bytes, together * unit_bytes)) {
+            return false;
+        }
+        region.placed_units |= static_cast<std::uint8_t>(((1U << together) - 1) << unit);
+        idle_pages_ += together * unit_pages;
+    }
+    return true;
+}
+
+// Gives free units among first_unit … last_unit back, as long as more than `keep` pages are idle.
+void Heap::displace_free_units(PageRegion& region, std::size_t first_unit, std::size_t last_unit,
+                               std::size_t keep) {
+    const std::size_t together = units_together();
+    for (std::size_t unit = first_unit / together * together; unit <= last_unit; unit += together) {
+        const bool free = std::all_of(region.free_pages + unit, region.free_pages + unit + together,
+                                      [](std::uint64_t bits) { return ~bits == 0; });
+        const std::size_t pages = together * unit_pages;
+        if (!free || !is_placed(region, unit) || idle_pages_ < keep + pages) {
+            continue;
+        }
+        displace(region.begin + unit * unit_bytes, together * unit_bytes);
+        region.placed_units &= static_cast<std::uint8_t>(~(((1U << together) - 1) << unit));
+        idle_pages_ -= pages;
+    }
+}
+
+void* Heap::take_large(std::size_t bytes, std::size_t alignment) {
+    const std::size_t size = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    Region* region = large_regions.take();
+    if (region == nullptr) {
+        return nullptr;
+    }
+    char* begin = map_region(size, alignment);
+    if (begin != nullptr) {
+        region->heap.store(this, std::memory_order_relaxed);
+        region->begin = begin;
+        region->bytes = size;
+        region->mapped = size;
+        region->large = true;
+        advise_page_size(kind_.page_size, begin, size, true);
+        if (place(kind_, begin, size)) {
+            if (enter_region(*region)) {
+                return begin;
+            }
+            displace(begin, size);
+        }
+        unmap_region(begin, size);
+    }
+    large_regions.give(*region);
+    return nullptr;
+}
+
+void Heap::give_large(Region& region) {
+    remove_region(region);
+    displace(region.begin, region.mapped);
+    unmap_region(region.begin, region.mapped);
+    large_regions.give(region);
+}
+
+bool Heap::trim() {
+    // Spans that wait for their next block first.
+    for (unsigned i = 0; i < class_count; ++i) {
+        const std::lock_guard hold(classes_[i].mutex);
+        for (Span* span = classes_[i].spans; span != nullptr;) {
+            Span* next = span->next;
+            if (span->used == 0) {
+                unlink(classes_[i].spans, *span);
+                span->listed = false;
+                end_span(static_cast<PageRegion&>(*find_region(span->begin)), *span);
+            }
+            span = next;
+        }
+    }
+    const std::lock_guard hold(pages_mutex_);
+    const std::size_t before = idle_pages_;
+    for (PageRegion* region = open_; region != nullptr; region = region->next) {
+        displace_free_units(*region, 0, region_units - 1, 0);
+    }
+    return idle_pages_ < before;
+}
+
+void Heap::lock_large() {
+    large_regions.mutex.lock();
+}
+
+void Heap::unlock_large() {
+    large_regions.mutex.unlock();
+}
+
+void Heap::lock() {
+    for (Class& own : classes_) {
+        own.mutex.lock();
+    }
+    pages_mutex_.lock();
+}
+
+void Heap::unlock() {
+    pages_mutex_.unlock();
+    for (Class& own : classes_) {
+        own.mutex.unlock();
+    }
+}
+
+std::size_t Heap::placed_bytes() {
+    const std::lock_guard hold(pages_mutex_);
+    return (used_pages_ + idle_pages_) * page_bytes;
+}
+
+} // namespace warren::memory

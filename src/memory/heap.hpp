@@ -1,0 +1,92 @@
+// A heap: all memory of one kind in the process, shared by its threads.
+//
+// Blocks up to class_size_limit come from spans of regions; threads keep some (thread_cache.hpp)
+// and exchange them with the heap in batches. Larger ones have a region each. Memory is placed when
+// a block first needs it, in units of 256 KiB (2 MiB for huge pages), and given back when a unit is
+// free and the heap has a reserve beside.
+//
+// Why not an existing allocator: jemalloc's arenas with hooks do this, but its thread-local data
+// (2.6 kB) must be there when the process starts, so that a library with it can't be loaded later
+// (by Python, or a plug-in), and placing must be able to fail per piece.
+//
+// Thread rule: any thread at any time. Locks are taken in the order class, pages; nothing is held
+// while a large block is placed. Around fork all are held. Errors are null and errno.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+
+#include "memory/kind.hpp"
+#include "memory/region.hpp"
+
+namespace warren::memory {
+
+class Heap {
+  public:
+    Heap(const Kind& kind, unsigned index) : kind_(kind), index_(index) {}
+
+    const Kind& kind() const { return kind_; }
+    unsigned index() const { return index_; }
+
+    // Up to `count` blocks of the class, linked through their first words; *taken says how many.
+    // Null and ENOMEM when there is not one.
+    void* take_blocks(unsigned size_class, unsigned count, unsigned* taken);
+
+    // Takes back a list of `count` blocks of the class, all of this heap.
+    void give_blocks(unsigned size_class, void* list, unsigned count);
+
+    // True if the block is among those of its span that came back. For the search for double frees.
+    bool is_free(unsigned size_class, const void* block);
+
+    // A block with a region of its own; bytes > 0, alignment a power of two. Zero.
+    void* take_large(std::size_t bytes, std::size_t alignment);
+    static void give_large(Region& region);
+
+    // Gives all units that are free back to the system. Returns whether there was any.
+    bool trim();
+
+    // For the handlers around fork: keeps all of the heap as it is.
+    void lock();
+    void unlock();
+    static void lock_large(); // what large blocks of all heaps have in common
+    static void unlock_large();
+
+    // Bytes that are placed in regions of pages (not large blocks).
+    std::size_t placed_bytes();
+
+  private:
+    struct Class {
+        std::mutex mutex;
+        Span* spans = nullptr; // with free blocks
+    };
+
+    Span* new_span(unsigned size_class);
+    void end_span(PageRegion& region, Span& span);
+    PageRegion* find_pages(std::size_t pages, std::size_t* first);
+    PageRegion* new_region();
+    bool place_units(PageRegion& region, std::size_t first, std::size_t pages);
+    void displace_free_units(PageRegion& region, std::size_t first_unit, std::size_t last_unit,
+                             std::size_t keep);
+    std::size_t units_together() const { // that are placed at once
+        return kind_.page_size == PageSize::huge ? region_units : 1;
+    }
+
+    const Kind kind_;
+    const unsigned index_;
+    Class classes_[class_count];
+    std::mutex pages_mutex_;
+    PageRegion* open_ = nullptr; // regions with free pages
+    std::size_t used_pages_ = 0;
+    std::size_t idle_pages_ = 0; // placed and free
+};
+
+// The link between blocks in lists.
+inline void*& link_of(void* block) {
+    return *static_cast<void**>(block);
+}
+
+// Ends the process with a message: the program has given us what it may not, or has written where
+// it may not.
+[[noreturn, gnu::cold]] void abort_misuse(const char* what, const void* block);
+
+} // namespace warren::memory

@@ -1,0 +1,148 @@
+#include "memory/numa.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <iterator>
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 // Linux 5.14
+#endif
+
+namespace warren::memory {
+
+namespace {
+
+// How many pages are asked about at once: bounds what is on the stack.
+constexpr std::size_t batch_pages = 512;
+
+bool set_policy(void* begin, std::size_t bytes, int mode, const NodeSet& nodes) {
+    // The kernel reads one bit less than it is told.
+    return syscall(SYS_mbind, begin, bytes, mode, nodes.words, node_limit + 1UL, 0U) == 0;
+}
+
+} // namespace
+
+bool NodeSet::empty() const {
+    return std::all_of(std::begin(words), std::end(words), [](auto word) { return word == 0; });
+}
+
+NodeSet allowed_nodes() {
+    NodeSet nodes;
+    const int saved = errno;
+    if (syscall(SYS_get_mempolicy, nullptr, nodes.words, node_limit + 0UL, nullptr,
+                MPOL_F_MEMS_ALLOWED + 0UL) != 0 ||
+        nodes.empty()) {
+        nodes = {};
+        nodes.add(0);
+    }
+    errno = saved;
+    return nodes;
+}
+
+std::int64_t free_bytes(int node) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return -1;
+    }
+    char text[512]; // MemFree is in its second line
+    const ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0) {
+        return -1;
+    }
+    text[length] = '\0';
+    const char* found = std::strstr(text, "MemFree:");
+    return found != nullptr ? std::strtoll(found + 8, nullptr, 10) * 1024 : -1;
+}
+
+bool prefer_node(void* begin, std::size_t bytes, int node) {
+    NodeSet nodes;
+    nodes.add(node);
+    return set_policy(begin, bytes, MPOL_PREFERRED, nodes);
+}
+
+bool interleave_nodes(void* begin, std::size_t bytes, const NodeSet& nodes) {
+    return set_policy(begin, bytes, MPOL_INTERLEAVE, nodes);
+}
+
+bool populate(void* begin, std::size_t bytes) {
+    while (madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {
+        if (errno == EINTR || errno == EAGAIN) {
+            continue;
+        }
+        if (errno != EINVAL) { // ENOMEM, EFAULT, EHWPOISON: there is no memory for it
+            errno = ENOMEM;
+            return false;
+        }
+        // An older kernel. The pages are new and ours alone, so that this changes nothing.
+        for (std::size_t at = 0; at < bytes; at += page_bytes) {
+            static_cast<volatile char*>(begin)[at] = 0;
+        }
+        return true;
+    }
+    return true;
+}
+
+void discard(void* begin, std::size_t bytes) {
+    const int saved = errno;
+    madvise(begin, bytes, MADV_DONTNEED);
+    errno = saved;
+}
+
+bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes) {
+    const void* addresses[batch_pages];
+    for (std::size_t done = 0; done < pages; done += batch_pages) {
+        const std::size_t count = std::min(batch_pages, pages - done);
+        for (std::size_t i = 0; i < count; ++i) {
+            addresses[i] = static_cast<const char*>(begin) + (done + i) * page_bytes;
+        }
+        if (syscall(SYS_move_pages, 0, count, addresses, nullptr, nodes + done, 0) != 0) {
+            return false;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            nodes[done + i] = std::max(nodes[done + i], -1);
+        }
+    }
+    return true;
+}
+
+bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes) {
+    void* addresses[batch_pages];
+    int targets[batch_pages];
+    int status[batch_pages];
+    for (std::size_t done = 0; done < pages; done += batch_pages) {
+        const std::size_t count = std::min(batch_pages, pages - done);
+        std::size_t misplaced = 0;
+        for (std::size_t i = done; i < done + count; ++i) {
+            if (wanted[i] >= 0 && nodes[i] != wanted[i]) {
+                addresses[misplaced] = static_cast<char*>(begin) + i * page_bytes;
+                targets[misplaced++] = wanted[i];
+            }
+        }
+        if (misplaced == 0) {
+            continue;
+        }
+        // A number above 0 says how many pages stayed. An error of the whole (ENOMEM) may come
+        // after some have moved. Both are seen in what is asked next.
+        if (syscall(SYS_move_pages, 0, misplaced, addresses, targets, status, MPOL_MF_MOVE) < 0 &&
+            errno != ENOMEM && errno != EBUSY && errno != EAGAIN) {
+            return false;
+        }
+        if (!nodes_of_pages(static_cast<char*>(begin) + done * page_bytes, count, nodes + done)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace warren::memory

@@ -1,0 +1,54 @@
+// What the kernel says and does about the node of a page: the system calls of memory policies and
+// migration, without a library. NUMA nodes are numbered as the kernel does (OS index), 0 to
+// node_limit - 1. Failures are results and errno, since all callers are allocators, which answer
+// so; nothing here allocates from the heap. Thread rule: any thread at any time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace warren::memory {
+
+inline constexpr std::size_t page_bytes = 4096;
+inline constexpr int node_limit = 1024; // the kernel's largest configuration
+
+// A set of NUMA nodes in the kernel's form.
+struct NodeSet {
+    static constexpr std::size_t word_bits = 64;
+    std::uint64_t words[node_limit / word_bits] = {};
+
+    void add(int node) { words[node / 64] |= std::uint64_t{1} << (node % 64); }
+    bool has(int node) const {
+        return node >= 0 && node < node_limit && (words[node / 64] >> (node % 64) & 1) != 0;
+    }
+    bool empty() const;
+};
+
+// The nodes that the process may have memory of (its cpuset's). Node 0 where the kernel has no
+// NUMA support or does not say.
+NodeSet allowed_nodes();
+
+// Bytes of the node's memory that nobody uses, from sysfs; -1 when it is not known.
+std::int64_t free_bytes(int node);
+
+// Says where pages of [begin, begin + bytes) that are yet to come shall be. False and errno: EPERM
+// when a filter of the container forbids it, EINVAL when the process may use none of the nodes.
+bool prefer_node(void* begin, std::size_t bytes, int node);
+bool interleave_nodes(void* begin, std::size_t bytes, const NodeSet& nodes);
+
+// Brings all pages of the range into memory, writable. False and errno: ENOMEM.
+bool populate(void* begin, std::size_t bytes);
+
+// Gives the pages of the range back; they are zero at their next use.
+void discard(void* begin, std::size_t bytes);
+
+// The node of each page from `begin` (a page's start): nodes[i], -1 where no page is present.
+// False and errno when the kernel does not tell.
+bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes);
+
+// Moves each page i from `begin` to wanted[i] (-1: it may stay), as far as that node has room; the
+// kernel makes room by dropping its caches, never by killing. nodes[i], at the call each page's
+// node, is that afterwards. False and errno when moving is not possible at all.
+bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes);
+
+} // namespace warren::memory

@@ -1,0 +1,80 @@
+// Regions: stretches of address space that heaps manage, and the table that finds the region of an
+// address.
+//
+// A region begins at a multiple of region_bytes. One of pages is region_bytes long and cut into
+// spans, runs of pages with blocks of one size class; a large one is one block. What is known of a
+// region stands beside, in ordinary memory, so that all of the region is the user's and nothing of
+// it is touched by looking. Thread rule: find_region and the bytes page_class by any thread at any
+// time; the rest says.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/size_class.hpp"
+
+namespace warren::memory {
+
+class Heap;
+
+inline constexpr std::size_t region_bytes = 2 * 1024 * 1024;
+inline constexpr std::size_t region_pages = region_bytes / page_bytes;
+inline constexpr std::size_t unit_pages = 64; // placed and given back together; a word of a bitmap
+inline constexpr std::size_t unit_bytes = unit_pages * page_bytes;
+inline constexpr std::size_t region_units = region_pages / unit_pages;
+
+// Pages with blocks of one class. Under the lock of that class in its heap.
+struct Span {
+    char* begin;
+    std::uint16_t first_page;
+    std::uint16_t pages;
+    std::uint16_t size_class;
+    std::uint16_t used;   // blocks handed out
+    std::uint16_t formed; // blocks that have been handed out once: those behind were never touched
+    bool listed;          // among its class's spans with free blocks
+    void* free;           // blocks that came back, linked through their first words
+    Span* previous;
+    Span* next;
+};
+
+struct Region {
+    std::atomic<Heap*> heap; // changes when a large block moves
+    char* begin;
+    std::size_t bytes;  // that the user may have
+    std::size_t mapped; // bytes from begin that are mapped
+    bool large;
+};
+
+// Values of page_class.
+inline constexpr std::uint8_t no_block = 0;          // the page is free
+inline constexpr std::uint8_t middle_of_block = 255; // nothing begins in it; else 1 + the class
+
+struct PageRegion : Region {
+    std::atomic<std::uint8_t> page_class[region_pages];
+    std::uint16_t first_page[region_pages]; // of the span that has the page
+    // Under the heap's page lock: a bit per page.
+    std::uint64_t free_pages[region_units];
+    std::uint8_t placed_units; // a bit per unit
+    bool open;                 // in the heap's list of regions with free pages
+    PageRegion* previous;
+    PageRegion* next;
+    Span spans[region_pages]; // by first page
+};
+
+// The region that has the address, null: none of ours.
+Region* find_region(const void* address);
+
+// Maps address space for a region, without memory: `bytes` (a multiple of page_bytes) from a
+// multiple of `alignment` (a power of two) and of region_bytes. Null and ENOMEM.
+char* map_region(std::size_t bytes, std::size_t alignment);
+void unmap_region(char* begin, std::size_t bytes);
+
+// Enters a region in the table, or takes it out. False and ENOMEM when the table can't grow.
+bool enter_region(Region& region);
+void remove_region(const Region& region);
+
+// Memory of ours beside: zero, never returned to the system; null and ENOMEM. For any thread.
+void* take_metadata(std::size_t bytes);
+
+} // namespace warren::memory

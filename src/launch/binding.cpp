@@ -1,10 +1,10 @@
 #include "launch/binding.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <dlfcn.h>
 #include <hwloc.h>
 
+#include "launch/scoped_variable.hpp"
 #include "mpi.h"
 
 namespace warren::launch {
@@ -82,32 +82,6 @@ Kind kind_of(BindTo bind_to) {
     }
 }
 
-// hwloc looks for plug-ins (graphics, accelerators, XML by libxml2) in a folder and loads them all,
-// which takes longer than the whole launch; none of them knows processors.
-class WithoutPlugins {
-  public:
-    WithoutPlugins() {
-        const char* value = std::getenv(variable);
-        had_ = value != nullptr;
-        former_ = had_ ? value : "";
-        setenv(variable, "/nonexistent", 1);
-    }
-    ~WithoutPlugins() {
-        if (had_) {
-            setenv(variable, former_.c_str(), 1);
-        } else {
-            unsetenv(variable);
-        }
-    }
-    WithoutPlugins(const WithoutPlugins&) = delete;
-    WithoutPlugins& operator=(const WithoutPlugins&) = delete;
-
-  private:
-    static constexpr const char* variable = "HWLOC_PLUGINS_PATH";
-    bool had_;
-    std::string former_;
-};
-
 Error no_hwloc(const std::string& problem) {
     return fail(MPI_ERR_OTHER, "binding needs hwloc 2.9 or newer: %s", problem.c_str());
 }
@@ -119,7 +93,9 @@ Error find_places(BindTo bind_to, const CpuSet& allowed, std::vector<Place>& pla
     if (!hwloc.load()) {
         return no_hwloc(hwloc.problem());
     }
-    const WithoutPlugins guard;
+    // hwloc looks for plug-ins (graphics, accelerators, XML by libxml2) in a folder and loads them
+    // all, which takes longer than the whole launch; none of them knows processors.
+    const ScopedVariable no_plugins("HWLOC_PLUGINS_PATH", "/nonexistent");
     const Kind kind = kind_of(bind_to);
     hwloc_topology_t topology = nullptr;
     if (hwloc.topology_init(&topology) != 0) {

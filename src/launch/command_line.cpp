@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <string_view>
+#include <unistd.h>
 
 #include "mpi.h"
 #include "node/segment.hpp"
@@ -22,6 +24,8 @@ enum class Option : std::uint8_t {
     global_environment,
     exported, // NAME or NAME=VALUE, all programs
     bind_to,
+    hwloc_shmem, // its value comes with '=' only
+    topology,
     report_bindings,
     tag_output,
     timeout,
@@ -51,6 +55,8 @@ constexpr std::array option_names{
     OptionName{"genv", Option::global_environment, true},
     OptionName{"x", Option::exported, true},
     OptionName{"bind-to", Option::bind_to, true},
+    OptionName{"hwloc-shmem", Option::hwloc_shmem, false},
+    OptionName{"topology", Option::topology, true},
     OptionName{"report-bindings", Option::report_bindings, false},
     OptionName{"l", Option::tag_output, false},
     OptionName{"tag-output", Option::tag_output, false},
@@ -189,6 +195,13 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
         made_.bind_to = found->bind_to;
         return {};
     }
+    case Option::topology:
+        if (value.empty()) {
+            return fail(MPI_ERR_ARG, "option %s needs a file, a folder or synthetic:…",
+                        word.c_str());
+        }
+        made_.topology = value;
+        return {};
     case Option::timeout:
         return parse_timeout("option " + word, value, made_.timeout_s);
     default:
@@ -219,6 +232,13 @@ Error Parser::option(const std::string& word) {
         return fail(MPI_ERR_ARG,
                     "option %s: this version of Warren starts ranks on its own node only",
                     word.c_str());
+    }
+    if (found->option == Option::hwloc_shmem) {
+        made_.hwloc.asked = true;
+        return equals == std::string_view::npos
+                   ? Error{}
+                   : parse_hwloc_sharing("option " + word.substr(0, word.find('=')),
+                                         std::string(bare.substr(equals + 1)), made_.hwloc);
     }
     if (equals != std::string_view::npos) {
         return fail(MPI_ERR_ARG, "option %s takes no value", word.c_str());
@@ -311,6 +331,46 @@ Error parse_timeout(const std::string& what, const std::string& value, double& s
     return {};
 }
 
+Error parse_hwloc_sharing(const std::string& what, const std::string& value,
+                          HwlocSharing& sharing) {
+    constexpr std::uint32_t copies_limit = 64;
+    for (std::size_t at = 0; at <= value.size();) {
+        const std::size_t end = std::min(value.find(',', at), value.size());
+        const std::string word = value.substr(at, end - at);
+        at = end + 1;
+        const auto way = std::find(hwloc_way_names.begin(), hwloc_way_names.end(), word);
+        if (way != hwloc_way_names.end()) {
+            sharing.way = static_cast<HwlocWay>(way - hwloc_way_names.begin());
+        } else if (word == "io") {
+            sharing.devices = true;
+        } else if (word == "at=largest") {
+            sharing.place = HolePlace::largest;
+        } else if (word == "at=before-heap") {
+            sharing.place = HolePlace::before_heap;
+        } else if (word == "at=after-heap") {
+            sharing.place = HolePlace::after_heap;
+        } else if (word.starts_with("at=0x")) {
+            char* rest = nullptr;
+            errno = 0;
+            sharing.address = std::strtoull(word.c_str() + 3, &rest, 16);
+            const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+            if (*rest != '\0' || errno != 0 || sharing.address == 0 ||
+                sharing.address % page != 0) {
+                return fail(MPI_ERR_ARG, "%s: '%s' is no address of a page", what.c_str(),
+                            word.c_str());
+            }
+        } else if (!word.starts_with("copies=") ||
+                   !whole_number(word.substr(7), copies_limit, sharing.copies)) {
+            return fail(MPI_ERR_ARG,
+                        "%s understands auto, shmem, xml, native, io, at=largest, at=before-heap, "
+                        "at=after-heap, at=0xADDRESS and copies=1 to %u, with commas between "
+                        "them, not '%s'",
+                        what.c_str(), copies_limit, word.c_str());
+        }
+    }
+    return {};
+}
+
 Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind) {
     if (value != "processes" && value != "threads") {
         return fail(MPI_ERR_ARG, "%s needs processes or threads, not '%s'", what.c_str(),
@@ -333,6 +393,9 @@ Error check_combinations(const CommandLine& line) {
         return fail(MPI_ERR_ARG, "--library needs a path that ends in /%s, not '%s'", library_name,
                     line.library.c_str());
     }
+    if (!line.topology.empty() && !line.hwloc.asked) {
+        return fail(MPI_ERR_ARG, "--topology says what --hwloc-shmem publishes; give both");
+    }
     if (line.rank_kind == RankKind::process) {
         return line.library.empty()
                    ? Error{}
@@ -343,6 +406,11 @@ Error check_combinations(const CommandLine& line) {
         return fail(MPI_ERR_ARG,
                     "--ranks-per-process is for programs whose threads become ranks by themselves; "
                     "with --ranks threads all ranks are in one process already");
+    }
+    if (line.hwloc.asked && line.hwloc.way == HwlocWay::shmem) {
+        return fail(MPI_ERR_ARG, "--hwloc-shmem=shmem: hwloc maps a shared topology once per "
+                                 "process, and all threads are in one; they can read XML "
+                                 "(--hwloc-shmem or --hwloc-shmem=xml), or warren/topology.h");
     }
     if (line.keeps_going) {
         return fail(MPI_ERR_ARG, "--keep-going needs ranks that fail alone, which threads of one "
@@ -389,6 +457,18 @@ const char* usage() {
            "                       auto gives each rank an equal share of the cores when there is\n"
            "                       a core for each, and binds nothing otherwise\n"
            "  --report-bindings    print what each rank is bound to\n"
+           "\n"
+           "What is known of the node\n"
+           "  --hwloc-shmem[=WORDS]  ranks that load a topology of hwloc share one that mpiexec "
+           "has\n"
+           "                       discovered, or else read XML of it, or else discover (-v says\n"
+           "                       which and why). Words, with commas: shmem, xml or native for\n"
+           "                       that way only; io for devices, too; copies=N, so many loads\n"
+           "                       per process can share (4); at=largest, at=before-heap,\n"
+           "                       at=after-heap or at=0xADDRESS for the place in memory\n"
+           "  --topology SOURCE    with it: a recorded or invented machine's instead of this\n"
+           "                       one's: a file of hwloc's XML, a folder with a copy of /sys and\n"
+           "                       /proc, or synthetic:DESCRIPTION as hwloc reads it\n"
            "\n"
            "What becomes of it\n"
            "  --keep-going         when ranks fail, or abort a communicator that others are not "

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "launch/address_hole.hpp"
+#include "launch/hwloc_offer.hpp"
 
 namespace warren::launch {
 
@@ -41,6 +43,16 @@ struct EnvironmentSetting {
     std::string value;
 };
 
+// What ranks that call hwloc_topology_load get from mpiexec.
+struct HwlocSharing {
+    bool asked = false;
+    HwlocWay way = HwlocWay::automatic;
+    HolePlace place = HolePlace::largest;
+    std::uint64_t address = 0; // 0: in a hole
+    std::uint32_t copies = 4; // a process adopts as many; a program and its libraries load one each
+    bool devices = false;
+};
+
 struct Program {
     std::uint32_t ranks = 1;
     std::vector<std::string> arguments; // the first is the program as written
@@ -59,6 +71,8 @@ struct CommandLine {
     bool rank_kind_given = false;
     std::uint32_t ranks_per_process = 1;
     std::string library; // another MPI library, of which each thread has its own; empty: Warren's
+    HwlocSharing hwloc;
+    std::string topology; // file, folder or synthetic:… instead of this machine's; empty: this one
     bool report_bindings = false;
     bool tag_output = false;
     bool verbose = false;
@@ -73,6 +87,9 @@ Error parse_timeout(const std::string& what, const std::string& value, double& s
 
 // Reads what ranks are; `what` asks for it.
 Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind);
+
+// Reads the words behind --hwloc-shmem=.
+Error parse_hwloc_sharing(const std::string& what, const std::string& value, HwlocSharing& sharing);
 
 // What does not go together. An error says what and why.
 Error check_combinations(const CommandLine& line);

@@ -40,6 +40,31 @@ TEST(CommandLine, RanksKeepGoingWhenAsked) {
     EXPECT_TRUE(parsed({"-disable-auto-cleanup", "a"}).keeps_going); // MPICH's name
 }
 
+TEST(CommandLine, TopologiesOfHwlocAreSharedAsAsked) {
+    EXPECT_FALSE(parsed({"a"}).hwloc.asked);
+    const CommandLine plain = parsed({"--hwloc-shmem", "a"});
+    EXPECT_TRUE(plain.hwloc.asked);
+    EXPECT_EQ(plain.hwloc.way, HwlocWay::automatic);
+    EXPECT_EQ(plain.programs[0].arguments, std::vector<std::string>{"a"}); // not its value
+    const HwlocSharing asked =
+        parsed({"-hwloc-shmem=xml,io,at=0x200000000000,copies=7", "a"}).hwloc;
+    EXPECT_EQ(asked.way, HwlocWay::xml);
+    EXPECT_TRUE(asked.devices);
+    EXPECT_EQ(asked.address, 0x200000000000U);
+    EXPECT_EQ(asked.copies, 7U);
+    EXPECT_EQ(parsed({"--hwloc-shmem=at=before-heap", "a"}).hwloc.place, HolePlace::before_heap);
+    EXPECT_EQ(parsed({"--hwloc-shmem", "--topology", "synthetic:pu:2", "a"}).topology,
+              "synthetic:pu:2");
+    for (const char* wrong :
+         {"", "shm", "xml,", "at=", "at=0x", "at=0x123", "at=12", "at=0x0", "at=0x1000z",
+          "at=0xfffffffffffffffff000", "copies=0", "copies=65", "copies=-1", "copies=x"}) {
+        EXPECT_NE(refused({std::string("--hwloc-shmem=") + wrong, "a"}).find("--hwloc-shmem"),
+                  std::string::npos)
+            << wrong;
+    }
+    EXPECT_NE(refused({"--topology", "", "a"}), "");
+}
+
 TEST(CommandLine, ColonsSeparatePrograms) {
     const CommandLine line =
         parsed({"-n", "2", "a", "x", ":", "-np", "3", "-wdir", "/tmp", "b", ":", "c"});

@@ -62,7 +62,8 @@ Job::~Job() {
         close_descriptor(process.lifeline);
         close_descriptor(process.reports);
     }
-    for (int* descriptor : {&events_, &rank_output_, &signals_, &null_input_, &lifeline_number_}) {
+    for (int* descriptor : {&topology_reports_, &reports_for_ranks_, &events_, &rank_output_,
+                            &signals_, &null_input_, &lifeline_number_}) {
         close_descriptor(*descriptor);
     }
 }
@@ -130,12 +131,19 @@ bool Job::prepare() {
                                                      ? line_.ranks_per_process
                                                      : 0,
                                    .job = name_};
+    if (!publish_topology(environment)) {
+        return false;
+    }
     if (has_host()) {
         host_environment_.build(line_.environment, programs_[0].settings(), environment, environ);
-        environment = {.size = line_.ranks(), .job = name_};
+        environment = {.size = line_.ranks(), .job = name_, .more = environment.more};
     }
     for (ResolvedProgram& program : programs_) {
-        program.build_environment(line_.environment, environment, environ);
+        RankEnvironment own = environment;
+        if (!own.preload.empty()) {
+            own.preload = preloaded_before(program) + own.preload;
+        }
+        program.build_environment(line_.environment, own, environ);
     }
     watch_descriptor(events_, signals_, Source::signals, 0);
     watch_descriptor(events_, rank_output_, Source::all_output, 0);
@@ -375,6 +383,7 @@ void Job::clean_up() {
     while (alive_ > 0) {
         watch();
     }
+    report_topologies();
     if (guardian_.running()) {
         guardian_.end();
     }

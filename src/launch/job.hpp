@@ -17,6 +17,7 @@
 // Thread rule: mpiexec's only thread.
 #pragma once
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <deque>
@@ -28,6 +29,7 @@
 #include "launch/binding.hpp"
 #include "launch/command_line.hpp"
 #include "launch/guardian.hpp"
+#include "launch/hwloc_publication.hpp"
 #include "launch/outcome.hpp"
 #include "launch/output.hpp"
 #include "launch/process_manager.hpp"
@@ -82,6 +84,7 @@ class Job {
         lifeline,
         reports,
         manager,
+        topology, // reports of it
         signals,
         all_output,
         sink,
@@ -95,6 +98,11 @@ class Job {
     bool prepare();
     bool plan_processors();
     bool make_segment();
+    bool publish_topology(RankEnvironment& environment);
+    bool offer_hwloc(HwlocOffer offer, RankEnvironment& environment);
+    static std::string preloaded_before(const ResolvedProgram& program);
+    void read_topology_reports();
+    void report_topologies();
     void divide_ranks();
     bool start_processes();
     bool start_program(std::uint32_t number, Spawner& spawner);
@@ -151,6 +159,10 @@ class Job {
     ProcessManager manager_; // of another MPI library's ranks
     BindingPlan bindings_;
     std::uint32_t processors_ = 1;
+    HwlocPublication hwloc_;
+    int topology_reports_ = -1;                        // socket of which ranks have the other end
+    int reports_for_ranks_ = -1;                       // that end
+    std::array<std::uint32_t, 4> topologies_loaded_{}; // by HwlocWay
     node::Segment segment_;
     Guardian guardian_;
     pid_t group_ = 0; // the guardian's number, also after its end

@@ -14,22 +14,12 @@
 
 #include "image/check.hpp"
 #include "launch/host_plan.hpp"
+#include "launch/own_place.hpp"
 #include "mpi.h"
 
 namespace warren::launch {
 
 namespace {
-
-// The host program's place, as seen from mpiexec's folder; in the build tree and installed.
-constexpr const char* host_program = "/../" WARREN_LIBEXEC_FOLDER "/warren-rank-host";
-constexpr const char* library_folder = "/../" WARREN_LIBRARY_FOLDER "/";
-
-std::string own_folder() {
-    char path[4096];
-    const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-    const std::string whole(path, size > 0 ? static_cast<std::size_t>(size) : 0);
-    return whole.substr(0, whole.rfind('/'));
-}
 
 std::vector<std::string> strings(char* const* list) {
     std::vector<std::string> made;
@@ -90,7 +80,7 @@ bool Job::check_programs() {
 }
 
 bool Job::make_host() {
-    host_path_ = own_folder() + host_program;
+    host_path_ = own_folder() + libexec_folder + "warren-rank-host";
     if (access(host_path_.c_str(), X_OK) != 0) {
         fail_with(1, "the host program of ranks, " + host_path_ + ": " + std::strerror(errno));
         return false;
@@ -151,7 +141,8 @@ bool Job::start_host(Spawner& spawner) {
     plan.reports = reports[1];
     manager_ = ProcessManager(line_.ranks(), "warren-" + name_);
     plan.library = line_.library.empty() ? own_folder() + library_folder + library_name : "";
-    plan.kept = {segment_.descriptor(), lifeline_number_};
+    plan.kept = hwloc_.descriptors();
+    plan.kept.insert(plan.kept.end(), {segment_.descriptor(), lifeline_number_});
     fcntl(host.reports, F_SETFL, O_NONBLOCK);
     inherited.push_back(plan.reports);
     int file = -1;

@@ -64,6 +64,9 @@ void Job::watch() {
             case Source::manager:
                 serve_manager(number);
                 break;
+            case Source::topology:
+                read_topology_reports();
+                break;
             case Source::signals:
                 signals = true; // after the output that was there before
                 break;

@@ -31,7 +31,8 @@ void open_standard_descriptors() {
 // In a rank of another job this mpiexec runs a job of its own; the rank's descriptors are not for
 // it.
 void leave_outer_job() {
-    for (const char* name : {"WARREN_SEGMENT", "WARREN_LIFELINE"}) {
+    for (const char* name :
+         {"WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML"}) {
         const char* text = std::getenv(name);
         const int descriptor = text != nullptr ? std::atoi(text) : 0;
         if (descriptor > 2) {

@@ -53,6 +53,19 @@ std::string find_in_path(const std::string& name, const std::string& directory,
     }
 }
 
+// Variables of an mpiexec whose rank started this one are not for its ranks.
+bool is_of_outer_job(const char* entry) {
+    for (const char* name :
+         {"WARREN_RANK", "WARREN_SIZE", "WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_RANKS_HERE",
+          "WARREN_JOB", "WARREN_HWLOC", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML"}) {
+        const std::size_t length = std::strlen(name);
+        if (std::strncmp(entry, name, length) == 0 && entry[length] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
 } // namespace
 
 Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made, int& exit_code) {
@@ -123,6 +136,18 @@ void Environment::set(const EnvironmentSetting& setting) {
     entries_.push_back(start + setting.value);
 }
 
+// Behind the user's own libraries.
+void Environment::preload(const std::string& library) {
+    const std::string start = "LD_PRELOAD=";
+    for (std::string& entry : entries_) {
+        if (entry.starts_with(start)) {
+            entry += (entry.size() > start.size() ? ":" : "") + library;
+            return;
+        }
+    }
+    entries_.push_back(start + library);
+}
+
 void Environment::build(const std::vector<EnvironmentSetting>& global,
                         const std::vector<EnvironmentSetting>& own, const RankEnvironment& rank,
                         char** inherited) {
@@ -138,14 +163,7 @@ void Environment::build(const std::vector<EnvironmentSetting>& global,
     }
     entries_.push_back("WARREN_JOB=" + rank.job);
     for (char** entry = inherited; *entry != nullptr; ++entry) {
-        // Those of an mpiexec whose rank started this one are not for its ranks.
-        const bool of_outer_job = std::strncmp(*entry, "WARREN_RANK=", 12) == 0 ||
-                                  std::strncmp(*entry, "WARREN_SIZE=", 12) == 0 ||
-                                  std::strncmp(*entry, "WARREN_SEGMENT=", 15) == 0 ||
-                                  std::strncmp(*entry, "WARREN_LIFELINE=", 16) == 0 ||
-                                  std::strncmp(*entry, "WARREN_RANKS_HERE=", 18) == 0 ||
-                                  std::strncmp(*entry, "WARREN_JOB=", 11) == 0;
-        if (!of_outer_job) {
+        if (!is_of_outer_job(*entry)) {
             entries_.emplace_back(*entry);
         }
     }
@@ -154,6 +172,12 @@ void Environment::build(const std::vector<EnvironmentSetting>& global,
     }
     for (const EnvironmentSetting& setting : own) {
         set(setting);
+    }
+    for (const EnvironmentSetting& setting : rank.more) {
+        set(setting);
+    }
+    if (!rank.preload.empty()) {
+        preload(rank.preload);
     }
     pointers_.clear();
     for (std::string& entry : entries_) {

@@ -25,8 +25,10 @@ struct RankEnvironment {
     std::uint32_t size = 0;
     int segment = -1; // -1, and so the next: a thread's program, whose process has both
     int lifeline = -1;
-    std::uint32_t ranks_here = 0; // in its process, when these may be several; else 0
-    std::string job;              // unique: who carries it belongs to the job
+    std::uint32_t ranks_here = 0;              // in its process, when these may be several; else 0
+    std::string job;                           // unique: who carries it belongs to the job
+    std::vector<EnvironmentSetting> more = {}; // of mpiexec's own
+    std::string preload = {};                  // a library that processes load first; empty: none
 };
 
 // The environment of a process of the job.
@@ -46,6 +48,7 @@ class Environment {
 
   private:
     void set(const EnvironmentSetting& setting);
+    void preload(const std::string& library);
 
     std::vector<std::string> entries_; // NAME=VALUE
     std::vector<char*> pointers_;

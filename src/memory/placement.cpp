@@ -1,10 +1,12 @@
 #include "memory/placement.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
 #include "base/futex.hpp"
 #include "memory/numa.hpp"
+#include "memory/share.hpp"
 
 namespace warren::memory {
 
@@ -77,6 +79,66 @@ std::size_t well_placed(const Stage& stage, const int* nodes, std::size_t pages)
     return page;
 }
 
+// Gives pages back, to the system and to the process's shares.
+void release(char* begin, std::size_t bytes) {
+    if (shares_count()) {
+        int nodes[batch_pages];
+        for (std::size_t done = 0; done < bytes; done += batch_bytes) {
+            const std::size_t pages = std::min(batch_bytes, bytes - done) / page_bytes;
+            if (nodes_of_pages(begin + done, pages, nodes)) {
+                for (std::size_t i = 0; i < pages; ++i) {
+                    return_share(nodes[i], page_bytes); // -1, no page, is nobody's share
+                }
+            }
+        }
+    }
+    discard(begin, bytes);
+}
+
+// Counts pages that took turns among several nodes; false, and nothing is counted, when one of the
+// shares is used up.
+bool turns_within_shares(const int* nodes, std::size_t pages) {
+    for (std::size_t i = 0; i < pages; ++i) {
+        if (take_share(nodes[i], page_bytes) == 0) {
+            while (i-- > 0) {
+                return_share(nodes[i], page_bytes);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+// Places [at, at + bytes), a batch at most, on the stage's nodes; returns how many pages from its
+// start are there, the others are not present. -1: there is no memory anywhere.
+std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
+    const std::size_t pages = bytes / page_bytes;
+    if (!populate(at, bytes)) {
+        discard(at, bytes);
+        return -1;
+    }
+    int nodes[batch_pages];
+    if (!nodes_of_pages(at, pages, nodes)) {
+        return static_cast<std::ptrdiff_t>(pages); // it does not tell: the policy is what we have
+    }
+    std::size_t good = well_placed(stage, nodes, pages);
+    if (good < pages && stage.only >= 0) {
+        int wanted[batch_pages];
+        std::fill_n(wanted, pages, stage.only);
+        if (move_pages(at, pages, wanted, nodes)) {
+            good = well_placed(stage, nodes, pages);
+        }
+    }
+    if (good < pages) {
+        discard(at + good * page_bytes, bytes - good * page_bytes);
+    }
+    if (stage.only < 0 && shares_count() && !turns_within_shares(nodes, good)) {
+        discard(at, good * page_bytes);
+        good = 0;
+    }
+    return static_cast<std::ptrdiff_t>(good);
+}
+
 // Places what it can of [at, end) on the stage's nodes, from the start; moves `at` behind it.
 Placed place_stage(const Stage& stage, char*& at, char* end) {
     if (!set_policy(stage, at, static_cast<std::size_t>(end - at))) {
@@ -84,36 +146,27 @@ Placed place_stage(const Stage& stage, char*& at, char* end) {
                : errno == ENOMEM ? Placed::no_memory
                                  : Placed::forbidden;
     }
-    int nodes[batch_pages];
     while (at != end) {
-        const std::size_t bytes = std::min(batch_bytes, static_cast<std::size_t>(end - at));
-        const std::size_t pages = bytes / page_bytes;
-        if (!populate(at, bytes)) {
-            discard(at, bytes);
-            return Placed::no_memory;
+        const std::size_t wanted = std::min(batch_bytes, static_cast<std::size_t>(end - at));
+        const std::size_t bytes = stage.only >= 0 ? take_share(stage.only, wanted) : wanted;
+        if (bytes == 0) {
+            return Placed::not_all;
         }
-        if (!nodes_of_pages(at, pages, nodes)) {
-            at += bytes; // the kernel does not tell: the policy is what we have
-            continue;
-        }
-        std::size_t good = well_placed(stage, nodes, pages);
-        if (good < pages && stage.only >= 0) {
-            int wanted[batch_pages];
-            std::fill_n(wanted, pages, stage.only);
-            if (move_pages(at, pages, wanted, nodes)) {
-                good = well_placed(stage, nodes, pages);
-            }
-        }
-        if (good < pages) {
-            discard(at + good * page_bytes, bytes - good * page_bytes);
-            at += good * page_bytes;
+        const std::ptrdiff_t pages = place_batch(stage, at, bytes);
+        const std::size_t placed =
+            static_cast<std::size_t>(std::max<std::ptrdiff_t>(pages, 0)) * page_bytes;
+        at += placed;
+        if (placed < bytes) {
             if (stage.only >= 0) {
+                return_share(stage.only, bytes - placed);
                 full_until_ns[stage.only].store(monotonic_ns() + full_for_ns,
                                                 std::memory_order_relaxed);
             }
-            return Placed::not_all;
+            return pages < 0 ? Placed::no_memory : Placed::not_all;
         }
-        at += bytes;
+        if (bytes < wanted) {
+            return Placed::not_all; // the rest of the share is too small
+        }
     }
     return Placed::all;
 }
@@ -156,22 +209,42 @@ bool place(const Kind& kind, void* begin, std::size_t bytes) {
         }
         placed = Placed::no_memory;
     }
-    discard(begin, bytes);
+    release(static_cast<char*>(begin), bytes);
     errno = placed == Placed::forbidden ? EPERM : ENOMEM;
     return false;
 }
 
 void displace(void* begin, std::size_t bytes) {
-    // Of which nodes the pages were is not worth asking: what they counted as is forgotten.
+    // Which of them the pages were on is not worth asking: nodes that counted as full are tried
+    // anew.
     for (auto& until : full_until_ns) {
         if (until.load(std::memory_order_relaxed) != 0) {
             until.store(0, std::memory_order_relaxed);
         }
     }
-    discard(begin, bytes);
+    release(static_cast<char*>(begin), bytes);
 }
 
 namespace {
+
+// Shares follow pages that move: what was there at the beginning, and what is at the end.
+struct Recount {
+    Recount(const int* its_nodes, std::size_t its_pages) : nodes(its_nodes), pages(its_pages) {
+        count(-1);
+    }
+    ~Recount() { count(1); }
+    Recount(const Recount&) = delete;
+    Recount& operator=(const Recount&) = delete;
+
+    void count(int sign) const {
+        for (std::size_t i = 0; i < pages && shares_count(); ++i) {
+            change_share(nodes[i], sign * static_cast<std::int64_t>(page_bytes));
+        }
+    }
+
+    const int* nodes;
+    std::size_t pages;
+};
 
 // Moves one batch; true when all pages are where the kind says.
 bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
@@ -180,6 +253,7 @@ bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     if (!nodes_of_pages(begin, pages, nodes)) {
         return false;
     }
+    const Recount recount{nodes, pages};
     NodeSet settled; // where a page may stay
     const std::size_t stages = stage_count(to);
     for (std::size_t number = 0; number < stages; ++number) {

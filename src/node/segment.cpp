@@ -17,8 +17,6 @@ namespace warren::node {
 
 namespace {
 
-constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-constexpr std::uint32_t segment_version = 5;
 constexpr std::uint64_t page_bytes = 4096;
 
 // Communicators of a node that have their own counters: enough for a program's few dozen busy ones;
@@ -85,6 +83,8 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
         header.bytes = round_up(
             header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes, page_bytes);
     }
+    header.memory_use_offset = header.bytes;
+    header.bytes += round_up(memory_use_limit * sizeof(MemoryUse), page_bytes);
 }
 
 Error mapping_failed(std::uint64_t bytes) {

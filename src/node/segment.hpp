@@ -12,6 +12,7 @@
 //     rank tables      of irregular rank maps, as they are made               (comm/rank_table.hpp)
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
 //     bounce buffers   a few per rank: where large messages pass              (transport/)
+//     memory use       of NUMA nodes, for ranks that allocate by attribute    (memory/share.hpp)
 // What is sure to be used is committed when the segment is made, so that a node without memory
 // gives an error there and not a SIGBUS later. The rest when its time comes: a box when a pair
 // opens it, a bounce buffer when a rank sends its first large message, the collective slots after
@@ -49,6 +50,9 @@ enum class RankState : std::uint32_t {
     doomed = 4       // another rank's MPI_Abort of a part of the job ends it (--keep-going)
 };
 
+inline constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
+inline constexpr std::uint32_t segment_version = 6;
+
 struct SegmentHeader {
     std::uint64_t magic;
     std::uint32_t version;
@@ -75,6 +79,7 @@ struct SegmentHeader {
     std::uint64_t contexts_offset;
     std::uint64_t areas_offset;
     std::uint64_t area_units;
+    std::uint64_t memory_use_offset;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
     // Numbers of communicators (comm/context_ids.hpp): the first that has never been taken; the
@@ -141,6 +146,12 @@ struct ContextEntry {
 };
 inline constexpr std::uint32_t context_limit = 1 << 20;
 inline constexpr std::uint32_t contexts_per_page = 4096 / sizeof(ContextEntry);
+
+// One NUMA node's memory as the job sees it. Sparse: committed by who uses it.
+struct MemoryUse {
+    std::atomic<std::uint64_t> free_bytes; // when the job first used it, odd; 0: nobody has yet
+};
+inline constexpr std::size_t memory_use_limit = 1024; // NUMA nodes
 
 // Sizes of the regions, fixed by the version of the segment.
 inline constexpr std::uint32_t queue_cells = 128; // power of two

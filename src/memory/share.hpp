@@ -1,0 +1,35 @@
+// Shares: how much of each memory a process of a job may take, so that the ranks of a node do not
+// all choose the same scarce memory and the last ones find it full.
+//
+// Fair: a rank's share of a NUMA node is what was free there when the job first used it, divided by
+// the ranks near it: all of the job's, or as many as the node has of the machine's processors. A
+// process has the shares of its ranks. The node segment holds what was free, so that all count with
+// the same. First come: nobody counts; what is full is full. That is so outside jobs, in jobs of
+// one process, and with WARREN_MEMORY_SHARE=first in the environment. Shares bound what allocations
+// take; they reserve nothing against other jobs. What migrates is counted, but not refused.
+//
+// Thread rule: any thread at any time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace warren::memory {
+
+// Whether shares are counted in this process.
+bool shares_count();
+
+// Takes up to `bytes` of the process's share of a NUMA node; returns how much it got, a multiple of
+// page_bytes. All of it where shares are not counted.
+std::size_t take_share(int node, std::size_t bytes);
+void return_share(int node, std::size_t bytes);
+
+// Counts pages that are on the node (more: positive) without asking.
+void change_share(int node, std::int64_t bytes);
+
+// What a process with `ranks_here` of the job's `ranks` may take of a node with `free` bytes that
+// is near `near` of all `processors`: the rule above. near 0: it is near to all.
+std::size_t fair_bytes(std::size_t free, unsigned ranks_here, unsigned ranks, unsigned near,
+                       unsigned processors);
+
+} // namespace warren::memory

@@ -1,0 +1,128 @@
+#include "memory/share.hpp"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "memory/allocator.hpp"
+#include "memory/heaps.hpp"
+#include "memory/numa.hpp"
+#include "node/segment.hpp"
+
+namespace warren::memory {
+namespace {
+
+constexpr std::size_t MiB = 1024 * 1024;
+
+TEST(Share, memory_is_divided_among_the_ranks_near_it) {
+    EXPECT_EQ(fair_bytes(800, 1, 8, 0, 64), 100U); // near to all
+    EXPECT_EQ(fair_bytes(800, 1, 8, 64, 64), 100U);
+    EXPECT_EQ(fair_bytes(800, 1, 8, 16, 64), 400U); // a quarter of the ranks
+    EXPECT_EQ(fair_bytes(800, 2, 8, 16, 64), 800U);
+    EXPECT_EQ(fair_bytes(800, 4, 8, 16, 64), 800U);     // never more than there is
+    EXPECT_EQ(fair_bytes(800, 1, 2, 16, 64), 800U);     // fewer ranks than parts
+    EXPECT_EQ(fair_bytes(800, 1, 9, 16, 64), 800U / 3); // rounded up
+}
+
+#ifndef __SANITIZE_THREAD__
+// What a process of a job does with its share: in a child, as shares are for life.
+template <typename Body>
+int in_job(unsigned ranks, std::uint64_t free, const char* choice, const Body& body) {
+    node::Segment segment;
+    if (node::Segment::create({.ranks = ranks}, segment)) {
+        return -1;
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        setenv("WARREN_SEGMENT", std::to_string(segment.descriptor()).c_str(), 1);
+        setenv("WARREN_MEMORY_SHARE", choice, 1);
+        auto* use =
+            reinterpret_cast<node::MemoryUse*>(segment.at(segment.header().memory_use_offset));
+        use[0].free_bytes = free;
+        _exit(body());
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+Kind node_0(Policy policy) {
+    Kind kind;
+    kind.policy = policy;
+    kind.count = 1;
+    return kind;
+}
+
+TEST(Share, a_rank_gets_its_part_and_gets_it_again) {
+    EXPECT_EQ(in_job(4, 64 * MiB + 1, "fair",
+                     [] {
+                         if (!shares_count() || take_share(0, 10 * MiB) != 10 * MiB ||
+                             take_share(0, 10 * MiB) != 6 * MiB || take_share(0, 10 * MiB) != 0) {
+                             return 1;
+                         }
+                         return_share(0, 4 * MiB);
+                         return take_share(0, 10 * MiB) == 4 * MiB ? 0 : 2;
+                     }),
+              0);
+}
+
+TEST(Share, a_strict_heap_stops_at_the_share) {
+    EXPECT_EQ(in_job(4, 64 * MiB + 1, "fair",
+                     [] {
+                         Heap& heap = *heap_of_kind(node_0(Policy::strict));
+                         for (int round = 0; round < 3; ++round) {
+                             void* blocks[8];
+                             for (int i = 0; i < 7; ++i) {
+                                 if ((blocks[i] = allocate(heap, 2 * MiB)) == nullptr) {
+                                     return 1;
+                                 }
+                             }
+                             void* small = allocate(heap, 100);
+                             if (small == nullptr || allocate(heap, 3 * MiB) != nullptr) {
+                                 return 2;
+                             }
+                             for (int i = 0; i < 7; ++i) {
+                                 deallocate(blocks[i]);
+                             }
+                             deallocate(small);
+                             trim();
+                             if (take_share(0, 16 * MiB) != 16 * MiB) {
+                                 return 3;
+                             }
+                             return_share(0, 16 * MiB);
+                         }
+                         return 0;
+                     }),
+              0);
+}
+
+TEST(Share, outside_jobs_nobody_counts) {
+    EXPECT_EQ(in_job(4, 64 * MiB + 1, "fair",
+                     [] {
+                         unsetenv("WARREN_SEGMENT");
+                         return !shares_count() && take_share(0, 100 * MiB) == 100 * MiB ? 0 : 1;
+                     }),
+              0);
+}
+
+TEST(Share, first_come_is_served) {
+    EXPECT_EQ(
+        in_job(4, 64 * MiB + 1, "first",
+               [] { return !shares_count() && take_share(0, 100 * MiB) == 100 * MiB ? 0 : 1; }),
+        0);
+}
+
+TEST(Share, a_foreign_descriptor_is_left_alone) {
+    EXPECT_EQ(in_job(4, 64 * MiB + 1, "fair",
+                     [] {
+                         setenv("WARREN_SEGMENT", "0", 1);
+                         return shares_count() ? 1 : 0;
+                     }),
+              0);
+}
+#endif
+
+} // namespace
+} // namespace warren::memory

@@ -1,0 +1,350 @@
+// Where the pages of allocations are, asked of the kernel, on whatever machine this runs. With one
+// memory it checks what one can show; with several also orders, spilling, strict refusals, turns
+// and migration. Prints a line per check; fails with the first that does not hold. It fills
+// memories, so it wants a machine of its own (a virtual one); a memory of more than --limit MiB
+// (1024) is not filled.
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "memory/allocator.hpp"
+#include "memory/heaps.hpp"
+#include "memory/numa.hpp"
+
+using namespace warren::memory;
+
+namespace {
+
+constexpr std::size_t MiB = 1024 * 1024;
+
+[[noreturn, gnu::format(printf, 1, 2)]] void wrong(const char* format, ...) {
+    std::va_list arguments;
+    va_start(arguments, format);
+    std::printf("FAILED: ");
+    std::vprintf(format, arguments);
+    std::printf("\n");
+    va_end(arguments);
+    std::fflush(stdout);
+    std::exit(1);
+}
+
+Kind kind_of(Policy policy, std::initializer_list<int> targets, std::uint16_t equals = 1,
+             PageSize page_size = PageSize::any) {
+    Kind kind;
+    kind.policy = policy;
+    kind.page_size = page_size;
+    kind.equals = equals;
+    for (const int target : targets) {
+        kind.targets[kind.count++] = static_cast<std::int16_t>(target);
+    }
+    return kind;
+}
+
+Heap& heap_of(const Kind& kind) {
+    Heap* heap = heap_of_kind(kind);
+    if (heap == nullptr) {
+        wrong("no heap: %s", std::strerror(errno));
+    }
+    return *heap;
+}
+
+// Pages per node of a range.
+std::map<int, std::size_t> pages_of(const void* block, std::size_t bytes) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(block) / page_bytes;
+    const auto end =
+        (reinterpret_cast<std::uintptr_t>(block) + bytes + page_bytes - 1) / page_bytes;
+    std::vector<int> nodes(end - begin, -1);
+    if (!nodes_of_pages(reinterpret_cast<void*>(begin * page_bytes), nodes.size(), nodes.data())) {
+        wrong("the kernel does not say where pages are: %s", std::strerror(errno));
+    }
+    std::map<int, std::size_t> counts;
+    for (const int node : nodes) {
+        ++counts[node];
+    }
+    return counts;
+}
+
+std::string text_of(const std::map<int, std::size_t>& counts) {
+    std::string text;
+    for (const auto& [node, pages] : counts) {
+        text += " node " + std::to_string(node) + ": " + std::to_string(pages);
+    }
+    return text;
+}
+
+void expect_only(const void* block, std::size_t bytes, int node, const char* what) {
+    const auto counts = pages_of(block, bytes);
+    if (counts.size() != 1 || counts.begin()->first != node) {
+        wrong("%s: pages that belong on node %d are on%s", what, node, text_of(counts).c_str());
+    }
+}
+
+struct Memory {
+    int node;
+    std::size_t free;
+};
+
+std::vector<Memory> memories() {
+    std::vector<Memory> found;
+    const NodeSet allowed = allowed_nodes();
+    for (int node = 0; node < node_limit; ++node) {
+        if (allowed.has(node)) {
+            const std::int64_t free = free_bytes(node);
+            if (free > 0) {
+                found.push_back({node, static_cast<std::size_t>(free)});
+            }
+        }
+    }
+    return found;
+}
+
+std::size_t free_of(int node) {
+    return static_cast<std::size_t>(free_bytes(node));
+}
+
+void check_each_node(const std::vector<Memory>& all) {
+    for (const Memory& memory : all) {
+        for (const PageSize page_size : {PageSize::any, PageSize::small, PageSize::huge}) {
+            Heap& heap = heap_of(kind_of(Policy::strict, {memory.node}, 1, page_size));
+            std::vector<void*> blocks;
+            for (const std::size_t bytes :
+                 {std::size_t{64}, std::size_t{5000}, std::size_t{100'000}, 3 * MiB}) {
+                for (int i = 0; i < 3; ++i) {
+                    void* block = allocate(heap, bytes);
+                    if (block == nullptr) {
+                        wrong("%zu bytes on node %d: %s", bytes, memory.node, std::strerror(errno));
+                    }
+                    std::memset(block, 1, bytes);
+                    expect_only(block, bytes, memory.node, "strict");
+                    blocks.push_back(block);
+                }
+            }
+            for (void* block : blocks) {
+                deallocate(block);
+            }
+        }
+    }
+    trim();
+    std::printf("ok: each of %zu memories by name\n", all.size());
+}
+
+void check_spilling(int first, int second, std::size_t free) {
+    Heap& heap = heap_of(kind_of(Policy::next, {first, second}));
+    std::vector<char*> blocks;
+    constexpr std::size_t bytes = 5 * MiB;
+    std::size_t on_first = 0;
+    std::size_t on_second = 0;
+    bool spilled = false;
+    while (on_second < 16 * MiB / page_bytes) {
+        auto* block = static_cast<char*>(allocate(heap, bytes));
+        if (block == nullptr) {
+            wrong("spilling: %s", std::strerror(errno));
+        }
+        blocks.push_back(block);
+        const auto counts = pages_of(block, bytes);
+        for (const auto& [node, pages] : counts) {
+            if (node != first && node != second) {
+                wrong("spilling from %d to %d: pages on%s", first, second, text_of(counts).c_str());
+            }
+            (node == first ? on_first : on_second) += pages;
+        }
+        spilled = spilled || on_second != 0;
+    }
+    if (on_first * page_bytes < free * 7 / 10) {
+        wrong("spilling: only %zu of %zu MiB of node %d were used before node %d",
+              on_first * page_bytes / MiB, free / MiB, first, second);
+    }
+    for (char* block : blocks) {
+        deallocate(block);
+    }
+    trim();
+    void* again = allocate(heap, bytes);
+    expect_only(again, bytes, first, "after what spilled was freed");
+    deallocate(again);
+    std::printf("ok: node %d gave %zu of %zu MiB, then node %d\n", first,
+                on_first * page_bytes / MiB, free / MiB, second);
+}
+
+void check_strict_refusal(int node, std::size_t free) {
+    Heap& heap = heap_of(kind_of(Policy::strict, {node}));
+    errno = 0;
+    if (allocate(heap, free + 64 * MiB) != nullptr || errno != ENOMEM) {
+        wrong("strict: more than node %d has was granted, or errno is %d", node, errno);
+    }
+    if (free_of(node) < free * 8 / 10) {
+        wrong("strict: a refusal kept memory");
+    }
+    for (const std::size_t bytes : {5 * MiB, std::size_t{3000}}) {
+        std::vector<void*> blocks;
+        void* block = nullptr;
+        while ((block = allocate(heap, bytes)) != nullptr) {
+            std::memset(block, 2, bytes);
+            blocks.push_back(block);
+        }
+        if (errno != ENOMEM) {
+            wrong("strict: errno is %d", errno);
+        }
+        if (blocks.size() * bytes < free * 7 / 10) {
+            wrong("strict: node %d refused after %zu of %zu MiB", node, blocks.size() * bytes / MiB,
+                  free / MiB);
+        }
+        for (std::size_t i = 0; i < blocks.size(); i += blocks.size() / 50 + 1) {
+            expect_only(blocks[i], bytes, node, "strict, node nearly full");
+        }
+        for (void* each : blocks) {
+            deallocate(each);
+        }
+        trim();
+    }
+    std::printf("ok: a strict heap of node %d refuses, and nobody dies\n", node);
+}
+
+void check_turns(int first, int second) {
+    for (const std::size_t bytes : {std::size_t{8 * MiB}, std::size_t{640 * 1024}}) {
+        Heap& heap = heap_of(kind_of(Policy::interleave, {first, second}, 2, PageSize::small));
+        void* block = allocate(heap, bytes);
+        auto counts = pages_of(block, bytes);
+        if (counts.size() != 2 || counts[first] + 1 < counts[second] ||
+            counts[second] + 1 < counts[first]) {
+            wrong("turns among %d and %d: pages on%s", first, second, text_of(counts).c_str());
+        }
+        deallocate(block);
+    }
+    trim();
+    std::printf("ok: pages take turns on nodes %d and %d\n", first, second);
+}
+
+void check_moving(int from, int to) {
+    Heap& old_heap = heap_of(kind_of(Policy::strict, {from}));
+    Heap& new_heap = heap_of(kind_of(Policy::strict, {to}));
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{200'000}, 9 * MiB}) {
+        auto* block = static_cast<char*>(allocate(old_heap, bytes));
+        for (std::size_t i = 0; i < bytes; ++i) {
+            block[i] = static_cast<char>(i * 13);
+        }
+        auto* moved = static_cast<char*>(move(block, new_heap));
+        if (moved == nullptr) {
+            wrong("moving %zu bytes from %d to %d: %s", bytes, from, to, std::strerror(errno));
+        }
+        if (bytes > MiB && moved != block) {
+            wrong("moving changed the address of a large block");
+        }
+        expect_only(moved, bytes, to, "moved");
+        for (std::size_t i = 0; i < bytes; ++i) {
+            if (moved[i] != static_cast<char>(i * 13)) {
+                wrong("moving lost contents");
+            }
+        }
+        deallocate(moved);
+    }
+    trim();
+    std::printf("ok: moved from node %d to node %d\n", from, to);
+}
+
+void check_moving_to_full(int from, int to, std::size_t free) {
+    Heap& old_heap = heap_of(kind_of(Policy::strict, {from}));
+    Heap& new_heap = heap_of(kind_of(Policy::strict, {to}));
+    std::vector<void*> blocks;
+    void* filler = nullptr;
+    while (blocks.size() < free / MiB && (filler = allocate(new_heap, 4 * MiB)) != nullptr) {
+        blocks.push_back(filler);
+    }
+    auto* block = static_cast<char*>(allocate(old_heap, 32 * MiB));
+    std::memset(block, 5, 32 * MiB);
+    errno = 0;
+    if (move(block, new_heap) != nullptr || errno != ENOMEM) {
+        wrong("moving to the full node %d: errno %d", to, errno);
+    }
+    expect_only(block, 32 * MiB, from, "after a refused move");
+    if (block[0] != 5 || block[32 * MiB - 1] != 5) {
+        wrong("a refused move lost contents");
+    }
+    deallocate(block);
+    for (void* each : blocks) {
+        deallocate(each);
+    }
+    trim();
+    std::printf("ok: a move to node %d, which is full, changes nothing\n", to);
+}
+
+// Processes at once want more of the first memory than there is.
+void check_crowd(int first, int second, std::size_t free) {
+    constexpr int processes = 4;
+    const std::size_t each = free / processes + 8 * MiB;
+    std::fflush(stdout);
+    pid_t children[processes];
+    for (pid_t& child : children) {
+        child = fork();
+        if (child == 0) {
+            Heap& heap = heap_of(kind_of(Policy::next, {first, second}));
+            for (std::size_t taken = 0; taken < each; taken += 3 * MiB) {
+                void* block = allocate(heap, 3 * MiB);
+                if (block == nullptr) {
+                    wrong("one of %d processes: %s", processes, std::strerror(errno));
+                }
+                for (const auto& [node, pages] : pages_of(block, 3 * MiB)) {
+                    if (node != first && node != second) {
+                        wrong("one of %d processes has %zu pages on node %d", processes, pages,
+                              node);
+                    }
+                }
+            }
+            _exit(0);
+        }
+    }
+    for (const pid_t child : children) {
+        int status = 0;
+        waitpid(child, &status, 0);
+        if (status != 0) {
+            wrong("one of %d processes ended with status %d", processes, status);
+        }
+    }
+    std::printf("ok: %d processes fill node %d and go on to node %d\n", processes, first, second);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
+    std::size_t limit = 1024 * MiB;
+    if (argc == 3 && std::strcmp(argv[1], "--limit") == 0) {
+        limit = std::strtoul(argv[2], nullptr, 10) * MiB;
+    } else if (argc != 1) {
+        std::fprintf(stderr, "usage: %s [--limit MIB]\n", argv[0]);
+        return 2;
+    }
+    const std::vector<Memory> all = memories();
+    if (all.empty()) {
+        std::printf("skipped: the system tells nothing of its memories\n");
+        return 77;
+    }
+    check_each_node(all);
+    // The last memory, on the machines of the tests, has no processors: nothing else lives there.
+    const int last = all.back().node;
+    const int first = all.front().node;
+    if (free_of(last) < limit) {
+        check_strict_refusal(last, free_of(last));
+    }
+    if (all.size() > 1) {
+        check_turns(last, first);
+        check_moving(first, last);
+        check_moving(last, first);
+        if (free_of(last) < limit && free_of(first) > 64 * MiB) {
+            check_moving_to_full(first, last, free_of(last));
+        }
+        if (free_of(last) < limit && free_of(first) > 64 * MiB) {
+            check_spilling(last, first, free_of(last));
+            check_crowd(last, first, free_of(last));
+        }
+    }
+    return 0;
+}

@@ -2,18 +2,20 @@
 """Checks the direction of dependency between the rooms of src/ (ARCHITECTURE.md).
 
 A file may include headers of its own room and of rooms below it. Rooms on one level do not know each
-other. The launcher stands beside: it uses the rooms up to rank/, and no room includes it. Headers
-make no cycles. Prints each violation as FILE:LINE: reason; the exit code is 1 if there is any.
+other. Some stand beside: the launcher uses the rooms up to rank/, and no room includes it; discovery
+serves the rooms that it is said to serve. Headers make no cycles. Prints each violation as FILE:LINE: reason; the exit code is 1 if there is any.
 """
 
 import pathlib
 import re
 import sys
 
-LEVELS = [["base"], ["node"], ["memory"], ["image"], ["member"], ["rank"], ["transport"], ["datatype"],
+LEVELS = [["base"], ["topology"], ["node"], ["memory"], ["image"], ["member"], ["rank"], ["transport"], ["datatype"],
           ["message"], ["comm"], ["coll", "rma"], ["mpi"]]
 # Rooms beside the library, and the highest room that they may use.
-BESIDE = {"launch": "rank", "locality": "memory"}
+BESIDE = {"discovery": "topology", "launch": "rank", "locality": "memory"}
+# Those of them that others of them may use.
+SERVES = {"discovery": {"launch", "memory"}}
 # Generated tables of plain data, which depend on nothing: every room may look things up in them.
 TABLES = {"mpi/calls.hpp"}
 
@@ -26,8 +28,10 @@ def may_include(room, other):
     """None if files of `room` may include headers of `other`, else the reason why not."""
     if room == other:
         return None
+    if room in SERVES.get(other, ()):
+        return None
     if other in BESIDE:
-        return f"no room includes {other}/"
+        return f"no room includes {other}/" if other not in SERVES else f"{room}/ doesn't use {other}/"
     if room in BESIDE:
         highest = BESIDE[room]
         return None if LEVEL[other] <= LEVEL[highest] else f"{room}/ uses rooms up to {highest}/ only"

@@ -1,66 +1,14 @@
 #include "launch/binding.hpp"
 
 #include <algorithm>
-#include <dlfcn.h>
-#include <hwloc.h>
 
+#include "discovery/hwloc_library.hpp"
 #include "launch/scoped_variable.hpp"
 #include "mpi.h"
 
 namespace warren::launch {
 
 namespace {
-
-// hwloc's functions, found at run time. Loaded once and kept: mpiexec ends soon.
-class Hwloc {
-  public:
-    bool load();
-    const std::string& problem() const { return problem_; }
-
-    decltype(&hwloc_get_api_version) get_api_version = nullptr;
-    decltype(&hwloc_topology_init) topology_init = nullptr;
-    decltype(&hwloc_topology_load) topology_load = nullptr;
-    decltype(&hwloc_topology_destroy) topology_destroy = nullptr;
-    decltype(&hwloc_topology_set_all_types_filter) set_all_types_filter = nullptr;
-    decltype(&hwloc_topology_set_type_filter) set_type_filter = nullptr;
-    decltype(&hwloc_topology_set_components) set_components = nullptr;
-    decltype(&hwloc_get_type_depth) get_type_depth = nullptr;
-    decltype(&hwloc_get_nbobjs_by_depth) get_nbobjs_by_depth = nullptr;
-    decltype(&hwloc_get_obj_by_depth) get_obj_by_depth = nullptr;
-    decltype(&hwloc_bitmap_next) bitmap_next = nullptr;
-
-  private:
-    template <typename Function>
-    bool find(void* library, const char* name, Function& function) {
-        function = reinterpret_cast<Function>(dlsym(library, name));
-        if (function == nullptr) {
-            problem_ = std::string(name) + " is missing in libhwloc.so.15";
-        }
-        return function != nullptr;
-    }
-
-    std::string problem_;
-};
-
-bool Hwloc::load() {
-    void* library = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        const char* text = dlerror();
-        problem_ = text != nullptr ? text : "libhwloc.so.15 cannot be loaded";
-        return false;
-    }
-    return find(library, "hwloc_get_api_version", get_api_version) &&
-           find(library, "hwloc_topology_init", topology_init) &&
-           find(library, "hwloc_topology_load", topology_load) &&
-           find(library, "hwloc_topology_destroy", topology_destroy) &&
-           find(library, "hwloc_topology_set_all_types_filter", set_all_types_filter) &&
-           find(library, "hwloc_topology_set_type_filter", set_type_filter) &&
-           find(library, "hwloc_topology_set_components", set_components) &&
-           find(library, "hwloc_get_type_depth", get_type_depth) &&
-           find(library, "hwloc_get_nbobjs_by_depth", get_nbobjs_by_depth) &&
-           find(library, "hwloc_get_obj_by_depth", get_obj_by_depth) &&
-           find(library, "hwloc_bitmap_next", bitmap_next);
-}
 
 struct Kind {
     hwloc_obj_type_t type;
@@ -89,10 +37,12 @@ Error no_hwloc(const std::string& problem) {
 } // namespace
 
 Error find_places(BindTo bind_to, const CpuSet& allowed, std::vector<Place>& places) {
-    Hwloc hwloc;
-    if (!hwloc.load()) {
-        return no_hwloc(hwloc.problem());
+    std::string problem;
+    const discovery::HwlocLibrary* library = discovery::HwlocLibrary::get(problem);
+    if (library == nullptr) {
+        return no_hwloc(problem);
     }
+    const discovery::HwlocLibrary& hwloc = *library;
     // hwloc looks for plug-ins (graphics, accelerators, XML by libxml2) in a folder and loads them
     // all, which takes longer than the whole launch; none of them knows processors.
     const ScopedVariable no_plugins("HWLOC_PLUGINS_PATH", "/nonexistent");
@@ -102,12 +52,12 @@ Error find_places(BindTo bind_to, const CpuSet& allowed, std::vector<Place>& pla
         return no_hwloc("hwloc_topology_init fails");
     }
     // Only what is asked for is discovered, for speed: x86 would visit every processor.
-    hwloc.set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
-    hwloc.set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    hwloc.topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
+    hwloc.topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (kind.type == HWLOC_OBJ_PU) {
-        hwloc.set_type_filter(topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
+        hwloc.topology_set_type_filter(topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
     } else if (kind.type != HWLOC_OBJ_NUMANODE) {
-        hwloc.set_type_filter(topology, kind.type, HWLOC_TYPE_FILTER_KEEP_ALL);
+        hwloc.topology_set_type_filter(topology, kind.type, HWLOC_TYPE_FILTER_KEEP_ALL);
     }
     if (hwloc.topology_load(topology) != 0) {
         hwloc.topology_destroy(topology);
@@ -237,13 +187,9 @@ Error plan_bindings(BindTo bind_to, std::uint32_t ranks, const CpuSet& allowed, 
 }
 
 std::string hwloc_version() {
-    Hwloc hwloc;
-    if (!hwloc.load()) {
-        return "cannot be used: " + hwloc.problem();
-    }
-    const unsigned version = hwloc.get_api_version();
-    return "found, interface " + std::to_string(version >> 16) + "." +
-           std::to_string(version >> 8 & 0xff);
+    std::string problem;
+    const discovery::HwlocLibrary* hwloc = discovery::HwlocLibrary::get(problem);
+    return hwloc != nullptr ? "found, interface " + hwloc->version() : "cannot be used: " + problem;
 }
 
 } // namespace warren::launch

@@ -1,0 +1,150 @@
+// The C API's ways to a topology (warren/topology.h).
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+#include "discovery/describe.hpp"
+#include "topology/handle.hpp"
+
+#define WARREN_API extern "C" [[gnu::visibility("default")]]
+
+namespace {
+
+using warren::Error;
+using warren::fail;
+using warren::topology::ImageMemory;
+
+constexpr const char* variable = "WARREN_TOPOLOGY";
+
+// `text` behind `prefix`, if that is how it begins.
+bool behind(std::string_view text, std::string_view prefix, std::string& rest) {
+    if (text.substr(0, prefix.size()) != prefix) {
+        return false;
+    }
+    rest = text.substr(prefix.size());
+    return true;
+}
+
+bool is_number(const std::string& text, int& number) {
+    constexpr std::size_t most_digits = 7;
+    if (text.empty() || text.size() > most_digits ||
+        text.find_first_not_of("0123456789") != std::string::npos) {
+        return false;
+    }
+    number = std::atoi(text.c_str());
+    return true;
+}
+
+// hwloc opens the file itself, so it could be another one by then, but not one that somebody else
+// than those who may write to its folder has put there.
+Error check_file(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0) {
+        return fail(WARREN_TOPOLOGY_ERR_FILE, "%s: %s", path.c_str(), std::strerror(errno));
+    }
+    Error error = warren::topology::check_owner(file, path);
+    close(file);
+    return error;
+}
+
+Error discover(const warren::discovery::Source& source, int way, warren_topology*& topology) {
+    std::vector<std::byte> image;
+    if (Error error = warren::discovery::discover_image(source, image)) {
+        return error;
+    }
+    ImageMemory memory;
+    if (Error error = ImageMemory::copy(image, memory)) {
+        return error;
+    }
+    return warren::topology::make_handle(std::move(memory), way, topology);
+}
+
+Error open_source(const std::string& source, warren_topology*& topology) {
+    using warren::discovery::SourceKind;
+    ImageMemory memory;
+    std::string rest;
+    int descriptor = -1;
+    if (is_number(source, descriptor)) {
+        if (Error error = ImageMemory::map(descriptor, memory)) {
+            return error;
+        }
+        return warren::topology::make_handle(std::move(memory), WARREN_TOPOLOGY_NODE, topology);
+    }
+    if (behind(source, "image:", rest)) {
+        if (Error error = ImageMemory::read(rest, memory)) {
+            return error;
+        }
+        return warren::topology::make_handle(std::move(memory), WARREN_TOPOLOGY_FILE, topology);
+    }
+    if (behind(source, "xml:", rest)) {
+        if (Error error = check_file(rest)) {
+            return error;
+        }
+        return discover({SourceKind::xml, rest}, WARREN_TOPOLOGY_XML, topology);
+    }
+    if (behind(source, "synthetic:", rest)) {
+        return discover({SourceKind::synthetic, rest}, WARREN_TOPOLOGY_SYNTHETIC, topology);
+    }
+    if (source == "native") {
+        return discover({SourceKind::native, ""}, WARREN_TOPOLOGY_NATIVE, topology);
+    }
+    return fail(WARREN_TOPOLOGY_ERR_ARGUMENT,
+                "\"%s\" is no source of a topology: a descriptor's number, image:PATH, xml:PATH, "
+                "synthetic:TEXT or native",
+                source.c_str());
+}
+
+int report_failure(Error error, warren_topology_report* report) {
+    const std::unique_ptr<warren::ErrorRecord> record(error.take());
+    if (report != nullptr) {
+        std::snprintf(report->problem, sizeof report->problem, "%s", record->text.c_str());
+    }
+    return record->error_class;
+}
+
+} // namespace
+
+WARREN_API int warren_topology_open(const char* source, warren_topology** topology,
+                                    warren_topology_report* report) {
+    if (report != nullptr) {
+        *report = {};
+    }
+    if (topology == nullptr) {
+        return WARREN_TOPOLOGY_ERR_ARGUMENT;
+    }
+    *topology = nullptr;
+    if (source == nullptr) {
+        return WARREN_TOPOLOGY_ERR_ARGUMENT;
+    }
+    if (Error error = open_source(source, *topology)) {
+        return report_failure(error, report);
+    }
+    if (report != nullptr) {
+        report->way = (*topology)->way;
+    }
+    return WARREN_TOPOLOGY_SUCCESS;
+}
+
+WARREN_API int warren_topology_load(warren_topology** topology, warren_topology_report* report) {
+    const char* source = std::getenv(variable);
+    if (source == nullptr || *source == '\0') {
+        return warren_topology_open("native", topology, report);
+    }
+    if (warren_topology_open(source, topology, report) == WARREN_TOPOLOGY_SUCCESS) {
+        return WARREN_TOPOLOGY_SUCCESS;
+    }
+    warren_topology_report native{};
+    const int status = warren_topology_open("native", topology, &native);
+    if (report != nullptr) {
+        report->way = native.way;
+        if (status != WARREN_TOPOLOGY_SUCCESS) {
+            *report = native;
+        }
+    }
+    return status;
+}

@@ -1,0 +1,569 @@
+#include "topology/encode.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+
+#include "topology/checksum.hpp"
+#include "topology/details.hpp"
+
+namespace warren::topology {
+
+namespace {
+
+// The sections while they grow.
+class Encoder {
+  public:
+    explicit Encoder(const Description& description) : description_(description) {}
+
+    Error encode(std::vector<std::byte>& image);
+
+  private:
+    Error check_limits() const;
+    Error add_objects();
+    Error add_children(std::uint32_t number);
+    Error add_ancestors();
+    void add_neighbours(std::uint32_t number, std::vector<std::uint16_t>& neighbours);
+    Error add_indices();
+    Error add_row_indices();
+    void add_infos(std::uint32_t object, const std::vector<Info>& infos);
+    void add_info(std::uint32_t object, const std::string& name, const std::string& value);
+    void add_distances();
+    void add_cpu_kinds();
+    void add_attributes();
+    void add_attribute(const AttributeMatrix& matrix);
+    Error write(std::vector<std::byte>& image) const;
+
+    std::uint32_t string(const std::string& text);
+    std::uint32_t set(const Bits& bits);
+    std::uint32_t words(const std::uint64_t* first, std::size_t count);
+    std::uint16_t details(const Words& words);
+
+    const Description& description_;
+    std::uint32_t tree_objects_ = 0;
+    std::uint32_t leaf_count_ = 0;
+
+    std::vector<std::uint8_t> level_of_;
+    std::vector<std::uint8_t> flags_;
+    std::vector<std::uint16_t> arity_;
+    std::vector<std::uint16_t> details_of_;
+    std::vector<std::uint16_t> nodeset_of_;
+    std::vector<std::uint32_t> os_index_;
+    std::vector<std::uint32_t> parent_;
+    std::vector<std::uint32_t> first_child_;
+    std::vector<std::uint32_t> cpuset_of_;
+    std::vector<Leaves> leaves_;
+    std::vector<std::uint16_t> ancestors_;
+    std::vector<OtherChildren> other_children_;
+    std::vector<CompleteSets> complete_sets_;
+    std::vector<InfoRecord> infos_;
+    std::vector<std::uint32_t> children_;
+    std::vector<std::uint64_t> details_;
+    std::vector<SetRecord> sets_;
+    std::vector<std::uint64_t> words_;
+    std::vector<char> strings_;
+    std::vector<std::uint32_t> pu_by_os_;
+    std::vector<std::uint32_t> node_by_os_;
+    std::vector<std::uint16_t> row_by_os_;
+    std::vector<DistancesRecord> distances_;
+    std::vector<std::uint32_t> distance_objects_;
+    std::vector<std::uint8_t> distance_bytes_;
+    std::vector<CpuKindRecord> cpu_kinds_;
+    std::vector<InitiatorRecord> initiators_;
+    std::vector<AttributeRecord> attributes_;
+    std::vector<std::uint8_t> cells_;
+    std::vector<std::uint16_t> orders_;
+    std::vector<ValueRecord> values_;
+    std::vector<std::uint32_t> allowed_;
+
+    // What is there already.
+    std::unordered_map<std::string, std::uint32_t> string_index_;
+    std::map<std::vector<std::uint64_t>, std::uint32_t> set_index_;
+    std::map<std::vector<std::uint64_t>, std::uint32_t> word_index_;
+    std::map<Words, std::uint16_t> detail_index_;
+    std::map<std::vector<std::uint16_t>, std::uint32_t> order_index_;
+};
+
+std::uint32_t Encoder::string(const std::string& text) {
+    const auto [entry, is_new] =
+        string_index_.try_emplace(text.c_str(), static_cast<std::uint32_t>(strings_.size()));
+    if (is_new) {
+        // Up to a null character within, as its readers would see it.
+        const char* begin = text.c_str();
+        strings_.insert(strings_.end(), begin, begin + std::strlen(begin) + 1);
+    }
+    return entry->second;
+}
+
+// Single words, which most sets are, are shared between sets: all sets of one processor of 64 have
+// 64 words together.
+std::uint32_t Encoder::words(const std::uint64_t* first, std::size_t count) {
+    const auto [entry, is_new] =
+        word_index_.try_emplace({first, first + count}, static_cast<std::uint32_t>(words_.size()));
+    if (is_new) {
+        words_.insert(words_.end(), first, first + count);
+    }
+    return entry->second;
+}
+
+std::uint32_t Encoder::set(const Bits& bits) {
+    std::size_t first = 0;
+    std::size_t end = bits.size();
+    while (end > 0 && bits[end - 1] == 0) {
+        --end;
+    }
+    while (first < end && bits[first] == 0) {
+        ++first;
+    }
+    std::vector<std::uint64_t> key(bits.begin() + static_cast<std::ptrdiff_t>(first),
+                                   bits.begin() + static_cast<std::ptrdiff_t>(end));
+    const std::size_t count = key.size();
+    key.push_back(first);
+    const auto [entry, is_new] =
+        set_index_.try_emplace(key, static_cast<std::uint32_t>(sets_.size()));
+    if (is_new) {
+        sets_.push_back({count > 0 ? words(key.data(), count) : 0,
+                         static_cast<std::uint16_t>(count > 0 ? first : 0),
+                         static_cast<std::uint16_t>(count)});
+    }
+    return entry->second;
+}
+
+std::uint16_t Encoder::details(const Words& words) {
+    if (words.empty()) {
+        return none16;
+    }
+    // An index that is too large shows in the section's size, which is looked at in the end.
+    const auto [entry, is_new] =
+        detail_index_.try_emplace(words, static_cast<std::uint16_t>(details_.size()));
+    if (is_new) {
+        details_.insert(details_.end(), words.begin(), words.end());
+    }
+    return entry->second;
+}
+
+Error Encoder::check_limits() const {
+    const std::size_t objects = description_.objects.size();
+    if (objects == 0 || description_.levels.empty()) {
+        return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "a topology has one object at least");
+    }
+    if (objects > max_objects) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the topology has %zu objects, more than %u",
+                    objects, max_objects);
+    }
+    if (description_.levels.size() > 255) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the topology has %zu levels, more than 255",
+                    description_.levels.size());
+    }
+    const std::size_t targets = description_.targets().size();
+    const std::size_t initiators = description_.initiators.size();
+    if (targets > max_targets || initiators > max_targets) {
+        return fail(
+            WARREN_TOPOLOGY_ERR_LIMIT,
+            "%zu NUMA nodes and %zu places from which memory looks alike; up to %u are possible",
+            targets, initiators, max_targets);
+    }
+    const auto too_wide = [](const Bits& bits) {
+        return bits.size() > (std::size_t{max_os_index} + 1) / 64;
+    };
+    for (const Object& object : description_.objects) {
+        if (too_wide(object.complete_cpus) || too_wide(object.complete_nodes) ||
+            too_wide(object.cpus) || too_wide(object.nodes)) {
+            return fail(WARREN_TOPOLOGY_ERR_LIMIT,
+                        "a processor or NUMA node has an OS index above %u", max_os_index);
+        }
+        if (object.children[0].size() > none16) {
+            return fail(WARREN_TOPOLOGY_ERR_LIMIT, "an object has %zu children, more than %u",
+                        object.children[0].size(), unsigned{none16});
+        }
+    }
+    return {};
+}
+
+void Encoder::add_info(std::uint32_t object, const std::string& name, const std::string& value) {
+    infos_.push_back({object, string(name), string(value)});
+}
+
+void Encoder::add_infos(std::uint32_t object, const std::vector<Info>& infos) {
+    for (const Info& info : infos) {
+        add_info(object, info.name, info.value);
+    }
+}
+
+Error Encoder::add_children(std::uint32_t number) {
+    const Object& object = description_.objects[number];
+    const std::vector<std::uint32_t>& tree = object.children[0];
+    arity_.push_back(static_cast<std::uint16_t>(tree.size()));
+    std::uint32_t first = tree.empty() ? none : tree[0];
+    for (std::size_t index = 1; index < tree.size(); ++index) {
+        if (tree[index] != tree[0] + index) {
+            flags_.back() |= object_flag::scattered;
+        }
+    }
+    if ((flags_.back() & object_flag::scattered) != 0) {
+        first = static_cast<std::uint32_t>(children_.size());
+        children_.insert(children_.end(), tree.begin(), tree.end());
+    }
+    first_child_.push_back(first);
+    const auto& [unused, memory, io, misc] = object.children;
+    if (!memory.empty() || !io.empty() || !misc.empty()) {
+        flags_.back() |= object_flag::has_others;
+        other_children_.push_back({number, static_cast<std::uint32_t>(children_.size()),
+                                   static_cast<std::uint32_t>(memory.size()),
+                                   static_cast<std::uint32_t>(io.size()),
+                                   static_cast<std::uint32_t>(misc.size())});
+        for (const auto* list : {&memory, &io, &misc}) {
+            children_.insert(children_.end(), list->begin(), list->end());
+        }
+    }
+    for (const std::vector<std::uint32_t>& list : object.children) {
+        for (const std::uint32_t child : list) {
+            if (child >= description_.objects.size() ||
+                description_.objects[child].parent != number) {
+                return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "object %u is no child of object %u",
+                            child, number);
+            }
+        }
+    }
+    return {};
+}
+
+Error Encoder::add_objects() {
+    string("");
+    // The node sets first: their indices have 16 bits.
+    for (const Object& object : description_.objects) {
+        if (object.has_sets) {
+            set(object.nodes);
+        }
+    }
+    if (sets_.size() >= none16) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "too many different sets of NUMA nodes");
+    }
+    std::uint32_t number = 0;
+    for (std::size_t index = 0; index < description_.levels.size(); ++index) {
+        const Level& level = description_.levels[index];
+        if (level.first != number || level.count == 0 ||
+            level.count > description_.objects.size() - number) {
+            return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "level %zu is not where it should be", index);
+        }
+        for (; number < level.first + level.count; ++number) {
+            const Object& object = description_.objects[number];
+            if (number == 0 ? object.parent != none : object.parent >= number) {
+                return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "object %u comes before its parent",
+                            number);
+            }
+            level_of_.push_back(static_cast<std::uint8_t>(index));
+            flags_.push_back(object.symmetric ? object_flag::symmetric : std::uint8_t{0});
+            os_index_.push_back(object.os_index);
+            parent_.push_back(object.parent);
+            if (Error error = add_children(number)) {
+                return error;
+            }
+            details_of_.push_back(details(object.details));
+            nodeset_of_.push_back(object.has_sets ? static_cast<std::uint16_t>(set(object.nodes))
+                                                  : none16);
+            cpuset_of_.push_back(object.has_sets ? set(object.cpus) : none);
+            if (object.has_sets && (!includes(object.cpus, object.complete_cpus) ||
+                                    !includes(object.nodes, object.complete_nodes))) {
+                flags_.back() |= object_flag::incomplete;
+                complete_sets_.push_back(
+                    {number, set(object.complete_cpus), set(object.complete_nodes)});
+            }
+            if (object.name || object.subtype || !object.infos.empty()) {
+                flags_.back() |= object_flag::has_infos;
+                if (object.name) {
+                    add_info(number, name_key, *object.name);
+                }
+                if (object.subtype) {
+                    add_info(number, subtype_key, *object.subtype);
+                }
+                add_infos(number, object.infos);
+            }
+        }
+        if (level.depth >= 0) {
+            tree_objects_ = number;
+        }
+    }
+    if (number != description_.objects.size()) {
+        return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "objects belong to no level");
+    }
+    return {};
+}
+
+// Visits the tree in its order, numbers leaves, and notes for each two neighbouring leaves the
+// lowest object above both.
+void Encoder::add_neighbours(std::uint32_t number, std::vector<std::uint16_t>& neighbours) {
+    const std::vector<std::uint32_t>& children = description_.objects[number].children[0];
+    const auto first = static_cast<std::uint16_t>(leaf_count_);
+    if (children.empty()) {
+        ++leaf_count_;
+    }
+    for (std::size_t index = 0; index < children.size(); ++index) {
+        if (index > 0) {
+            neighbours.push_back(static_cast<std::uint16_t>(number));
+        }
+        add_neighbours(children[index], neighbours);
+    }
+    leaves_[number] = {first, static_cast<std::uint16_t>(leaf_count_ - 1)};
+}
+
+Error Encoder::add_ancestors() {
+    std::size_t leaf_count = 0;
+    for (std::uint32_t number = 0; number < tree_objects_; ++number) {
+        if (description_.objects[number].children[0].empty()) {
+            ++leaf_count;
+        } else if (description_.objects[number].children[0].size() > 1 && number > none16) {
+            leaf_count = none;
+        }
+    }
+    if (leaf_count > max_leaves) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the tree has more than %u leaves or branches",
+                    max_leaves);
+    }
+    leaves_.resize(tree_objects_);
+    std::vector<std::uint16_t> row;
+    add_neighbours(0, row);
+    row.push_back(0); // there is none behind the last leaf, but each row has the same length
+    for (std::size_t reach = 1; reach < leaf_count_; reach *= 2) {
+        ancestors_.insert(ancestors_.end(), row.begin(), row.end());
+        // An element that reaches beyond the last leaf is never asked for.
+        for (std::size_t leaf = 0; leaf + reach < leaf_count_; ++leaf) {
+            row[leaf] = std::min(row[leaf], row[leaf + reach]);
+        }
+    }
+    return {};
+}
+
+Error Encoder::add_indices() {
+    for (std::uint32_t number = 0; number < description_.objects.size(); ++number) {
+        const ObjectType type = description_.type_of(number);
+        const std::uint32_t os_index = description_.objects[number].os_index;
+        if (type != ObjectType::pu && type != ObjectType::numa_node) {
+            continue;
+        }
+        if (os_index > max_os_index) {
+            return fail(WARREN_TOPOLOGY_ERR_LIMIT,
+                        "a processor or NUMA node has an OS index above %u", max_os_index);
+        }
+        std::vector<std::uint32_t>& table = type == ObjectType::pu ? pu_by_os_ : node_by_os_;
+        if (table.size() <= os_index) {
+            table.resize(os_index + 1, none);
+        }
+        if (table[os_index] != none) {
+            return fail(WARREN_TOPOLOGY_ERR_ARGUMENT,
+                        "two processors or NUMA nodes have the OS index %u", os_index);
+        }
+        table[os_index] = number;
+    }
+    return add_row_indices();
+}
+
+Error Encoder::add_row_indices() {
+    row_by_os_.assign(pu_by_os_.size(), none16);
+    for (std::size_t row = 0; row < description_.initiators.size(); ++row) {
+        const Initiator& initiator = description_.initiators[row];
+        initiators_.push_back({set(initiator.cpus), initiator.object});
+        for (std::size_t cpu = 0; initiator.object == none && cpu < row_by_os_.size(); ++cpu) {
+            if (has_bit(initiator.cpus, cpu)) {
+                row_by_os_[cpu] = static_cast<std::uint16_t>(row);
+            }
+        }
+    }
+    allowed_ = {set(description_.allowed_cpus), set(description_.allowed_nodes)};
+    return {};
+}
+
+// The smallest of 1, 2, 4 and 8 bytes that numbers up to `largest` fit in.
+std::uint32_t width_for(std::uint64_t largest) {
+    return largest <= 0xff ? 1 : largest <= 0xffff ? 2 : largest <= 0xffffffff ? 4 : 8;
+}
+
+void append(std::vector<std::uint8_t>& bytes, std::uint64_t number, std::uint32_t width) {
+    for (std::uint32_t byte = 0; byte < width; ++byte) {
+        bytes.push_back(static_cast<std::uint8_t>(number >> (8 * byte)));
+    }
+}
+
+void align(std::vector<std::uint8_t>& bytes) {
+    bytes.resize((bytes.size() + 7) / 8 * 8);
+}
+
+void Encoder::add_distances() {
+    for (const Distances& matrix : description_.distances) {
+        const auto largest = std::max_element(matrix.values.begin(), matrix.values.end());
+        const std::uint32_t width = width_for(largest == matrix.values.end() ? 0 : *largest);
+        align(distance_bytes_);
+        distances_.push_back({matrix.name ? string(*matrix.name) : 0, matrix.kind,
+                              static_cast<std::uint32_t>(matrix.objects.size()),
+                              static_cast<std::uint32_t>(distance_objects_.size()),
+                              static_cast<std::uint32_t>(distance_bytes_.size()), width});
+        distance_objects_.insert(distance_objects_.end(), matrix.objects.begin(),
+                                 matrix.objects.end());
+        for (const std::uint64_t value : matrix.values) {
+            append(distance_bytes_, value, width);
+        }
+    }
+}
+
+void Encoder::add_cpu_kinds() {
+    for (const CpuKind& kind : description_.cpu_kinds) {
+        cpu_kinds_.push_back({set(kind.cpus), kind.efficiency,
+                              static_cast<std::uint32_t>(infos_.size()),
+                              static_cast<std::uint32_t>(kind.infos.size())});
+        add_infos(none, kind.infos);
+    }
+    // The topology's own come last of all.
+    add_infos(none, description_.infos);
+}
+
+void Encoder::add_attribute(const AttributeMatrix& matrix) {
+    std::vector<AttributeMatrix::Cell> values = matrix.cells;
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+
+    AttributeRecord record{};
+    record.name = string(matrix.name);
+    record.flags = matrix.flags;
+    record.rows = static_cast<std::uint32_t>(matrix.rows);
+    record.width = width_for(values.empty() ? 0 : values.size() - 1);
+    record.value_count = static_cast<std::uint32_t>(values.size());
+    record.values = static_cast<std::uint32_t>(values_.size());
+    std::vector<std::uint8_t> bytes;
+    for (const AttributeMatrix::Cell& cell : matrix.cells) {
+        const auto place = std::lower_bound(values.begin(), values.end(), cell) - values.begin();
+        append(bytes, static_cast<std::uint64_t>(place), record.width);
+    }
+    std::vector<ValueRecord> entries;
+    entries.reserve(values.size());
+    for (const AttributeMatrix::Cell& cell : values) {
+        entries.push_back({cell.value, cell.origin});
+    }
+    // Attributes of reading and writing that nobody knows more of than of both are the same.
+    for (const AttributeRecord& other : attributes_) {
+        const bool is_same =
+            other.rows == record.rows && other.width == record.width &&
+            other.value_count == record.value_count &&
+            std::equal(entries.begin(), entries.end(), values_.begin() + other.values,
+                       [](const ValueRecord& one, const ValueRecord& two) {
+                           return one.value == two.value && one.origin == two.origin;
+                       }) &&
+            std::equal(bytes.begin(), bytes.end(), cells_.begin() + other.cells);
+        if (is_same) {
+            record.cells = other.cells;
+            record.values = other.values;
+            bytes.clear();
+            entries.clear();
+            break;
+        }
+    }
+    if (!bytes.empty()) {
+        align(cells_);
+        record.cells = static_cast<std::uint32_t>(cells_.size());
+        cells_.insert(cells_.end(), bytes.begin(), bytes.end());
+        values_.insert(values_.end(), entries.begin(), entries.end());
+    }
+    const auto [entry, is_new] =
+        order_index_.try_emplace(matrix.order, static_cast<std::uint32_t>(orders_.size()));
+    if (is_new) {
+        orders_.insert(orders_.end(), matrix.order.begin(), matrix.order.end());
+    }
+    record.order = entry->second;
+    attributes_.push_back(record);
+}
+
+void Encoder::add_attributes() {
+    for (const AttributeMatrix& matrix : description_.matrices) {
+        add_attribute(matrix);
+    }
+}
+
+Error Encoder::write(std::vector<std::byte>& image) const {
+    Header header{};
+    image.assign(sizeof(Header), std::byte{0});
+    const auto place = [&](Section section, const auto& elements) {
+        const std::size_t offset = image.size();
+        const std::size_t size = elements.size() * sizeof elements[0];
+        header.sections[static_cast<std::size_t>(section)] = {
+            static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(elements.size())};
+        image.resize(offset + (size + 7) / 8 * 8);
+        if (size > 0) {
+            std::memcpy(image.data() + offset, elements.data(), size);
+        }
+    };
+    place(Section::level_of, level_of_);
+    place(Section::flags, flags_);
+    place(Section::arity, arity_);
+    place(Section::details_of, details_of_);
+    place(Section::nodeset_of, nodeset_of_);
+    place(Section::os_index, os_index_);
+    place(Section::parent, parent_);
+    place(Section::first_child, first_child_);
+    place(Section::cpuset_of, cpuset_of_);
+    place(Section::leaves, leaves_);
+    place(Section::ancestors, ancestors_);
+    place(Section::other_children, other_children_);
+    place(Section::complete_sets, complete_sets_);
+    place(Section::infos, infos_);
+    place(Section::levels, description_.levels);
+    place(Section::children, children_);
+    place(Section::details, details_);
+    place(Section::sets, sets_);
+    place(Section::words, words_);
+    place(Section::strings, strings_);
+    place(Section::pu_by_os, pu_by_os_);
+    place(Section::node_by_os, node_by_os_);
+    place(Section::row_by_os, row_by_os_);
+    place(Section::distances, distances_);
+    place(Section::distance_objects, distance_objects_);
+    place(Section::distance_bytes, distance_bytes_);
+    place(Section::cpu_kinds, cpu_kinds_);
+    place(Section::initiators, initiators_);
+    place(Section::attributes, attributes_);
+    place(Section::cells, cells_);
+    place(Section::orders, orders_);
+    place(Section::values, values_);
+    place(Section::allowed, allowed_);
+    if (image.size() > max_image_bytes || details_.size() > none16) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the image would have %zu bytes, %zu of details",
+                    image.size(), details_.size() * sizeof(std::uint64_t));
+    }
+    header.magic = image_magic;
+    header.version = image_version;
+    header.bytes = static_cast<std::uint32_t>(image.size());
+    header.objects = static_cast<std::uint32_t>(description_.objects.size());
+    header.tree_objects = tree_objects_;
+    header.leaf_count = leaf_count_;
+    header.section_records = section_count;
+    std::memcpy(image.data(), &header, sizeof header);
+    header.checksum = checksum(image.data() + checksum_end, image.size() - checksum_end);
+    std::memcpy(image.data(), &header, sizeof header);
+    return {};
+}
+
+Error Encoder::encode(std::vector<std::byte>& image) {
+    if (Error error = check_limits()) {
+        return error;
+    }
+    for (Error (Encoder::*step)() :
+         {&Encoder::add_objects, &Encoder::add_ancestors, &Encoder::add_indices}) {
+        if (Error error = (this->*step)()) {
+            return error;
+        }
+    }
+    add_distances();
+    add_cpu_kinds();
+    add_attributes();
+    return write(image);
+}
+
+} // namespace
+
+Error encode(const Description& description, std::vector<std::byte>& image) {
+    Encoder encoder(description);
+    return encoder.encode(image);
+}
+
+} // namespace warren::topology

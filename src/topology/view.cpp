@@ -1,0 +1,232 @@
+#include "topology/view.hpp"
+
+namespace warren::topology {
+
+std::uint32_t TopologyView::count(ObjectType type) const {
+    std::uint32_t sum = 0;
+    for (std::uint32_t index = first_level(type); index < level_count_; index = next_level(index)) {
+        sum += levels_[index].count;
+    }
+    return sum;
+}
+
+std::uint32_t TopologyView::object(ObjectType type, std::uint32_t index) const {
+    for (std::uint32_t level = first_level(type); level < level_count_; level = next_level(level)) {
+        if (index < levels_[level].count) {
+            return levels_[level].first + index;
+        }
+        index -= levels_[level].count;
+    }
+    return none;
+}
+
+std::uint32_t TopologyView::by_os_index(ObjectType type, std::uint32_t os_index) const {
+    if (type == ObjectType::pu) {
+        return os_index < cpus_by_os_ ? pu_by_os_[os_index] : none;
+    }
+    if (type == ObjectType::numa_node) {
+        return os_index < nodes_by_os_ ? node_by_os_[os_index] : none;
+    }
+    if (os_index == none) {
+        return none;
+    }
+    for (std::uint32_t level = first_level(type); level < level_count_; level = next_level(level)) {
+        const std::uint32_t* first = os_index_ + levels_[level].first;
+        const std::uint32_t* end = first + levels_[level].count;
+        const std::uint32_t* found = std::find(first, end, os_index);
+        if (found != end) {
+            return static_cast<std::uint32_t>(found - os_index_);
+        }
+    }
+    return none;
+}
+
+std::uint32_t TopologyView::next(ObjectType type, std::uint32_t object) const {
+    std::uint32_t level = first_level(type);
+    if (object != none) {
+        level = level_of_[object];
+        if (levels_[level].type != static_cast<std::uint32_t>(type)) {
+            return none;
+        }
+        if (object + 1 < levels_[level].first + levels_[level].count) {
+            return object + 1;
+        }
+        level = next_level(level);
+    }
+    return level < level_count_ ? levels_[level].first : none;
+}
+
+const OtherChildren& TopologyView::others(std::uint32_t object) const {
+    static constexpr OtherChildren nothing{};
+    if (!has(object, object_flag::has_others)) {
+        return nothing;
+    }
+    const auto found = std::lower_bound(
+        other_children_.begin(), other_children_.end(), object,
+        [](const OtherChildren& record, std::uint32_t number) { return record.object < number; });
+    return found != other_children_.end() && found->object == object ? *found : nothing;
+}
+
+std::uint32_t TopologyView::child_count(std::uint32_t object, int kind) const {
+    switch (kind) {
+    case WARREN_CHILD_TREE:
+        return arity_[object];
+    case WARREN_CHILD_MEMORY:
+        return others(object).memory;
+    case WARREN_CHILD_IO:
+        return others(object).io;
+    default:
+        return others(object).misc;
+    }
+}
+
+std::uint32_t TopologyView::child(std::uint32_t object, int kind, std::uint32_t index) const {
+    if (kind == WARREN_CHILD_TREE) {
+        const std::uint32_t place = first_child_[object] + index;
+        return has(object, object_flag::scattered) ? children_[place] : place;
+    }
+    const OtherChildren& record = others(object);
+    const std::uint32_t before = kind == WARREN_CHILD_MEMORY ? 0
+                                 : kind == WARREN_CHILD_IO   ? record.memory
+                                                             : record.memory + record.io;
+    return children_[record.first + before + index];
+}
+
+const CompleteSets* TopologyView::complete(std::uint32_t object) const {
+    if (!has(object, object_flag::incomplete)) {
+        return nullptr;
+    }
+    const auto found = std::lower_bound(
+        complete_sets_.begin(), complete_sets_.end(), object,
+        [](const CompleteSets& record, std::uint32_t number) { return record.object < number; });
+    return found != complete_sets_.end() && found->object == object ? &*found : nullptr;
+}
+
+warren_set TopologyView::complete_cpus(std::uint32_t object) const {
+    const CompleteSets* record = complete(with_sets(object));
+    return record != nullptr ? set(record->cpuset) : cpus(object);
+}
+
+warren_set TopologyView::complete_nodes(std::uint32_t object) const {
+    const CompleteSets* record = complete(with_sets(object));
+    return record != nullptr ? set(record->nodeset) : nodes(object);
+}
+
+std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) const {
+    do {
+        object = parent_[object];
+    } while (object != none && this->type(object) != type);
+    return object;
+}
+
+std::uint32_t TopologyView::common_ancestor(std::uint32_t one, std::uint32_t other) const {
+    // What is beside the tree has larger numbers than the tree: the larger one goes up.
+    while (std::max(one, other) >= tree_objects_) {
+        if (one == other) {
+            return one;
+        }
+        (one > other ? one : other) = parent_[std::max(one, other)];
+    }
+    // Of the objects above both, and of those between neighbouring leaves below both, the lowest
+    // common one is the highest that there is, and has the smallest number (see format.hpp).
+    const std::uint32_t first = std::min(leaves_[one].first, leaves_[other].first);
+    const std::uint32_t last = std::max(leaves_[one].last, leaves_[other].last);
+    const std::uint32_t higher = std::min(one, other);
+    return first == last ? higher : std::min(higher, lowest_above(first, last));
+}
+
+bool TopologyView::is_below(std::uint32_t object, std::uint32_t ancestor) const {
+    return common_ancestor(object, ancestor) == ancestor;
+}
+
+std::uint32_t TopologyView::covering(const warren_set& cpus) const {
+    std::uint32_t first = none;
+    std::uint32_t last = 0;
+    std::uint32_t highest = none;
+    for (std::uint32_t cpu = warren_set_next(cpus, 0); cpu != none;
+         cpu = warren_set_next(cpus, cpu + 1)) {
+        const std::uint32_t object = cpu < cpus_by_os_ ? pu_by_os_[cpu] : none;
+        if (object == none) {
+            return none;
+        }
+        first = std::min<std::uint32_t>(first, leaves_[object].first);
+        last = std::max<std::uint32_t>(last, leaves_[object].last);
+        highest = std::min(highest, object);
+    }
+    return highest == none || first == last ? highest : lowest_above(first, last);
+}
+
+std::span<const InfoRecord> TopologyView::all_infos(std::uint32_t object) const {
+    if (object != none && !has(object, object_flag::has_infos)) {
+        return {};
+    }
+    const auto first = std::lower_bound(
+        infos_.begin(), infos_.end(), object,
+        [](const InfoRecord& record, std::uint32_t number) { return record.object < number; });
+    auto end = first;
+    while (end != infos_.end() && end->object == object) {
+        ++end;
+    }
+    return {first, end};
+}
+
+std::span<const InfoRecord> TopologyView::infos(std::uint32_t object) const {
+    std::span<const InfoRecord> all = all_infos(object);
+    if (object == none) { // those of kinds of processors come first
+        for (const CpuKindRecord& kind : cpu_kinds_) {
+            all = all.subspan(std::min<std::size_t>(kind.infos, all.size()));
+        }
+        return all;
+    }
+    while (!all.empty() && string(all.front().name)[0] == name_key[0]) {
+        all = all.subspan(1);
+    }
+    return all;
+}
+
+const char* TopologyView::info(std::uint32_t object, std::string_view name) const {
+    const bool is_own = name == name_key || name == subtype_key;
+    for (const InfoRecord& record : is_own ? all_infos(object) : infos(object)) {
+        if (name == string(record.name)) {
+            return string(record.value);
+        }
+    }
+    return nullptr;
+}
+
+std::uint64_t TopologyView::memory_bytes(std::uint32_t object) const {
+    std::uint64_t sum = 0;
+    for (std::uint32_t target = 0; target < targets_; ++target) {
+        const std::uint32_t node = target_object(target);
+        if (is_below(node, object)) {
+            sum += details(node)[0];
+        }
+    }
+    return sum;
+}
+
+std::uint32_t TopologyView::initiator_of_cpus(const warren_set& cpus) const {
+    std::uint32_t row = none;
+    for (std::uint32_t cpu = warren_set_next(cpus, 0); cpu != none;
+         cpu = warren_set_next(cpus, cpu + 1)) {
+        const std::uint32_t own = initiator_of_cpu(cpu);
+        if (own == none || (row != none && own != row)) {
+            return none;
+        }
+        row = own;
+    }
+    return row;
+}
+
+std::uint32_t TopologyView::initiator_of_object(std::uint32_t object) const {
+    // Devices that are initiators come behind the processors, and are few.
+    for (std::size_t row = initiators_.size(); row > 0 && initiators_[row - 1].object != none;
+         --row) {
+        if (initiators_[row - 1].object == object) {
+            return static_cast<std::uint32_t>(row - 1);
+        }
+    }
+    return initiator_of_cpus(cpus(object));
+}
+
+} // namespace warren::topology

@@ -1,0 +1,238 @@
+// TopologyView: reads a topology image (format.hpp) where it is.
+//
+// check() looks at everything that readers will follow, before anything is followed: sizes, every
+// index, every string's end, that parents are above their children. From then on no function here
+// can leave the image or go round in circles, whatever the bytes are, as long as they don't change.
+// What is true of the machine is not checked; who made the image has to be trusted for that.
+//
+// Functions take numbers that are in range: the C API (api.cpp) checks its arguments. They take
+// constant time unless they say otherwise, and allocate nothing.
+// Thread rule: a value; const from check() on.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "topology/details.hpp"
+#include "topology/format.hpp"
+#include "warren/topology.h"
+
+namespace warren::topology {
+
+class TopologyView {
+  public:
+    TopologyView() = default; // of nothing; only to be assigned to
+
+    // `view` reads `image`, which begins at a multiple of 8, from now on.
+    // Errors: WARREN_TOPOLOGY_ERR_DAMAGED.
+    static Error check(std::span<const std::byte> image, TopologyView& view);
+
+    std::span<const std::byte> image() const { return image_; }
+    std::uint32_t objects() const { return objects_; }
+    std::uint32_t tree_objects() const { return tree_objects_; }
+
+    // Levels; those of the tree come first.
+    std::uint32_t level_count() const { return level_count_; }
+    std::uint32_t depth() const { return depth_; }
+    const Level& level(std::uint32_t index) const { return levels_[index]; }
+    const Level& level_of(std::uint32_t object) const { return levels_[level_of_[object]]; }
+    ObjectType type(std::uint32_t object) const {
+        return static_cast<ObjectType>(level_of(object).type);
+    }
+    // The first level of a type, level_count() when there is none.
+    std::uint32_t first_level(ObjectType type) const {
+        return first_level_[static_cast<std::size_t>(type)];
+    }
+    std::uint32_t next_level(std::uint32_t index) const {
+        const std::uint32_t type = levels_[index].type;
+        do {
+            ++index;
+        } while (index < level_count_ && levels_[index].type != type);
+        return index;
+    }
+    std::uint32_t count(ObjectType type) const;
+    std::uint32_t object(ObjectType type, std::uint32_t index) const;
+    std::uint32_t by_os_index(ObjectType type, std::uint32_t os_index) const; // may search
+    std::uint32_t next(ObjectType type, std::uint32_t object) const;          // none: the first
+
+    std::uint32_t os_index(std::uint32_t object) const { return os_index_[object]; }
+    std::uint32_t parent(std::uint32_t object) const { return parent_[object]; }
+    bool is_symmetric(std::uint32_t object) const { return has(object, object_flag::symmetric); }
+    bool is_in_tree(std::uint32_t object) const { return object < tree_objects_; }
+
+    std::uint32_t child_count(std::uint32_t object, int kind) const;
+    std::uint32_t child(std::uint32_t object, int kind, std::uint32_t index) const;
+
+    // The object itself, or what a device or other is attached to: what has sets.
+    std::uint32_t with_sets(std::uint32_t object) const {
+        while (cpuset_of_[object] == none) {
+            object = parent_[object];
+        }
+        return object;
+    }
+    warren_set cpus(std::uint32_t object) const { return set(cpuset_of_[with_sets(object)]); }
+    warren_set nodes(std::uint32_t object) const { return set(nodeset_of_[with_sets(object)]); }
+    warren_set complete_cpus(std::uint32_t object) const;
+    warren_set complete_nodes(std::uint32_t object) const;
+    warren_set allowed_cpus() const { return set(allowed_[0]); }
+    warren_set allowed_nodes() const { return set(allowed_[1]); }
+
+    std::uint32_t ancestor(std::uint32_t object, ObjectType type) const;
+    std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const;
+    bool is_below(std::uint32_t object, std::uint32_t ancestor) const;
+    // The lowest object of the tree that has all these processors; looks at each of them.
+    std::uint32_t covering(const warren_set& cpus) const;
+
+    // Null when there are none.
+    const char* name(std::uint32_t object) const { return info(object, name_key); }
+    const char* subtype(std::uint32_t object) const { return info(object, subtype_key); }
+    const char* info(std::uint32_t object, std::string_view name) const;
+    // Without name and subtype; object none: of the topology.
+    std::span<const InfoRecord> infos(std::uint32_t object) const;
+    const char* string(std::uint32_t offset) const { return strings_ + offset; }
+
+    // As details.hpp has them; null for types without.
+    const std::uint64_t* details(std::uint32_t object) const {
+        return details_of_[object] == none16 ? nullptr : details_ + details_of_[object];
+    }
+    // Of a NUMA node, or of all that are at or below another object.
+    std::uint64_t memory_bytes(std::uint32_t object) const;
+
+    std::span<const DistancesRecord> distances() const { return distances_; }
+    const std::uint32_t* distance_objects(const DistancesRecord& matrix) const {
+        return distance_objects_ + matrix.objects;
+    }
+    std::uint64_t distance(const DistancesRecord& matrix, std::uint32_t from,
+                           std::uint32_t to) const {
+        return number(distance_bytes_ + matrix.bytes, matrix.width,
+                      std::size_t{from} * matrix.count + to);
+    }
+
+    std::span<const CpuKindRecord> cpu_kinds() const { return cpu_kinds_; }
+    std::span<const InfoRecord> infos(const CpuKindRecord& kind) const {
+        return {infos_.data() + kind.first_info, kind.infos};
+    }
+    warren_set set(std::uint32_t index) const {
+        const SetRecord& record = sets_[index];
+        return {words_ + record.word, record.first, record.count};
+    }
+
+    // Targets are NUMA nodes by logical index, here.
+    std::uint32_t targets() const { return targets_; }
+    std::uint32_t target_object(std::uint32_t target) const { return first_target_ + target; }
+    std::uint32_t target_of_node(std::uint32_t os_index) const {
+        const std::uint32_t object = os_index < nodes_by_os_ ? node_by_os_[os_index] : none;
+        return object == none ? none : object - first_target_;
+    }
+    std::span<const InitiatorRecord> initiators() const { return initiators_; }
+    std::uint32_t initiator_of_cpu(std::uint32_t os_index) const {
+        const std::uint16_t row = os_index < cpus_by_os_ ? row_by_os_[os_index] : none16;
+        return row == none16 ? none : row;
+    }
+    std::uint32_t initiator_of_cpus(const warren_set& cpus) const; // looks at each
+    std::uint32_t initiator_of_object(std::uint32_t object) const;
+
+    std::span<const AttributeRecord> attributes() const { return attributes_; }
+    const ValueRecord& value(const AttributeRecord& attribute, std::uint32_t initiator,
+                             std::uint32_t target) const {
+        const std::size_t row = attribute.rows == 1 ? 0 : initiator;
+        return values_[attribute.values +
+                       number(cells_ + attribute.cells, attribute.width, row * targets_ + target)];
+    }
+    // The targets, the best first.
+    std::span<const std::uint16_t> order(const AttributeRecord& attribute,
+                                         std::uint32_t initiator) const {
+        return {orders_ + attribute.order + std::size_t{initiator} * targets_, targets_};
+    }
+
+  private:
+    friend class ImageCheck;
+
+    bool has(std::uint32_t object, std::uint8_t flag) const { return (flags_[object] & flag) != 0; }
+
+    static std::uint64_t number(const std::uint8_t* bytes, std::uint32_t width, std::size_t index) {
+        const std::uint8_t* at = bytes + index * width;
+        switch (width) {
+        case 1:
+            return *at;
+        case 2: {
+            std::uint16_t value;
+            std::memcpy(&value, at, sizeof value);
+            return value;
+        }
+        case 4: {
+            std::uint32_t value;
+            std::memcpy(&value, at, sizeof value);
+            return value;
+        }
+        default: {
+            std::uint64_t value;
+            std::memcpy(&value, at, sizeof value);
+            return value;
+        }
+        }
+    }
+
+    std::uint32_t lowest_above(std::uint32_t first_leaf, std::uint32_t last_leaf) const {
+        const auto row = static_cast<std::uint32_t>(std::bit_width(last_leaf - first_leaf)) - 1;
+        const std::uint16_t* from = ancestors_ + std::size_t{row} * leaf_count_;
+        return std::min(from[first_leaf], from[last_leaf - (1U << row)]);
+    }
+    const OtherChildren& others(std::uint32_t object) const;
+    const CompleteSets* complete(std::uint32_t object) const;
+    std::span<const InfoRecord> all_infos(std::uint32_t object) const;
+
+    std::span<const std::byte> image_;
+    std::uint32_t objects_ = 0;
+    std::uint32_t tree_objects_ = 0;
+    std::uint32_t leaf_count_ = 0;
+    std::uint32_t level_count_ = 0;
+    std::uint32_t depth_ = 0;
+    std::uint32_t targets_ = 0;
+    std::uint32_t first_target_ = 0;
+    std::uint32_t cpus_by_os_ = 0;
+    std::uint32_t nodes_by_os_ = 0;
+    std::uint8_t first_level_[object_types] = {};
+
+    const std::uint8_t* level_of_ = nullptr;
+    const std::uint8_t* flags_ = nullptr;
+    const std::uint16_t* arity_ = nullptr;
+    const std::uint16_t* details_of_ = nullptr;
+    const std::uint16_t* nodeset_of_ = nullptr;
+    const std::uint32_t* os_index_ = nullptr;
+    const std::uint32_t* parent_ = nullptr;
+    const std::uint32_t* first_child_ = nullptr;
+    const std::uint32_t* cpuset_of_ = nullptr;
+    const Leaves* leaves_ = nullptr;
+    const std::uint16_t* ancestors_ = nullptr;
+    std::span<const OtherChildren> other_children_;
+    std::span<const CompleteSets> complete_sets_;
+    std::span<const InfoRecord> infos_;
+    const Level* levels_ = nullptr;
+    const std::uint32_t* children_ = nullptr;
+    const std::uint64_t* details_ = nullptr;
+    const SetRecord* sets_ = nullptr;
+    const std::uint64_t* words_ = nullptr;
+    const char* strings_ = nullptr;
+    const std::uint32_t* pu_by_os_ = nullptr;
+    const std::uint32_t* node_by_os_ = nullptr;
+    const std::uint16_t* row_by_os_ = nullptr;
+    std::span<const DistancesRecord> distances_;
+    const std::uint32_t* distance_objects_ = nullptr;
+    const std::uint8_t* distance_bytes_ = nullptr;
+    std::span<const CpuKindRecord> cpu_kinds_;
+    std::span<const InitiatorRecord> initiators_;
+    std::span<const AttributeRecord> attributes_;
+    const std::uint8_t* cells_ = nullptr;
+    const std::uint16_t* orders_ = nullptr;
+    const ValueRecord* values_ = nullptr;
+    const std::uint32_t* allowed_ = nullptr;
+};
+
+} // namespace warren::topology

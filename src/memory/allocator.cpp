@@ -5,8 +5,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <sys/auxv.h>
-#include <sys/mman.h>
 
 #include "memory/placement.hpp"
 #include "memory/thread_cache.hpp"
@@ -16,24 +14,15 @@ namespace warren::memory {
 namespace {
 
 // Stands in the second word of free blocks, mixed with their address: who finds it in a block that
-// is freed looks whether it is free already.
-std::uintptr_t free_mark() {
-    static const std::uintptr_t mark = [] {
-        std::uintptr_t random = 0x9e3779b97f4a7c15;
-        if (const auto* given = reinterpret_cast<const void*>(getauxval(AT_RANDOM))) {
-            std::memcpy(&random, given, sizeof random);
-        }
-        return random | 1; // no block's address, so that no mark is 0
-    }();
-    return mark;
-}
+// is freed looks whether it is free already. Not 0 for any block, whose address is even.
+constexpr std::uintptr_t free_mark = 0x9e3779b97f4a7c15;
 
 std::uintptr_t& mark_of(void* block) {
     return static_cast<std::uintptr_t*>(block)[1];
 }
 
 std::uintptr_t mark_for(const void* block) {
-    return free_mark() ^ reinterpret_cast<std::uintptr_t>(block);
+    return free_mark ^ reinterpret_cast<std::uintptr_t>(block);
 }
 
 // Looks a pointer of the program up. The class, or -1 for a large block.
@@ -113,7 +102,6 @@ bool too_large(std::size_t bytes) {
     return bytes > static_cast<std::size_t>(PTRDIFF_MAX) - region_bytes;
 }
 
-// A larger large block: the pages move without being copied, the rest is placed.
 void* grow_large(Region& region, std::size_t bytes) {
     Heap& heap = *region.heap.load(std::memory_order_relaxed);
     void* grown = take_or_trim([&] { return heap.take_large(bytes, 1); });

@@ -17,7 +17,9 @@ namespace warren::memory {
 namespace {
 
 // Placed memory that a heap keeps although it is free: so much and a part of what is in use.
-constexpr std::size_t idle_pages_kept = 1024 * 1024 / page_bytes;
+// Placing costs as much as a hundred allocations, so what programs free to allocate it again at
+// once is worth keeping.
+constexpr std::size_t idle_pages_kept = 16 * 1024 * 1024 / page_bytes;
 constexpr std::size_t idle_part_kept = 16;
 
 constexpr std::size_t no_page = region_pages;

@@ -377,8 +377,9 @@ class Agreement {
         }
         hwloc_uint64_t best_of_firmware = 0;
         hwloc_obj_t best = nullptr;
-        const bool has_best =
-            hwloc_memattr_get_best_target(theirs_, id, &location, 0, &best, &best_of_firmware) == 0;
+        const bool has_best = hwloc_memattr_get_best_target(theirs_, id, &location, 0, &best,
+                                                            &best_of_firmware) == 0 &&
+                              best->type == HWLOC_OBJ_NUMANODE; // XML may speak of others
         bool seen_best = false;
         std::uint64_t before = 0;
         const std::uint32_t nodes = warren_topology_count(ours_, WARREN_OBJECT_NUMA_NODE);

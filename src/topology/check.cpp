@@ -197,14 +197,15 @@ Error ImageCheck::check_leaves() {
     bool wrong = false;
     for (std::uint32_t object = 0; object < view.tree_objects_; ++object) {
         const Leaves leaves = view.leaves_[object];
-        wrong |= leaves.first > leaves.last;
-        wrong |= leaves.last >= view.leaf_count_;
+        wrong |= (leaves.first > leaves.last) | (leaves.last >= view.leaf_count_);
     }
-    std::uint16_t largest = 0;
+    const auto last = static_cast<std::uint16_t>(std::min(view.tree_objects_ - 1, 0xffffU));
+    std::uint16_t excess = 0; // processors subtract so, and find no maximum as fast
     for (std::uint32_t at = 0; at < count(Section::ancestors); ++at) {
-        largest = std::max(largest, view.ancestors_[at]);
+        const std::uint16_t ancestor = view.ancestors_[at];
+        excess |= static_cast<std::uint16_t>(ancestor > last ? ancestor - last : 0);
     }
-    wrong |= largest >= view.tree_objects_;
+    wrong |= excess != 0;
     return wrong ? damaged("impossible ancestors") : Error{};
 }
 
@@ -259,17 +260,28 @@ Error ImageCheck::check_sets() {
     const std::uint32_t words = count(Section::words);
     bool wrong = false;
     for (std::uint32_t index = 0; index < sets; ++index) {
-        const SetRecord& set = view.sets_[index];
-        wrong |= set.word > words;
-        wrong |= set.count > words - set.word;
-        wrong |= std::uint32_t{set.first} + set.count > (max_os_index + 1) / 64;
+        const SetRecord set = view.sets_[index];
+        wrong |= (set.word > words) | (set.count > words - set.word) |
+                 (std::uint32_t{set.first} + set.count > (max_os_index + 1) / 64);
     }
-    // What is in the tree, or memory, has both sets; anything else none, or both.
-    for (std::uint32_t object = 0; object < view.objects_; ++object) {
-        const bool has_sets = view.cpuset_of_[object] != none;
-        wrong |= has_sets & (view.cpuset_of_[object] >= sets);
-        wrong |= has_sets & (view.nodeset_of_[object] >= sets);
-        wrong |= (object < view.tree_objects_) & !has_sets;
+    // What is in the tree, or memory, has both sets, anything else none.
+    for (std::uint32_t index = 0; index < view.level_count_; ++index) {
+        const Level& level = view.levels_[index];
+        const auto type = static_cast<ObjectType>(level.type);
+        const bool has_sets = type <= ObjectType::memory_cache;
+        const std::uint32_t* cpusets = view.cpuset_of_ + level.first;
+        const std::uint16_t* nodesets = view.nodeset_of_ + level.first;
+        std::uint32_t largest = 0;
+        std::uint32_t smallest = none;
+        std::uint16_t largest_nodeset = 0;
+        for (std::uint32_t at = 0; at < level.count; ++at) {
+            largest = std::max(largest, cpusets[at]);
+            smallest = std::min(smallest, cpusets[at]);
+        }
+        for (std::uint32_t at = 0; at < level.count; ++at) {
+            largest_nodeset = std::max(largest_nodeset, nodesets[at]);
+        }
+        wrong |= has_sets ? largest >= sets || largest_nodeset >= sets : smallest != none;
     }
     std::uint32_t before = none;
     for (const CompleteSets& record : view.complete_sets_) {

@@ -74,8 +74,10 @@ struct AttributeValue {
 
 struct Attribute {
     std::string name;
-    std::uint32_t flags = 0;            // WARREN_ATTRIBUTE_… bits
-    std::vector<AttributeValue> values; // of several for a pair, the last one counts
+    std::uint32_t flags = 0; // WARREN_ATTRIBUTE_… bits
+    // Of several for a pair a measured one counts before the firmware's; else the first, as in
+    // hwloc.
+    std::vector<AttributeValue> values;
 };
 
 // Processors (or a device) from which all memory looks alike.

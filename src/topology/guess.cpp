@@ -192,8 +192,13 @@ AttributeMatrix Completion::known(const Attribute& attribute) const {
                 !has_rows || (value.initiator_object == rows[row].object &&
                               (value.initiator_object != none || is_empty(value.initiator_cpus) ||
                                includes(value.initiator_cpus, rows[row].cpus)));
-            if (is_meant && value.target < targets_.size()) {
-                matrix.cells[row * targets_.size() + value.target] = {value.value, value.origin};
+            if (!is_meant || value.target >= targets_.size()) {
+                continue;
+            }
+            Cell& own = matrix.cells[row * targets_.size() + value.target];
+            if (own.origin == 0 ||
+                (own.origin == WARREN_ORIGIN_FIRMWARE && value.origin == WARREN_ORIGIN_MEASURED)) {
+                own = {value.value, value.origin};
             }
         }
     }

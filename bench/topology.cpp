@@ -1,0 +1,323 @@
+// The topology image beside hwloc's own topology: what look-ups cost, bytes per object, mapping and
+// checking.
+//
+//     topology                      three synthetic nodes and this machine
+//     topology SOURCE…              xml:FILE, synthetic:TEXT or native
+//
+// Both are asked the same questions about the same random processors; each figure is the median of
+// 15 runs through 16384 questions. hwloc is given values of all attributes for all pairs, if it has
+// none, since it has nothing to look up else; the image is made of its XML.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <hwloc.h>
+#include <random>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+#include "warren/topology.h"
+
+namespace {
+
+constexpr int runs = 15;
+// More than processors learn by heart.
+constexpr std::size_t questions = 16384;
+
+volatile std::uintptr_t sink;
+
+double now_ns() {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+double median(std::vector<double> times) {
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+}
+
+// Nanoseconds per question.
+template <typename Ask>
+double time_of(Ask ask) {
+    std::vector<double> times;
+    for (int run = 0; run < runs; ++run) {
+        const double begin = now_ns();
+        std::uintptr_t sum = 0;
+        for (std::size_t question = 0; question < questions; ++question) {
+            sum += static_cast<std::uintptr_t>(ask(question));
+        }
+        sink = sum;
+        times.push_back((now_ns() - begin) / questions);
+    }
+    return median(times);
+}
+
+void print(const char* what, double theirs, double ours) {
+    std::printf("  %-44s %9.1f %9.1f %8.1f\n", what, theirs, ours, theirs / ours);
+}
+
+[[noreturn]] void give_up(const std::string& what) {
+    std::fprintf(stderr, "topology: %s\n", what.c_str());
+    std::exit(1);
+}
+
+hwloc_topology_t load(const std::string& source) {
+    hwloc_topology_t topology = nullptr;
+    hwloc_topology_init(&topology);
+    int status = 0;
+    if (source.rfind("synthetic:", 0) == 0) {
+        status = hwloc_topology_set_synthetic(topology, source.c_str() + 10);
+    } else if (source.rfind("xml:", 0) == 0) {
+        status = hwloc_topology_set_xml(topology, source.c_str() + 4);
+    } else if (source != "native") {
+        status = -1;
+    }
+    hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    if (status != 0 || hwloc_topology_load(topology) != 0) {
+        give_up("hwloc can't load " + source);
+    }
+    return topology;
+}
+
+void add_values(hwloc_topology_t topology) {
+    const int nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
+    for (int from = 0; from < nodes; ++from) {
+        hwloc_location location{};
+        location.type = HWLOC_LOCATION_TYPE_CPUSET;
+        location.location.cpuset =
+            hwloc_get_obj_by_type(topology, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(from))
+                ->cpuset;
+        for (int to = 0; hwloc_bitmap_iszero(location.location.cpuset) == 0 && to < nodes; ++to) {
+            hwloc_obj_t node =
+                hwloc_get_obj_by_type(topology, HWLOC_OBJ_NUMANODE, static_cast<unsigned>(to));
+            const auto hops = static_cast<hwloc_uint64_t>(std::abs(from - to));
+            hwloc_memattr_set_value(topology, HWLOC_MEMATTR_ID_BANDWIDTH, node, &location, 0,
+                                    100'000 / (1 + hops));
+            hwloc_memattr_set_value(topology, HWLOC_MEMATTR_ID_LATENCY, node, &location, 0,
+                                    100 + 10 * hops);
+        }
+    }
+}
+
+bool has_values(hwloc_topology_t topology) {
+    unsigned count = 0;
+    return hwloc_memattr_get_targets(topology, HWLOC_MEMATTR_ID_BANDWIDTH, nullptr, 0, &count,
+                                     nullptr, nullptr) == 0 &&
+           count > 0;
+}
+
+// The image of hwloc's topology, by way of its XML.
+warren_topology* same_image(hwloc_topology_t topology, double& load_us) {
+    char path[] = "/tmp/warren-topology-bench.XXXXXX";
+    const int file = mkstemp(path);
+    if (file < 0 || hwloc_topology_export_xml(topology, path, 0) != 0) {
+        give_up("no XML in /tmp");
+    }
+    close(file);
+    warren_topology* ours = nullptr;
+    warren_topology_report report;
+    if (warren_topology_open((std::string("xml:") + path).c_str(), &ours, &report) != 0) {
+        give_up(report.problem);
+    }
+    std::vector<double> times;
+    for (int run = 0; run < runs; ++run) {
+        const double begin = now_ns();
+        hwloc_topology_destroy(load(std::string("xml:") + path));
+        times.push_back(now_ns() - begin);
+    }
+    load_us = median(times) / 1e3;
+    unlink(path);
+    return ours;
+}
+
+double map_and_check_us(const warren_topology* topology) {
+    std::size_t bytes = 0;
+    const void* image = warren_topology_image(topology, &bytes);
+    const int file = memfd_create("topology-bench", MFD_ALLOW_SEALING);
+    if (file < 0 || write(file, image, bytes) != static_cast<ssize_t>(bytes) ||
+        fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+        give_up("no sealed memory file");
+    }
+    const std::string source = std::to_string(file);
+    constexpr int mappings = 301;
+    std::vector<double> times;
+    for (int run = 0; run < mappings; ++run) {
+        warren_topology* own = nullptr;
+        const double begin = now_ns();
+        if (warren_topology_open(source.c_str(), &own, nullptr) != 0) {
+            give_up("the image can't be mapped");
+        }
+        times.push_back(now_ns() - begin);
+        warren_topology_close(own);
+    }
+    close(file);
+    return median(times) / 1e3;
+}
+
+struct Questions {
+    std::vector<hwloc_obj_t> one, other, node;
+    std::vector<warren_object> our_one, our_other;
+    std::vector<unsigned> cpu, target;
+    std::vector<hwloc_bitmap_t> pair;
+    std::vector<warren_set> our_pair;
+    std::vector<std::vector<std::uint64_t>> words;
+};
+
+Questions make_questions(hwloc_topology_t theirs, const warren_topology* ours) {
+    Questions asked;
+    std::mt19937 random(1); // NOLINT: the same questions each time
+    const auto below = [&random](int limit) {
+        return static_cast<unsigned>(random() % static_cast<unsigned>(limit));
+    };
+    const int cpus = hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_PU);
+    const int nodes = hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_NUMANODE);
+    for (std::size_t question = 0; question < questions; ++question) {
+        const unsigned first = below(cpus);
+        const unsigned second = below(cpus);
+        asked.one.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, first));
+        asked.other.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, second));
+        asked.our_one.push_back(warren_topology_object(ours, WARREN_OBJECT_PU, first));
+        asked.our_other.push_back(warren_topology_object(ours, WARREN_OBJECT_PU, second));
+        asked.cpu.push_back(asked.one.back()->os_index);
+        asked.node.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_NUMANODE, below(nodes)));
+        asked.target.push_back(asked.node.back()->os_index);
+        asked.pair.push_back(hwloc_bitmap_dup(asked.one.back()->cpuset));
+        hwloc_bitmap_or(asked.pair.back(), asked.pair.back(), asked.other.back()->cpuset);
+        std::vector<std::uint64_t>& words = asked.words.emplace_back();
+        for (int word = 0; word <= hwloc_bitmap_last(asked.pair.back()) / 64; ++word) {
+            words.push_back(
+                hwloc_bitmap_to_ith_ulong(asked.pair.back(), static_cast<unsigned>(word)));
+        }
+    }
+    for (const std::vector<std::uint64_t>& words : asked.words) {
+        asked.our_pair.push_back({words.data(), 0, static_cast<std::uint32_t>(words.size())});
+    }
+    return asked;
+}
+
+hwloc_location at(hwloc_obj_t object) {
+    hwloc_location location{};
+    location.type = HWLOC_LOCATION_TYPE_CPUSET;
+    location.location.cpuset = object->cpuset;
+    return location;
+}
+
+void compare(hwloc_topology_t theirs, const warren_topology* ours) {
+    Questions asked = make_questions(theirs, ours);
+    std::printf("  %-44s %9s %9s %8s\n", "ns per look-up", "hwloc", "image", "ratio");
+    print("processing unit by OS index", time_of([&](std::size_t q) {
+              return reinterpret_cast<std::uintptr_t>(
+                  hwloc_get_pu_obj_by_os_index(theirs, asked.cpu[q]));
+          }),
+          time_of([&](std::size_t q) {
+              return warren_topology_by_os_index(ours, WARREN_OBJECT_PU, asked.cpu[q]);
+          }));
+    const double nearest = time_of(
+        [&](std::size_t q) { return warren_topology_nearest_memory(ours, asked.our_one[q]); });
+    print("nearest memory (hwloc_get_local_numanode_objs)", time_of([&](std::size_t q) {
+              unsigned count = 1;
+              hwloc_obj_t node = nullptr;
+              hwloc_location location = at(asked.one[q]);
+              hwloc_get_local_numanode_objs(theirs, &location, &count, &node,
+                                            HWLOC_LOCAL_NUMANODE_FLAG_LARGER_LOCALITY);
+              return reinterpret_cast<std::uintptr_t>(node);
+          }),
+          nearest);
+    print("  … (walking up by hand)", time_of([&](std::size_t q) {
+              hwloc_obj_t object = asked.one[q];
+              while (object != nullptr && object->memory_arity == 0) {
+                  object = object->parent;
+              }
+              return reinterpret_cast<std::uintptr_t>(object->memory_first_child);
+          }),
+          nearest);
+    print("common ancestor of two processing units", time_of([&](std::size_t q) {
+              return reinterpret_cast<std::uintptr_t>(
+                  hwloc_get_common_ancestor_obj(theirs, asked.one[q], asked.other[q]));
+          }),
+          time_of([&](std::size_t q) {
+              return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_other[q]);
+          }));
+    print(
+        "object covering two processing units", time_of([&](std::size_t q) {
+            return reinterpret_cast<std::uintptr_t>(
+                hwloc_get_obj_covering_cpuset(theirs, asked.pair[q]));
+        }),
+        time_of([&](std::size_t q) { return warren_topology_covering(ours, asked.our_pair[q]); }));
+    print("value of an attribute", time_of([&](std::size_t q) {
+              hwloc_location location = at(asked.one[q]);
+              hwloc_uint64_t value = 0;
+              hwloc_memattr_get_value(theirs, HWLOC_MEMATTR_ID_BANDWIDTH, asked.node[q], &location,
+                                      0, &value);
+              return value;
+          }),
+          time_of([&](std::size_t q) {
+              std::uint64_t value = 0;
+              warren_topology_value(ours, WARREN_ATTRIBUTE_BANDWIDTH,
+                                    warren_topology_initiator_of_cpu(ours, asked.cpu[q]),
+                                    asked.target[q], &value, nullptr);
+              return value;
+          }));
+    print("best target for an attribute", time_of([&](std::size_t q) {
+              hwloc_location location = at(asked.one[q]);
+              hwloc_obj_t best = nullptr;
+              hwloc_uint64_t value = 0;
+              hwloc_memattr_get_best_target(theirs, HWLOC_MEMATTR_ID_BANDWIDTH, &location, 0, &best,
+                                            &value);
+              return reinterpret_cast<std::uintptr_t>(best);
+          }),
+          time_of([&](std::size_t q) {
+              return warren_topology_best_target(
+                  ours, WARREN_ATTRIBUTE_BANDWIDTH,
+                  warren_topology_initiator_of_cpu(ours, asked.cpu[q]), 0);
+          }));
+    for (hwloc_bitmap_t set : asked.pair) {
+        hwloc_bitmap_free(set);
+    }
+}
+
+void run(const std::string& source) {
+    hwloc_topology_t theirs = load(source);
+    if (!has_values(theirs)) {
+        add_values(theirs);
+    }
+    double load_us = 0;
+    warren_topology* ours = same_image(theirs, load_us);
+    std::size_t bytes = 0;
+    warren_topology_image(ours, &bytes);
+    const std::uint32_t objects = warren_topology_objects(ours);
+    std::printf(
+        "%s\n  %u objects, image of %zu bytes (%.1f per object), mapped and checked in %.1f µs "
+        "(hwloc loads XML in %.0f µs)\n",
+        source.c_str(), objects, bytes, static_cast<double>(bytes) / objects,
+        map_and_check_us(ours), load_us);
+    compare(theirs, ours);
+    warren_topology_close(ours);
+    hwloc_topology_destroy(theirs);
+}
+
+} // namespace
+
+int main(int argument_count, char** arguments) {
+    std::vector<std::string> sources(arguments + 1, arguments + argument_count);
+    if (sources.empty()) {
+        sources = {
+            // A KNL: 64 cores of 4 threads in tiles of 2, four quarters with DDR and MCDRAM each.
+            "synthetic:package:1 group:4 [numa(memory=24GB)] [numa(memory=4GB)] l2:8 core:2 l1d:1 "
+            "pu:4",
+            "synthetic:package:4 [numa] l3:1 l2:24 l1d:1 core:1 pu:1",
+            "synthetic:package:2 group:4 [numa] l3:3 l2:8 l1d:1 core:1 pu:2", "native"};
+    }
+    for (const std::string& source : sources) {
+        run(source);
+    }
+    return 0;
+}

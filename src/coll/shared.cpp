@@ -100,7 +100,7 @@ std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation) {
         }
         spin_pause();
     }
-    engine_.wait_until(done, reason());
+    engine_.wait_until(done, reason(), BroughtBy::others);
     return seen;
 }
 
@@ -176,7 +176,7 @@ void SharedSlot::wait_for_others(std::uint64_t operation) {
     const auto done = [&] { return arrived.load(std::memory_order_acquire) == others; };
     if (!done()) {
         // Only the root waits for this, and the last of the others rings it.
-        engine_.wait_until(done, reason());
+        engine_.wait_until(done, reason(), BroughtBy::others);
     }
 }
 
@@ -185,24 +185,23 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, Done done) {
     if (done()) {
         return;
     }
-    if (node_rank_.oversubscribed()) {
+    // Of several threads of the rank one polls for all.
+    const bool polls_alone = !node_rank_.lock.shared();
+    if (polls_alone && node_rank_.oversubscribed()) {
         for (int turn = 0; turn < yields_before_sleep; ++turn) {
-            node_rank_.lock.unlock();
             sched_yield();
-            node_rank_.lock.lock();
             if (done()) {
                 return;
             }
             engine_.progress();
         }
-    } else {
+    } else if (polls_alone) {
         for (std::uint32_t spin = 0; spin < wait_policy::spins_alone; ++spin) {
             spin_pause();
             if (done()) {
                 return;
             }
             engine_.progress();
-            node_rank_.lock.pass();
         }
     }
     // The bit stands before the doorbell is prepared, whose fence therefore orders both before the
@@ -210,7 +209,7 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, Done done) {
     std::atomic<std::uint64_t>& word = waiters[rank_ / 64];
     const std::uint64_t bit = std::uint64_t{1} << (rank_ % 64);
     word.fetch_or(bit, std::memory_order_seq_cst);
-    engine_.wait_until(done, reason());
+    engine_.wait_until(done, reason(), BroughtBy::others);
     if ((word.fetch_and(~bit, std::memory_order_acq_rel) & bit) == 0) {
         wake_some(waiters);
     }

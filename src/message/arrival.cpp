@@ -93,6 +93,9 @@ bool Engine::progress() {
     if (stepping_ != nullptr) [[unlikely]] {
         moved |= run_steps();
     }
+    if (moved) {
+        rank_.wake_threads();
+    }
     return moved;
 }
 
@@ -305,6 +308,20 @@ void Engine::end_stream(const Inbound& inbound) {
     }
 }
 
+Unexpected& Engine::keep_announced(Unexpected::Form form, const Envelope& envelope,
+                                   std::uint32_t sender, std::uint64_t bytes) {
+    Unexpected* message = unexpected_.make(0);
+    if (message == nullptr) {
+        out_of_memory(rank_, sizeof(Unexpected));
+    }
+    message->form = form;
+    message->envelope = envelope;
+    message->sender = sender;
+    message->bytes = bytes;
+    unexpected_.add(*message);
+    return *message;
+}
+
 void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     const auto data = read_payload<RendezvousData>(arrival);
     const Envelope envelope = envelope_of(arrival.header);
@@ -312,18 +329,11 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
         fetch(*receive, envelope, arrival.sender, data);
         return;
     }
-    Unexpected* message = unexpected_.make(0);
-    if (message == nullptr) {
-        out_of_memory(rank_, sizeof(Unexpected));
-    }
-    message->form = Unexpected::Form::rendezvous;
-    message->envelope = envelope;
-    message->sender = arrival.sender;
-    message->bytes = data.bytes;
-    message->address = data.address;
-    message->pieces = data.pieces;
-    message->token = data.sender;
-    unexpected_.add(*message);
+    Unexpected& message =
+        keep_announced(Unexpected::Form::rendezvous, envelope, arrival.sender, data.bytes);
+    message.address = data.address;
+    message.pieces = data.pieces;
+    message.token = data.sender;
 }
 
 void Engine::arrived_direct(const transport::Arrival& arrival) {
@@ -333,16 +343,8 @@ void Engine::arrived_direct(const transport::Arrival& arrival) {
         receive_direct(*receive, envelope, arrival.sender, data);
         return;
     }
-    Unexpected* message = unexpected_.make(0);
-    if (message == nullptr) {
-        out_of_memory(rank_, sizeof(Unexpected));
-    }
-    message->form = Unexpected::Form::direct;
-    message->envelope = envelope;
-    message->sender = arrival.sender;
-    message->bytes = data.bytes;
-    message->address = data.send;
-    unexpected_.add(*message);
+    keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes).address =
+        data.send;
 }
 
 void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,

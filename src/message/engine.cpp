@@ -163,7 +163,7 @@ void Engine::flush() {
         }
         return abandoned_receives_ == 0 && all_gone();
     };
-    wait_until(nothing_comes, {.call = current_call});
+    wait_until(nothing_comes, {.call = current_call}, BroughtBy::others);
 }
 
 void Engine::arrange_sleep() {

@@ -165,10 +165,10 @@ class Engine {
     bool progress();
     // `what` names it to who asks why the program hangs.
     template <typename Done>
-    void wait_until(Done done, const WaitReason& what) {
+    void wait_until(Done done, const WaitReason& what, BroughtBy brought_by = BroughtBy::progress) {
         rank_.wait(
             done, [this] { return progress(); }, [this] { arrange_sleep(); },
-            [&] { return with_counts(what); });
+            [&] { return with_counts(what); }, brought_by);
     }
 
     // Sees to the end of what the program no longer waits for: sends that wait for room or for
@@ -266,6 +266,9 @@ class Engine {
     void arrived_unexpected(const transport::Arrival& arrival);
     void arrived_stream_head(const transport::Arrival& arrival);
     void arrived_stream_part(const transport::Arrival& arrival);
+    // Nobody waits yet for a message whose data its sender keeps: what is known of it.
+    Unexpected& keep_announced(Unexpected::Form form, const Envelope& envelope,
+                               std::uint32_t sender, std::uint64_t bytes);
     void arrived_rendezvous(const transport::Arrival& arrival);
     void arrived_direct(const transport::Arrival& arrival);
     void arrived_done(const transport::Arrival& arrival);

@@ -449,7 +449,7 @@ TEST_P(EngineTest, a_message_to_the_own_rank_wakes_the_thread_that_waits_for_it)
     node::Segment segment;
     ASSERT_FALSE(node::Segment::create({.ranks = 1, .cores = GetParam()}, segment));
     Rank rank(std::move(segment), 0);
-    rank.lock.share();
+    rank.share_by_threads();
     Engine engine(rank);
     constexpr Envelope envelope = {.context = 4, .source = 0, .tag = 1};
     std::atomic<bool> received{false};

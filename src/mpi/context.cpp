@@ -126,7 +126,7 @@ Error open_context(int thread_level, Context*& context) {
     }
     if (thread_level == MPI_THREAD_MULTIPLE && !context->shared_by_threads) {
         context->shared_by_threads = true;
-        context->rank.lock.share();
+        context->rank.share_by_threads();
     }
     own_context = context;
     home.context.store(context, std::memory_order_release);

@@ -1,6 +1,6 @@
 #include "rank/lock.hpp"
 
-#include <climits>
+#include <sched.h>
 
 #include "base/futex.hpp"
 
@@ -8,36 +8,52 @@ namespace warren {
 
 namespace {
 // About the time of a short call by the holder; longer waits sleep.
-constexpr int spins_before_sleep = 200;
+constexpr int spins_before_sleep = 100;
+// Where there is one processor, the holder has lost it: it gets it back.
+constexpr int yields_before_sleep = 8;
+// How long a thread that passes the lock on leaves it to one that spins for it.
+constexpr int spins_of_pass = 8;
 } // namespace
 
-void RankLock::acquire() {
-    const std::uint32_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
-    for (int spin = 0; spin < spins_before_sleep; ++spin) {
-        // Pairs with the release store of the last holder.
-        if (serving_.load(std::memory_order_acquire) == ticket) {
-            return;
+void RankLock::acquire_slowly() {
+    wanted_.fetch_add(1, std::memory_order_relaxed);
+    const auto taken = [this] {
+        for (int turn = 0; turn < (spins_ ? spins_before_sleep : yields_before_sleep); ++turn) {
+            std::uint32_t seen = word_.load(std::memory_order_relaxed);
+            if (seen == unheld &&
+                word_.compare_exchange_weak(seen, held, std::memory_order_acquire)) {
+                return true;
+            }
+            if (spins_) {
+                spin_pause();
+            } else {
+                sched_yield();
+            }
         }
-        spin_pause();
-    }
-    // seq_cst on sleepers_ and serving_: either release() sees this sleeper, or this thread sees
-    // the ticket that release() served.
-    sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    while (true) {
-        const std::uint32_t serving = serving_.load(std::memory_order_seq_cst);
-        if (serving == ticket) {
-            break;
+        return false;
+    };
+    if (!taken()) {
+        // It may sleep from now on, so the word says so whenever this thread has it or waits.
+        while (word_.exchange(held_with_sleepers, std::memory_order_acquire) != unheld) {
+            futex_wait(word_, held_with_sleepers);
         }
-        futex_wait(serving_, serving);
     }
-    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    wanted_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void RankLock::release() {
-    serving_.fetch_add(1, std::memory_order_seq_cst);
-    if (sleepers_.load(std::memory_order_seq_cst) != 0) {
-        futex_wake(serving_, INT_MAX);
+    if (word_.exchange(unheld, std::memory_order_release) == held_with_sleepers) [[unlikely]] {
+        futex_wake(word_, 1);
     }
+}
+
+void RankLock::pass() {
+    release();
+    for (int spin = 0; spin < spins_of_pass && word_.load(std::memory_order_relaxed) == unheld;
+         ++spin) {
+        spin_pause();
+    }
+    acquire();
 }
 
 } // namespace warren

@@ -1,9 +1,11 @@
 // RankLock: keeps the threads of one rank apart when the program asked for MPI_THREAD_MULTIPLE;
 // costs one predicted branch otherwise.
 //
-// A ticket lock whose waiters sleep: first come, first served, so that a thread that polls in a
-// wait and passes the lock on cannot starve the others. Invariant: `serving` is the ticket of the
-// holder; the lock is free when serving == next.
+// Whoever comes first while it is free has it: a lock that is handed to the next in a row costs a
+// change of threads each time when threads share a processor. What would starve others, a thread
+// that polls and holds it most of the time, calls pass(), and only one thread of a rank polls
+// (ThreadWaits). Invariants: `word_` is free, held, or held with sleepers, who are woken one at
+// a time by the release; `wanted_` counts the threads that are in acquire_slowly.
 #pragma once
 
 #include <atomic>
@@ -14,7 +16,10 @@ namespace warren {
 class RankLock {
   public:
     // Called once, before a second thread may exist that calls MPI.
-    void share() { shared_ = true; }
+    void share(std::uint32_t processors) {
+        shared_ = true;
+        spins_ = processors > 1;
+    }
     bool shared() const { return shared_; }
 
     void lock() {
@@ -29,23 +34,27 @@ class RankLock {
         }
     }
 
-    // Lets the threads that wait have the lock, then takes it again.
-    void pass() {
-        if (shared_ && next_.load(std::memory_order_relaxed) !=
-                           serving_.load(std::memory_order_relaxed) + 1) [[unlikely]] {
-            release();
-            acquire();
-        }
-    }
+    // Whether another thread waits for the lock, which this one holds.
+    bool wanted() const { return wanted_.load(std::memory_order_relaxed) != 0; }
+    // Lets one that waits have the lock, then takes it again.
+    void pass();
 
   private:
-    void acquire();
+    enum : std::uint32_t { unheld, held, held_with_sleepers };
+
+    void acquire() {
+        std::uint32_t seen = unheld;
+        if (!word_.compare_exchange_strong(seen, held, std::memory_order_acquire)) [[unlikely]] {
+            acquire_slowly();
+        }
+    }
+    void acquire_slowly();
     void release();
 
     bool shared_ = false;
-    std::atomic<std::uint32_t> next_{0};
-    std::atomic<std::uint32_t> serving_{0};
-    std::atomic<std::uint32_t> sleepers_{0};
+    bool spins_ = false; // the holder may be running
+    std::atomic<std::uint32_t> word_{unheld};
+    std::atomic<std::uint32_t> wanted_{0};
 };
 
 } // namespace warren

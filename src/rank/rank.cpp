@@ -1,6 +1,7 @@
 #include "rank/rank.hpp"
 
 #include <cstring>
+#include <sched.h>
 
 namespace warren {
 
@@ -12,6 +13,23 @@ Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
       doorbell(segment.header(), slot.doorbell),
       oversubscribed_(segment.header().oversubscribed != 0) {
     doorbell.join();
+}
+
+namespace {
+
+std::uint32_t usable_processors() {
+    cpu_set_t set;
+    // Refused for more processors than the set has room for: plenty.
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set))
+                                                       : CPU_SETSIZE;
+}
+
+} // namespace
+
+void Rank::share_by_threads() {
+    const std::uint32_t processors = oversubscribed_ ? 1 : usable_processors();
+    threads_.set_processors(processors);
+    lock.share(processors);
 }
 
 void Rank::publish(const WaitReason& reason) {

@@ -10,6 +10,8 @@
 #include "node/segment.hpp"
 #include "rank/doorbell.hpp"
 #include "rank/lock.hpp"
+#include "rank/thread_waits.hpp"
+#include "rank/wait_policy.hpp"
 
 namespace warren {
 
@@ -42,19 +44,27 @@ class Rank {
     // then sleeps, as the node's load asks for. Before a sleep, arrange() tells those who could
     // bring work without being asked (a queue that gets room again); then progress() is tried once
     // more. reason() is asked once the wait gets long.
-    // The rank's lock is released while the processor is given away.
+    // The rank's lock is released while the processor is given away. Where several threads of the
+    // rank wait, one polls for all (ThreadWaits), so done() may be called by another thread.
     template <typename Done, typename Progress, typename Arrange, typename Reason>
-    void wait(Done done, Progress progress, Arrange arrange, Reason reason);
+    void wait(Done done, Progress progress, Arrange arrange, Reason reason,
+              BroughtBy brought_by = BroughtBy::progress);
 
     // Wakes another rank of the node for work that has been published.
     void ring(std::uint32_t other) { Doorbell::ring(header(), segment.slot(other).doorbell); }
 
-    // Wakes this rank's other threads after one of them completed what another may wait for.
+    // A thread has brought something that another one of this rank may wait for.
     void wake_threads() {
-        if (lock.shared() && waiting_threads_ != 0) [[unlikely]] {
-            Doorbell::ring(header(), slot.doorbell);
+        if (lock.shared() && threads_.has_poller()) [[unlikely]] {
+            threads_.note();
+            if (threads_.poller_sleeps()) {
+                Doorbell::ring(header(), slot.doorbell);
+            }
         }
     }
+
+    // From now on several of its threads may call MPI (MPI_THREAD_MULTIPLE). Once, before they do.
+    void share_by_threads();
 
     node::SegmentHeader& header() const { return segment.header(); }
     bool oversubscribed() const { return oversubscribed_; }
@@ -65,51 +75,76 @@ class Rank {
     void unpublish();
 
     const bool oversubscribed_;
-    std::uint32_t waiting_threads_ = 0; // under the lock
+    ThreadWaits threads_;
 };
 
-namespace wait_policy {
-// Polls before a rank with a processor of its own looks at the clock and thinks of sleeping.
-inline constexpr std::uint32_t spins_alone = 20'000;
-// Polls before a rank that shares its processor gives way: one round trip of a cache line or two.
-inline constexpr std::uint32_t spins_shared = 4;
-// Turns in which it then yields before it sleeps. A yield is a third of a sleep and a wake, so
-// while everybody comes back soon (a barrier of many ranks) nobody should sleep; but a rank that
-// waits for a long computation must not take turns from it.
-inline constexpr std::uint32_t yields = 64;
-} // namespace wait_policy
-
 template <typename Done, typename Progress, typename Arrange, typename Reason>
-void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason) {
+void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
+                BroughtBy brought_by) {
     if (done()) {
         return;
     }
-    const std::uint32_t spins =
-        oversubscribed_ ? wait_policy::spins_shared : wait_policy::spins_alone;
+    const bool shared = lock.shared();
+    const bool nested = shared && threads_.polls();
+    if (shared && !nested) [[unlikely]] {
+        ThreadWaits::Waiter self{
+            .is_done = [](void* condition) -> bool { return (*static_cast<Done*>(condition))(); },
+            .condition = &done,
+            .brought_by = brought_by};
+        while (threads_.has_poller()) {
+            if (threads_.poller_sleeps()) {
+                // It has not arranged for, nor looked for, what this thread waits for.
+                arrange();
+                static_cast<void>(doorbell.prepare());
+            }
+            progress(); // shorter than to wait for the one that polls
+            if (done()) {
+                return;
+            }
+            threads_.sleep(self, lock, oversubscribed_);
+            if (done()) {
+                threads_.leave(lock);
+                return;
+            }
+        }
+        threads_.poll();
+    }
+    const auto gives_way = [&] { return oversubscribed_ || (shared && threads_.crowded()); };
+    const auto yield = [&] {
+        lock.unlock();
+        sched_yield();
+        lock.lock();
+    };
+    const std::uint32_t most_yields =
+        oversubscribed_ ? wait_policy::yields : wait_policy::yields_among_threads;
     std::uint32_t turn = 0;
     std::uint32_t yielded = 0;
     bool published = false;
-    ++waiting_threads_;
     while (true) {
-        if (progress()) {
+        const bool moved = progress();
+        if (shared) [[unlikely]] {
+            threads_.wake_done(moved, lock, oversubscribed_);
+        }
+        if (moved) {
             turn = 0;
             yielded = 0;
         }
         if (done()) {
             break;
         }
-        if (++turn < spins) [[likely]] {
+        if (++turn < (gives_way() ? wait_policy::spins_shared : wait_policy::spins_alone))
+            [[likely]] {
             // Also from the first poll on: hammering the line that the sender is about to write
             // makes its way longer.
             spin_pause();
-            lock.pass(); // another thread of the rank may bring the work that this one waits for
+            if (shared && lock.wanted()) [[unlikely]] {
+                gives_way() ? yield() : lock.pass();
+            }
             continue;
         }
-        if (oversubscribed_ && yielded < wait_policy::yields) {
+        if (gives_way() && yielded < most_yields) {
             ++yielded;
-            lock.unlock();
-            sched_yield();
-            lock.lock();
+            yield();
             continue;
         }
         if (!published) {
@@ -120,17 +155,27 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason) {
         // the loop, and whoever completes it rings (wake_threads).
         arrange();
         const std::uint32_t seen = doorbell.prepare();
-        if (!progress() && !done()) {
+        if (!progress() && !done() &&
+            !(shared && threads_.wake_done(true, lock, oversubscribed_))) {
+            if (shared) [[unlikely]] {
+                threads_.poller_falls_asleep();
+            }
             lock.unlock();
             doorbell.sleep(seen);
             lock.lock();
+            if (shared) [[unlikely]] {
+                threads_.poller_wakes();
+            }
         }
         turn = 0;
         yielded = 0;
     }
-    --waiting_threads_;
     if (published) {
         unpublish();
+    }
+    if (shared && !nested) [[unlikely]] {
+        threads_.end_poll();
+        threads_.leave(lock);
     }
 }
 

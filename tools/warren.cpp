@@ -4,6 +4,7 @@
 //     warren info          both, and how Warren was built: what a report of a problem should
 //                          contain
 //     warren image check PROGRAM   whether a program can be a private image (warren/image.h)
+//     warren mem …         the memories of the machine and their attributes (memory_command.hpp)
 //     warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a rank's
 
 #include <cerrno>
@@ -29,6 +30,7 @@
 #include "launch/binding.hpp"
 #include "launch/limits.hpp"
 #include "launch/state_report.hpp"
+#include "memory_command.hpp"
 #include "node/segment.hpp"
 #include "warren/version.h"
 
@@ -254,6 +256,9 @@ int main(int argc, char** argv) {
     if (command == "state" && argc <= 3) {
         return show_state(argc == 3 ? argv[2] : "");
     }
+    if (command == "mem") {
+        return warren::tools::memory_command({argv + 2, argv + argc});
+    }
     if (command == "image" && argc == 4 && std::strcmp(argv[2], "check") == 0) {
         return check_image(argv[3]);
     }
@@ -276,6 +281,9 @@ int main(int argc, char** argv) {
         "       warren info          both, and how Warren was built\n"
         "       warren image check PROGRAM   whether a program can run as a private image (a\n"
         "                            thread of a process with others), and what then changes\n"
+        "       warren mem …         the memories of the machine, their attributes and their "
+        "order:\n"
+        "                            warren mem help\n"
         "       warren state [PID]   what every rank of a job waits for; PID is its mpiexec's\n"
         "                            or a rank's, and not needed for a single job\n",
         help ? stdout : stderr);

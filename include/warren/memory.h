@@ -15,6 +15,9 @@
 #define WARREN_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#include "warren/topology.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,18 +39,19 @@ enum {
    next call. */
 const char* warren_mem_error(void);
 
-/* Attributes. Values are unsigned 64-bit integers in the unit given. */
+/* Attributes. Values are unsigned 64-bit integers in the unit given. The first eight are numbered
+   as in warren/topology.h. */
 enum {
-    WARREN_MEM_CAPACITY = 0,        /* bytes; more is better */
-    WARREN_MEM_AVAILABLE = 1,       /* bytes that can be had now; more is better */
-    WARREN_MEM_LOCALITY = 2,        /* processors that the memory is local to; fewer is better */
-    WARREN_MEM_BANDWIDTH = 3,       /* MB/s, 10^6 bytes, from an initiator; more is better */
-    WARREN_MEM_READ_BANDWIDTH = 4,  /* the same, of reads */
-    WARREN_MEM_WRITE_BANDWIDTH = 5, /* the same, of writes */
-    WARREN_MEM_LATENCY = 6,         /* ns, from an initiator; less is better */
-    WARREN_MEM_READ_LATENCY = 7,    /* the same, of reads */
-    WARREN_MEM_WRITE_LATENCY = 8,   /* the same, of writes */
-    WARREN_MEM_FIRST_USER_ATTRIBUTE = 64 /* registered ones count from here */
+    WARREN_MEM_CAPACITY = 0,              /* bytes; more is better */
+    WARREN_MEM_LOCALITY = 1,              /* processors that it is local to; fewer is better */
+    WARREN_MEM_BANDWIDTH = 2,             /* MiB/s, from an initiator; more is better */
+    WARREN_MEM_LATENCY = 3,               /* ns, from an initiator; less is better */
+    WARREN_MEM_READ_BANDWIDTH = 4,        /* the same of reads */
+    WARREN_MEM_WRITE_BANDWIDTH = 5,       /* … and of writes */
+    WARREN_MEM_READ_LATENCY = 6,          /* … */
+    WARREN_MEM_WRITE_LATENCY = 7,         /* … */
+    WARREN_MEM_AVAILABLE = 8,             /* bytes that can be had now; more is better */
+    WARREN_MEM_FIRST_OTHER_ATTRIBUTE = 64 /* registered ones count from here */
 };
 
 /* The name of a predefined attribute, "read_bandwidth"; null if there is none of this number. */
@@ -133,6 +137,60 @@ int warren_mem_criteria_set_targets(warren_mem_criteria* criteria, unsigned targ
    than `bytes` bytes with that. `length` gets its whole length without the null; may be null. */
 int warren_mem_criteria_text(const warren_mem_criteria* criteria, char* text, size_t bytes,
                              size_t* length);
+
+/* ---- A machine's memories ----------------------------------------------------------------------
+ */
+
+/* The memories of a machine with their attributes. Where a function takes one, null is this node's:
+   found at the first call, by warren_topology_load, and kept to the end of the process.
+
+   Thread rule: any number of threads at once; closing must be alone. */
+typedef struct warren_memory warren_memory;
+
+/* Origins of values besides WARREN_ORIGIN_FIRMWARE, MEASURED and GUESSED of warren/topology.h. */
+enum {
+    WARREN_MEM_ORIGIN_SYSTEM = 16, /* the operating system says it now */
+    WARREN_MEM_ORIGIN_PROGRAM = 17 /* the program: warren_mem_set_value */
+};
+
+/* The memories of the machine that a topology describes, which must live as long. */
+int warren_mem_open(const warren_topology* topology, warren_memory** memory);
+void warren_mem_close(warren_memory* memory); /* null does nothing */
+
+/* The numbers of all targets, the first `capacity` of them; `count` gets how many there are. */
+int warren_mem_get_targets(warren_memory* memory, size_t capacity, unsigned* nodes, size_t* count);
+
+/* The value of an attribute for a target, as seen from an initiator (a text as after "from=", null:
+   "here"). From several processors that see it differently: the worst. `origin` may be null. */
+int warren_mem_get_value(warren_memory* memory, int attribute, const char* initiator, unsigned node,
+                         uint64_t* value, int* origin);
+
+/* The best target under the criteria (null: the nearest). */
+int warren_mem_get_best_target(warren_memory* memory, const warren_mem_criteria* criteria,
+                               unsigned* node);
+
+/* All targets that the criteria allow, the best first; the first `capacity` of them. Those with the
+   same tier are equal; tiers count from 0 without gaps. `tiers` may be null. `count` gets how many
+   there are, at least 1. */
+int warren_mem_get_ordering(warren_memory* memory, const warren_mem_criteria* criteria,
+                            size_t capacity, unsigned* nodes, unsigned* tiers, size_t* count);
+
+/* The index-th best initiator of a target by an attribute that depends on initiators: its
+   processors as a bitmap of `mask_bytes` bytes (those beyond are cut off; may be 0), and the value
+   from there. `value` and `origin` may be null. ERR_NO_VALUE behind the last. */
+int warren_mem_get_initiator(warren_memory* memory, int attribute, unsigned node, size_t index,
+                             void* mask, size_t mask_bytes, uint64_t* value, int* origin);
+
+/* Registers an attribute: a name that no other has (letters, digits and _, a letter first, less
+   than 64) and flags of WARREN_ATTRIBUTE_… in warren/topology.h, one direction and perhaps
+   NEEDS_INITIATOR. It is this process's, and can be used in criteria by its name. */
+int warren_mem_register_attribute(warren_memory* memory, const char* name, unsigned flags,
+                                  int* attribute);
+/* Sets a value of a registered attribute; without NEEDS_INITIATOR `initiator` is not looked at. */
+int warren_mem_set_value(warren_memory* memory, int attribute, const char* initiator, unsigned node,
+                         uint64_t value);
+/* An attribute by name: predefined, of the topology, or registered. */
+int warren_mem_find_attribute(warren_memory* memory, const char* name, int* attribute);
 
 #ifdef __cplusplus
 }

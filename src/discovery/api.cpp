@@ -52,7 +52,9 @@ Error check_file(const std::string& path) {
     return error;
 }
 
-Error discover(const warren::discovery::Source& source, int way, warren_topology*& topology) {
+Error discover(warren::discovery::Source source, int way, std::string& note,
+               warren_topology*& topology) {
+    source.note = &note;
     std::vector<std::byte> image;
     if (Error error = warren::discovery::discover_image(source, image)) {
         return error;
@@ -64,7 +66,8 @@ Error discover(const warren::discovery::Source& source, int way, warren_topology
     return warren::topology::make_handle(std::move(memory), way, topology);
 }
 
-Error open_source(const std::string& source, warren_topology*& topology) {
+// `note`: what was left out of a topology that could be had.
+Error open_source(const std::string& source, std::string& note, warren_topology*& topology) {
     using warren::discovery::SourceKind;
     ImageMemory memory;
     std::string rest;
@@ -85,13 +88,13 @@ Error open_source(const std::string& source, warren_topology*& topology) {
         if (Error error = check_file(rest)) {
             return error;
         }
-        return discover({SourceKind::xml, rest}, WARREN_TOPOLOGY_XML, topology);
+        return discover({SourceKind::xml, rest}, WARREN_TOPOLOGY_XML, note, topology);
     }
     if (behind(source, "synthetic:", rest)) {
-        return discover({SourceKind::synthetic, rest}, WARREN_TOPOLOGY_SYNTHETIC, topology);
+        return discover({SourceKind::synthetic, rest}, WARREN_TOPOLOGY_SYNTHETIC, note, topology);
     }
     if (source == "native") {
-        return discover({SourceKind::native, ""}, WARREN_TOPOLOGY_NATIVE, topology);
+        return discover({SourceKind::native, ""}, WARREN_TOPOLOGY_NATIVE, note, topology);
     }
     return fail(WARREN_TOPOLOGY_ERR_ARGUMENT,
                 "\"%s\" is no source of a topology: a descriptor's number, image:PATH, xml:PATH, "
@@ -121,10 +124,12 @@ WARREN_API int warren_topology_open(const char* source, warren_topology** topolo
     if (source == nullptr) {
         return WARREN_TOPOLOGY_ERR_ARGUMENT;
     }
-    if (Error error = open_source(source, *topology)) {
+    std::string note;
+    if (Error error = open_source(source, note, *topology)) {
         return report_failure(error, report);
     }
     if (report != nullptr) {
+        std::snprintf(report->problem, sizeof report->problem, "%s", note.c_str());
         report->way = (*topology)->way;
     }
     return WARREN_TOPOLOGY_SUCCESS;

@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 
 #include "topology/details.hpp"
 #include "topology/encode.hpp"
 #include "topology/guess.hpp"
+#include "topology/values_file.hpp"
 #include "warren/topology.h"
 
 namespace warren::discovery {
@@ -486,10 +488,21 @@ Error discover(const Source& source, topology::Description& description) {
     }
     Error error = describe(*hwloc, topology, description);
     hwloc->topology_destroy(topology);
-    if (!error) {
-        topology::complete_attributes(description);
+    if (error) {
+        return error;
     }
-    return error;
+    std::string refused;
+    if (source.kind == SourceKind::native || std::getenv("WARREN_MEMORY_VALUES") != nullptr) {
+        if (Error not_merged = topology::merge_found_values(description)) {
+            const std::unique_ptr<ErrorRecord> record(not_merged.take());
+            refused = record->text;
+        }
+    }
+    if (source.note != nullptr) {
+        *source.note = refused;
+    }
+    topology::complete_attributes(description);
+    return {};
 }
 
 Error discover_image(const Source& source, std::vector<std::byte>& image) {

@@ -26,8 +26,9 @@ enum class SourceKind {
 
 struct Source {
     SourceKind kind = SourceKind::native;
-    std::string text;    // path or description; nothing for native
-    bool devices = true; // bridges, PCI and OS devices; without them discovery is faster
+    std::string text;            // path or description; nothing for native
+    std::string* note = nullptr; // gets why a file of measured values was not taken, or ""
+    bool devices = true;         // bridges, PCI and OS devices; without them discovery is faster
 };
 
 // An hwloc topology, loaded as above. Ends with destroy of `hwloc`.
@@ -37,8 +38,11 @@ Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& to
 Error describe(const HwlocLibrary& hwloc, hwloc_topology_t topology,
                topology::Description& description);
 
-// All of it: the description, with completed attributes. Errors: WARREN_TOPOLOGY_ERR_DISCOVERY,
-// WARREN_TOPOLOGY_ERR_FILE, WARREN_TOPOLOGY_ERR_DAMAGED, WARREN_TOPOLOGY_ERR_LIMIT.
+// All of it: the description, with the machine's measured values (topology/values_file.hpp; for
+// other sources than the machine itself only when the environment names a file) and completed
+// attributes. A file of values that is refused is left out, and the note says so. Errors:
+// WARREN_TOPOLOGY_ERR_DISCOVERY, WARREN_TOPOLOGY_ERR_FILE, WARREN_TOPOLOGY_ERR_DAMAGED,
+// WARREN_TOPOLOGY_ERR_LIMIT.
 Error discover(const Source& source, topology::Description& description);
 
 // The same as an image.

@@ -29,7 +29,11 @@ namespace warren::discovery {
                                                 apply(memattr_get_flags)                           \
                                                     apply(memattr_get_targets)                     \
                                                         apply(memattr_get_initiators)              \
-                                                            apply(memattr_get_value)
+                                                            apply(memattr_get_value)               \
+                                                                apply(memattr_set_value)           \
+                                                                    apply(topology_export_xml)     \
+                                                                        apply(bitmap_zero)         \
+                                                                            apply(bitmap_set)
 
 class HwlocLibrary {
   public:

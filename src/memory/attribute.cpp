@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::array<Attribute, predefined_attributes> table{{
     {"capacity", Unit::bytes, true, false},
-    {"available", Unit::bytes, true, false},
     {"locality", Unit::processors, false, false},
-    {"bandwidth", Unit::megabytes_per_second, true, true},
-    {"read_bandwidth", Unit::megabytes_per_second, true, true},
-    {"write_bandwidth", Unit::megabytes_per_second, true, true},
+    {"bandwidth", Unit::mebibytes_per_second, true, true},
     {"latency", Unit::nanoseconds, false, true},
+    {"read_bandwidth", Unit::mebibytes_per_second, true, true},
+    {"write_bandwidth", Unit::mebibytes_per_second, true, true},
     {"read_latency", Unit::nanoseconds, false, true},
     {"write_latency", Unit::nanoseconds, false, true},
+    {"available", Unit::bytes, true, false},
 }};
 
 bool is_letter(char character) {
@@ -49,7 +49,7 @@ bool is_attribute_name(std::string_view name) {
 }
 
 double default_tolerance(const Attribute& attribute) {
-    return attribute.unit == Unit::megabytes_per_second || attribute.unit == Unit::nanoseconds
+    return attribute.unit == Unit::mebibytes_per_second || attribute.unit == Unit::nanoseconds
                ? default_performance_tolerance
                : 0;
 }

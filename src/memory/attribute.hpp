@@ -12,7 +12,7 @@
 
 namespace warren::memory {
 
-enum class Unit : std::uint8_t { bytes, processors, megabytes_per_second, nanoseconds, none };
+enum class Unit : std::uint8_t { bytes, processors, mebibytes_per_second, nanoseconds, none };
 
 struct Attribute {
     std::string_view name;
@@ -21,7 +21,7 @@ struct Attribute {
     bool by_initiator;
 };
 
-inline constexpr int predefined_attributes = WARREN_MEM_WRITE_LATENCY + 1;
+inline constexpr int predefined_attributes = WARREN_MEM_AVAILABLE + 1;
 
 // Latencies of a kind of memory differ by a fifth with the load and the way that they are measured;
 // what is meant to differ (another socket, another technology) differs by more than a fourth.

@@ -1,0 +1,244 @@
+"""Memory by attribute: which memory of a machine is best for something.
+
+    from warren.memory import Memory
+
+    memory = Memory()                                # this node's; or Memory("xml:node.xml")
+    memory.order("latency,capacity from=core:3")     # [[0, 4], [6], [8]]: equal ones together
+    memory.best("bandwidth")                         # 0, a NUMA node
+    memory.value("latency", 6, "package:1")          # Value(value=350, origin='firmware')
+
+Over the C API of libwarren.so (warren/memory.h, which says what criteria and attributes are); nothing
+of it is compiled. The library is the one that the environment variable WARREN_LIBRARY names, else
+that of the installation or build tree that this file belongs to, else the system's.
+"""
+
+import ctypes
+import os
+import pathlib
+import typing
+
+__all__ = ["Error", "Memory", "Value"]
+
+ORIGINS = {1: "firmware", 2: "measured", 3: "guessed", 16: "system", 17: "program"}
+HIGHER_IS_BETTER, LOWER_IS_BETTER, NEEDS_INITIATOR = 1, 2, 4
+_MASK_BYTES = 1024  # as many processors as Linux can be built for, in bits
+
+
+class Error(Exception):
+    """A call failed; `code` is one of warren/memory.h, or 0 for one of a topology."""
+
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+class Value(typing.NamedTuple):
+    value: int
+    origin: str
+
+
+class Initiator(typing.NamedTuple):
+    processors: frozenset
+    value: int
+    origin: str
+
+
+class _Report(ctypes.Structure):
+    _fields_ = [("way", ctypes.c_int), ("problem", ctypes.c_char * 500)]
+
+
+def _candidates():
+    named = os.environ.get("WARREN_LIBRARY")
+    if named:
+        return [named]
+    here = pathlib.Path(__file__).resolve()
+    # PREFIX/lib/python3/warren/memory.py, in an installation.
+    found = [folder / "libwarren.so.0" for folder in list(here.parents)[:4]]
+    found += [folder / "lib" / "libwarren.so.0" for folder in list(here.parents)[1:5]]
+    # SOURCE/python/warren/memory.py, with a build beside.
+    found += [here.parents[2] / "build" / preset / "lib" / "libwarren.so.0"
+              for preset in ("release", "debug")]
+    return [str(path) for path in found if path.exists()] + ["libwarren.so.0"]
+
+
+def _load():
+    problems = []
+    for candidate in _candidates():
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError as problem:
+            problems.append(str(problem))
+    raise ImportError("libwarren.so can't be loaded (WARREN_LIBRARY may say where it is): " +
+                      "; ".join(problems))
+
+
+def _declare(library):
+    c_uint_p, c_size_p = ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_size_t)
+    c_int_p, c_uint64_p = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_uint64)
+    pointer, text = ctypes.c_void_p, ctypes.c_char_p
+    to_pointer = ctypes.POINTER(ctypes.c_void_p)
+    for name, result, arguments in (
+            ("warren_topology_load", ctypes.c_int, [to_pointer, ctypes.POINTER(_Report)]),
+            ("warren_topology_open", ctypes.c_int, [text, to_pointer, ctypes.POINTER(_Report)]),
+            ("warren_topology_close", None, [pointer]),
+            ("warren_mem_error", text, []),
+            ("warren_mem_open", ctypes.c_int, [pointer, to_pointer]),
+            ("warren_mem_close", None, [pointer]),
+            ("warren_mem_criteria_parse", ctypes.c_int, [text, to_pointer]),
+            ("warren_mem_criteria_free", None, [pointer]),
+            ("warren_mem_get_targets", ctypes.c_int, [pointer, ctypes.c_size_t, c_uint_p, c_size_p]),
+            ("warren_mem_find_attribute", ctypes.c_int, [pointer, text, c_int_p]),
+            ("warren_mem_get_value", ctypes.c_int,
+             [pointer, ctypes.c_int, text, ctypes.c_uint, c_uint64_p, c_int_p]),
+            ("warren_mem_get_ordering", ctypes.c_int,
+             [pointer, pointer, ctypes.c_size_t, c_uint_p, c_uint_p, c_size_p]),
+            ("warren_mem_get_initiator", ctypes.c_int,
+             [pointer, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, pointer, ctypes.c_size_t,
+              c_uint64_p, c_int_p]),
+            ("warren_mem_register_attribute", ctypes.c_int,
+             [pointer, text, ctypes.c_uint, c_int_p]),
+            ("warren_mem_set_value", ctypes.c_int,
+             [pointer, ctypes.c_int, text, ctypes.c_uint, ctypes.c_uint64])):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+_library = None
+
+
+def _functions():
+    global _library
+    if _library is None:
+        _library = _declare(_load())
+    return _library
+
+
+def _check(code):
+    if code != 0:
+        raise Error(code, _functions().warren_mem_error().decode(errors="replace"))
+
+
+class Memory:
+    """The memories of a machine: of this node, or of the one that `source` describes, in a form of
+    warren_topology_open ("xml:FILE", "synthetic:TEXT", "image:FILE", "native").
+
+    Any number of threads may use one at once. It is closed at the end of a with statement, or with the
+    object."""
+
+    def __init__(self, source=None):
+        self._topology = ctypes.c_void_p()
+        self._memory = ctypes.c_void_p()
+        functions = _functions()
+        report = _Report()
+        if source is None:
+            code = functions.warren_topology_load(ctypes.byref(self._topology),
+                                                  ctypes.byref(report))
+        else:
+            code = functions.warren_topology_open(os.fsencode(source),
+                                                  ctypes.byref(self._topology),
+                                                  ctypes.byref(report))
+        if code != 0:
+            raise Error(0, report.problem.decode(errors="replace"))
+        _check(functions.warren_mem_open(self._topology, ctypes.byref(self._memory)))
+
+    def close(self):
+        if self._memory:
+            _functions().warren_mem_close(self._memory)
+            self._memory = ctypes.c_void_p()
+        if self._topology:
+            _functions().warren_topology_close(self._topology)
+            self._topology = ctypes.c_void_p()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if _library is not None and hasattr(self, "_memory"):
+            self.close()
+
+    @property
+    def _open(self):
+        if not self._memory:
+            raise ValueError("the machine is closed")
+        return self._memory
+
+    def _attribute(self, name):
+        number = ctypes.c_int()
+        _check(_functions().warren_mem_find_attribute(self._open, name.encode(),
+                                                      ctypes.byref(number)))
+        return number
+
+    def targets(self):
+        """The numbers (NUMA nodes) of all memories."""
+        count = ctypes.c_size_t()
+        _check(_functions().warren_mem_get_targets(self._open, 0, None, ctypes.byref(count)))
+        nodes = (ctypes.c_uint * count.value)()
+        _check(_functions().warren_mem_get_targets(self._open, count.value, nodes,
+                                                   ctypes.byref(count)))
+        return list(nodes)
+
+    def value(self, attribute, node, initiator="here"):
+        """A Value: bytes, MiB/s, ns or a number, and where it is from."""
+        value, origin = ctypes.c_uint64(), ctypes.c_int()
+        _check(_functions().warren_mem_get_value(
+            self._open, self._attribute(attribute), initiator.encode(), node,
+            ctypes.byref(value), ctypes.byref(origin)))
+        return Value(value.value, ORIGINS.get(origin.value, "unknown"))
+
+    def order(self, criteria=""):
+        """The targets that criteria allow, the best first: a list of lists, each of equal ones."""
+        parsed = ctypes.c_void_p()
+        functions = _functions()
+        _check(functions.warren_mem_criteria_parse(criteria.encode(), ctypes.byref(parsed)))
+        try:
+            size = len(self.targets())
+            nodes, tiers = (ctypes.c_uint * size)(), (ctypes.c_uint * size)()
+            count = ctypes.c_size_t()
+            _check(functions.warren_mem_get_ordering(self._open, parsed, size, nodes, tiers,
+                                                     ctypes.byref(count)))
+        finally:
+            functions.warren_mem_criteria_free(parsed)
+        groups = [[] for _ in range(tiers[count.value - 1] + 1)]
+        for place in range(count.value):
+            groups[tiers[place]].append(nodes[place])
+        return groups
+
+    def best(self, criteria=""):
+        """The best target, a number."""
+        return self.order(criteria)[0][0]
+
+    def initiators(self, attribute, node):
+        """From where a memory has a value, the best first: processors, value, origin."""
+        number = self._attribute(attribute)
+        mask = (ctypes.c_ubyte * _MASK_BYTES)()
+        value, origin = ctypes.c_uint64(), ctypes.c_int()
+        found = []
+        while True:
+            code = _functions().warren_mem_get_initiator(
+                self._open, number, node, len(found), mask, _MASK_BYTES, ctypes.byref(value),
+                ctypes.byref(origin))
+            if code == 3 and found:  # behind the last
+                return found
+            _check(code)
+            processors = frozenset(8 * byte + bit for byte, bits in enumerate(mask) if bits
+                                   for bit in range(8) if bits >> bit & 1)
+            found.append(Initiator(processors, value.value, ORIGINS.get(origin.value, "unknown")))
+
+    def register(self, name, higher_is_better=True, by_initiator=False):
+        """Registers an attribute of this process, which criteria may then name."""
+        flags = HIGHER_IS_BETTER if higher_is_better else LOWER_IS_BETTER
+        number = ctypes.c_int()
+        _check(_functions().warren_mem_register_attribute(
+            self._open, name.encode(), flags | (NEEDS_INITIATOR if by_initiator else 0),
+            ctypes.byref(number)))
+
+    def set(self, attribute, node, value, initiator="here"):
+        """Sets a value of a registered attribute."""
+        if not 0 <= value < 2**64:
+            raise ValueError(f"{value} is not in 0 … 2^64 - 1")
+        _check(_functions().warren_mem_set_value(self._open, self._attribute(attribute),
+                                                 initiator.encode(), node, value))

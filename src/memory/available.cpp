@@ -1,0 +1,61 @@
+// What of a memory is available now, as the kernel says it.
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "memory/machine.hpp"
+
+namespace warren::memory {
+
+namespace {
+
+Error unreadable(const std::string& path) {
+    return fail(WARREN_MEM_ERR_NO_VALUE, "what is available can't be read from %s", path.c_str());
+}
+
+} // namespace
+
+Error read_available(const std::string& root, std::uint32_t node, std::size_t page_bytes,
+                     std::uint64_t& bytes) {
+    bytes = 0;
+    const std::string folder = root + "/sys/devices/system/node/node" + std::to_string(node);
+    if (page_bytes > 4096) {
+        // Pages that are kept apart. Where there are none of this size, any memory can become one.
+        const std::string path = folder + "/hugepages/hugepages-" +
+                                 std::to_string(page_bytes / 1024) + "kB/free_hugepages";
+        if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+            std::uint64_t pages = 0;
+            const bool read = std::fscanf(file, "%" SCNu64, &pages) == 1;
+            std::fclose(file);
+            if (read && pages > 0) {
+                bytes = pages * page_bytes;
+                return {};
+            }
+        }
+    }
+    const std::string path = folder + "/meminfo";
+    std::FILE* file = std::fopen(path.c_str(), "re");
+    if (file == nullptr) {
+        return unreadable(path);
+    }
+    bool found = false;
+    char line[128];
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+        // "Node 0 MemFree:   1234 kB"
+        char name[64];
+        std::uint64_t kibibytes = 0;
+        if (std::sscanf(line, "Node %*u %63s %" SCNu64, name, &kibibytes) != 2) {
+            continue;
+        }
+        const bool is_free = std::strcmp(name, "MemFree:") == 0;
+        found = found || is_free;
+        if (is_free || std::strcmp(name, "Inactive(file):") == 0 ||
+            std::strcmp(name, "Active(file):") == 0) {
+            bytes += kibibytes * 1024;
+        }
+    }
+    std::fclose(file);
+    return found ? Error{} : unreadable(path);
+}
+
+} // namespace warren::memory

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""The Python module warren.memory, on described machines."""
+
+import os
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, sys.argv.pop(1))
+from warren.memory import Error, Memory  # noqa: E402
+
+# Two packages with a memory each, and two cores each.
+PLAIN = "synthetic:package:2 [numa(memory=1GB)] core:2 pu:1"
+
+
+class MemoryTest(unittest.TestCase):
+    def test_local_memory_comes_first(self):
+        with Memory(PLAIN) as memory:
+            self.assertEqual(memory.targets(), [0, 1])
+            self.assertEqual(memory.order("capacity from=core:0"), [[0], [1]])
+            self.assertEqual(memory.order("capacity from=core:3"), [[1], [0]])
+            self.assertEqual(memory.best("latency from=package:1"), 1)
+            self.assertEqual(memory.best("from=cpus:0"), 0)
+
+    def test_values_have_origins(self):
+        with Memory(PLAIN) as memory:
+            capacity = memory.value("capacity", 1)
+            self.assertGreater(capacity.value, 900_000_000)
+            self.assertEqual(capacity.origin, "firmware")
+            near = memory.value("latency", 0, "core:0")
+            far = memory.value("latency", 1, "core:0")
+            self.assertEqual((near.origin, far.origin), ("guessed", "guessed"))
+            self.assertLess(near.value, far.value)
+
+    def test_initiators_are_sorted(self):
+        with Memory(PLAIN) as memory:
+            found = memory.initiators("bandwidth", 1)
+            self.assertEqual(found[0].processors, {2, 3})
+            self.assertEqual(found[1].processors, {0, 1})
+            self.assertGreaterEqual(found[0].value, found[1].value)
+            with self.assertRaises(Error):
+                memory.initiators("capacity", 1)
+
+    def test_registered_attributes_order_memories(self):
+        with Memory(PLAIN) as memory:
+            memory.register("price", higher_is_better=False)
+            memory.set("price", 0, 30)
+            memory.set("price", 1, 10)
+            self.assertEqual(memory.value("price", 1).origin, "program")
+            self.assertEqual(memory.order("price from=machine:0"), [[1], [0]])
+            with self.assertRaises(Error):
+                memory.register("price")
+            with self.assertRaises(ValueError):
+                memory.set("price", 0, -1)
+
+    def test_mistakes_are_exceptions_with_the_reason(self):
+        with self.assertRaisesRegex(Error, "nonsense"):
+            Memory("nonsense:1")
+        with Memory(PLAIN) as memory:
+            with self.assertRaisesRegex(Error, "flavour"):
+                memory.order("flavour from=core:0")
+            with self.assertRaisesRegex(Error, "memory .* 7"):
+                memory.value("capacity", 7)
+            with self.assertRaisesRegex(Error, "here"):
+                memory.order("latency")  # this computer is not that machine
+            with self.assertRaisesRegex(Error, "core:4"):
+                memory.order("latency from=core:4")
+        with self.assertRaises(ValueError):
+            memory.targets()
+
+    def test_this_node(self):
+        with Memory() as memory:
+            self.assertIn(memory.best(), memory.targets())
+            self.assertGreater(memory.value("available", memory.best()).value, 0)
+
+    def test_threads_use_a_machine_at_once(self):
+        results = []
+        with Memory(PLAIN) as memory:
+            def work(core):
+                for _ in range(200):
+                    results.append(memory.best(f"bandwidth from=core:{core}") == core // 2)
+            threads = [threading.Thread(target=work, args=(core,)) for core in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(results, [True] * 800)
+
+
+if __name__ == "__main__":
+    os.environ.pop("WARREN_TOPOLOGY", None)
+    unittest.main()

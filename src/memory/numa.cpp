@@ -28,6 +28,32 @@ bool set_policy(void* begin, std::size_t bytes, int mode, const NodeSet& nodes) 
     return syscall(SYS_mbind, begin, bytes, mode, nodes.words, node_limit + 1UL, 0U) == 0;
 }
 
+// What we look for in a node's meminfo is in its first ten lines.
+constexpr std::size_t meminfo_bytes = 1024;
+
+bool read_start(const char* path, char (&text)[meminfo_bytes]) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return false;
+    }
+    const ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    text[std::max<ssize_t>(length, 0)] = '\0';
+    return length > 0;
+}
+
+bool read_meminfo(int node, char (&text)[meminfo_bytes]) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
+    return read_start(path, text);
+}
+
+// The figure behind a label, which is given in kB.
+std::int64_t bytes_of(const char* text, const char* label) {
+    const char* found = std::strstr(text, label);
+    return found != nullptr ? std::strtoll(found + std::strlen(label), nullptr, 10) * 1024 : 0;
+}
+
 } // namespace
 
 bool NodeSet::empty() const {
@@ -48,21 +74,20 @@ NodeSet allowed_nodes() {
 }
 
 std::int64_t free_bytes(int node) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return -1;
-    }
-    char text[512]; // MemFree is in its second line
-    const ssize_t length = read(file, text, sizeof text - 1);
-    close(file);
-    if (length <= 0) {
-        return -1;
-    }
-    text[length] = '\0';
-    const char* found = std::strstr(text, "MemFree:");
-    return found != nullptr ? std::strtoll(found + 8, nullptr, 10) * 1024 : -1;
+    char text[meminfo_bytes];
+    return read_meminfo(node, text) ? bytes_of(text, "MemFree:") : -1;
+}
+
+std::int64_t droppable_bytes(int node) {
+    char text[meminfo_bytes];
+    return read_meminfo(node, text) ? bytes_of(text, "MemFree:") + bytes_of(text, "Active(file):") +
+                                          bytes_of(text, "Inactive(file):")
+                                    : -1;
+}
+
+std::int64_t available_bytes() {
+    char text[meminfo_bytes];
+    return read_start("/proc/meminfo", text) ? bytes_of(text, "MemAvailable:") : -1;
 }
 
 bool prefer_node(void* begin, std::size_t bytes, int node) {

@@ -31,6 +31,12 @@ NodeSet allowed_nodes();
 // Bytes of the node's memory that nobody uses, from sysfs; -1 when it is not known.
 std::int64_t free_bytes(int node);
 
+// The same with the copies of files, which the kernel can drop: more can't be had.
+std::int64_t droppable_bytes(int node);
+
+// What the kernel believes can be had on all nodes together without swapping; -1: not known.
+std::int64_t available_bytes();
+
 // Says where pages of [begin, begin + bytes) that are yet to come shall be. False and errno: EPERM
 // when a filter of the container forbids it, EINVAL when the process may use none of the nodes.
 bool prefer_node(void* begin, std::size_t bytes, int node);

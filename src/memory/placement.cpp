@@ -27,6 +27,62 @@ bool counts_as_full(int node) {
     return until != 0 && monotonic_ns() < until;
 }
 
+// Pages that a policy prefers on a full node come from others; where all are full the kernel kills
+// somebody. So nothing is placed that would leave less than this of all memory.
+constexpr std::int64_t left_to_others = 32 * 1024 * 1024;
+// What was read of the machine's memory counts for so long, less what has been placed since.
+constexpr std::uint64_t reading_for_ns = 20'000'000;
+constinit std::atomic<std::int64_t> machine_left{0};
+constinit std::atomic<std::uint64_t> machine_read_ns{0};
+
+// What can be had on all nodes of the process.
+std::int64_t machine_bytes() {
+    const NodeSet allowed = allowed_nodes();
+    std::int64_t sum = 0;
+    bool known = false;
+    for (int node = 0; node < node_limit; ++node) {
+        if (allowed.has(node)) {
+            const std::int64_t bytes = droppable_bytes(node);
+            known = known || bytes >= 0;
+            sum += std::max<std::int64_t>(bytes, 0);
+        }
+    }
+    const std::int64_t available = available_bytes();
+    if (available >= 0) {
+        sum = known ? std::min(sum, available) : available;
+    }
+    return known || available >= 0 ? sum : INT64_MAX;
+}
+
+bool machine_has(std::size_t bytes) {
+    const auto wanted = static_cast<std::int64_t>(bytes);
+    const std::uint64_t now = monotonic_ns();
+    if (machine_left.fetch_sub(wanted, std::memory_order_relaxed) >= wanted &&
+        now < machine_read_ns.load(std::memory_order_relaxed) + reading_for_ns) {
+        return true;
+    }
+    const std::int64_t left = machine_bytes() - left_to_others;
+    machine_left.store(left - wanted, std::memory_order_relaxed);
+    machine_read_ns.store(now, std::memory_order_relaxed);
+    return left >= wanted;
+}
+
+// Whether a large strict request has a chance, before its pages are brought in for nothing.
+bool targets_have(const Kind& kind, std::size_t bytes) {
+    if (bytes < batch_bytes) {
+        return true;
+    }
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < kind.equals; ++i) {
+        const std::int64_t had = droppable_bytes(kind.targets[i]);
+        if (had < 0) {
+            return true; // not known
+        }
+        sum += had;
+    }
+    return sum >= static_cast<std::int64_t>(bytes);
+}
+
 // One target, or several that take turns.
 struct Stage {
     NodeSet nodes;
@@ -190,6 +246,10 @@ Placed place_all(const Kind& kind, char*& at, char* end, bool hurried) {
 } // namespace
 
 bool place(const Kind& kind, void* begin, std::size_t bytes) {
+    if (!machine_has(bytes) || (kind.policy == Policy::strict && !targets_have(kind, bytes))) {
+        errno = ENOMEM;
+        return false;
+    }
     char* at = static_cast<char*>(begin);
     char* const end = at + bytes;
     Placed placed = Placed::not_all;

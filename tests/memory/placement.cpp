@@ -276,6 +276,32 @@ void check_moving_to_full(int from, int to, std::size_t free) {
     std::printf("ok: a move to node %d, which is full, changes nothing\n", to);
 }
 
+// All memories of the process, to their ends.
+void check_exhaustion(const std::vector<Memory>& all) {
+    Kind kind = kind_of(Policy::next, {});
+    std::size_t free = 0;
+    for (const Memory& memory : all) {
+        kind.targets[kind.count++] = static_cast<std::int16_t>(memory.node);
+        free += free_of(memory.node);
+    }
+    Heap& heap = heap_of(kind);
+    std::vector<void*> blocks;
+    void* block = nullptr;
+    while ((block = allocate(heap, 7 * MiB)) != nullptr) {
+        blocks.push_back(block);
+    }
+    if (errno != ENOMEM || blocks.size() * 7 * MiB < free / 2) {
+        wrong("exhaustion: %zu of %zu MiB, %s", blocks.size() * 7, free / MiB,
+              std::strerror(errno));
+    }
+    for (void* each : blocks) {
+        deallocate(each);
+    }
+    trim();
+    std::printf("ok: %zu of %zu MiB of all memories, then a refusal\n", blocks.size() * 7,
+                free / MiB);
+}
+
 // Processes at once want more of the first memory than there is.
 void check_crowd(int first, int second, std::size_t free) {
     constexpr int processes = 4;
@@ -344,6 +370,9 @@ int main(int argc, char** argv) {
         if (free_of(last) < limit && free_of(first) > 64 * MiB) {
             check_spilling(last, first, free_of(last));
             check_crowd(last, first, free_of(last));
+        }
+        if (limit != 0) {
+            check_exhaustion(all);
         }
     }
     return 0;

@@ -192,6 +192,60 @@ int warren_mem_set_value(warren_memory* memory, int attribute, const char* initi
 /* An attribute by name: predefined, of the topology, or registered. */
 int warren_mem_find_attribute(warren_memory* memory, const char* name, int* attribute);
 
+/* ---- Allocation
+   ----------------------------------------------------------------------------------
+
+   Blocks of memory on the targets that criteria order, null standing for the nearest memory of this
+   node. Pages are placed when a block is allocated, not at their first touch, and the system is
+   asked where they came to be: so a full target is seen then, the next one takes the rest (or what
+   the policy says), and nothing fails later. Blocks of up to 1 MiB share pages with others of the
+   same criteria.
+
+   Ranks of a job share each memory fairly: a process gets as much of a NUMA node as was free there
+   when the job first used it, divided by the ranks near it; then the node counts as full for it.
+   With WARREN_MEMORY_SHARE=first in the environment it is first come, first served.
+
+   Functions that return memory return null on failure and set errno too: ENOMEM, EINVAL, EPERM.
+   Blocks are aligned to 16 bytes or more. After fork, pages of blocks are copied as they are
+   written, like all memory. What a program may not do (free a block twice, or what is no block)
+   ends it with a message where that is seen.
+
+   Thread rule: any number of threads at once; any of them may free or move a block that nobody else
+   uses. */
+
+/* A block of `bytes`; 0 is allowed. Fails with ERR_FULL when the targets that the criteria allow
+   are full, ERR_SYSTEM when the system forbids to place memory (which only matters to STRICT and
+   INTERLEAVE), ERR_ARG for page sizes other than the default, 4 KiB and 2 MiB, and as
+   warren_mem_get_ordering does. Pages of 2 MiB are wishes: where the kernel finds none, 4 KiB pages
+   serve. */
+void* warren_mem_alloc(size_t bytes, const warren_mem_criteria* criteria);
+
+/* The same at a multiple of `alignment`, a power of two. */
+void* warren_mem_alloc_aligned(size_t alignment, size_t bytes, const warren_mem_criteria* criteria);
+
+/* The block with a new size, in the memory in which it is; on failure it is as it was. Null is
+   allocated, by the criteria, which are not looked at else. ERR_ARG: it is no block. */
+void* warren_mem_realloc(void* block, size_t bytes, const warren_mem_criteria* criteria);
+
+void warren_mem_free(void* block); /* null does nothing */
+
+/* Bytes that the block has, at least as many as were asked for; 0 for what is no block. */
+size_t warren_mem_usable_size(const void* block);
+
+/* The NUMA node of each page that [address, address + bytes) touches, of any memory, asked of the
+   system: the first `capacity` of them in `nodes`, -1 where there is no page yet. Pages are of
+   4096 bytes. `count` gets how many there are; may be null. */
+int warren_mem_where(const void* address, size_t bytes, size_t capacity, int* nodes, size_t* count);
+
+/* Brings a block to where other criteria say, and returns it. A block of more than 1 MiB keeps its
+   address, and its pages migrate. A smaller one gets a new address, and the old one is gone. On
+   failure (null) it is as it was. */
+void* warren_mem_move(void* block, const warren_mem_criteria* criteria);
+
+/* Gives the memory that this library keeps in reserve for the calling thread, and for all, back to
+   the system. */
+void warren_mem_trim(void);
+
 #ifdef __cplusplus
 }
 #endif

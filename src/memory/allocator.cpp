@@ -17,10 +17,6 @@ namespace {
 // is freed looks whether it is free already. Not 0 for any block, whose address is even.
 constexpr std::uintptr_t free_mark = 0x9e3779b97f4a7c15;
 
-std::uintptr_t& mark_of(void* block) {
-    return static_cast<std::uintptr_t*>(block)[1];
-}
-
 std::uintptr_t mark_for(const void* block) {
     return free_mark ^ reinterpret_cast<std::uintptr_t>(block);
 }
@@ -67,18 +63,13 @@ void* take_class(Heap& heap, unsigned size_class) {
         unsigned taken = 0;
         return heap.take_blocks(size_class, 1, &taken);
     }
-    ThreadCache::List& list = cache->lists[size_class];
-    void* block = list.head;
-    if (block != nullptr) [[likely]] {
-        list.head = link_of(block);
-        --list.count;
-    } else {
+    void* block = take_kept(*cache, size_class);
+    if (block == nullptr) {
         block = refill(*cache, size_class);
-        if (block == nullptr) {
-            return nullptr;
+        if (block != nullptr) {
+            mark_of(block) = 0;
         }
     }
-    mark_of(block) = 0;
     return block;
 }
 
@@ -163,7 +154,7 @@ void deallocate(void* block) {
         return;
     }
     const auto size_class = static_cast<unsigned>(found.size_class);
-    ThreadCache* cache = cache_of(*found.region->heap.load(std::memory_order_relaxed));
+    ThreadCache* cache = cache_of(*found.region);
     if (cache == nullptr) [[unlikely]] {
         found.region->heap.load(std::memory_order_relaxed)->give_blocks(size_class, block, 1);
         return;

@@ -323,6 +323,7 @@ PageRegion* Heap::new_region() {
     }
     auto* region = new (memory) PageRegion; // its memory is zero, and stays untouched where it can
     region->heap.store(this, std::memory_order_relaxed);
+    region->heap_index = index_;
     region->begin = begin;
     region->bytes = region_bytes;
     region->mapped = region_bytes;

@@ -39,7 +39,8 @@ struct Span {
 };
 
 struct Region {
-    std::atomic<Heap*> heap; // changes when a large block moves
+    std::atomic<Heap*> heap;  // changes when a large block moves
+    std::uint32_t heap_index; // of a region of pages, which stays
     char* begin;
     std::size_t bytes;  // that the user may have
     std::size_t mapped; // bytes from begin that are mapped

@@ -48,7 +48,12 @@ pthread_key_t end_key() {
     return key;
 }
 
+} // namespace
+
 ThreadCaches* make_caches() {
+    if (own_caches != nullptr) {
+        return own_caches;
+    }
     ThreadCaches* made = nullptr;
     {
         const std::lock_guard hold(spare_mutex);
@@ -68,10 +73,8 @@ ThreadCaches* make_caches() {
     return made;
 }
 
-} // namespace
-
 ThreadCache* make_cache(Heap& heap) {
-    ThreadCaches* own = own_caches != nullptr ? own_caches : make_caches();
+    ThreadCaches* own = make_caches();
     if (own == nullptr) {
         return nullptr;
     }

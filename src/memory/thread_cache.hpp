@@ -19,14 +19,28 @@ struct ThreadCache {
     List lists[class_count];
 };
 
+// The heap that criteria were found to mean, see targets.hpp. No heap: nothing is known.
+struct KnownHeap {
+    Heap* heap;
+    ThreadCache* cache;     // the thread's of this heap
+    std::uint64_t criteria; // revisions
+    std::uint64_t machine;
+    int processor; // on which the caller ran; -1: on any
+};
+inline constexpr std::size_t known_heaps = 16;
+
 struct ThreadCaches {
-    ThreadCache* of[heap_limit]; // by the heap's index
-    ThreadCaches* next;          // while nobody has it
+    ThreadCache* of[heap_limit];  // by the heap's index
+    KnownHeap known[known_heaps]; // by the criteria's revision, modulo
+    ThreadCaches* next;           // while nobody has it
 };
 
 // Null until the thread's first allocation or release. One pointer, in the form that is there from
 // the thread's start: few bytes, so the library can be loaded late.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit ThreadCaches* own_caches;
+
+// The caller's caches, made if there are none yet. Null when there is no memory for them.
+ThreadCaches* make_caches();
 
 // The caller's cache of this heap. Null when there is no memory for it.
 ThreadCache* make_cache(Heap& heap);
@@ -35,6 +49,30 @@ inline ThreadCache* cache_of(Heap& heap) {
     ThreadCaches* own = own_caches;
     ThreadCache* cache = own != nullptr ? own->of[heap.index()] : nullptr;
     return cache != nullptr ? cache : make_cache(heap);
+}
+
+// The caller's cache of the heap that a region of pages is of.
+inline ThreadCache* cache_of(const Region& region) {
+    ThreadCaches* own = own_caches;
+    ThreadCache* cache = own != nullptr ? own->of[region.heap_index] : nullptr;
+    return cache != nullptr ? cache : make_cache(*region.heap.load(std::memory_order_relaxed));
+}
+
+// The word of a free block that marks it as such, see allocator.cpp.
+inline std::uintptr_t& mark_of(void* block) {
+    return static_cast<std::uintptr_t*>(block)[1];
+}
+
+// A block that the thread has kept; null: it has none of this class.
+inline void* take_kept(ThreadCache& cache, unsigned size_class) {
+    ThreadCache::List& list = cache.lists[size_class];
+    void* block = list.head;
+    if (block != nullptr) [[likely]] {
+        list.head = link_of(block);
+        --list.count;
+        mark_of(block) = 0;
+    }
+    return block;
 }
 
 // Fills an empty list and takes a block of it; null and ENOMEM.

@@ -1,0 +1,374 @@
+// What an allocation by attribute costs, beside what else there is: pairs of allocate and free by
+// size, on one and more threads. Every block is written to. Others' libraries are loaded when they
+// are there, and named as missing otherwise: jemalloc, memkind, libnuma, hwloc, UMF (PyPI: umf).
+//     allocation [--threads 1,2] [--seconds 0.05] [--only NAME] [--json]
+// Two patterns: `one`, a block is freed before the next is made; `many`, up to 64 blocks (at most 8
+// MiB) are made, then freed in the order of their making. Figures are the best of 5 rounds, in ns
+// per pair; rounds of all allocators take turns, so that what disturbs the machine disturbs all.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <linux/mempolicy.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "warren/memory.h"
+
+namespace {
+
+using Allocate = void* (*)(std::size_t);
+using Free = void (*)(void*, std::size_t);
+
+struct Allocator {
+    const char* name;
+    Allocate allocate;
+    Free free;
+    bool slow; // a system call or several each time: fewer repetitions do
+};
+
+// Symbols of a library; prints what is missing.
+class Library {
+  public:
+    Library(const char* name, std::initializer_list<const char*> files) : name_(name) {
+        for (const char* file : files) {
+            handle_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+            if (handle_ != nullptr) {
+                return;
+            }
+        }
+        std::fprintf(stderr, "missing: %s (%s)\n", name, dlerror());
+    }
+    template <typename Function>
+    bool find(const char* symbol, Function& function) {
+        if (handle_ == nullptr) {
+            return false;
+        }
+        function = reinterpret_cast<Function>(dlsym(handle_, symbol));
+        if (function == nullptr) {
+            std::fprintf(stderr, "missing: %s has no %s\n", name_, symbol);
+        }
+        return function != nullptr;
+    }
+
+  private:
+    const char* name_;
+    void* handle_ = nullptr;
+};
+
+// ---- Warren
+
+warren_mem_criteria* criteria = nullptr;
+
+void* warren_allocate(std::size_t bytes) {
+    return warren_mem_alloc(bytes, criteria);
+}
+void warren_free(void* block, std::size_t) {
+    warren_mem_free(block);
+}
+
+// ---- The system: a mapping and a policy each time
+
+void* mapping_allocate(std::size_t bytes) {
+    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned long node_0 = 1;
+    syscall(SYS_mbind, mapped, bytes, MPOL_PREFERRED, &node_0, 64UL, 0U);
+    return mapped;
+}
+void mapping_free(void* block, std::size_t bytes) {
+    munmap(block, bytes);
+}
+
+// ---- The others; state in variables, as their functions want it
+
+void* (*jemalloc_malloc)(std::size_t);
+void (*jemalloc_free)(void*);
+void* (*memkind_malloc)(void*, std::size_t);
+void (*memkind_free)(void*, void*);
+void** memkind_kind;
+void* (*numa_alloc)(std::size_t, int);
+void (*numa_release)(void*, std::size_t);
+void* (*hwloc_alloc)(void*, std::size_t, void*, int, int);
+int (*hwloc_release)(void*, void*, std::size_t);
+void* hwloc_machine;
+void* hwloc_nodes;
+void* (*umf_malloc)(void*, std::size_t);
+int (*umf_release)(void*, void*);
+void* umf_pool;
+
+bool find_jemalloc() {
+    Library library("jemalloc", {"libjemalloc.so.2"});
+    return library.find("malloc", jemalloc_malloc) && library.find("free", jemalloc_free);
+}
+
+bool find_memkind() {
+    Library library("memkind", {"libmemkind.so.0"});
+    return library.find("memkind_malloc", memkind_malloc) &&
+           library.find("memkind_free", memkind_free) &&
+           library.find("MEMKIND_REGULAR", memkind_kind);
+}
+
+bool find_libnuma() {
+    Library library("libnuma", {"libnuma.so.1"});
+    int (*available)() = nullptr;
+    return library.find("numa_alloc_onnode", numa_alloc) &&
+           library.find("numa_free", numa_release) && library.find("numa_available", available) &&
+           available() >= 0;
+}
+
+bool find_hwloc() {
+    Library library("hwloc", {"libhwloc.so.15"});
+    int (*init)(void**) = nullptr;
+    int (*load)(void*) = nullptr;
+    void* (*nodes)(void*) = nullptr;
+    if (!library.find("hwloc_topology_init", init) || !library.find("hwloc_topology_load", load) ||
+        !library.find("hwloc_topology_get_topology_nodeset", nodes) ||
+        !library.find("hwloc_alloc_membind", hwloc_alloc) ||
+        !library.find("hwloc_free", hwloc_release) || init(&hwloc_machine) != 0 ||
+        load(hwloc_machine) != 0) {
+        return false;
+    }
+    hwloc_nodes = nodes(hwloc_machine);
+    return hwloc_nodes != nullptr;
+}
+
+bool find_umf() {
+    const char* file = std::getenv("UMF_LIBRARY");
+    Library library("UMF, as UMF_LIBRARY names it", {file != nullptr ? file : "libumf.so.1"});
+    int (*make_params)(void**) = nullptr;
+    int (*set_nodes)(void*, unsigned*, unsigned) = nullptr;
+    int (*set_mode)(void*, int) = nullptr;
+    const void* (*provider_ops)() = nullptr;
+    int (*make_provider)(const void*, const void*, void**) = nullptr;
+    int (*make_pool_params)(void**) = nullptr;
+    const void* (*pool_ops)() = nullptr;
+    int (*make_pool)(const void*, void*, const void*, int, void**) = nullptr;
+    if (!library.find("umfOsMemoryProviderParamsCreate", make_params) ||
+        !library.find("umfOsMemoryProviderParamsSetNumaList", set_nodes) ||
+        !library.find("umfOsMemoryProviderParamsSetNumaMode", set_mode) ||
+        !library.find("umfOsMemoryProviderOps", provider_ops) ||
+        !library.find("umfMemoryProviderCreate", make_provider) ||
+        !library.find("umfDisjointPoolParamsCreate", make_pool_params) ||
+        !library.find("umfDisjointPoolOps", pool_ops) ||
+        !library.find("umfPoolCreate", make_pool) || !library.find("umfPoolMalloc", umf_malloc) ||
+        !library.find("umfPoolFree", umf_release)) {
+        return false;
+    }
+    void* params = nullptr;
+    void* provider = nullptr;
+    void* pool_params = nullptr;
+    unsigned node = 0;
+    constexpr int bind_mode = 1;
+    const bool made = make_params(&params) == 0 && set_nodes(params, &node, 1) == 0 &&
+                      set_mode(params, bind_mode) == 0 &&
+                      make_provider(provider_ops(), params, &provider) == 0 &&
+                      make_pool_params(&pool_params) == 0 &&
+                      make_pool(pool_ops(), provider, pool_params, 0, &umf_pool) == 0;
+    if (!made) {
+        std::fprintf(stderr, "missing: UMF's pool can't be made\n");
+    }
+    return made;
+}
+
+std::vector<Allocator> find_allocators() {
+    std::vector<Allocator> found = {{"warren", warren_allocate, warren_free, false},
+                                    {"mmap_mbind", mapping_allocate, mapping_free, true},
+                                    {"malloc", [](std::size_t bytes) { return std::malloc(bytes); },
+                                     [](void* block, std::size_t) { std::free(block); }, false}};
+    if (find_jemalloc()) {
+        found.push_back({"jemalloc", [](std::size_t bytes) { return jemalloc_malloc(bytes); },
+                         [](void* block, std::size_t) { jemalloc_free(block); }, false});
+    }
+    if (find_memkind()) {
+        found.push_back(
+            {"memkind", [](std::size_t bytes) { return memkind_malloc(*memkind_kind, bytes); },
+             [](void* block, std::size_t) { memkind_free(*memkind_kind, block); }, false});
+    }
+    if (find_umf()) {
+        found.push_back({"umf", [](std::size_t bytes) { return umf_malloc(umf_pool, bytes); },
+                         [](void* block, std::size_t) { umf_release(umf_pool, block); }, false});
+    }
+    if (find_libnuma()) {
+        found.push_back({"libnuma", [](std::size_t bytes) { return numa_alloc(bytes, 0); },
+                         [](void* block, std::size_t bytes) { numa_release(block, bytes); }, true});
+    }
+    if (find_hwloc()) {
+        constexpr int bind = 2;        // HWLOC_MEMBIND_BIND
+        constexpr int by_nodeset = 32; // HWLOC_MEMBIND_BYNODESET
+        found.push_back(
+            {"hwloc",
+             [](std::size_t bytes) {
+                 return hwloc_alloc(hwloc_machine, bytes, hwloc_nodes, bind, by_nodeset);
+             },
+             [](void* block, std::size_t bytes) { hwloc_release(hwloc_machine, block, bytes); },
+             true});
+    }
+    return found;
+}
+
+double now_ns() {
+    using namespace std::chrono;
+    return duration<double, std::nano>(steady_clock::now().time_since_epoch()).count();
+}
+
+constexpr std::size_t most_blocks = 64;
+constexpr std::size_t most_bytes = 8 << 20;
+
+// Makes and frees `pairs` blocks, `together` at once.
+void work(const Allocator& allocator, std::size_t bytes, std::size_t together, std::size_t pairs) {
+    void* blocks[most_blocks];
+    for (std::size_t done = 0; done < pairs; done += together) {
+        for (std::size_t i = 0; i < together; ++i) {
+            blocks[i] = allocator.allocate(bytes);
+            if (blocks[i] == nullptr) {
+                std::fprintf(stderr, "%s: no memory for %zu bytes\n", allocator.name, bytes);
+                std::exit(1);
+            }
+            *static_cast<volatile char*>(blocks[i]) = 1;
+        }
+        for (std::size_t i = 0; i < together; ++i) {
+            allocator.free(blocks[i], bytes);
+        }
+    }
+}
+
+// ns per pair of one thread, while all do the same.
+double measure(const Allocator& allocator, std::size_t bytes, std::size_t together,
+               unsigned threads, double seconds) {
+    std::size_t pairs = (allocator.slow ? 64 : 1024) / together * together;
+    for (;;) {
+        std::atomic<unsigned> ready{0};
+        std::vector<std::thread> running;
+        std::vector<double> times(threads);
+        for (unsigned t = 0; t < threads; ++t) {
+            running.emplace_back([&, t] {
+                work(allocator, bytes, together, together * 4);
+                ready.fetch_add(1);
+                while (ready.load() < threads) {
+                }
+                const double begin = now_ns();
+                work(allocator, bytes, together, pairs);
+                times[t] = now_ns() - begin;
+            });
+        }
+        for (std::thread& thread : running) {
+            thread.join();
+        }
+        const double longest = *std::max_element(times.begin(), times.end());
+        if (longest > seconds * 1e9 / 2 || pairs > (std::size_t{1} << 40)) {
+            return longest / static_cast<double>(pairs);
+        }
+        const double factor = std::clamp(seconds * 1e9 / longest, 2.0, 64.0);
+        pairs = static_cast<std::size_t>(static_cast<double>(pairs) * factor) / together * together;
+    }
+}
+
+std::vector<unsigned> numbers_of(const char* list) {
+    std::vector<unsigned> numbers;
+    for (const char* at = list; *at != '\0';) {
+        char* end = nullptr;
+        numbers.push_back(static_cast<unsigned>(std::strtoul(at, &end, 10)));
+        if (end == at || numbers.back() == 0 || numbers.back() > 1024) {
+            std::fprintf(stderr, "allocation: \"%s\" is no list of numbers of threads\n", list);
+            std::exit(2);
+        }
+        at = *end == ',' ? end + 1 : end;
+    }
+    return numbers;
+}
+
+// jemalloc's thread-local data does not fit what the loader keeps for libraries that come late. It
+// keeps more when it is asked to at the start.
+void begin_again_with_room(char** argv) {
+    if (std::getenv("GLIBC_TUNABLES") == nullptr) {
+        setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=32768", 1);
+        execv("/proc/self/exe", argv);
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    begin_again_with_room(argv);
+    std::vector<unsigned> threads = {1, 2};
+    double seconds = 0.05;
+    bool json = false;
+    const char* only = nullptr;
+    for (int i = 1; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--json") == 0) {
+            json = true;
+        } else if (i + 1 < argc && std::strcmp(argv[i], "--threads") == 0) {
+            threads = numbers_of(argv[++i]);
+        } else if (i + 1 < argc && std::strcmp(argv[i], "--seconds") == 0) {
+            seconds = std::strtod(argv[++i], nullptr);
+        } else if (i + 1 < argc && std::strcmp(argv[i], "--only") == 0) {
+            only = argv[++i];
+        } else {
+            std::fprintf(
+                stderr,
+                "usage: allocation [--threads 1,2] [--seconds 0.05] [--only NAME] [--json]\n");
+            return 2;
+        }
+    }
+    if (warren_mem_criteria_parse("bandwidth,capacity", &criteria) != WARREN_MEM_SUCCESS) {
+        std::fprintf(stderr, "%s\n", warren_mem_error());
+        return 1;
+    }
+    std::vector<Allocator> allocators = find_allocators();
+    if (only != nullptr) {
+        std::erase_if(allocators,
+                      [&](const Allocator& each) { return std::strcmp(each.name, only) != 0; });
+    }
+    for (const unsigned count : threads) {
+        for (const char* pattern : {"one", "many"}) {
+            if (!json) {
+                std::printf("%u thread%s, %s at once: ns per allocation and free\n%9s", count,
+                            count == 1 ? "" : "s", pattern, "bytes");
+                for (const Allocator& allocator : allocators) {
+                    std::printf(" %11s", allocator.name);
+                }
+                std::printf("\n");
+            }
+            for (std::size_t bytes = 64; bytes <= 1 << 20; bytes *= 4) {
+                const std::size_t together =
+                    std::strcmp(pattern, "one") == 0
+                        ? 1
+                        : std::clamp<std::size_t>(most_bytes / bytes, 1, most_blocks);
+                std::vector<double> best(allocators.size(), 1e300);
+                for (int round = 0; round < 5; ++round) {
+                    for (std::size_t i = 0; i < allocators.size(); ++i) {
+                        best[i] = std::min(
+                            best[i], measure(allocators[i], bytes, together, count, seconds / 5));
+                    }
+                }
+                if (!json) {
+                    std::printf("%9zu", bytes);
+                }
+                for (std::size_t i = 0; i < allocators.size(); ++i) {
+                    if (json) {
+                        std::printf("{\"benchmark\": \"allocation\", \"allocator\": \"%s\", "
+                                    "\"pattern\": \"%s\", \"threads\": %u, \"bytes\": %zu, "
+                                    "\"best_ns\": %.2f}\n",
+                                    allocators[i].name, pattern, count, bytes, best[i]);
+                    } else {
+                        std::printf(" %11.1f", best[i]);
+                    }
+                }
+                if (!json) {
+                    std::printf("\n");
+                }
+                std::fflush(stdout);
+            }
+        }
+    }
+    warren_mem_criteria_free(criteria);
+    return 0;
+}

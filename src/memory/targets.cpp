@@ -1,0 +1,115 @@
+#include "memory/targets.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace warren::memory {
+
+constinit std::atomic<Machine*> this_machine{nullptr};
+
+namespace {
+
+constexpr std::size_t huge_page_bytes = 2 * 1024 * 1024;
+
+const Criteria& nearest() {
+    static const Criteria criteria; // revision 0, which no other has
+    return criteria;
+}
+
+Error page_size_of(const Criteria& criteria, PageSize& page_size) {
+    switch (criteria.page_bytes) {
+    case 0:
+        page_size = PageSize::any;
+        return {};
+    case page_bytes:
+        page_size = PageSize::small;
+        return {};
+    case huge_page_bytes:
+        page_size = PageSize::huge;
+        return {};
+    default:
+        return fail(WARREN_MEM_ERR_ARG,
+                    "pages of %zu bytes can't be had, but of the default size, 4k or 2M",
+                    criteria.page_bytes);
+    }
+}
+
+Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind) {
+    if (Error error = page_size_of(criteria, kind.page_size)) {
+        return error;
+    }
+    std::vector<Target> targets;
+    if (Error error = machine.ordering(criteria, targets)) {
+        return error;
+    }
+    kind.policy = criteria.policy == WARREN_MEM_STRICT       ? Policy::strict
+                  : criteria.policy == WARREN_MEM_INTERLEAVE ? Policy::interleave
+                                                             : Policy::next;
+    kind.equals = 0;
+    for (const Target& target : targets) {
+        if (kind.count == target_limit || target.node >= node_limit) {
+            break; // the worst of very many
+        }
+        kind.targets[kind.count++] = static_cast<std::int16_t>(target.node);
+        kind.equals = static_cast<std::uint16_t>(kind.equals + (target.tier == 0));
+    }
+    return {};
+}
+
+// Whether the ordering is another one a moment later.
+bool changes(const Criteria& criteria) {
+    return std::any_of(criteria.terms.begin(), criteria.terms.end(), [](const Term& term) {
+        return term.attribute == WARREN_MEM_AVAILABLE || term.name == "available";
+    });
+}
+
+Error heap_of_ordering(const Machine& machine, const Criteria& criteria, Heap*& heap) {
+    Kind kind;
+    if (Error error = kind_of(machine, criteria, kind)) {
+        return error;
+    }
+    heap = heap_of_kind(kind);
+    if (heap != nullptr) {
+        return {};
+    }
+    switch (errno) {
+    case EINVAL:
+        return fail(WARREN_MEM_ERR_NO_TARGET,
+                    "the process may use none of the targets of \"%s\" (cpuset of its cgroup)",
+                    criteria.text().c_str());
+    case EAGAIN:
+        return fail(WARREN_MEM_ERR_SYSTEM, "more than %u kinds of memory are in use", heap_limit);
+    default:
+        return fail(WARREN_MEM_ERR_FULL, "no memory for the description of a heap");
+    }
+}
+
+} // namespace
+
+Error find_heap(const warren_mem_criteria* wanted, Heap*& heap) {
+    const Criteria& criteria = wanted != nullptr ? of(wanted) : nearest();
+    Machine* machine = nullptr;
+    if (Error error = Machine::here(machine)) {
+        return error;
+    }
+    this_machine.store(machine, std::memory_order_relaxed); // complete: made before, once
+    const bool by_processor =
+        criteria.initiator.kind == Initiator::Kind::here && machine->nodes().size() > 1;
+    const std::uint64_t machine_revision = machine->revision();
+    const int processor = by_processor ? sched_getcpu() : -1;
+    if (Error error = heap_of_ordering(*machine, criteria, heap)) {
+        return error;
+    }
+    ThreadCaches* own = changes(criteria) ? nullptr : make_caches();
+    if (own != nullptr) {
+        ThreadCache* cache = make_cache(*heap);
+        own->known[criteria.revision % known_heaps] = {cache != nullptr ? heap : nullptr, cache,
+                                                       criteria.revision, machine_revision,
+                                                       processor};
+    }
+    return {};
+}
+
+} // namespace warren::memory

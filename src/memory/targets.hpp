@@ -1,0 +1,49 @@
+// From criteria to the heap that serves them: the ordering of this node's memories as they ask for
+// it, as a kind of memory. What was found is kept per thread, under the criteria's revision, until
+// the machine's attributes change or, where the initiator is the caller, the caller runs on another
+// processor. Thread rule: any thread at any time.
+#pragma once
+
+#include "base/error.hpp"
+#include <sched.h>
+
+#include "memory/criteria.hpp"
+#include "memory/machine.hpp"
+#include "memory/thread_cache.hpp"
+#include "warren/memory.h"
+
+namespace warren::memory {
+
+// This node's description, null until somebody has asked for it.
+extern constinit std::atomic<Machine*> this_machine;
+
+// Finds out. Errors: see heap_for.
+Error find_heap(const warren_mem_criteria* criteria, Heap*& heap);
+
+// What the caller knows of the criteria's heap; null: it has to be found, or the processor asked
+// for.
+inline const KnownHeap* known_heap(const warren_mem_criteria* criteria) {
+    const std::uint64_t revision = criteria != nullptr ? of(criteria).revision : 0;
+    const ThreadCaches* own = own_caches;
+    if (own == nullptr) [[unlikely]] {
+        return nullptr;
+    }
+    const KnownHeap& known = own->known[revision % known_heaps];
+    return known.heap != nullptr && known.criteria == revision &&
+                   known.machine == this_machine.load(std::memory_order_relaxed)->revision()
+               ? &known
+               : nullptr;
+}
+
+// Null criteria: the nearest memory. Errors: those of the machine and of orderings; ERR_NO_TARGET:
+// the process may use none of the targets; ERR_ARG: pages of this size can't be had; ERR_FULL.
+inline Error heap_for(const warren_mem_criteria* criteria, Heap*& heap) {
+    const KnownHeap* known = known_heap(criteria);
+    if (known != nullptr && (known->processor < 0 || known->processor == sched_getcpu())) {
+        heap = known->heap;
+        return {};
+    }
+    return find_heap(criteria, heap);
+}
+
+} // namespace warren::memory

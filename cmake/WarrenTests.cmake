@@ -55,6 +55,8 @@ function(warren_unit_test room source)
   endif()
   set_tests_properties(${room}.${name} PROPERTIES TIMEOUT ${limit} LABELS "${labels}"
                                                   PROCESSORS ${processors})
+  # Libraries behind hwloc's plug-ins leak, and none is needed.
+  set_tests_properties(${room}.${name} PROPERTIES ENVIRONMENT "HWLOC_PLUGINS_PATH=/nonexistent")
 endfunction()
 
 # warren_mpi_test(NAME SOURCES file… RANKS n… [ARGS argument…] [TIMEOUT seconds] [LABELS label…]

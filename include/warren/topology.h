@@ -265,6 +265,55 @@ int warren_object_info_at(const warren_topology* topology, warren_object object,
 /* Whether all that is below the object is alike. */
 int warren_object_is_symmetric(const warren_topology* topology, warren_object object);
 
+/* ---- What may be used
+ * ---------------------------------------------------------------------------- */
+
+/* The processors and NUMA nodes that may be used: those that the image says are allowed, and of
+   these, when the topology describes the machine that the process runs on (WARREN_TOPOLOGY_NODE and
+   _NATIVE), those that the thread which opened it was bound to and that the process's control group
+   has. */
+warren_set warren_topology_available_cpus(const warren_topology* topology);
+warren_set warren_topology_available_nodes(const warren_topology* topology);
+
+/* Makes them fewer: only such as are in the sets, too (null: no change). Must be alone; sets and
+   filters that were got before are no longer valid. */
+int warren_topology_restrict(warren_topology* topology, const warren_set* cpus,
+                             const warren_set* nodes);
+
+/* A filter shows a part of a topology: objects of which something may be used, on certain levels.
+   The image stays as it is, and objects keep their numbers. The caller's; valid as long as the
+   topology and its sets; the sets may be replaced by others. */
+typedef struct {
+    warren_set cpus;    /* objects of the tree are shown that have one of these */
+    warren_set nodes;   /* NUMA nodes that are one of these; what is attached to others isn't */
+    uint64_t levels[4]; /* bits: the levels that are shown */
+} warren_filter;
+
+#define WARREN_ALL_TYPES ((UINT32_C(1) << WARREN_OBJECT_TYPES) - 1)
+
+/* A filter that shows what may be used, of the types whose bits (1 << type) are set, and always the
+   machine and its processing units. Of `structure_types` (a part of `types`) those levels are left
+   out that bring no structure: each object is all that one of the level above it has, or has no
+   more than one of the level below. */
+int warren_filter_make(const warren_topology* topology, uint32_t types, uint32_t structure_types,
+                       warren_filter* filter);
+
+/* Whether an object is shown; the next that is (WARREN_NO_OBJECT: the first) of a type; their
+ * count. */
+int warren_filter_shows(const warren_topology* topology, const warren_filter* filter,
+                        warren_object object);
+warren_object warren_filter_next(const warren_topology* topology, const warren_filter* filter,
+                                 int type, warren_object object);
+uint32_t warren_filter_count(const warren_topology* topology, const warren_filter* filter,
+                             int type);
+/* The closest object above that is shown. */
+warren_object warren_filter_parent(const warren_topology* topology, const warren_filter* filter,
+                                   warren_object object);
+/* The next (behind `child`; WARREN_NO_OBJECT: the first) of the objects whose closest object above
+   that is shown is `parent`: WARREN_CHILD_TREE in the tree's order; other kinds by number. */
+warren_object warren_filter_next_child(const warren_topology* topology, const warren_filter* filter,
+                                       warren_object parent, int kind, warren_object child);
+
 /* ---- Details of some types: WARREN_TOPOLOGY_ERR_NONE for objects of others
  * ------------------------ */
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -125,8 +126,15 @@ WARREN_API int warren_topology_open(const char* source, warren_topology** topolo
         return WARREN_TOPOLOGY_ERR_ARGUMENT;
     }
     std::string note;
-    if (Error error = open_source(source, note, *topology)) {
-        return report_failure(error, report);
+    try {
+        if (Error error = open_source(source, note, *topology)) {
+            return report_failure(error, report);
+        }
+    } catch (const std::bad_alloc&) {
+        if (report != nullptr) {
+            std::snprintf(report->problem, sizeof report->problem, "no memory for a topology");
+        }
+        return WARREN_TOPOLOGY_ERR_MEMORY;
     }
     if (report != nullptr) {
         std::snprintf(report->problem, sizeof report->problem, "%s", note.c_str());

@@ -10,6 +10,7 @@
 #include "topology/details.hpp"
 #include "topology/encode.hpp"
 #include "topology/guess.hpp"
+#include "topology/handle.hpp"
 #include "topology/values_file.hpp"
 #include "warren/topology.h"
 
@@ -394,6 +395,9 @@ Error Describer::run() {
     if (Error error =
             bits(hwloc_.topology_get_allowed_nodeset(topology_), description_.allowed_nodes)) {
         return error;
+    }
+    if (hwloc_.topology_is_thissystem(topology_) != 0) {
+        description_.infos.push_back({topology::this_system_key, "1"});
     }
     for (Error (Describer::*step)() :
          {&Describer::add_distances, &Describer::add_cpu_kinds, &Describer::add_attributes}) {

@@ -20,13 +20,13 @@ namespace warren::discovery {
                 topology_set_components) apply(topology_set_xml) apply(topology_set_xmlbuffer)     \
                 apply(topology_set_synthetic) apply(topology_get_depth)                            \
                     apply(topology_get_allowed_cpuset) apply(topology_get_allowed_nodeset)         \
-                        apply(get_type_depth) apply(get_depth_type) apply(get_nbobjs_by_depth)     \
-                            apply(get_obj_by_depth) apply(bitmap_next) apply(bitmap_last)          \
-                                apply(bitmap_alloc) apply(bitmap_free) apply(bitmap_to_ith_ulong)  \
-                                    apply(distances_get) apply(distances_get_name)                 \
-                                        apply(distances_release) apply(cpukinds_get_nr)            \
-                                            apply(cpukinds_get_info) apply(memattr_get_name)       \
-                                                apply(memattr_get_flags)                           \
+                        apply(topology_is_thissystem) apply(get_type_depth) apply(get_depth_type)  \
+                            apply(get_nbobjs_by_depth) apply(get_obj_by_depth) apply(bitmap_next)  \
+                                apply(bitmap_last) apply(bitmap_alloc) apply(bitmap_free)          \
+                                    apply(bitmap_to_ith_ulong) apply(distances_get)                \
+                                        apply(distances_get_name) apply(distances_release)         \
+                                            apply(cpukinds_get_nr) apply(cpukinds_get_info)        \
+                                                apply(memattr_get_name) apply(memattr_get_flags)   \
                                                     apply(memattr_get_targets)                     \
                                                         apply(memattr_get_initiators)              \
                                                             apply(memattr_get_value)               \

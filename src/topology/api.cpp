@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "topology/handle.hpp"
+#include "topology/process_share.hpp"
 
 #define WARREN_API extern "C" [[gnu::visibility("default")]]
 
@@ -38,12 +39,35 @@ static_assert(static_cast<int>(ObjectType::misc) == WARREN_OBJECT_MISC);
 
 namespace warren::topology {
 
+namespace {
+
+// Only what is in `share` too, unless that leaves nothing: then the two don't speak of the same.
+void narrow(std::vector<std::uint64_t>& words, const std::vector<std::uint64_t>& share) {
+    std::vector<std::uint64_t> both =
+        intersection(share, {words.data(), 0, static_cast<std::uint32_t>(words.size())});
+    const auto is_zero = [](std::uint64_t word) { return word == 0; };
+    if (!std::all_of(both.begin(), both.end(), is_zero)) {
+        words.swap(both);
+    }
+}
+
+} // namespace
+
 Error make_handle(ImageMemory memory, int way, warren_topology*& handle) {
     TopologyView view;
     if (Error error = TopologyView::check(memory.bytes(), view)) {
         return error;
     }
-    handle = new (std::nothrow) warren_topology{std::move(memory), view, way};
+    std::vector<std::uint64_t> cpus = intersection(words_of(view.allowed_cpus()), view.cpus(0));
+    std::vector<std::uint64_t> nodes = intersection(words_of(view.allowed_nodes()), view.nodes(0));
+    const bool is_here = way == WARREN_TOPOLOGY_NODE || way == WARREN_TOPOLOGY_NATIVE;
+    if (is_here && view.info(none, this_system_key) != nullptr) {
+        const ProcessShare share = find_process_share();
+        narrow(cpus, share.cpus);
+        narrow(nodes, share.nodes);
+    }
+    handle = new (std::nothrow)
+        warren_topology{std::move(memory), view, way, std::move(cpus), std::move(nodes)};
     return handle != nullptr ? Error{}
                              : fail(WARREN_TOPOLOGY_ERR_MEMORY, "no memory for a topology");
 }

@@ -215,14 +215,16 @@ Error ImageCheck::check_children() {
     const std::uint32_t listed = count(Section::children);
     std::uint64_t seen = 1;
     bool wrong = false;
-    const auto check_list = [&](std::uint32_t object, std::uint64_t first, std::uint64_t children) {
+    const auto check_list = [&](std::uint32_t object, std::uint64_t first, std::uint64_t children,
+                                bool in_tree) {
         if (first > listed || children > listed - first) {
             return true;
         }
         bool is_wrong = false;
         for (std::uint64_t at = first; at < first + children; ++at) {
             const std::uint32_t child = view.children_[at];
-            is_wrong |= child >= view.objects_ || view.parent_[child] != object;
+            is_wrong |= child >= view.objects_ || view.parent_[child] != object ||
+                        view.is_in_tree(child) != in_tree;
         }
         return is_wrong;
     };
@@ -234,7 +236,7 @@ Error ImageCheck::check_children() {
         seen += children;
         const std::uint32_t first = view.first_child_[object];
         if (view.has(object, object_flag::scattered)) {
-            wrong |= check_list(object, first, children);
+            wrong |= check_list(object, first, children, true);
         } else if (first >= view.tree_objects_ || children > view.tree_objects_ - first) {
             wrong = true;
         } else {
@@ -248,7 +250,7 @@ Error ImageCheck::check_children() {
         const std::uint64_t children = std::uint64_t{record.memory} + record.io + record.misc;
         seen += children;
         wrong |= record.object >= view.objects_ || (before != none && record.object <= before) ||
-                 check_list(record.object, record.first, children);
+                 check_list(record.object, record.first, children, false);
         before = record.object;
     }
     return wrong || seen != view.objects_ ? damaged("impossible children") : Error{};

@@ -2,6 +2,8 @@
 // private memory, whatever the node's size. Thread rule: constant from its making to its end.
 #pragma once
 
+#include <vector>
+
 #include "topology/mapping.hpp"
 #include "topology/view.hpp"
 #include "warren/topology.h"
@@ -10,6 +12,8 @@ struct warren_topology {
     warren::topology::ImageMemory memory;
     warren::topology::TopologyView view;
     int way = 0;
+    std::vector<std::uint64_t> cpus; // that may be used, by OS index
+    std::vector<std::uint64_t> nodes;
 };
 
 namespace warren::topology {
@@ -21,7 +25,13 @@ inline bool is_set(const warren_set& set) {
            (set.words != nullptr && set.count <= most_words && set.first <= most_words);
 }
 
-// Checks the image in `memory` and makes a topology of it.
+// Checks the image in `memory` and makes a topology of it. What may be used is what the image says
+// is allowed, and, where it comes from the machine that this process runs on (`way` NODE or NATIVE,
+// and the image says so), what the calling thread may use.
 Error make_handle(ImageMemory memory, int way, warren_topology*& handle);
+
+// The topology's own info with which an image says that it describes the machine that it was made
+// on.
+inline constexpr char this_system_key[] = "ThisSystem";
 
 } // namespace warren::topology

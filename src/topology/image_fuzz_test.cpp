@@ -16,6 +16,7 @@
 
 #include "topology/checksum.hpp"
 #include "topology/handle.hpp"
+#include "topology/process_share.hpp"
 
 namespace warren::topology {
 
@@ -41,7 +42,7 @@ class Guarded {
 
     std::span<const std::byte> put(const std::vector<std::byte>& bytes) {
         std::byte* place = begin_ + size_ - bytes.size();
-        std::memcpy(place, bytes.data(), bytes.size());
+        std::copy(bytes.begin(), bytes.end(), place);
         return {place, bytes.size()};
     }
 
@@ -177,7 +178,8 @@ std::size_t use_matrices(const warren_topology* t) {
 }
 
 std::size_t use_all(const TopologyView& view) {
-    const warren_topology topology{ImageMemory{}, view, 0};
+    const warren_topology topology{ImageMemory{}, view, 0, words_of(view.allowed_cpus()),
+                                   words_of(view.allowed_nodes())};
     std::size_t sum = 0;
     for (warren_object object = 0; object < warren_topology_objects(&topology); ++object) {
         sum += use_object(&topology, object);
@@ -190,6 +192,18 @@ std::size_t use_all(const TopologyView& view) {
             sum += warren_topology_by_os_index(&topology, type, steps++);
         }
         EXPECT_EQ(steps, warren_topology_count(&topology, type));
+    }
+    warren_filter filter{};
+    EXPECT_EQ(warren_filter_make(&topology, 0x5f5f5, WARREN_ALL_TYPES & 0xf0f0, &filter), 0);
+    for (int kind = WARREN_CHILD_TREE; kind <= WARREN_CHILD_MISC; ++kind) {
+        std::uint32_t steps = 0;
+        for (warren_object child =
+                 warren_filter_next_child(&topology, &filter, 0, kind, WARREN_NO_OBJECT);
+             child != WARREN_NO_OBJECT;
+             child = warren_filter_next_child(&topology, &filter, 0, kind, child)) {
+            EXPECT_LE(++steps, warren_topology_objects(&topology));
+            sum += warren_filter_parent(&topology, &filter, child);
+        }
     }
     sum += warren_object_info_count(&topology, WARREN_NO_OBJECT);
     return sum + use_matrices(&topology);

@@ -92,6 +92,25 @@ std::uint32_t TopologyView::child(std::uint32_t object, int kind, std::uint32_t 
     return children_[record.first + before + index];
 }
 
+std::uint32_t TopologyView::next_sibling(std::uint32_t object) const {
+    const std::uint32_t above = parent_[object];
+    if (above == none) {
+        return none;
+    }
+    const std::uint32_t first = first_child_[above];
+    std::uint32_t place = object;
+    if (has(above, object_flag::scattered)) {
+        // The last place where it is, so that even a list that has it twice comes to an end.
+        place = first + arity_[above];
+        while (place > first && children_[place - 1] != object) {
+            --place;
+        }
+        --place;
+    }
+    return place + 1 < first + arity_[above] ? child(above, WARREN_CHILD_TREE, place + 1 - first)
+                                             : none;
+}
+
 const CompleteSets* TopologyView::complete(std::uint32_t object) const {
     if (!has(object, object_flag::incomplete)) {
         return nullptr;
@@ -119,7 +138,8 @@ std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) cons
     return object;
 }
 
-std::uint32_t TopologyView::common_ancestor(std::uint32_t one, std::uint32_t other) const {
+std::uint32_t TopologyView::common_ancestor_beside_tree(std::uint32_t one,
+                                                        std::uint32_t other) const {
     // What is beside the tree has larger numbers than the tree: the larger one goes up.
     while (std::max(one, other) >= tree_objects_) {
         if (one == other) {
@@ -127,12 +147,7 @@ std::uint32_t TopologyView::common_ancestor(std::uint32_t one, std::uint32_t oth
         }
         (one > other ? one : other) = parent_[std::max(one, other)];
     }
-    // Of the objects above both, and of those between neighbouring leaves below both, the lowest
-    // common one is the highest that there is, and has the smallest number (see format.hpp).
-    const std::uint32_t first = std::min(leaves_[one].first, leaves_[other].first);
-    const std::uint32_t last = std::max(leaves_[one].last, leaves_[other].last);
-    const std::uint32_t higher = std::min(one, other);
-    return first == last ? higher : std::min(higher, lowest_above(first, last));
+    return common_ancestor_in_tree(one, other);
 }
 
 bool TopologyView::is_below(std::uint32_t object, std::uint32_t ancestor) const {

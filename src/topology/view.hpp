@@ -41,6 +41,7 @@ class TopologyView {
     std::uint32_t level_count() const { return level_count_; }
     std::uint32_t depth() const { return depth_; }
     const Level& level(std::uint32_t index) const { return levels_[index]; }
+    std::uint32_t level_index(std::uint32_t object) const { return level_of_[object]; }
     const Level& level_of(std::uint32_t object) const { return levels_[level_of_[object]]; }
     ObjectType type(std::uint32_t object) const {
         return static_cast<ObjectType>(level_of(object).type);
@@ -69,6 +70,10 @@ class TopologyView {
     std::uint32_t child_count(std::uint32_t object, int kind) const;
     std::uint32_t child(std::uint32_t object, int kind, std::uint32_t index) const;
 
+    // The next child of the tree of the same parent, none behind the last; searches in uneven
+    // trees.
+    std::uint32_t next_sibling(std::uint32_t object) const;
+
     // The object itself, or what a device or other is attached to: what has sets.
     std::uint32_t with_sets(std::uint32_t object) const {
         while (cpuset_of_[object] == none) {
@@ -84,7 +89,14 @@ class TopologyView {
     warren_set allowed_nodes() const { return set(allowed_[1]); }
 
     std::uint32_t ancestor(std::uint32_t object, ObjectType type) const;
-    std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const;
+    std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const {
+        const bool are_in_tree =
+            (one < tree_objects_) & (other < tree_objects_); // no branch between
+        if (are_in_tree) [[likely]] {
+            return common_ancestor_in_tree(one, other);
+        }
+        return common_ancestor_beside_tree(one, other);
+    }
     bool is_below(std::uint32_t object, std::uint32_t ancestor) const;
     // The lowest object of the tree that has all these processors; looks at each of them.
     std::uint32_t covering(const warren_set& cpus) const;
@@ -184,6 +196,17 @@ class TopologyView {
         const std::uint16_t* from = ancestors_ + std::size_t{row} * leaf_count_;
         return std::min(from[first_leaf], from[last_leaf - (1U << row)]);
     }
+    // Of the objects above both, and of those between neighbouring leaves below both, the lowest
+    // common one is the highest that there is, and has the smallest number (see format.hpp).
+    std::uint32_t common_ancestor_in_tree(std::uint32_t one, std::uint32_t other) const {
+        const Leaves first = leaves_[one];
+        const Leaves second = leaves_[other];
+        const std::uint32_t begin = std::min(first.first, second.first);
+        const std::uint32_t end = std::max(first.last, second.last);
+        const std::uint32_t higher = std::min(one, other);
+        return begin == end ? higher : std::min(higher, lowest_above(begin, end));
+    }
+    std::uint32_t common_ancestor_beside_tree(std::uint32_t one, std::uint32_t other) const;
     const OtherChildren& others(std::uint32_t object) const;
     const CompleteSets* complete(std::uint32_t object) const;
     std::span<const InfoRecord> all_infos(std::uint32_t object) const;

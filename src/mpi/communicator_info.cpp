@@ -21,7 +21,9 @@ Error comm_set_info(Context& context, comm::Communicator& comm, comm::Info& info
 
 Error comm_get_info(Context& context, comm::Communicator& comm, MPI_Info* info_used) {
     const std::lock_guard lock(context.process.mutex);
-    return make_info(context.process, comm.info, info_used);
+    comm::Info info = comm.info != nullptr ? *comm.info : comm::Info();
+    info.set(memory_kinds_key, memory_kinds);
+    return make_info(context.process, &info, info_used);
 }
 
 Error comm_get_parent(Context&, MPI_Comm* parent) {

@@ -147,28 +147,6 @@ double wtick() {
     return static_cast<double>(resolution.tv_sec) + 1e-9 * static_cast<double>(resolution.tv_nsec);
 }
 
-Error alloc_mem(Context&, MPI_Aint size, comm::Info*, void* baseptr) {
-    if (size < 0) {
-        return fail(MPI_ERR_ARG, "size = %lld is negative", static_cast<long long>(size));
-    }
-    // A cache line at least: neighbours in it would slow down what one allocates memory here for.
-    constexpr std::size_t alignment = 64;
-    const std::size_t bytes =
-        (static_cast<std::size_t>(size) + alignment - 1) / alignment * alignment;
-    void* memory = std::aligned_alloc(alignment, bytes == 0 ? alignment : bytes);
-    if (memory == nullptr) {
-        return fail(MPI_ERR_NO_MEM, "%lld bytes are not to be had", static_cast<long long>(size));
-    }
-    // baseptr is declared void* for the caller's comfort, and is a void**.
-    std::memcpy(baseptr, &memory, sizeof memory);
-    return {};
-}
-
-Error free_mem(Context&, void* base) {
-    std::free(base);
-    return {};
-}
-
 int pcontrol(int) {
     return MPI_SUCCESS;
 }

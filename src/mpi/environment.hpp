@@ -31,7 +31,12 @@ Error get_processor_name(Context& context, char* name, int* resultlen);
 double wtime();
 double wtick();
 
-// Memory: ordinary today; `info` may be null. alloc_mem stores the address at baseptr.
+// Memory. alloc_mem stores the address at baseptr. `info` may be null; keys that are looked at:
+//     mpi_minimum_memory_alignment   MPI 5.0, 9.2: a power of two, in bytes
+//     warren_memory                  criteria as warren_mem_criteria_parse takes them, for instance
+//                                    "bandwidth,capacity full=strict": memory by attribute. Needs
+//                                    libwarren.so, the program's or the one beside this library
+// Wrong values are MPI_ERR_INFO_VALUE, memory that is full MPI_ERR_NO_MEM.
 Error alloc_mem(Context& context, MPI_Aint size, comm::Info* info, void* baseptr);
 Error free_mem(Context& context, void* base);
 

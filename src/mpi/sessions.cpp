@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <utility>
 
+#include "mpi/communicator_info.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/info.hpp"
 #include "mpi/new_communicator.hpp"
@@ -178,6 +179,7 @@ Error session_get_info(Context& context, comm::Session& session, MPI_Info* info_
             info.set("thread_level", level.name);
         }
     }
+    info.set(memory_kinds_key, memory_kinds);
     const std::lock_guard lock(context.process.mutex);
     return make_info(context.process, &info, info_used);
 }

@@ -1,0 +1,71 @@
+/* MPI_Alloc_mem with the info keys that say what memory is wanted, and how it is aligned. */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: %s\n", __LINE__, #condition);                                         \
+            ++failures;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+static int class_of(int code) {
+    int class = MPI_SUCCESS;
+    MPI_Error_class(code, &class);
+    return class;
+}
+
+static int allocate(const char* key, const char* value, MPI_Aint bytes, char** memory) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, key, value);
+    int code = MPI_Alloc_mem(bytes, info, (void*)memory);
+    MPI_Info_free(&info);
+    return code;
+}
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    char* plain = NULL;
+    char* memory = NULL;
+    EXPECT(MPI_Alloc_mem(0, MPI_INFO_NULL, (void*)&plain) == MPI_SUCCESS && plain != NULL);
+    for (MPI_Aint bytes = 0; bytes < 10000000; bytes = bytes * 7 + 1) {
+        EXPECT(allocate("warren_memory", "bandwidth,capacity", bytes, &memory) == MPI_SUCCESS);
+        if (failures != 0) {
+            break;
+        }
+        EXPECT((uintptr_t)memory % 64 == 0);
+        memset(memory, 1, (size_t)bytes);
+        EXPECT(MPI_Free_mem(memory) == MPI_SUCCESS);
+    }
+    EXPECT(allocate("warren_memory", "full=perhaps", 10, &memory) != MPI_SUCCESS &&
+           class_of(allocate("warren_memory", "full=perhaps", 10, &memory)) == MPI_ERR_INFO_VALUE);
+    EXPECT(class_of(allocate("warren_memory", "latency full=strict", (MPI_Aint)1 << 44, &memory)) ==
+           MPI_ERR_NO_MEM);
+    EXPECT(allocate("mpi_minimum_memory_alignment", "8192", 10, &memory) == MPI_SUCCESS);
+    EXPECT((uintptr_t)memory % 8192 == 0);
+    MPI_Free_mem(memory);
+    EXPECT(class_of(allocate("mpi_minimum_memory_alignment", "100", 10, &memory)) ==
+           MPI_ERR_INFO_VALUE);
+    EXPECT(allocate("a_key_of_others", "whatever", 10, &memory) == MPI_SUCCESS);
+    MPI_Free_mem(memory);
+    MPI_Free_mem(plain);
+
+    /* What kinds of memory buffers may be in. */
+    MPI_Info info;
+    char kinds[64] = "";
+    int length = sizeof kinds, found = 0;
+    MPI_Comm_get_info(MPI_COMM_WORLD, &info);
+    MPI_Info_get_string(info, "mpi_memory_alloc_kinds", &length, kinds, &found);
+    EXPECT(found && strcmp(kinds, "mpi,system") == 0);
+    MPI_Info_free(&info);
+    MPI_Finalize();
+    return failures != 0;
+}

@@ -1,0 +1,343 @@
+// What Warren says of the memories of one of the machines in machines.py, asked on it: values with
+// their origin, orders and best targets from every processor, and files of measured values.
+//     machine_attributes MACHINE
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "topology/values_file.hpp"
+#include "warren/memory.h"
+#include "warren/topology.h"
+
+namespace {
+
+using Tiers = std::vector<std::set<unsigned>>;
+
+class Node {
+  public:
+    Node() {
+        EXPECT_EQ(warren_topology_open("native", &topology_, &report_), WARREN_TOPOLOGY_SUCCESS)
+            << report_.problem;
+        EXPECT_EQ(warren_mem_open(topology_, &memory_), WARREN_MEM_SUCCESS);
+    }
+    ~Node() {
+        warren_mem_close(memory_);
+        warren_topology_close(topology_);
+    }
+    Node(const Node&) = delete;
+    Node& operator=(const Node&) = delete;
+
+    const warren_topology* topology() const { return topology_; }
+    warren_memory* memory() const { return memory_; }
+    std::string problem() const { return report_.problem; }
+
+    // Equal targets together, the best first.
+    Tiers order(const std::string& criteria) const {
+        warren_mem_criteria* parsed = nullptr;
+        EXPECT_EQ(warren_mem_criteria_parse(criteria.c_str(), &parsed), WARREN_MEM_SUCCESS)
+            << warren_mem_error();
+        unsigned nodes[64];
+        unsigned tiers[64];
+        std::size_t count = 0;
+        EXPECT_EQ(warren_mem_get_ordering(memory_, parsed, 64, nodes, tiers, &count),
+                  WARREN_MEM_SUCCESS)
+            << criteria << ": " << warren_mem_error();
+        Tiers order;
+        for (std::size_t place = 0; place < count; ++place) {
+            order.resize(tiers[place] + 1);
+            order.back().insert(nodes[place]);
+        }
+        warren_mem_criteria_free(parsed);
+        return order;
+    }
+
+    std::uint64_t value(int attribute, unsigned cpu, unsigned node, int* origin = nullptr) const {
+        std::uint64_t value = 0;
+        EXPECT_EQ(warren_mem_get_value(memory_, attribute, ("cpus:" + std::to_string(cpu)).c_str(),
+                                       node, &value, origin),
+                  WARREN_MEM_SUCCESS)
+            << warren_mem_error();
+        return value;
+    }
+
+  private:
+    warren_topology* topology_ = nullptr;
+    warren_memory* memory_ = nullptr;
+    warren_topology_report report_{};
+};
+
+// What is expected of a machine from a processor: criteria and the order of the local memories.
+struct Machine {
+    unsigned processors;
+    std::function<std::map<std::string, Tiers>(unsigned cpu)> local_orders;
+    std::function<std::pair<unsigned, unsigned>(unsigned cpu, unsigned node)> firmware; // ns, MB/s
+};
+
+std::map<std::string, Machine> machines() {
+    std::map<std::string, Machine> made;
+    // The paper's four inequalities, first: HBM 0-3, DDR 4 and 5, NVDIMM 6 and 7, network 8.
+    made["fig1-2020"] = {8,
+                         [](unsigned cpu) {
+                             const unsigned hbm = cpu / 2;
+                             const unsigned ddr = 4 + cpu / 4;
+                             const unsigned nvdimm = 6 + cpu / 4;
+                             return std::map<std::string, Tiers>{
+                                 {"bandwidth", {{hbm}, {ddr}, {nvdimm}, {8}}},
+                                 {"latency", {{ddr, hbm}, {nvdimm}, {8}}},
+                                 {"locality", {{hbm}, {ddr, nvdimm}, {8}}},
+                                 // HBM and the memory on the network have nearly the same here.
+                                 {"capacity~60%", {{nvdimm, ddr}, {hbm, 8}}},
+                                 {"latency,capacity", {{ddr}, {hbm}, {nvdimm}, {8}}},
+                                 {"latency,bandwidth", {{hbm}, {ddr}, {nvdimm}, {8}}},
+                                 {"latency~0%", {{ddr}, {hbm}, {nvdimm}, {8}}}};
+                         },
+                         [](unsigned, unsigned node) {
+                             return node < 4   ? std::pair(120U, 200000U)
+                                    : node < 6 ? std::pair(100U, 90000U)
+                                    : node < 8 ? std::pair(350U, 12000U)
+                                               : std::pair(2500U, 5000U);
+                         }};
+    made["knl-snc4-flat"] = {
+        8,
+        [](unsigned cpu) {
+            const unsigned ddr = cpu / 2;
+            const unsigned hbm = 4 + cpu / 2;
+            return std::map<std::string, Tiers>{{"bandwidth", {{hbm}, {ddr}}},
+                                                {"latency", {{ddr, hbm}}},
+                                                {"capacity", {{ddr}, {hbm}}},
+                                                {"latency,capacity", {{ddr}, {hbm}}},
+                                                {"latency,bandwidth", {{hbm}, {ddr}}}};
+        },
+        [](unsigned, unsigned node) {
+            return node < 4 ? std::pair(130U, 22500U) : std::pair(155U, 87500U);
+        }};
+    made["xeon-nvdimm"] = {
+        4,
+        [](unsigned cpu) {
+            const unsigned ddr = cpu / 2;
+            const unsigned nvdimm = 2 + cpu / 2;
+            return std::map<std::string, Tiers>{
+                {"bandwidth", {{ddr}, {nvdimm}}},     {"read_bandwidth", {{ddr}, {nvdimm}}},
+                {"write_latency", {{ddr}, {nvdimm}}}, {"latency", {{ddr}, {nvdimm}}},
+                {"locality", {{ddr, nvdimm}}},        {"capacity", {{nvdimm}, {ddr}}}};
+        },
+        [](unsigned, unsigned node) {
+            return node < 2 ? std::pair(285U, 80000U) : std::pair(860U, 10000U);
+        }};
+    made["xeon-2lm"] = {4,
+                        [](unsigned cpu) {
+                            return std::map<std::string, Tiers>{{"bandwidth", {{cpu / 2}}},
+                                                                {"latency", {{cpu / 2}}}};
+                        },
+                        [](unsigned, unsigned) { return std::pair(300U, 60000U); }};
+    made["epyc-nps2-16"] = {16,
+                            [](unsigned cpu) {
+                                return std::map<std::string, Tiers>{{"bandwidth", {{cpu / 4}}},
+                                                                    {"latency", {{cpu / 4}}}};
+                            },
+                            [](unsigned, unsigned) { return std::pair(90U, 40000U); }};
+    return made;
+}
+
+std::string name;
+
+const Machine& machine() {
+    static const std::map<std::string, Machine> all = machines();
+    return all.at(name);
+}
+
+std::string from(unsigned cpu) {
+    return " from=cpus:" + std::to_string(cpu);
+}
+
+TEST(Attributes, LocalMemoriesAreOrderedFromEveryProcessor) {
+    const Node node;
+    EXPECT_EQ(node.problem(), "");
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        for (const auto& [criteria, expected] : machine().local_orders(cpu)) {
+            EXPECT_EQ(node.order(criteria + from(cpu) + " targets=local"), expected)
+                << criteria << from(cpu);
+        }
+    }
+}
+
+TEST(Attributes, CapacitiesAreAsInThePaper) {
+    if (name != "fig1-2020") {
+        GTEST_SKIP() << "fig1-2020 only";
+    }
+    const Node node;
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        const auto capacity = [&](unsigned memory) {
+            return node.value(WARREN_MEM_CAPACITY, cpu, memory);
+        };
+        EXPECT_GT(capacity(6 + cpu / 4), capacity(4 + cpu / 4));
+        EXPECT_GT(capacity(4 + cpu / 4), capacity(cpu / 2));
+    }
+}
+
+TEST(Attributes, LocalMemoriesComeFirstAndAllFollow) {
+    const Node node;
+    std::size_t count = 0;
+    ASSERT_EQ(warren_mem_get_targets(node.memory(), 0, nullptr, &count), WARREN_MEM_SUCCESS);
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        for (const auto& [criteria, expected] : machine().local_orders(cpu)) {
+            const Tiers all = node.order(criteria + from(cpu));
+            std::size_t seen = 0;
+            for (std::size_t tier = 0; tier < all.size(); ++tier) {
+                seen += all[tier].size();
+                if (tier < expected.size()) {
+                    EXPECT_EQ(all[tier], expected[tier]) << criteria << from(cpu);
+                }
+            }
+            EXPECT_EQ(seen, count);
+        }
+    }
+}
+
+TEST(Attributes, RemoteMemoriesOfTwoDistancesAreApart) {
+    if (name != "epyc-nps2-16") {
+        GTEST_SKIP() << "epyc-nps2-16 only";
+    }
+    const Node node;
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        const unsigned own = cpu / 4;
+        const unsigned other = own < 2 ? 2 : 0;
+        EXPECT_EQ(node.order("latency" + from(cpu)),
+                  (Tiers{{own}, {own ^ 1U}, {other, other + 1}}));
+    }
+}
+
+TEST(Attributes, ValuesHaveTheirOrigin) {
+    const Node node;
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        std::set<unsigned> local;
+        const std::map<std::string, Tiers> orders = machine().local_orders(cpu);
+        for (const std::set<unsigned>& tier : orders.at("latency")) {
+            local.insert(tier.begin(), tier.end());
+        }
+        std::size_t count = 0;
+        unsigned nodes[64];
+        ASSERT_EQ(warren_mem_get_targets(node.memory(), 64, nodes, &count), WARREN_MEM_SUCCESS);
+        for (std::size_t target = 0; target < count; ++target) {
+            int latency_origin = 0;
+            int bandwidth_origin = 0;
+            const std::uint64_t latency =
+                node.value(WARREN_MEM_LATENCY, cpu, nodes[target], &latency_origin);
+            const std::uint64_t bandwidth =
+                node.value(WARREN_MEM_BANDWIDTH, cpu, nodes[target], &bandwidth_origin);
+            EXPECT_GT(latency, 0U);
+            EXPECT_GT(bandwidth, 0U);
+            if (!local.contains(nodes[target])) {
+                EXPECT_EQ(latency_origin, WARREN_ORIGIN_GUESSED);
+                continue;
+            }
+            const auto [expected_latency, expected_bandwidth] =
+                machine().firmware(cpu, nodes[target]);
+            EXPECT_EQ(latency_origin, WARREN_ORIGIN_FIRMWARE);
+            EXPECT_EQ(bandwidth_origin, WARREN_ORIGIN_FIRMWARE);
+            EXPECT_EQ(latency, expected_latency);
+            EXPECT_EQ(bandwidth, expected_bandwidth);
+        }
+    }
+}
+
+TEST(Attributes, CachesOfMemoryAreKnown) {
+    const Node node;
+    const unsigned expected = name == "xeon-2lm" ? 2 : 0;
+    ASSERT_EQ(warren_topology_count(node.topology(), WARREN_OBJECT_MEMORY_CACHE), expected);
+    for (unsigned index = 0; index < expected; ++index) {
+        warren_cache cache{};
+        ASSERT_EQ(warren_object_cache(
+                      node.topology(),
+                      warren_topology_object(node.topology(), WARREN_OBJECT_MEMORY_CACHE, index),
+                      &cache),
+                  WARREN_TOPOLOGY_SUCCESS);
+        EXPECT_EQ(cache.bytes, 64U << 20);
+    }
+}
+
+TEST(Attributes, WhatIsAvailableIsPartOfTheCapacity) {
+    const Node node;
+    std::size_t count = 0;
+    unsigned nodes[64];
+    ASSERT_EQ(warren_mem_get_targets(node.memory(), 64, nodes, &count), WARREN_MEM_SUCCESS);
+    for (std::size_t target = 0; target < count; ++target) {
+        const std::uint64_t available = node.value(WARREN_MEM_AVAILABLE, 0, nodes[target]);
+        EXPECT_GT(available, 0U);
+        EXPECT_LE(available, node.value(WARREN_MEM_CAPACITY, 0, nodes[target]));
+    }
+    EXPECT_FALSE(node.order("available").empty()); // from here
+}
+
+class ValuesFile : public testing::Test {
+  protected:
+    ~ValuesFile() override { unsetenv("WARREN_MEMORY_VALUES"); }
+
+    static void put(const warren::topology::ValuesFile& file) {
+        std::ofstream("/run/values") << warren::topology::text_of(file);
+        setenv("WARREN_MEMORY_VALUES", "/run/values", 1);
+    }
+};
+
+// From processor 0 and those beside it, what was the worst of its memories becomes the best.
+TEST_F(ValuesFile, OverridesTheFirmware) {
+    const auto before = std::make_unique<Node>();
+    const Tiers former = before->order("bandwidth,latency from=cpus:0 targets=local");
+    const unsigned best = *former.front().begin();
+    const unsigned worst = *former.back().begin();
+    warren::topology::ValuesFile file;
+    file.machine = warren::topology::identity_of(before->topology());
+    warren_set cpus{};
+    warren_topology_initiator(before->topology(),
+                              warren_topology_initiator_of_cpu(before->topology(), 0), &cpus,
+                              nullptr);
+    const warren::topology::Bits bits(cpus.words, cpus.words + cpus.count);
+    file.values.push_back({WARREN_ATTRIBUTE_BANDWIDTH, bits, best, 11});
+    if (worst != best) {
+        file.values.push_back({WARREN_ATTRIBUTE_BANDWIDTH, bits, worst, 1'000'000});
+    }
+    put(file);
+    const Node after;
+    EXPECT_EQ(after.problem(), "");
+    int origin = 0;
+    EXPECT_EQ(after.value(WARREN_MEM_BANDWIDTH, 0, best, &origin), 11U);
+    EXPECT_EQ(origin, WARREN_ORIGIN_MEASURED);
+    if (worst != best) {
+        const Tiers now = after.order("bandwidth from=cpus:0 targets=local");
+        EXPECT_EQ(now.front(), (std::set<unsigned>{worst}));
+        EXPECT_EQ(now.back(), (std::set<unsigned>{best}));
+    }
+    // From elsewhere nothing has changed.
+    const unsigned last = machine().processors - 1;
+    EXPECT_EQ(after.order("bandwidth targets=local" + from(last)),
+              machine().local_orders(last).at("bandwidth"));
+}
+
+TEST_F(ValuesFile, OfAnotherMachineIsRefused) {
+    warren::topology::ValuesFile file;
+    file.machine = warren::topology::identity_of(Node().topology());
+    file.machine.model = "Another Processor";
+    put(file);
+    const Node node;
+    EXPECT_NE(node.problem().find("Another Processor"), std::string::npos) << node.problem();
+    EXPECT_EQ(node.order("bandwidth targets=local from=cpus:0"),
+              machine().local_orders(0).at("bandwidth"));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    if (argc != 2 || !machines().contains(argv[1])) {
+        std::fprintf(stderr, "usage: machine_attributes MACHINE\n");
+        return 2;
+    }
+    name = argv[1];
+    return RUN_ALL_TESTS();
+}

@@ -15,34 +15,13 @@ import sys
 import tempfile
 import time
 
-CASES = {}
-
-# What ranks are, these tests say.
-os.environ.pop("WARREN_RANKS", None)
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import cases
+from cases import case, expect, wait_until
 
 
 def run(*arguments, **options):
-    options.setdefault("stdin", subprocess.DEVNULL)
-    options.setdefault("timeout", 60)
-    return subprocess.run([args.mpiexec, *arguments], capture_output=True, text=True, check=False,
-                          **options)
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
-
-def wait_until(condition, what, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        expect(time.monotonic() < deadline, what)
-        time.sleep(0.02)
+    return cases.job(args.mpiexec, *arguments, **options)
 
 
 def state_of(pid):
@@ -305,31 +284,6 @@ def help_and_version_and_mistakes():
         expect(done.returncode == 127 and "did you mean ./here" in done.stderr, done)
 
 
-def main():
-    failures = 0
-    for name, function in CASES.items():
-        if args.list:
-            print(name)
-            continue
-        if args.only not in name or (args.case and args.case != name):
-            continue
-        begin = time.monotonic()
-        try:
-            function()
-        except Exception as problem:  # the next case is worth running
-            failures += 1
-            print(f"{name}: FAILED: {type(problem).__name__}: {problem}", flush=True)
-        else:
-            print(f"{name:60} passed ({time.monotonic() - begin:.1f} s)", flush=True)
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--mpiexec", default="mpiexec")
-    parser.add_argument("--only", default="", help="part of the names of the cases to run")
-    parser.add_argument("--case", help="the name of the case to run")
-    parser.add_argument("--list", action="store_true")
-    args = parser.parse_args()
-    args.mpiexec = os.path.abspath(args.mpiexec) if "/" in args.mpiexec else args.mpiexec
-    sys.exit(main())
+    args = cases.parse(argparse.ArgumentParser())
+    sys.exit(cases.run(args))

@@ -2,7 +2,8 @@
 """Ordinary programs as ranks that are threads of one process: mpiexec shows what it shows of process
 ranks, and says of their ends what it says of processes'.
 
-    ordinary_programs.py --mpiexec M --fixtures FOLDER --endings PROGRAM [--only PART]
+    ordinary_programs.py --mpiexec M --fixtures FOLDER --endings PROGRAM
+                         [--only PART | --case NAME] [--list]
 """
 import argparse
 import collections
@@ -15,27 +16,13 @@ import sys
 import tempfile
 import time
 
-CASES = {}
-
-# What ranks are, these tests say.
-os.environ.pop("WARREN_RANKS", None)
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import cases
+from cases import case, expect
 
 
 def run(*arguments, **options):
-    options.setdefault("stdin", subprocess.DEVNULL)
-    options.setdefault("timeout", 120)
-    return subprocess.run([args.mpiexec, *arguments], capture_output=True, text=True, check=False,
-                          **options)
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
+    return cases.job(args.mpiexec, *arguments, **options)
 
 
 def fixture(name):
@@ -253,29 +240,11 @@ def the_host_program_is_for_mpiexec_only():
     expect(done.returncode == 1 and "for mpiexec only" in done.stderr, done)
 
 
-def main():
-    failures = 0
-    for name, function in CASES.items():
-        if args.only not in name:
-            continue
-        begin = time.monotonic()
-        try:
-            function()
-        except Exception as problem:  # the next case is worth running
-            failures += 1
-            print(f"{name}: FAILED: {type(problem).__name__}: {problem}", flush=True)
-        else:
-            print(f"{name:60} passed ({time.monotonic() - begin:.1f} s)", flush=True)
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mpiexec", required=True)
     parser.add_argument("--fixtures", required=True)
     parser.add_argument("--endings", required=True, help="the program endings.c beside this file")
     parser.add_argument("--sanitized", action="store_true", help="Warren is built with a sanitizer")
-    parser.add_argument("--only", default="", help="part of the names of the cases to run")
-    args = parser.parse_args()
-    args.mpiexec, args.endings = map(os.path.abspath, (args.mpiexec, args.endings))
-    sys.exit(main())
+    args = cases.parse(parser)
+    args.endings = os.path.abspath(args.endings)
+    sys.exit(cases.run(args))

@@ -77,26 +77,32 @@ void SharedDirect::exchange(const Said& said, Read read) {
                    });
 }
 
-// --- Data that moves
-
-bool SharedDirect::bcast(const Buffer& buffer, int root) {
-    slot_.begin(Tag::bcast, buffer.bytes(), root);
+template <typename Read>
+void SharedDirect::from_root(int root, const Said& said, Read read) {
     Operation operation = 0;
     slot_.from_root(
         root,
         [&](Operation op) {
             operation = op;
-            say(op, {.buffer = buffer, .blocks = nullptr, .result = nullptr});
+            say(op, said);
         },
         [&](Operation op) {
             Said its;
             if (hear(op, root, its)) {
-                copy(its.buffer, buffer);
+                read(its);
             }
         });
     if (rank_ == root && !slot_.unequal()) {
         slot_.await_all(operation);
     }
+}
+
+// --- Data that moves
+
+bool SharedDirect::bcast(const Buffer& buffer, int root) {
+    slot_.begin(Tag::bcast, buffer.bytes(), root);
+    from_root(root, {.buffer = buffer, .blocks = nullptr, .result = nullptr},
+              [&](const Said& its) { copy(its.buffer, buffer); });
     return true;
 }
 
@@ -128,22 +134,8 @@ bool SharedDirect::gather(const Buffer& own, const Blocks& blocks, int root) {
 
 bool SharedDirect::scatter(const Blocks& blocks, const Buffer& own, int root) {
     slot_.begin(Tag::scatter, own.bytes(), root);
-    Operation operation = 0;
-    slot_.from_root(
-        root,
-        [&](Operation op) {
-            operation = op;
-            say(op, {.buffer = {}, .blocks = &blocks, .result = nullptr});
-        },
-        [&](Operation op) {
-            Said its;
-            if (hear(op, root, its)) {
-                copy((*its.blocks)[rank_], own);
-            }
-        });
-    if (rank_ == root && !slot_.unequal()) {
-        slot_.await_all(operation);
-    }
+    from_root(root, {.buffer = {}, .blocks = &blocks, .result = nullptr},
+              [&](const Said& its) { copy((*its.blocks)[rank_], own); });
     return true;
 }
 

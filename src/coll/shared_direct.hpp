@@ -75,6 +75,9 @@ class SharedDirect {
     // Everybody says something, and then reads what `read` wants from each other one in turn.
     template <typename Read>
     void exchange(const Said& said, Read read);
+    // The root says something, the others read it, and the root stays until they have.
+    template <typename Read>
+    void from_root(int root, const Said& said, Read read);
     // This rank's part of a reduction, into the result of `root`, or (root < 0) into its own.
     void combine(const Reduction& reduction, const Said& own, int root, std::vector<Said>& all);
 

@@ -109,6 +109,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
         }
         threads_.poll();
     }
+    const ThreadWaits::End end(shared && !nested ? &threads_ : nullptr, lock);
     const auto gives_way = [&] { return oversubscribed_ || (shared && threads_.crowded()); };
     const auto yield = [&] {
         lock.unlock();
@@ -172,10 +173,6 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
     }
     if (published) {
         unpublish();
-    }
-    if (shared && !nested) [[unlikely]] {
-        threads_.end_poll();
-        threads_.leave(lock);
     }
 }
 

@@ -75,14 +75,30 @@ class ThreadWaits {
 
     // Waits until woken, because the wait is over or because somebody must poll.
     void sleep(Waiter& self, RankLock& lock, bool shares_processor);
-    // The polling thread is done: another one polls from now on.
-    void end_poll() { poller_ = Poller::none; }
     // A thread leaves its wait: somebody must poll as long as there are others.
     void leave(RankLock& lock) {
         if (first_ != nullptr && !has_poller()) {
             hand_over(lock);
         }
     }
+    // However the wait of the polling thread ends, another one polls from then on. Null: it does
+    // not poll for others.
+    class End {
+      public:
+        End(ThreadWaits* waits, RankLock& lock) : waits_(waits), lock_(lock) {}
+        End(const End&) = delete;
+        End& operator=(const End&) = delete;
+        ~End() {
+            if (waits_ != nullptr) [[unlikely]] {
+                waits_->poller_ = Poller::none;
+                waits_->leave(lock_);
+            }
+        }
+
+      private:
+        ThreadWaits* waits_;
+        RankLock& lock_;
+    };
 
   private:
     enum class Poller : std::uint8_t { none, awake, asleep };

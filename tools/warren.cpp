@@ -5,14 +5,13 @@
 //                          contain
 //     warren image check PROGRAM   whether a program can be a private image (warren/image.h)
 //     warren mem …         the memories of the machine and their attributes (memory_command.hpp)
+//     warren topo …        the node's processors, memories and devices (topo/command.hpp)
 //     warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a rank's
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dirent.h>
-#include <fcntl.h>
 #include <memory>
 #include <string>
 #include <sys/mman.h>
@@ -27,29 +26,18 @@
 
 #include "base/futex.hpp"
 #include "image_command.hpp"
+#include "jobs.hpp"
 #include "launch/binding.hpp"
 #include "launch/limits.hpp"
 #include "launch/state_report.hpp"
 #include "memory_command.hpp"
 #include "node/segment.hpp"
+#include "topo/command.hpp"
 #include "warren/version.h"
 
 namespace {
 
 constexpr double mebibyte = 1024.0 * 1024.0;
-
-std::string first_line(const char* path) {
-    std::string line;
-    if (std::FILE* file = std::fopen(path, "r")) {
-        char text[256];
-        if (std::fgets(text, sizeof(text), file) != nullptr) {
-            line = text;
-            line.erase(line.find_last_not_of(" \n") + 1);
-        }
-        std::fclose(file);
-    }
-    return line;
-}
 
 // Whether one process may read the memory of another that has the same parent, as ranks do (which
 // allow it to their launcher's descendants): large messages can then be copied once.
@@ -175,70 +163,15 @@ void show_node() {
                                            ? "allowed: waking a rank needs no fence"
                                            : "refused: every message pays a fence");
     std::printf("single copy    %s\n", single_copy().c_str());
-    const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
+    const std::string scope = warren::tools::first_line("/proc/sys/kernel/yama/ptrace_scope");
     if (!scope.empty() && scope != "0") {
         std::printf("               (kernel.yama.ptrace_scope is %s)\n", scope.c_str());
     }
 }
 
-// The node segment that a process has open, as a descriptor of this one; -1: none.
-int segment_of(const std::string& pid) {
-    const std::string folder = "/proc/" + pid + "/fd";
-    const std::unique_ptr<DIR, int (*)(DIR*)> descriptors(opendir(folder.c_str()), closedir);
-    while (const dirent* entry = descriptors ? readdir(descriptors.get()) : nullptr) {
-        const std::string path = folder + "/" + entry->d_name;
-        char target[64] = {};
-        if (readlink(path.c_str(), target, sizeof target - 1) > 0 &&
-            std::string(target).starts_with("/memfd:warren-node")) {
-            return open(path.c_str(), O_RDWR | O_CLOEXEC);
-        }
-    }
-    return -1;
-}
-
-// The running mpiexec processes whose jobs this user may look into.
-std::vector<std::string> jobs() {
-    std::vector<std::string> found;
-    const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
-    while (const dirent* entry = processes ? readdir(processes.get()) : nullptr) {
-        const std::string pid = entry->d_name;
-        if (std::atoi(pid.c_str()) > 0 &&
-            first_line(("/proc/" + pid + "/comm").c_str()) == "mpiexec") {
-            const int segment = segment_of(pid);
-            if (segment >= 0) {
-                close(segment);
-                found.push_back(pid);
-            }
-        }
-    }
-    return found;
-}
-
-int show_state(std::string pid) {
-    if (pid.empty()) {
-        const std::vector<std::string> found = jobs();
-        if (found.size() != 1) {
-            std::fprintf(stderr, found.empty() ? "warren: no job of yours runs here\n"
-                                               : "warren: several jobs run here; which mpiexec?\n");
-            for (const std::string& one : found) {
-                std::fprintf(stderr, "  warren state %s\n", one.c_str());
-            }
-            return 1;
-        }
-        pid = found[0];
-    }
-    const int descriptor = segment_of(pid);
-    if (descriptor < 0) {
-        std::fprintf(stderr,
-                     "warren: process %s is no mpiexec or rank of a job that you may look into\n",
-                     pid.c_str());
-        return 1;
-    }
+int show_state(const std::string& pid) {
     warren::node::Segment segment;
-    warren::Error error = warren::node::Segment::attach(descriptor, segment);
-    if (error) {
-        const std::unique_ptr<warren::ErrorRecord> record(error.take());
-        std::fprintf(stderr, "warren: %s\n", record->text.c_str());
+    if (!warren::tools::attach_job(pid, "state", segment)) {
         return 1;
     }
     std::printf("job of mpiexec %u, %u ranks\n%s", segment.header().launcher_pid, segment.ranks(),
@@ -258,6 +191,9 @@ int main(int argc, char** argv) {
     }
     if (command == "mem") {
         return warren::tools::memory_command({argv + 2, argv + argc});
+    }
+    if (command == "topo") {
+        return warren::tools::topology_command({argv + 2, argv + argc});
     }
     if (command == "image" && argc == 4 && std::strcmp(argv[2], "check") == 0) {
         return check_image(argv[3]);
@@ -287,5 +223,6 @@ int main(int argc, char** argv) {
         "       warren state [PID]   what every rank of a job waits for; PID is its mpiexec's\n"
         "                            or a rank's, and not needed for a single job\n",
         help ? stdout : stderr);
+    std::fputs(warren::tools::topology_usage, help ? stdout : stderr);
     return help ? 0 : 2;
 }

@@ -11,6 +11,7 @@
 
 #include "discovery/describe.hpp"
 #include "topology/handle.hpp"
+#include "topology/request.hpp"
 
 #define WARREN_API extern "C" [[gnu::visibility("default")]]
 
@@ -147,6 +148,10 @@ WARREN_API int warren_topology_load(warren_topology** topology, warren_topology_
     const char* source = std::getenv(variable);
     if (source == nullptr || *source == '\0') {
         return warren_topology_open("native", topology, report);
+    }
+    int descriptor = -1;
+    if (is_number(source, descriptor)) {
+        warren::topology::request_image(descriptor);
     }
     if (warren_topology_open(source, topology, report) == WARREN_TOPOLOGY_SUCCESS) {
         return WARREN_TOPOLOGY_SUCCESS;

@@ -8,32 +8,31 @@
 #pragma once
 
 #include <hwloc.h>
+#include <hwloc/shmem.h>
 #include <string>
 
 namespace warren::discovery {
 
 // Every function that is used: its name without hwloc_.
+// Formatted by hand: clang-format would indent each line more than the one before.
+// clang-format off
 #define WARREN_HWLOC_FUNCTIONS(apply)                                                              \
-    apply(get_api_version) apply(topology_init) apply(topology_load) apply(topology_destroy)       \
-        apply(topology_set_flags) apply(topology_set_all_types_filter)                             \
-            apply(topology_set_type_filter) apply(topology_set_io_types_filter) apply(             \
-                topology_set_components) apply(topology_set_xml) apply(topology_set_xmlbuffer)     \
-                apply(topology_set_synthetic) apply(topology_get_depth)                            \
-                    apply(topology_get_allowed_cpuset) apply(topology_get_allowed_nodeset)         \
-                        apply(topology_is_thissystem) apply(get_type_depth) apply(get_depth_type)  \
-                            apply(get_nbobjs_by_depth) apply(get_obj_by_depth) apply(bitmap_next)  \
-                                apply(bitmap_last) apply(bitmap_alloc) apply(bitmap_free)          \
-                                    apply(bitmap_to_ith_ulong) apply(distances_get)                \
-                                        apply(distances_get_name) apply(distances_release)         \
-                                            apply(cpukinds_get_nr) apply(cpukinds_get_info)        \
-                                                apply(memattr_get_name) apply(memattr_get_flags)   \
-                                                    apply(memattr_get_targets)                     \
-                                                        apply(memattr_get_initiators)              \
-                                                            apply(memattr_get_value)               \
-                                                                apply(memattr_set_value)           \
-                                                                    apply(topology_export_xml)     \
-                                                                        apply(bitmap_zero)         \
-                                                                            apply(bitmap_set)
+    apply(get_api_version) apply(topology_init) apply(topology_load) apply(topology_destroy)      \
+    apply(topology_set_flags) apply(topology_set_all_types_filter)                                \
+    apply(topology_set_type_filter) apply(topology_set_io_types_filter)                           \
+    apply(topology_set_components) apply(topology_set_xml) apply(topology_set_xmlbuffer)          \
+    apply(topology_set_synthetic) apply(topology_get_depth) apply(topology_get_allowed_cpuset)    \
+    apply(topology_get_allowed_nodeset) apply(get_type_depth) apply(get_depth_type)               \
+    apply(get_nbobjs_by_depth) apply(get_obj_by_depth) apply(bitmap_next) apply(bitmap_last)      \
+    apply(bitmap_alloc) apply(bitmap_free) apply(bitmap_to_ith_ulong) apply(distances_get)        \
+    apply(distances_get_name) apply(distances_release) apply(cpukinds_get_nr)                     \
+    apply(cpukinds_get_info) apply(memattr_get_name) apply(memattr_get_flags)                     \
+    apply(memattr_get_targets) apply(memattr_get_initiators) apply(memattr_get_value)             \
+    apply(memattr_set_value) apply(topology_export_xml) apply(bitmap_zero) apply(bitmap_set)      \
+    apply(topology_get_type_filter) apply(topology_is_thissystem)                                 \
+    apply(topology_export_xmlbuffer) apply(free_xmlbuffer) apply(shmem_topology_get_length)       \
+    apply(shmem_topology_write) apply(shmem_topology_adopt)
+// clang-format on
 
 class HwlocLibrary {
   public:

@@ -393,9 +393,6 @@ Error check_combinations(const CommandLine& line) {
         return fail(MPI_ERR_ARG, "--library needs a path that ends in /%s, not '%s'", library_name,
                     line.library.c_str());
     }
-    if (!line.topology.empty() && !line.hwloc.asked) {
-        return fail(MPI_ERR_ARG, "--topology says what --hwloc-shmem publishes; give both");
-    }
     if (line.rank_kind == RankKind::process) {
         return line.library.empty()
                    ? Error{}
@@ -466,9 +463,11 @@ const char* usage() {
            "                       that way only; io for devices, too; copies=N, so many loads\n"
            "                       per process can share (4); at=largest, at=before-heap,\n"
            "                       at=after-heap or at=0xADDRESS for the place in memory\n"
-           "  --topology SOURCE    with it: a recorded or invented machine's instead of this\n"
-           "                       one's: a file of hwloc's XML, a folder with a copy of /sys and\n"
-           "                       /proc, or synthetic:DESCRIPTION as hwloc reads it\n"
+           "  --topology SOURCE    what ranks see of the node, here and in warren/topology.h, is "
+           "a\n"
+           "                       recorded or invented machine instead of this one: an image\n"
+           "                       file, hwloc's XML, a folder with a copy of /sys and /proc, or\n"
+           "                       synthetic:DESCRIPTION as hwloc reads it\n"
            "\n"
            "What becomes of it\n"
            "  --keep-going         when ranks fail, or abort a communicator that others are not "

@@ -2,129 +2,116 @@
 
 #include <cerrno>
 #include <cstring>
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <hwloc.h>
-#include <hwloc/shmem.h>
 #include <memory>
 #include <optional>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "discovery/hwloc_library.hpp"
+#include "discovery/hwloc_xml.hpp"
+#include "discovery/named_source.hpp"
 #include "launch/address_hole.hpp"
 #include "launch/limits.hpp"
 #include "launch/scoped_variable.hpp"
 #include "mpi.h"
+#include "topology/handle.hpp"
 
 namespace warren::launch {
 
 namespace {
 
-// hwloc's functions, found at run time, and one topology.
-class Hwloc {
-  public:
+// The library and one topology of it.
+struct Hwloc {
+    Hwloc() = default;
     ~Hwloc() {
         if (topology != nullptr) {
-            topology_destroy(topology);
+            library->topology_destroy(topology);
         }
     }
-    Hwloc() = default;
     Hwloc(const Hwloc&) = delete;
     Hwloc& operator=(const Hwloc&) = delete;
 
-    Error open();
+    Error open() {
+        std::string problem;
+        library = discovery::HwlocLibrary::get(problem);
+        if (library == nullptr) {
+            return fail(MPI_ERR_OTHER, "%s", problem.c_str());
+        }
+        if (library->topology_init(&topology) != 0) {
+            topology = nullptr;
+            return fail(MPI_ERR_OTHER, "hwloc_topology_init fails");
+        }
+        return {};
+    }
 
+    const discovery::HwlocLibrary* library = nullptr;
     hwloc_topology_t topology = nullptr;
-
-    decltype(&hwloc_topology_init) topology_init = nullptr;
-    decltype(&hwloc_topology_load) topology_load = nullptr;
-    decltype(&hwloc_topology_destroy) topology_destroy = nullptr;
-    decltype(&hwloc_topology_set_xml) set_xml = nullptr;
-    decltype(&hwloc_topology_set_synthetic) set_synthetic = nullptr;
-    decltype(&hwloc_topology_set_io_types_filter) set_io_types_filter = nullptr;
-    decltype(&hwloc_topology_get_type_filter) get_type_filter = nullptr;
-    decltype(&hwloc_topology_is_thissystem) is_thissystem = nullptr;
-    decltype(&hwloc_topology_export_xmlbuffer) export_xmlbuffer = nullptr;
-    decltype(&hwloc_free_xmlbuffer) free_xmlbuffer = nullptr;
-    decltype(&hwloc_shmem_topology_get_length) shmem_length = nullptr;
-    decltype(&hwloc_shmem_topology_write) shmem_write = nullptr;
-    decltype(&hwloc_shmem_topology_adopt) shmem_adopt = nullptr;
-    // Of hwloc 2.3 and newer; older ones have no attributes, and no caches of them.
-    decltype(&hwloc_memattr_get_flags) memattr_flags = nullptr;
-    decltype(&hwloc_memattr_get_targets) memattr_targets = nullptr;
 };
 
-Error Hwloc::open() {
-    void* library = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        return fail(MPI_ERR_OTHER, "%s", dlerror());
-    }
-    std::string missing;
-    const auto find = [&](const char* name, auto& function) {
-        function =
-            reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-        if (function == nullptr) {
-            missing = name;
-        }
-    };
-    find("hwloc_memattr_get_flags", memattr_flags);
-    find("hwloc_memattr_get_targets", memattr_targets);
-    missing.clear();
-    find("hwloc_topology_init", topology_init);
-    find("hwloc_topology_load", topology_load);
-    find("hwloc_topology_destroy", topology_destroy);
-    find("hwloc_topology_set_xml", set_xml);
-    find("hwloc_topology_set_synthetic", set_synthetic);
-    find("hwloc_topology_set_io_types_filter", set_io_types_filter);
-    find("hwloc_topology_get_type_filter", get_type_filter);
-    find("hwloc_topology_is_thissystem", is_thissystem);
-    find("hwloc_topology_export_xmlbuffer", export_xmlbuffer);
-    find("hwloc_free_xmlbuffer", free_xmlbuffer);
-    find("hwloc_shmem_topology_get_length", shmem_length);
-    find("hwloc_shmem_topology_write", shmem_write);
-    find("hwloc_shmem_topology_adopt", shmem_adopt);
-    if (!missing.empty()) {
-        return fail(MPI_ERR_OTHER, "%s is missing in libhwloc.so.15", missing.c_str());
-    }
-    if (topology_init(&topology) != 0) {
-        topology = nullptr;
-        return fail(MPI_ERR_OTHER, "hwloc_topology_init fails");
-    }
-    return {};
+Error wrong_source(const std::string& source, const char* why) {
+    return fail(MPI_ERR_ARG, "--topology %s: %s", source.c_str(), why);
 }
 
-Error load(Hwloc& hwloc, bool with_devices, const std::string& source) {
-    constexpr std::string_view synthetic = "synthetic:";
+// An image as hwloc reads it.
+Error set_image(const Hwloc& hwloc, const std::string& source) {
+    std::vector<std::byte> image;
+    topology::ImageMemory memory;
+    warren_topology* described = nullptr;
+    if (Error error = discovery::named_image(source, true, image)) {
+        return error;
+    }
+    if (Error error = topology::ImageMemory::copy(image, memory)) {
+        return error;
+    }
+    if (Error error = topology::make_handle(std::move(memory), WARREN_TOPOLOGY_FILE, described)) {
+        return error;
+    }
+    const std::string xml = discovery::hwloc_xml(described);
+    warren_topology_close(described);
+    return hwloc.library->topology_set_xmlbuffer(hwloc.topology, xml.c_str(),
+                                                 static_cast<int>(xml.size()) + 1) == 0
+               ? Error{}
+               : wrong_source(source, "hwloc does not take it");
+}
+
+Error load(const Hwloc& hwloc, bool with_devices, const std::string& source) {
+    const discovery::HwlocLibrary& library = *hwloc.library;
     // Devices are what hwloc's plug-ins know, and loading those takes longer than all else.
     std::optional<ScopedVariable> no_plugins;
     std::optional<ScopedVariable> root;
     std::optional<ScopedVariable> components;
-    if (!with_devices) {
+    if (with_devices) {
+        library.topology_set_io_types_filter(hwloc.topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    } else {
         no_plugins.emplace("HWLOC_PLUGINS_PATH", "/nonexistent");
     }
-    if (with_devices) {
-        hwloc.set_io_types_filter(hwloc.topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    discovery::NamedSource named;
+    if (Error error = discovery::name_source(source, named)) {
+        return error;
     }
-    if (source.starts_with(synthetic)) {
-        if (hwloc.set_synthetic(hwloc.topology, source.c_str() + synthetic.size()) != 0) {
-            return fail(MPI_ERR_ARG, "--topology %s: hwloc does not understand this description",
-                        source.c_str());
+    const std::string& text = named.source.text;
+    if (named.is_image) {
+        if (Error error = set_image(hwloc, source)) {
+            return error;
         }
-    } else if (is_folder(source)) {
-        root.emplace("HWLOC_FSROOT", source.c_str());
+    } else if (named.source.kind == discovery::SourceKind::synthetic) {
+        if (library.topology_set_synthetic(hwloc.topology, text.c_str()) != 0) {
+            return wrong_source(source, "hwloc does not understand this description");
+        }
+    } else if (named.source.kind == discovery::SourceKind::dump) {
+        root.emplace("HWLOC_FSROOT", text.c_str());
         components.emplace("HWLOC_COMPONENTS", "linux,stop");
-    } else if (!source.empty()) {
-        if (access(source.c_str(), R_OK) != 0) {
-            return fail(MPI_ERR_ARG, "--topology %s: %s", source.c_str(), std::strerror(errno));
+    } else if (named.source.kind == discovery::SourceKind::xml) {
+        if (access(text.c_str(), R_OK) != 0) {
+            return wrong_source(source, std::strerror(errno));
         }
-        if (hwloc.set_xml(hwloc.topology, source.c_str()) != 0) {
-            return fail(MPI_ERR_ARG, "--topology %s: this is no topology in hwloc's XML form",
-                        source.c_str());
+        if (library.topology_set_xml(hwloc.topology, text.c_str()) != 0) {
+            return wrong_source(source, "this is no topology in hwloc's XML form");
         }
     }
-    if (hwloc.topology_load(hwloc.topology) != 0) {
+    if (library.topology_load(hwloc.topology) != 0) {
         return fail(MPI_ERR_OTHER, "%s%s: hwloc_topology_load: %s",
                     source.empty() ? "this machine" : "--topology ", source.c_str(),
                     std::strerror(errno));
@@ -152,25 +139,24 @@ int seal(int file) {
 bool refresh_attributes(const Hwloc& hwloc, int file, std::uint64_t offset, void* address,
                         std::uint64_t length) {
     hwloc_topology_t copy = nullptr;
-    if (hwloc.shmem_adopt(&copy, file, offset, address, length, 0) != 0) {
+    if (hwloc.library->shmem_topology_adopt(&copy, file, offset, address, length, 0) != 0) {
         return false;
     }
     const bool writable = mmap(address, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                                file, static_cast<off_t>(offset)) != MAP_FAILED;
     unsigned long flags = 0;
-    for (unsigned attribute = 0; writable && hwloc.memattr_targets != nullptr &&
-                                 hwloc.memattr_flags(copy, attribute, &flags) == 0;
-         ++attribute) {
+    for (unsigned attribute = 0;
+         writable && hwloc.library->memattr_get_flags(copy, attribute, &flags) == 0; ++attribute) {
         unsigned count = 0;
-        hwloc.memattr_targets(copy, attribute, nullptr, 0, &count, nullptr, nullptr);
+        hwloc.library->memattr_get_targets(copy, attribute, nullptr, 0, &count, nullptr, nullptr);
     }
-    hwloc.topology_destroy(copy); // and unmaps
+    hwloc.library->topology_destroy(copy); // and unmaps
     return writable;
 }
 
 Error write_copies(const Hwloc& hwloc, const HwlocSharing& asked, HwlocOffer& offer) {
     std::size_t length = 0;
-    if (hwloc.shmem_length(hwloc.topology, &length, 0) != 0) {
+    if (hwloc.library->shmem_topology_get_length(hwloc.topology, &length, 0) != 0) {
         return fail(MPI_ERR_OTHER, "hwloc_shmem_topology_get_length: %s", std::strerror(errno));
     }
     const std::uint64_t all = length * asked.copies;
@@ -196,9 +182,9 @@ Error write_copies(const Hwloc& hwloc, const HwlocSharing& asked, HwlocOffer& of
         void* const address = reinterpret_cast<void*>(offer.address + offset);
         // Committed first: a full node is an error, and not a signal while hwloc writes.
         int error = posix_fallocate(file, static_cast<off_t>(offset), static_cast<off_t>(length));
-        if (error == 0 &&
-            (hwloc.shmem_write(hwloc.topology, file, offset, address, length, 0) != 0 ||
-             !refresh_attributes(hwloc, file, offset, address, length))) {
+        if (error == 0 && (hwloc.library->shmem_topology_write(hwloc.topology, file, offset,
+                                                               address, length, 0) != 0 ||
+                           !refresh_attributes(hwloc, file, offset, address, length))) {
             error = errno;
         }
         if (error != 0) {
@@ -215,7 +201,8 @@ Error write_copies(const Hwloc& hwloc, const HwlocSharing& asked, HwlocOffer& of
 Error write_xml(const Hwloc& hwloc, HwlocOffer& offer, std::size_t& bytes) {
     char* text = nullptr;
     int size = 0; // with the byte that ends it
-    if (hwloc.export_xmlbuffer(hwloc.topology, &text, &size, 0) != 0 || size < 1) {
+    if (hwloc.library->topology_export_xmlbuffer(hwloc.topology, &text, &size, 0) != 0 ||
+        size < 1) {
         return fail(MPI_ERR_OTHER, "hwloc_topology_export_xmlbuffer: %s", std::strerror(errno));
     }
     bytes = static_cast<std::size_t>(size) - 1;
@@ -228,7 +215,7 @@ Error write_xml(const Hwloc& hwloc, HwlocOffer& offer, std::size_t& bytes) {
         }
         written += static_cast<std::size_t>(part);
     }
-    hwloc.free_xmlbuffer(hwloc.topology, text);
+    hwloc.library->free_xmlbuffer(hwloc.topology, text);
     if (written < bytes) {
         const int error = errno;
         if (file >= 0) {
@@ -246,11 +233,6 @@ std::string text_of(Error& error) {
 }
 
 } // namespace
-
-bool is_folder(const std::string& path) {
-    struct stat status;
-    return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
 
 HwlocPublication::~HwlocPublication() {
     for (const int descriptor : descriptors()) {
@@ -282,11 +264,11 @@ Error HwlocPublication::make(const HwlocSharing& asked, const std::string& sourc
     if (Error error = load(hwloc, asked.devices, source)) {
         return error;
     }
-    offer_.is_this_system = hwloc.is_thissystem(hwloc.topology) != 0;
+    offer_.is_this_system = hwloc.library->topology_is_thissystem(hwloc.topology) != 0;
     for (std::size_t type = 0; type < hwloc_types_limit; ++type) {
         hwloc_type_filter_e filter = HWLOC_TYPE_FILTER_KEEP_ALL;
-        if (hwloc.get_type_filter(hwloc.topology, static_cast<hwloc_obj_type_t>(type), &filter) !=
-            0) {
+        if (hwloc.library->topology_get_type_filter(
+                hwloc.topology, static_cast<hwloc_obj_type_t>(type), &filter) != 0) {
             break;
         }
         offer_.filters[type] = static_cast<char>('0' + filter);

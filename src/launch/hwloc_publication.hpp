@@ -20,9 +20,6 @@
 
 namespace warren::launch {
 
-// Of a source: a copy of a machine's /sys and /proc.
-bool is_folder(const std::string& path);
-
 class HwlocPublication {
   public:
     HwlocPublication() = default;

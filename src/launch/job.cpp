@@ -62,8 +62,7 @@ Job::~Job() {
         close_descriptor(process.lifeline);
         close_descriptor(process.reports);
     }
-    for (int* descriptor : {&topology_reports_, &reports_for_ranks_, &events_, &rank_output_,
-                            &signals_, &null_input_, &lifeline_number_}) {
+    for (int* descriptor : {&events_, &rank_output_, &signals_, &null_input_, &lifeline_number_}) {
         close_descriptor(*descriptor);
     }
 }
@@ -104,7 +103,8 @@ bool Job::prepare() {
         return false;
     }
     // Another library's ranks have a socket pair each.
-    const std::uint64_t needed = descriptors_for(line_.ranks(), has_host()) +
+    constexpr std::uint64_t for_topology = 6;
+    const std::uint64_t needed = descriptors_for(line_.ranks(), has_host()) + for_topology +
                                  (line_.library.empty() ? 0 : 2 * std::uint64_t{line_.ranks()});
     if (Error error = raise_descriptor_limit(needed, former_descriptors_, descriptors_raised_)) {
         fail_with(1, error);

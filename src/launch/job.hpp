@@ -36,6 +36,7 @@
 #include "launch/program.hpp"
 #include "launch/spawn.hpp"
 #include "launch/terminal_input.hpp"
+#include "launch/topology_publication.hpp"
 #include "node/segment.hpp"
 
 namespace warren::launch {
@@ -84,7 +85,7 @@ class Job {
         lifeline,
         reports,
         manager,
-        topology, // reports of it
+        topology, // requests, and reports of it
         signals,
         all_output,
         sink,
@@ -101,7 +102,10 @@ class Job {
     bool publish_topology(RankEnvironment& environment);
     bool offer_hwloc(HwlocOffer offer, RankEnvironment& environment);
     static std::string preloaded_before(const ResolvedProgram& program);
-    void read_topology_reports();
+    bool publish_image(RankEnvironment& environment);
+    bool publish_hwloc(RankEnvironment& environment);
+    bool make_image();
+    void read_topology_socket();
     void report_topologies();
     void divide_ranks();
     bool start_processes();
@@ -159,9 +163,8 @@ class Job {
     ProcessManager manager_; // of another MPI library's ranks
     BindingPlan bindings_;
     std::uint32_t processors_ = 1;
+    TopologyPublication topology_;
     HwlocPublication hwloc_;
-    int topology_reports_ = -1;                        // socket of which ranks have the other end
-    int reports_for_ranks_ = -1;                       // that end
     std::array<std::uint32_t, 4> topologies_loaded_{}; // by HwlocWay
     node::Segment segment_;
     Guardian guardian_;

@@ -142,7 +142,8 @@ bool Job::start_host(Spawner& spawner) {
     manager_ = ProcessManager(line_.ranks(), "warren-" + name_);
     plan.library = line_.library.empty() ? own_folder() + library_folder + library_name : "";
     plan.kept = hwloc_.descriptors();
-    plan.kept.insert(plan.kept.end(), {segment_.descriptor(), lifeline_number_});
+    plan.kept.insert(plan.kept.end(), {segment_.descriptor(), lifeline_number_,
+                                       topology_.file_of_ranks(), topology_.socket_of_ranks()});
     fcntl(host.reports, F_SETFL, O_NONBLOCK);
     inherited.push_back(plan.reports);
     int file = -1;

@@ -1,15 +1,20 @@
-// The part of a job that gives its ranks the node's topology: in hwloc's forms, with --hwloc-shmem.
+// The part of a job that gives its ranks the node's topology: as an image, when one of them asks,
+// and in hwloc's forms, with --hwloc-shmem.
 #include "launch/job.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <memory>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "discovery/named_source.hpp"
 #include "image/elf_file.hpp"
 #include "launch/own_place.hpp"
+#include "mpi.h"
+#include "topology/request.hpp"
 
 namespace warren::launch {
 
@@ -44,18 +49,68 @@ std::string plain(const char* text, std::size_t limit) {
 }
 
 // Ranks' own discovery of --topology's source, as if it was their machine.
-EnvironmentSetting discovery_of(const std::string& source) {
-    constexpr std::string_view synthetic = "synthetic:";
-    if (source.starts_with(synthetic)) {
-        return {"HWLOC_SYNTHETIC", source.substr(synthetic.size())};
+Error discovery_of(const std::string& text, EnvironmentSetting& setting) {
+    discovery::NamedSource named;
+    if (Error error = discovery::name_source(text, named)) {
+        return error;
     }
-    return {is_folder(source) ? "HWLOC_FSROOT" : "HWLOC_XMLFILE", source};
+    const std::string& source = named.source.text;
+    if (named.is_image) {
+        return fail(MPI_ERR_ARG,
+                    "--topology %s: hwloc discovers nothing from an image; it does "
+                    "from XML (warren topo --format xml)",
+                    text.c_str());
+    }
+    if (named.source.kind == discovery::SourceKind::synthetic) {
+        setting = {"HWLOC_SYNTHETIC", source};
+        return {};
+    }
+    // Ranks may be in another folder.
+    const std::unique_ptr<char, decltype(&std::free)> path(realpath(source.c_str(), nullptr),
+                                                           std::free);
+    if (!path) {
+        return fail(MPI_ERR_ARG, "--topology %s: %s", text.c_str(), std::strerror(errno));
+    }
+    setting = {named.source.kind == discovery::SourceKind::dump ? "HWLOC_FSROOT" : "HWLOC_XMLFILE",
+               path.get()};
+    return {};
 }
 
 } // namespace
 
-// False when what the user wants can't be had.
+// What ranks know of the node. False when what the user wants can't be had.
 bool Job::publish_topology(RankEnvironment& environment) {
+    return publish_image(environment) && publish_hwloc(environment);
+}
+
+bool Job::publish_image(RankEnvironment& environment) {
+    if (Error error = topology_.open()) {
+        fail_with(1, error);
+        return false;
+    }
+    watch_descriptor(events_, topology_.socket(), Source::topology, 0);
+    environment.more.push_back({"WARREN_TOPOLOGY", std::to_string(topology_.file_of_ranks())});
+    environment.more.push_back(
+        {topology::socket_variable, std::to_string(topology_.socket_of_ranks())});
+    return line_.topology.empty() || make_image();
+}
+
+// False when what the user named is wrong; ranks discover by themselves else.
+bool Job::make_image() {
+    std::string note;
+    if (Error error = topology_.make(line_.topology, note)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        if (!line_.topology.empty()) {
+            fail_with(1, "--topology " + line_.topology + ": " + record->text);
+            return false;
+        }
+        note = "there is no topology image, ranks discover by themselves: " + record->text;
+    }
+    explain(note);
+    return true;
+}
+
+bool Job::publish_hwloc(RankEnvironment& environment) {
     if (!line_.hwloc.asked) {
         return true;
     }
@@ -77,7 +132,10 @@ bool Job::publish_topology(RankEnvironment& environment) {
         explain(note);
     }
     if (wanted.way == HwlocWay::native && !line_.topology.empty()) {
-        environment.more.push_back(discovery_of(line_.topology));
+        if (Error error = discovery_of(line_.topology, environment.more.emplace_back())) {
+            fail_with(1, error);
+            return false;
+        }
     }
     const HwlocOffer& offer = hwloc_.offer();
     if (has_host()) {
@@ -105,15 +163,7 @@ bool Job::offer_hwloc(HwlocOffer offer, RankEnvironment& environment) {
                          environment.preload);
         return false;
     }
-    int ends[2] = {-1, -1};
-    if (line_.verbose && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) == 0) {
-        topology_reports_ = ends[0];
-        offer.report = ends[1];
-        reports_for_ranks_ = ends[1];
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
-        fcntl(ends[1], F_SETFD, 0);
-        watch_descriptor(events_, topology_reports_, Source::topology, 0);
-    }
+    offer.report = line_.verbose ? topology_.socket_of_ranks() : -1;
     environment.more.push_back({"WARREN_HWLOC", hwloc_text(offer).data()});
     if (offer.shmem >= 0) {
         environment.more.push_back({"WARREN_HWLOC_SHMEM", hwloc_shmem_text(offer).data()});
@@ -129,10 +179,23 @@ std::string Job::preloaded_before(const ResolvedProgram& program) {
     return first.empty() ? "" : first + ":";
 }
 
-void Job::read_topology_reports() {
-    HwlocReport report;
+// Requests for the image, and with -v reports of what hwloc did.
+void Job::read_topology_socket() {
+    union {
+        HwlocReport report;
+        topology::ImageRequest request;
+    } message = {};
+    const HwlocReport& report = message.report;
+    const topology::ImageRequest& request = message.request;
     ssize_t got = 0;
-    while ((got = recv(topology_reports_, &report, sizeof report, 0)) > 0) {
+    while ((got = recv(topology_.socket(), &message, sizeof message, 0)) > 0) {
+        if (got == static_cast<ssize_t>(sizeof request)) {
+            if (request.magic == topology::ImageRequest::magic_number && !topology_.is_made()) {
+                explain("rank " + std::to_string(request.rank) + " asks for the topology");
+                make_image();
+            }
+            continue;
+        }
         if (got != static_cast<ssize_t>(sizeof report) ||
             report.magic != HwlocReport::magic_number || report.way >= topologies_loaded_.size()) {
             continue;
@@ -148,13 +211,16 @@ void Job::read_topology_reports() {
                     ": " + reason);
         }
     }
+    if (got == 0) { // all ranks have closed their end
+        epoll_ctl(events_, EPOLL_CTL_DEL, topology_.socket(), nullptr);
+    }
 }
 
 void Job::report_topologies() {
-    if (topology_reports_ < 0) {
+    if (!line_.hwloc.asked || has_host() || topology_.socket() < 0) {
         return;
     }
-    read_topology_reports();
+    read_topology_socket();
     const auto count = [&](HwlocWay way) {
         return std::to_string(topologies_loaded_[static_cast<std::size_t>(way)]);
     };

@@ -65,7 +65,7 @@ void Job::watch() {
                 serve_manager(number);
                 break;
             case Source::topology:
-                read_topology_reports();
+                read_topology_socket();
                 break;
             case Source::signals:
                 signals = true; // after the output that was there before

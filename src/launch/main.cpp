@@ -31,8 +31,8 @@ void open_standard_descriptors() {
 // In a rank of another job this mpiexec runs a job of its own; the rank's descriptors are not for
 // it.
 void leave_outer_job() {
-    for (const char* name :
-         {"WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML"}) {
+    for (const char* name : {"WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_HWLOC_SHMEM",
+                             "WARREN_HWLOC_XML", "WARREN_TOPOLOGY", "WARREN_TOPOLOGY_SOCKET"}) {
         const char* text = std::getenv(name);
         const int descriptor = text != nullptr ? std::atoi(text) : 0;
         if (descriptor > 2) {
@@ -70,6 +70,12 @@ Error read_request(const std::vector<std::string>& words, CommandLine& line) {
         if (Error error = parse_rank_kind("WARREN_RANKS", kind, line.rank_kind)) {
             return error;
         }
+    }
+    // A source that the user names, as for programs that run without mpiexec; not the number of an
+    // outer job's descriptor.
+    const char* topology = std::getenv("WARREN_TOPOLOGY");
+    if (line.topology.empty() && topology != nullptr && (*topology < '0' || *topology > '9')) {
+        line.topology = topology;
     }
     if (Error error = check_combinations(line)) {
         return error;

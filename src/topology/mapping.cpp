@@ -177,17 +177,33 @@ Error ImageMemory::read(const std::string& path, ImageMemory& memory) {
     return {};
 }
 
-Error share_image(std::span<const std::byte> image, int& descriptor) {
-    const std::string what = "a memory file for the topology";
-    Descriptor file(memfd_create("warren-topology", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (file.get() < 0) {
-        return file_error(what);
-    }
-    if (Error error = write_all(file.get(), image, what)) {
+namespace {
+
+constexpr const char* image_file = "a memory file for the topology";
+
+} // namespace
+
+Error make_image_file(int& descriptor) {
+    descriptor = memfd_create("warren-topology", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return descriptor >= 0 ? Error{} : file_error(image_file);
+}
+
+Error fill_image_file(int descriptor, std::span<const std::byte> image) {
+    if (Error error = write_all(descriptor, image, image_file)) {
         return error;
     }
-    if (fcntl(file.get(), F_ADD_SEALS, image_seals | F_SEAL_SEAL) != 0) {
-        return file_error(what);
+    return fcntl(descriptor, F_ADD_SEALS, image_seals | F_SEAL_SEAL) == 0 ? Error{}
+                                                                          : file_error(image_file);
+}
+
+Error share_image(std::span<const std::byte> image, int& descriptor) {
+    int made = -1;
+    if (Error error = make_image_file(made)) {
+        return error;
+    }
+    Descriptor file(made);
+    if (Error error = fill_image_file(file.get(), image)) {
+        return error;
     }
     descriptor = file.release();
     return {};

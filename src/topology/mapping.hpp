@@ -47,6 +47,12 @@ class ImageMemory {
 // What the memory file of an image has to be sealed against: F_SEAL_… of fcntl.
 extern const int image_seals;
 
+// An empty memory file for an image: a descriptor that is closed on exec.
+Error make_image_file(int& descriptor);
+
+// Writes the image to such a file and seals it.
+Error fill_image_file(int descriptor, std::span<const std::byte> image);
+
 // A sealed memory file with the image, for others to map: a descriptor that is closed on exec.
 Error share_image(std::span<const std::byte> image, int& descriptor);
 

@@ -163,8 +163,9 @@ def ranks_get_clean_descriptors_and_signals():
     done = run("-n", "1", "sh", "-c", "ls /proc/self/fd | wc -l; grep -E 'SigBlk|SigIgn' "
                "/proc/self/status")
     lines = done.stdout.split()
-    # 0, 1, 2, the segment, the lifeline, and the folder that ls itself reads.
-    expect(lines[0] == "6", done)
+    # 0, 1, 2, the segment, the lifeline, the topology and its socket, and the folder that ls itself
+    # reads.
+    expect(lines[0] == "8", done)
     expect(lines[2] == "0" * 16 and int(lines[4], 16) & 0x7ff == 0, done)
 
 

@@ -1,0 +1,14 @@
+// `warren topo …`: shows the node, or a recorded one, and writes topology images.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace warren::tools {
+
+// The words behind "topo"; the exit code.
+int topology_command(const std::vector<std::string>& words);
+
+extern const char* const topology_usage;
+
+} // namespace warren::tools

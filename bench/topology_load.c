@@ -1,0 +1,92 @@
+/*
+ * A rank of a job that initialises MPI, takes the node's topology, and ends: as the program with
+ * which Goglin (2018) measured launch times. Rank 0 prints one JSON line: what taking it cost the
+ * rank that paid most, in bytes of malloc, kB of private dirty memory, and µs.
+ *
+ * Built three times: with -DWITH_HWLOC by hwloc_topology_load, with -DWITH_IMAGE by
+ * warren_topology_load, and with neither for the job without any topology.
+ *
+ * The heap's next pages are touched before, so that private dirty memory counts what taking the
+ * topology needs, and not that the rank is the first to touch the page that it lands in.
+ */
+#include <malloc.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "memory_map.h"
+
+#if defined(WITH_HWLOC)
+#include <hwloc.h>
+#elif defined(WITH_IMAGE)
+#include <warren/topology.h>
+#endif
+
+static double now_us(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
+}
+
+/* Processing units, for the reader to see that it is the topology that was meant; -1: a failure. */
+static int take_topology(void) {
+#if defined(WITH_HWLOC)
+    static hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0 || hwloc_topology_load(topology) != 0)
+        return -1;
+    return hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+#elif defined(WITH_IMAGE)
+    static warren_topology* topology;
+    warren_topology_report report;
+    if (warren_topology_load(&topology, &report) != WARREN_TOPOLOGY_SUCCESS ||
+        report.way != WARREN_TOPOLOGY_NODE)
+        return -1;
+    return (int)warren_topology_count(topology, WARREN_OBJECT_PU);
+#else
+    return 0;
+#endif
+}
+
+static int own_dirty_kb(const MemoryMap* map) {
+    return map->private_dirty_kb_all - map->private_dirty_kb[memory_shared];
+}
+
+int main(int count, char** words) {
+    enum { warm_bytes = 16 * 1024 };
+    int rank = 0;
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    /* Taken from the top of the heap, touched, and given back. */
+    char* warm = malloc(warm_bytes);
+    if (warm != NULL)
+        memset(warm, 1, warm_bytes);
+    free(warm);
+    MemoryMap map;
+    memory_read(&map);
+    MPI_Barrier(MPI_COMM_WORLD);
+    memory_read(&map);
+    const int dirty_before = own_dirty_kb(&map);
+    const size_t heap_before = mallinfo2().uordblks;
+    const double start = now_us();
+    const int units = take_topology();
+    double cost[3] = {0, 0, now_us() - start};
+    cost[0] = (double)(mallinfo2().uordblks - heap_before);
+    /* When all ranks have it: a shared page that one rank has touched so far counts as its own. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    memory_read(&map);
+    cost[1] = own_dirty_kb(&map) - dirty_before;
+    if (units < 0) {
+        fprintf(stderr, "rank %d has no topology\n", rank);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    double most[3];
+    MPI_Reduce(cost, most, 3, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf(
+            "{\"units\": %d, \"malloc_bytes\": %.0f, \"private_dirty_kb\": %.0f, \"us\": %.1f}\n",
+            units, most[0], most[1], most[2]);
+    MPI_Finalize();
+    return 0;
+}

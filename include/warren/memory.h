@@ -97,13 +97,14 @@ typedef struct warren_mem_criteria warren_mem_criteria;
    of the default size, LOCAL and REMOTE. To be freed. */
 int warren_mem_criteria_create(warren_mem_criteria** criteria);
 
-/* New criteria from a text: attributes with their tolerances, best first, and settings, in any
-   order, separated by blanks or semicolons: latency,capacity bandwidth~10%,capacity full=strict
-   page=2M latency from=core:3 targets=local+remote+cpuless from=   here (the default), cpus:0-3,8,
-   or an object of the machine, TYPE:INDEX full=   next, strict, interleave page=   default, or a
-   size in bytes, with k, M or G for powers of 1024 targets= local, remote, cpuless, device, joined
-   by +, or all Attributes may have been registered by name, and may be none (the text "" is
-   allowed). */
+/* New criteria from a text: attributes, the best first, and settings, in any order, separated by
+   blanks or semicolons, as "latency,capacity" or "bandwidth~10%,capacity full=strict from=core:3".
+
+   An attribute may have a tolerance behind it (~10%), may have been registered by name, and there
+   may be none ("" is allowed). Settings are from= (here, the default; cpus:0-3,8; or an object of
+   the machine, TYPE:INDEX), full= (next, strict or interleave), page= (default, or bytes, with k, M
+   or G for powers of 1024) and targets= (local, remote, cpuless and device, joined by +, or all).
+ */
 int warren_mem_criteria_parse(const char* text, warren_mem_criteria** criteria);
 
 /* Another object with equal contents. */

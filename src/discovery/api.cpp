@@ -2,12 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 
 #include "discovery/describe.hpp"
 #include "topology/handle.hpp"
@@ -40,18 +38,6 @@ bool is_number(const std::string& text, int& number) {
     }
     number = std::atoi(text.c_str());
     return true;
-}
-
-// hwloc opens the file itself, so it could be another one by then, but not one that somebody else
-// than those who may write to its folder has put there.
-Error check_file(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (file < 0) {
-        return fail(WARREN_TOPOLOGY_ERR_FILE, "%s: %s", path.c_str(), std::strerror(errno));
-    }
-    Error error = warren::topology::check_owner(file, path);
-    close(file);
-    return error;
 }
 
 Error discover(warren::discovery::Source source, int way, std::string& note,
@@ -87,10 +73,8 @@ Error open_source(const std::string& source, std::string& note, warren_topology*
         return warren::topology::make_handle(std::move(memory), WARREN_TOPOLOGY_FILE, topology);
     }
     if (behind(source, "xml:", rest)) {
-        if (Error error = check_file(rest)) {
-            return error;
-        }
-        return discover({SourceKind::xml, rest}, WARREN_TOPOLOGY_XML, note, topology);
+        return discover({.kind = SourceKind::xml, .text = rest, .checks_owner = true},
+                        WARREN_TOPOLOGY_XML, note, topology);
     }
     if (behind(source, "synthetic:", rest)) {
         return discover({SourceKind::synthetic, rest}, WARREN_TOPOLOGY_SYNTHETIC, note, topology);

@@ -4,13 +4,16 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <map>
 #include <memory>
+#include <unistd.h>
 
 #include "topology/details.hpp"
 #include "topology/encode.hpp"
 #include "topology/guess.hpp"
 #include "topology/handle.hpp"
+#include "topology/mapping.hpp"
 #include "topology/values_file.hpp"
 #include "warren/topology.h"
 
@@ -428,9 +431,56 @@ class DumpFolder {
     bool is_set_;
 };
 
+// A file as a string. It is read here, so that what is looked at is what hwloc gets.
+Error read_text(const Source& source, std::string& text) {
+    constexpr std::size_t most_bytes = std::size_t{256} << 20;
+    const std::string& path = source.text;
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const auto refuse = [&](const char* why) {
+        if (file >= 0) {
+            close(file);
+        }
+        return fail(WARREN_TOPOLOGY_ERR_FILE, "%s: %s", path.c_str(), why);
+    };
+    if (file < 0) {
+        return refuse(std::strerror(errno));
+    }
+    if (source.checks_owner) {
+        if (Error error = topology::check_owner(file, path)) {
+            close(file);
+            return error;
+        }
+    }
+    char part[65536];
+    while (true) {
+        const ssize_t bytes = read(file, part, sizeof part);
+        if (bytes < 0 && errno == EINTR) {
+            continue;
+        }
+        if (bytes < 0) {
+            return refuse(std::strerror(errno));
+        }
+        if (bytes == 0) {
+            break;
+        }
+        text.append(part, static_cast<std::size_t>(bytes));
+        if (text.size() > most_bytes) {
+            return refuse("it is too large for a topology");
+        }
+    }
+    close(file);
+    return {};
+}
+
 } // namespace
 
 Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& topology) {
+    std::string xml;
+    if (source.kind == SourceKind::xml) {
+        if (Error error = read_text(source, xml)) {
+            return error;
+        }
+    }
     if (hwloc.topology_init(&topology) != 0) {
         return fail(WARREN_TOPOLOGY_ERR_DISCOVERY, "hwloc_topology_init fails: %s",
                     std::strerror(errno));
@@ -438,7 +488,9 @@ Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& to
     const DumpFolder folder(source);
     int status = 0;
     if (source.kind == SourceKind::xml) {
-        status = hwloc.topology_set_xml(topology, source.text.c_str());
+        errno = EINVAL;
+        status =
+            hwloc.topology_set_xmlbuffer(topology, xml.c_str(), static_cast<int>(xml.size()) + 1);
     } else if (source.kind == SourceKind::synthetic) {
         status = hwloc.topology_set_synthetic(topology, source.text.c_str());
     } else {
@@ -453,8 +505,7 @@ Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& to
             return fail(WARREN_TOPOLOGY_ERR_ARGUMENT,
                         "\"%s\" is no synthetic description of a topology", source.text.c_str());
         }
-        return fail(why == ENOENT || why == EACCES ? WARREN_TOPOLOGY_ERR_FILE
-                                                   : WARREN_TOPOLOGY_ERR_DAMAGED,
+        return fail(WARREN_TOPOLOGY_ERR_DAMAGED,
                     "%s: hwloc doesn't take it for an XML topology (%s)", source.text.c_str(),
                     std::strerror(why));
     }
@@ -494,6 +545,10 @@ Error discover(const Source& source, topology::Description& description) {
     hwloc->topology_destroy(topology);
     if (error) {
         return error;
+    }
+    if (source.kind != SourceKind::native) { // what hwloc takes a dump's folder for
+        std::erase_if(description.infos,
+                      [](const auto& info) { return info.name == topology::this_system_key; });
     }
     std::string refused;
     if (source.kind == SourceKind::native || std::getenv("WARREN_MEMORY_VALUES") != nullptr) {

@@ -29,6 +29,7 @@ struct Source {
     std::string text;            // path or description; nothing for native
     std::string* note = nullptr; // gets why a file of measured values was not taken, or ""
     bool devices = true;         // bridges, PCI and OS devices; without them discovery is faster
+    bool checks_owner = false;   // refuses a file that is neither this user's nor root's
 };
 
 // An hwloc topology, loaded as above. Ends with destroy of `hwloc`.

@@ -202,9 +202,9 @@ int warren_mem_find_attribute(warren_memory* memory, const char* name, int* attr
    the policy says), and nothing fails later. Blocks of up to 1 MiB share pages with others of the
    same criteria.
 
-   Ranks of a job share each memory fairly: a process gets as much of a NUMA node as was free there
-   when the job first used it, divided by the ranks near it; then the node counts as full for it.
-   With WARREN_MEMORY_SHARE=first in the environment it is first come, first served.
+   Ranks of a job share each memory fairly: a process gets as much of a NUMA node as could be had
+   there when the job first used it, divided by the ranks near it; then the node counts as full for
+   it. With WARREN_MEMORY_SHARE=first in the environment it is first come, first served.
 
    Functions that return memory return null on failure and set errno too: ENOMEM, EINVAL, EPERM.
    Blocks are aligned to 16 bytes or more. After fork, pages of blocks are copied as they are

@@ -50,6 +50,9 @@ class Criteria {
     Criteria(const std::string& text) : Criteria(text.c_str()) {}
     // Takes over an object of the C API.
     explicit Criteria(warren_mem_criteria* taken) : owned_(taken, warren_mem_criteria_free) {}
+    // Copied even where they could be moved: a container that is moved from keeps its allocator's.
+    Criteria(const Criteria&) = default;
+    Criteria& operator=(const Criteria&) = default;
 
     const warren_mem_criteria* get() const { return owned_.get(); }
 

@@ -23,9 +23,19 @@ namespace {
 // Ends a call without memory: keeps the sentence, sets errno.
 [[gnu::cold, gnu::noinline]] void* none(Error error) {
     const int code = report(error);
-    errno = code == WARREN_MEM_ERR_ARG || code == WARREN_MEM_ERR_NO_TARGET ? EINVAL
-            : code == WARREN_MEM_ERR_SYSTEM                                ? EPERM
-                                                                           : ENOMEM;
+    switch (code) {
+    case WARREN_MEM_ERR_ARG:
+    case WARREN_MEM_ERR_ATTRIBUTE:
+    case WARREN_MEM_ERR_NO_VALUE:
+    case WARREN_MEM_ERR_NO_TARGET:
+        errno = EINVAL;
+        break;
+    case WARREN_MEM_ERR_SYSTEM:
+        errno = EPERM;
+        break;
+    default:
+        errno = ENOMEM;
+    }
     return nullptr;
 }
 

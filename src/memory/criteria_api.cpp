@@ -108,10 +108,13 @@ WARREN_API int warren_mem_criteria_set_initiator_cpus(warren_mem_criteria* crite
     while (bytes > 0 && first[bytes - 1] == 0) {
         --bytes;
     }
-    // Bits of the mask that no processor can have are an error of set_processors.
-    std::vector<std::uint64_t> bitmap(std::min(bytes, warren::memory::max_processors / 8 + 1) / 8 +
-                                      1);
-    std::memcpy(bitmap.data(), mask, std::min(bytes, bitmap.size() * 8));
+    if (bytes > warren::memory::max_processors / 8) {
+        return report(fail(WARREN_MEM_ERR_ARG, "processor %zu of the mask: there are at most %zu",
+                           bytes * 8 - 8,
+                           static_cast<std::size_t>(warren::memory::max_processors)));
+    }
+    std::vector<std::uint64_t> bitmap(bytes / 8 + 1);
+    std::memcpy(bitmap.data(), mask, bytes);
     return report(of(criteria).set_processors(std::move(bitmap)));
 }
 

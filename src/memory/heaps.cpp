@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "memory/numa.hpp"
+#include "memory/thread_cache.hpp"
 
 namespace warren::memory {
 
@@ -24,9 +25,11 @@ void lock_heaps() {
         heaps[i].load(std::memory_order_relaxed)->lock();
     }
     Heap::lock_large();
+    lock_spares();
 }
 
 void unlock_heaps() {
+    unlock_spares();
     Heap::unlock_large();
     const unsigned count = heap_count.load(std::memory_order_relaxed);
     for (unsigned i = 0; i < count; ++i) {

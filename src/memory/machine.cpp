@@ -229,8 +229,8 @@ Error Machine::describe(int attribute, Attribute& described, std::string& name) 
         described = *predefined;
         return {};
     }
-    const auto index = static_cast<std::uint32_t>(attribute - WARREN_MEM_FIRST_OTHER_ATTRIBUTE);
     if (attribute >= WARREN_MEM_FIRST_OTHER_ATTRIBUTE) {
+        const auto index = static_cast<std::uint32_t>(attribute - WARREN_MEM_FIRST_OTHER_ATTRIBUTE);
         if (index < others_of_topology()) {
             const std::uint32_t number = topology_attribute(attribute);
             name = warren_topology_attribute_name(topology_, number);

@@ -175,7 +175,12 @@ std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
     }
     int nodes[batch_pages];
     if (!nodes_of_pages(at, pages, nodes)) {
-        return static_cast<std::ptrdiff_t>(pages); // it does not tell: the policy is what we have
+        // It does not tell: the policy is what we have. And release() won't find whose share it
+        // was.
+        if (stage.only >= 0) {
+            return_share(stage.only, bytes);
+        }
+        return static_cast<std::ptrdiff_t>(pages);
     }
     std::size_t good = well_placed(stage, nodes, pages);
     if (good < pages && stage.only >= 0) {

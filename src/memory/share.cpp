@@ -157,7 +157,7 @@ std::size_t share_of(const Job& own, int node) {
     std::atomic<std::uint64_t>& free = own.use[node].free_bytes;
     std::uint64_t known = free.load(std::memory_order_relaxed);
     if (known == 0) {
-        const std::int64_t now = free_bytes(node);
+        const std::int64_t now = droppable_bytes(node); // what placement finds room in
         // What is not known is not divided.
         const std::uint64_t mine = now < 0 ? UINT64_MAX : static_cast<std::uint64_t>(now) | 1;
         known = free.compare_exchange_strong(known, mine, std::memory_order_relaxed) ? mine : known;

@@ -55,6 +55,9 @@ Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind) {
         kind.targets[kind.count++] = static_cast<std::int16_t>(target.node);
         kind.equals = static_cast<std::uint16_t>(kind.equals + (target.tier == 0));
     }
+    if (kind.policy == Policy::strict) {
+        kind.count = kind.equals; // so that orderings which differ behind that share a heap
+    }
     return {};
 }
 
@@ -102,7 +105,9 @@ Error find_heap(const warren_mem_criteria* wanted, Heap*& heap) {
     if (Error error = heap_of_ordering(*machine, criteria, heap)) {
         return error;
     }
-    ThreadCaches* own = changes(criteria) ? nullptr : make_caches();
+    // The initiator may have been another processor than the one asked about before.
+    const bool moved = by_processor && sched_getcpu() != processor;
+    ThreadCaches* own = moved || changes(criteria) ? nullptr : make_caches();
     if (own != nullptr) {
         ThreadCache* cache = make_cache(*heap);
         own->known[criteria.revision % known_heaps] = {cache != nullptr ? heap : nullptr, cache,

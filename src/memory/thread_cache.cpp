@@ -50,6 +50,14 @@ pthread_key_t end_key() {
 
 } // namespace
 
+void lock_spares() {
+    spare_mutex.lock();
+}
+
+void unlock_spares() {
+    spare_mutex.unlock();
+}
+
 ThreadCaches* make_caches() {
     if (own_caches != nullptr) {
         return own_caches;

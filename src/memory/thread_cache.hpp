@@ -84,4 +84,8 @@ void shorten(ThreadCache& cache, unsigned size_class);
 // Gives everything that the caller keeps back to the heaps.
 void flush_caches();
 
+// Around fork: nobody is taking or leaving the caches of a thread that has ended.
+void lock_spares();
+void unlock_spares();
+
 } // namespace warren::memory

@@ -1,6 +1,7 @@
 // Memory that MPI allocates (MPI 5.0, 9.2 and 12.2.3): ordinary, or by attribute when an info key
 // asks for it, which libwarren.so does.
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -112,10 +113,11 @@ Error allocate_by_attribute(const char* text, std::size_t bytes, std::size_t ali
         return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions->error());
     }
     memory = functions->allocate(alignment, bytes, criteria);
+    const int cause = errno;
     functions->free_criteria(criteria);
     if (memory == nullptr) {
-        return fail(MPI_ERR_NO_MEM, "info key %s = \"%s\": %s", criteria_key, text,
-                    functions->error());
+        return fail(cause == EINVAL ? MPI_ERR_INFO_VALUE : MPI_ERR_NO_MEM,
+                    "info key %s = \"%s\": %s", criteria_key, text, functions->error());
     }
     return {};
 }

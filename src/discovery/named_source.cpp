@@ -15,6 +15,26 @@ namespace warren::discovery {
 
 namespace {
 
+// Pipes and devices: reading them may never end.
+Error refuse_special(const std::string& path, const struct stat& status) {
+    return S_ISREG(status.st_mode)
+               ? Error{}
+               : fail(WARREN_TOPOLOGY_ERR_FILE, "%s is neither a file nor a folder", path.c_str());
+}
+
+Error check_path(const std::string& path, bool is_folder) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) {
+        return fail(WARREN_TOPOLOGY_ERR_FILE, "%s: %s", path.c_str(), std::strerror(errno));
+    }
+    if (!is_folder) {
+        return refuse_special(path, status);
+    }
+    return S_ISDIR(status.st_mode)
+               ? Error{}
+               : fail(WARREN_TOPOLOGY_ERR_FILE, "%s is no folder", path.c_str());
+}
+
 // What is at a path, when the user doesn't say it.
 Error look(const std::string& path, NamedSource& named) {
     struct stat status {};
@@ -24,6 +44,9 @@ Error look(const std::string& path, NamedSource& named) {
     if (S_ISDIR(status.st_mode)) {
         named.source.kind = SourceKind::dump;
         return {};
+    }
+    if (Error error = refuse_special(path, status)) {
+        return error;
     }
     named.source.kind = SourceKind::xml;
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -57,7 +80,9 @@ Error name_source(const std::string& text, NamedSource& named) {
             named.is_image = prefix.is_image;
             named.source.kind = prefix.kind;
             named.source.text = text.substr(std::strlen(prefix.word));
-            return {};
+            return prefix.kind == SourceKind::synthetic
+                       ? Error{}
+                       : check_path(named.source.text, prefix.kind == SourceKind::dump);
         }
     }
     named.source.text = text;

@@ -131,7 +131,7 @@ bool Job::publish_hwloc(RankEnvironment& environment) {
     for (const std::string& note : hwloc_.notes()) {
         explain(note);
     }
-    if (wanted.way == HwlocWay::native && !line_.topology.empty()) {
+    if (wanted.way == HwlocWay::native && !line_.topology.empty() && line_.topology != "native") {
         if (Error error = discovery_of(line_.topology, environment.more.emplace_back())) {
             fail_with(1, error);
             return false;

@@ -129,17 +129,17 @@ Unexpected* Engine::peek(const Envelope& envelope) {
 }
 
 Unexpected* Engine::wait_for_message(const Envelope& envelope) {
-    Unexpected* message = nullptr;
-    wait_until(
-        [&] {
-            message = unexpected_.find(envelope);
-            return message != nullptr;
-        },
-        {.call = current_call,
-         .peer = envelope.source,
-         .tag = envelope.tag,
-         .context = envelope.context});
-    return message;
+    while (true) {
+        // A wait may let others have the lock at its end: another thread may take the message.
+        if (Unexpected* message = unexpected_.find(envelope)) {
+            return message;
+        }
+        wait_until([&] { return unexpected_.find(envelope) != nullptr; },
+                   {.call = current_call,
+                    .peer = envelope.source,
+                    .tag = envelope.tag,
+                    .context = envelope.context});
+    }
 }
 
 void Engine::flush() {

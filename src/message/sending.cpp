@@ -229,6 +229,7 @@ void Engine::enqueue(Peer& peer, Outgoing& outgoing) {
     }
     peer.last = &outgoing;
     ++waiting_sends_;
+    rank_.wake_threads(); // a thread that sleeps for all has not asked for this room
 }
 
 bool Engine::push_waiting() {

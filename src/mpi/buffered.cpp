@@ -45,7 +45,9 @@ Error attach(SendBuffer& buffer, void* base, MPI_Count size) {
 }
 
 Error detach(Context& context, SendBuffer& buffer, void* buffer_addr, MPI_Count& size) {
-    buffer.flush(context.messages);
+    do { // another thread may send from it as soon as the wait is over
+        buffer.flush(context.messages);
+    } while (!buffer.empty(context.messages));
     void* base = nullptr;
     buffer.detach(base, size);
     std::memcpy(buffer_addr, &base, sizeof base);

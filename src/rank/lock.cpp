@@ -49,6 +49,9 @@ void RankLock::release() {
 
 void RankLock::pass() {
     release();
+    if (!spins_) {
+        sched_yield(); // the other one needs this processor
+    }
     for (int spin = 0; spin < spins_of_pass && word_.load(std::memory_order_relaxed) == unheld;
          ++spin) {
         spin_pause();

@@ -92,7 +92,8 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
             .condition = &done,
             .brought_by = brought_by};
         while (threads_.has_poller()) {
-            if (threads_.poller_sleeps()) {
+            const bool asleep = threads_.poller_sleeps();
+            if (asleep) {
                 // It has not arranged for, nor looked for, what this thread waits for.
                 arrange();
                 static_cast<void>(doorbell.prepare());
@@ -100,6 +101,10 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
             progress(); // shorter than to wait for the one that polls
             if (done()) {
                 return;
+            }
+            // A function of the program that progress called ran without the lock.
+            if (!threads_.has_poller() || threads_.poller_sleeps() != asleep) {
+                continue;
             }
             threads_.sleep(self, lock, oversubscribed_);
             if (done()) {
@@ -154,9 +159,10 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
         }
         // Another thread may complete this wait while the lock is free: done() is asked again by
         // the loop, and whoever completes it rings (wake_threads).
+        const std::uint32_t notes = threads_.notes();
         arrange();
         const std::uint32_t seen = doorbell.prepare();
-        if (!progress() && !done() &&
+        if (!progress() && !done() && notes == threads_.notes() &&
             !(shared && threads_.wake_done(true, lock, oversubscribed_))) {
             if (shared) [[unlikely]] {
                 threads_.poller_falls_asleep();

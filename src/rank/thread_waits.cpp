@@ -11,6 +11,7 @@ namespace warren {
 
 void ThreadWaits::poll() {
     poller_ = Poller::awake;
+    look_ = true; // what was brought while nobody polled
     polling_ = pthread_self();
 }
 
@@ -20,6 +21,7 @@ void ThreadWaits::sleep(Waiter& self, RankLock& lock, bool shares_processor) {
     *end_ = &self;
     end_ = &self.next;
     ++waiting_;
+    ++notes_;
     most_ = std::max(most_, waiting_ + 1);
     by_others_ += self.brought_by == BroughtBy::others;
     const bool gives_way = shares_processor || crowded();

@@ -55,7 +55,13 @@ class ThreadWaits {
     }
 
     // Another thread than the polling one has brought something.
-    void note() { look_ = true; }
+    void note() {
+        look_ = true;
+        ++notes_;
+    }
+    // Changes with every note and every thread that comes to wait: what has been arranged for
+    // before it is not all.
+    std::uint32_t notes() const { return notes_; }
 
     // Whether more threads have waited at a time than the rank has processors: those who don't wait
     // just now may want one.
@@ -127,6 +133,7 @@ class ThreadWaits {
     pthread_t polling_{}; // who, while there is one
     Poller poller_ = Poller::none;
     bool look_ = false;
+    std::uint32_t notes_ = 0;
 };
 
 } // namespace warren

@@ -98,17 +98,17 @@ std::uint32_t TopologyView::next_sibling(std::uint32_t object) const {
         return none;
     }
     const std::uint32_t first = first_child_[above];
-    std::uint32_t place = object;
+    const std::uint32_t count = arity_[above];
+    std::uint32_t index = object - first; // wraps for what is none of the children
     if (has(above, object_flag::scattered)) {
         // The last place where it is, so that even a list that has it twice comes to an end.
-        place = first + arity_[above];
-        while (place > first && children_[place - 1] != object) {
-            --place;
+        index = count;
+        while (index > 0 && children_[first + index - 1] != object) {
+            --index;
         }
-        --place;
+        --index;
     }
-    return place + 1 < first + arity_[above] ? child(above, WARREN_CHILD_TREE, place + 1 - first)
-                                             : none;
+    return index < count && index + 1 < count ? child(above, WARREN_CHILD_TREE, index + 1) : none;
 }
 
 const CompleteSets* TopologyView::complete(std::uint32_t object) const {

@@ -188,7 +188,12 @@ bool is_sealed(int descriptor) {
     return seals >= 0 && (seals & F_SEAL_WRITE) != 0;
 }
 
-void exchange(void* one, void* other, std::size_t bytes) {
+// Two topologies of one library, whose type programs don't know: they have the same size, which is
+// at most what malloc has given to either.
+void exchange(void* one, void* other) {
+    const std::size_t own_bytes = malloc_usable_size(one);
+    const std::size_t other_bytes = malloc_usable_size(other);
+    const std::size_t bytes = own_bytes < other_bytes ? own_bytes : other_bytes;
     auto* first = static_cast<char*>(one);
     auto* second = static_cast<char*>(other);
     for (std::size_t index = 0; index < bytes; ++index) {
@@ -265,15 +270,8 @@ bool adopt_copy(const Hwloc& hwloc, hwloc_topology_t topology, const HwlocOffer&
         errno = error;
         return false;
     }
-    const std::size_t bytes = malloc_usable_size(topology);
-    if (bytes != malloc_usable_size(adopted)) {
-        reason.set("topologies of %zu and %zu bytes", bytes, malloc_usable_size(adopted));
-        hwloc.destroy(adopted);
-        errno = EINVAL;
-        return false;
-    }
     void* const userdata = hwloc.get_userdata(topology);
-    exchange(topology, adopted, bytes);
+    exchange(topology, adopted);
     hwloc.destroy(adopted);
     hwloc.set_userdata(topology, userdata);
     return true;
@@ -397,7 +395,7 @@ bool become_own(hwloc_topology_t topology, const void* caller) {
         duplicate(&own, topology) != 0) {
         return false;
     }
-    exchange(topology, own, malloc_usable_size(topology));
+    exchange(topology, own);
     known->adopted = false;
     known->former = own;
     return true;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include "topology/mapping.hpp"
 
@@ -20,6 +21,18 @@ bool is_sealed(int file) {
     return seals < 0 || (seals & image_seals) == image_seals;
 }
 
+// A program may have closed the descriptor, and a connection of its own have the number.
+bool is_launchers(int socket) {
+    int type = 0;
+    socklen_t type_bytes = sizeof type;
+    sockaddr_un peer{};
+    socklen_t peer_bytes = sizeof peer;
+    return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &type_bytes) == 0 &&
+           type == SOCK_SEQPACKET &&
+           getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0 &&
+           peer.sun_family == AF_UNIX && peer_bytes == sizeof(sa_family_t); // without a name
+}
+
 } // namespace
 
 void request_image(int file) {
@@ -28,10 +41,12 @@ void request_image(int file) {
         return;
     }
     const int socket = std::atoi(text);
+    if (!is_launchers(socket)) {
+        return;
+    }
     const char* rank = std::getenv("WARREN_RANK");
     const ImageRequest request{.rank = rank != nullptr ? std::atoi(rank) : -1};
-    // A full socket has requests enough. A program may have closed the descriptor, and another
-    // thing have its number: what is no such socket refuses, or is at its end.
+    // A full socket has requests enough.
     const bool sent = send(socket, &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                       static_cast<ssize_t>(sizeof request);
     if (!sent && errno != EAGAIN && errno != EPIPE) {

@@ -11,11 +11,15 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from xml.etree import ElementTree
 
-CASES = {}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import cases
+from cases import case, expect
+
 NODE, NATIVE = "1", "5"  # WARREN_TOPOLOGY_NODE, _NATIVE
 MACHINE = "synthetic:pack:2 numa:2 l3:1 core:4 pu:2"  # 32 PUs
 KINDS = """<?xml version="1.0" encoding="UTF-8"?>
@@ -50,16 +54,6 @@ KINDS = """<?xml version="1.0" encoding="UTF-8"?>
 
 for variable in ("WARREN_RANKS", "WARREN_TOPOLOGY", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC"):
     os.environ.pop(variable, None)
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def run(*words, **options):
@@ -272,24 +266,12 @@ def sanitized_programs_map_it_too():
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--mpiexec", required=True)
 parser.add_argument("--warren", required=True)
 parser.add_argument("--user", required=True)
 parser.add_argument("--hwloc-user")
-parser.add_argument("--case")
 parser.add_argument("--sanitized", action="append", default=[], metavar="USER",
                     help="a program built with a sanitizer")
 parser.add_argument("--without-threads", action="store_true",
                     help="no ranks that are threads: sanitizers belong to whole processes")
-args = parser.parse_args()
-failures = 0
-for name, function in CASES.items():
-    if args.case not in (None, name):
-        continue
-    try:
-        function()
-        print("ok  ", name, flush=True)
-    except (AssertionError, OSError, ValueError, subprocess.TimeoutExpired) as problem:
-        failures += 1
-        print("FAIL", name, problem, flush=True)
-raise SystemExit(failures != 0)
+args = cases.parse(parser)
+sys.exit(cases.run(args))

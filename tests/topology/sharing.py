@@ -9,25 +9,19 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import time
 
-CASES = {}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import cases
+from cases import case, expect
+
 MACHINE = "synthetic:pack:2 numa:2 l3:1 core:4 pu:2"  # 32 PUs
 
 for variable in ("WARREN_RANKS", "HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_COMPONENTS"):
     os.environ.pop(variable, None)
 os.environ["HWLOC_PLUGINS_PATH"] = "/nonexistent"  # for speed
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
-
-
-def expect(condition, what):
-    if not condition:
-        raise AssertionError(what)
 
 
 def run(*words, machine=MACHINE, variables=None, ranks=1):
@@ -211,22 +205,10 @@ def sanitized_programs_share_it_or_read_xml():
 
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--mpiexec", required=True)
 parser.add_argument("--user", required=True)
-parser.add_argument("--case")
 parser.add_argument("--sanitized", action="append", default=[], metavar="USER",
                     help="a program built with a sanitizer")
 parser.add_argument("--without-threads", action="store_true",
                     help="no ranks that are threads: sanitizers belong to whole processes")
-args = parser.parse_args()
-failures = 0
-for name, function in CASES.items():
-    if args.case not in (None, name):
-        continue
-    try:
-        function()
-        print("ok  ", name)
-    except (AssertionError, subprocess.TimeoutExpired) as problem:
-        failures += 1
-        print("FAIL", name, problem)
-raise SystemExit(failures != 0)
+args = cases.parse(parser)
+sys.exit(cases.run(args))

@@ -15,30 +15,6 @@ constexpr std::array<const char*, WARREN_OBJECT_TYPES> hwloc_types{
     "L3Cache",  "L4Cache",  "L5Cache", "L1iCache", "L2iCache", "L3iCache", "Group",
     "NUMANode", "MemCache", "Bridge",  "PCIDev",   "OSDev",    "Misc"};
 
-std::string escaped(const std::string& text) {
-    std::string made;
-    for (const char letter : text) {
-        switch (letter) {
-        case '<':
-            made += "&lt;";
-            break;
-        case '>':
-            made += "&gt;";
-            break;
-        case '&':
-            made += "&amp;";
-            break;
-        case '"':
-            made += "&quot;";
-            break;
-        default:
-            // XML has no other characters below the space than these.
-            made += letter >= ' ' || letter < 0 || letter == '\t' || letter == '\n' ? letter : ' ';
-        }
-    }
-    return made;
-}
-
 // As hwloc writes sets: the highest word first.
 std::string mask_text(warren_set set) {
     std::string text;
@@ -77,7 +53,7 @@ class Writer {
         return hwloc_types[static_cast<std::size_t>(warren_object_type(topology_, object))];
     }
     void attribute(const char* name, const std::string& value) {
-        text_ += std::string(" ") + name + "=\"" + escaped(value) + "\"";
+        text_ += std::string(" ") + name + "=\"" + xml_escaped(value) + "\"";
     }
     void attribute(const char* name, std::uint64_t value) {
         attribute(name, std::to_string(value));
@@ -361,6 +337,30 @@ std::string Writer::write() {
 }
 
 } // namespace
+
+std::string xml_escaped(const std::string& text) {
+    std::string made;
+    for (const char letter : text) {
+        switch (letter) {
+        case '<':
+            made += "&lt;";
+            break;
+        case '>':
+            made += "&gt;";
+            break;
+        case '&':
+            made += "&amp;";
+            break;
+        case '"':
+            made += "&quot;";
+            break;
+        default:
+            // XML has no other characters below the space than these.
+            made += letter >= ' ' || letter < 0 || letter == '\t' || letter == '\n' ? letter : ' ';
+        }
+    }
+    return made;
+}
 
 std::string hwloc_xml(const warren_topology* topology) {
     return Writer(topology).write();

@@ -11,6 +11,9 @@
 
 namespace warren::discovery {
 
+// Text as it stands in XML, between marks or within quotes.
+std::string xml_escaped(const std::string& text);
+
 std::string hwloc_xml(const warren_topology* topology);
 
 } // namespace warren::discovery

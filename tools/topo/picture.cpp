@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "discovery/hwloc_xml.hpp"
 #include "topo/forms.hpp"
 
 namespace warren::tools {
@@ -63,29 +64,6 @@ const char* colour_of(int type) {
     default:
         return "#fbfbfb"; // caches
     }
-}
-
-std::string escaped(const std::string& text) {
-    std::string made;
-    for (const char letter : text) {
-        switch (letter) {
-        case '<':
-            made += "&lt;";
-            break;
-        case '>':
-            made += "&gt;";
-            break;
-        case '&':
-            made += "&amp;";
-            break;
-        case '"':
-            made += "&quot;";
-            break;
-        default:
-            made += letter >= ' ' || letter < 0 ? letter : ' ';
-        }
-    }
-    return made;
 }
 
 struct Block {
@@ -269,12 +247,12 @@ void Painter::box(double x, double y, double width, double height, const std::st
 void Painter::words(double x, double y, const std::string& text, const char* weight) {
     std::array<char, 96> start;
     std::snprintf(start.data(), start.size(), "<text x=\"%.1f\" y=\"%.1f\"%s>", x, y, weight);
-    text_ += start.data() + escaped(text) + "</text>";
+    text_ += start.data() + discovery::xml_escaped(text) + "</text>";
 }
 
 // NOLINTNEXTLINE(misc-no-recursion)
 void Painter::draw(const Block& one, double x, double y) {
-    text_ += "<g><title>" + escaped(one.title) + "</title>";
+    text_ += "<g><title>" + discovery::xml_escaped(one.title) + "</title>";
     box(x, y, one.width, one.frame, one.fill,
         one.marked ? "#c0392b\" stroke-width=\"2" : "#7a808c");
     for (std::size_t line = 0; line < one.lines.size(); ++line) {

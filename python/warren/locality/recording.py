@@ -1,0 +1,320 @@
+"""Recordings of the locality analyser, as numpy arrays.
+
+    from warren.locality import recording
+
+    whole = recording.open("warren-locality")        # or the folder of one process
+    for process in whole.processes:
+        process.info["rank"], process.info["command"]    # process.json
+        process.touches["address"]                       # structured arrays, mapped from the files
+        process.stack(process.allocations["stack_id"][0])    # addresses, innermost first
+    whole.warnings                                       # what is cut off or missing, sentences
+
+The format, its files and the meaning of every field are in src/locality/format.hpp. What can be
+saved of a recording is: a last incomplete record and records that were never finished are left out,
+with a warning. What is not a recording, is of another version or is damaged raises Error with the
+file and the reason.
+
+All ids of stacks are of one table here: those of touches, which have a file of their own, are
+moved behind those of allocations. `thread` in allocations, phases and names is the number that the
+thread with this tid had at that time, -1 when it is not known.
+"""
+
+import json
+import os
+import pathlib
+
+import numpy as np
+from numpy.lib import recfunctions
+
+__all__ = ["Error", "Process", "Recording", "open"]
+
+VERSION = 1
+MAGIC = b"WARRENLR"
+NO_THREAD = 0xffffffff
+
+HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("kind", "S4"), ("header_bytes", "<u4"),
+                   ("record_bytes", "<u4"), ("reserved", "<u8")])
+
+_STACK = [("place", "<u4"), ("caller", "<u4"), ("address", "<u8")]
+
+# The files: the four letters of their kind and the fields of their records. The first field is
+# never 0 in a record that is whole.
+FILES = {
+    "threads": (b"THRD", [
+        ("event", "<u4"), ("thread", "<u4"), ("tid", "<u4"), ("parent", "<u4"), ("time_ns", "<u8"),
+        ("cpu_ns", "<u8"), ("instructions", "<u8"), ("name", "S16")]),
+    "modules": (b"MODL", [
+        ("event", "<u4"), ("path_bytes", "<u4"), ("time_ns", "<u8"), ("begin", "<u8"), ("end", "<u8"),
+        ("file_offset", "<u8"), ("path_offset", "<u8"), ("build_id_bytes", "<u4"),
+        ("build_id", "V20")]),
+    "stacks": (b"STCK", _STACK),
+    "touch_stacks": (b"STCK", _STACK),
+    "allocations": (b"ALLO", [
+        ("event", "<u4"), ("what", "<u4"), ("address", "<u8"), ("size", "<u8"), ("time_ns", "<u8"),
+        ("tid", "<u4"), ("stack_id", "<u4"), ("previous", "<u8")]),
+    "touches": (b"TOUC", [
+        ("flags", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("bytes", "<u8"), ("time_ns", "<u8"),
+        ("physical", "<u8"), ("stack_id", "<u4"), ("node", "<i4")]),
+    "intervals": (b"INTV", [
+        ("number", "<u4"), ("phase", "<u4"), ("begin_ns", "<u8"), ("end_ns", "<u8")]),
+    "counts": (b"CNTS", [
+        ("interval", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("allocation", "<u4"),
+        ("reserved", "<u4"), ("reads", "<u8"), ("writes", "<u8"), ("bytes_read", "<u8"),
+        ("bytes_written", "<u8")]),
+    "first": (b"FRST", [
+        ("flags", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("time_ns", "<u8"),
+        ("instruction", "<u8"), ("allocation", "<u4"), ("stack_id", "<u4")]),
+    "communication": (b"COMM", [
+        ("interval", "<u4"), ("producer", "<u4"), ("consumer", "<u4"), ("reserved", "<u4"),
+        ("events", "<u8"), ("bytes", "<u8")]),
+    "phases": (b"PHAS", [
+        ("event", "<u4"), ("tid", "<u4"), ("time_ns", "<u8"), ("level", "<i4"), ("reserved", "<u4"),
+        ("name", "S104")]),
+    "names": (b"NAME", [
+        ("event", "<u4"), ("tid", "<u4"), ("address", "<u8"), ("size", "<u8"), ("time_ns", "<u8"),
+        ("name", "S128")]),
+}
+
+# The values of fields, by their names in format.hpp.
+THREAD_BEGAN, THREAD_ENDED, THREAD_SO_FAR = 1, 2, 3
+MODULE_LOADED, MODULE_UNLOADED = 1, 2
+PLACE_RETURN_ADDRESS, PLACE_INSTRUCTION = 1, 2
+ALLOCATION_BEGAN, ALLOCATION_ENDED, ALLOCATION_DISCARDED = 1, 2, 3
+KINDS = ("unknown", "heap", "mapping", "shared", "shmem", "program_break", "stack")
+TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_CALL, TOUCH_MAJOR, TOUCH_COPIED = (
+    1, 2, 4, 8, 16, 32, 64)
+FIRST_VALID, FIRST_WRITE = 1, 2
+PHASE_BEGAN, PHASE_ENDED, PHASE_PCONTROL = 1, 2, 3
+
+
+class Error(Exception):
+    """A recording can't be used; the text names the file and the reason."""
+
+
+def _read(path, kind, dtype, warnings, finished):
+    """The records of one file, mapped; with `finished` those whose first field is 0 are left out."""
+    if not path.exists():
+        return np.empty(0, dtype)
+    size = path.stat().st_size
+    if size == 0:
+        warnings.append(f"{path} is empty: its writer was stopped before it wrote anything")
+        return np.empty(0, dtype)
+    if size < HEADER.itemsize:
+        raise Error(f"{path} is damaged: {size} bytes are less than a header")
+    header = np.fromfile(path, HEADER, 1)[0]
+    if header["magic"] != MAGIC:
+        raise Error(f"{path} is no file of a locality recording")
+    if header["version"] != VERSION:
+        raise Error(f"{path} has version {header['version']} of the format; this reader is for "
+                    f"version {VERSION}")
+    if header["kind"] != kind:
+        raise Error(f"{path} is damaged: its records are of kind {header['kind'].decode('latin-1')!r}, "
+                    f"not {kind.decode()!r}")
+    if header["record_bytes"] != dtype.itemsize or header["header_bytes"] != HEADER.itemsize:
+        raise Error(f"{path} is damaged: records of {header['record_bytes']} bytes behind a header of "
+                    f"{header['header_bytes']}, not of {dtype.itemsize} behind {HEADER.itemsize}")
+    count, rest = divmod(size - HEADER.itemsize, dtype.itemsize)
+    if rest:
+        warnings.append(f"{path} ends within a record: {rest} bytes are left out")
+    if count == 0:
+        return np.empty(0, dtype)
+    records = np.memmap(path, dtype, "r", HEADER.itemsize, (count,))
+    if not finished:
+        return records
+    first = dtype.names[0]
+    whole = records[first] != 0
+    missing = count - np.count_nonzero(whole)
+    if missing == 0:
+        return records
+    # Room that was made for records to come is no loss.
+    inside = int(np.count_nonzero(~whole[:np.flatnonzero(whole)[-1]])) if missing < count else 0
+    if inside:
+        warnings.append(f"{path}: {inside} records were never finished and are left out")
+    return records[whole]
+
+
+def _refuse(path, wrong, what):
+    """Raises if any of the marked records is wrong, and names the first."""
+    found = np.flatnonzero(wrong)
+    if found.size:
+        raise Error(f"{path} is damaged: record {found[0] + 1} {what}")
+
+
+class Process:
+    """One process image: `info` (process.json), arrays by the names of their files, `warnings`."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.name = self.folder.name
+        self.warnings = []
+        self.info = self._read_info()
+        for name, (kind, fields) in FILES.items():
+            # Places and allocations are known by their number: unfinished ones keep theirs.
+            finished = name not in ("stacks", "touch_stacks", "allocations", "phases")
+            setattr(self, name, _read(self.folder / f"{name}.rec", kind, np.dtype(fields),
+                                      self.warnings, finished))
+        strings = self.folder / "strings.bin"
+        self._strings = strings.read_bytes() if strings.exists() else b""
+        self._check()
+        self._join_stacks()
+        self._number_threads()
+
+    def _read_info(self):
+        path = self.folder / "process.json"
+        try:
+            info = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise Error(f"{path}: {problem.strerror}") from None
+        except ValueError as problem:
+            raise Error(f"{path} is damaged: {problem}") from None
+        if not isinstance(info, dict) or info.get("format") != "warren locality recording":
+            raise Error(f"{path} doesn't describe a locality recording")
+        if info.get("version") != VERSION:
+            raise Error(f"{path} has version {info.get('version')} of the format; this reader is for "
+                        f"version {VERSION}")
+        for key, kind in (("mode", str), ("granularity", int), ("page_size", int), ("pid", int)):
+            if not isinstance(info.get(key), kind):
+                raise Error(f"{path} is damaged: {key!r} is {info.get(key)!r}")
+        for key in ("granularity", "page_size"):
+            if info[key] <= 0 or info[key] & (info[key] - 1):
+                raise Error(f"{path} is damaged: {key!r} is {info[key]}, no power of two")
+        for loss in info.get("lost", []):
+            self.warnings.append(f"{self.folder}: {loss['count']} {loss['what']} were lost: {loss['why']}")
+        for sentence in info.get("missing", []):
+            self.warnings.append(f"{self.folder}: {sentence}")
+        if info.get("end_ns") is None:
+            self.warnings.append(f"{self.folder}: the recording has no end: the recorder was stopped, "
+                                 "or has not finished; it goes as far as it was written")
+        return info
+
+    def _check(self):
+        for name in ("stacks", "touch_stacks"):
+            stacks = getattr(self, name)
+            numbers = np.arange(1, len(stacks) + 1)
+            _refuse(self.folder / f"{name}.rec", (stacks["caller"] >= numbers) | (stacks["place"] > 2),
+                    "is called by one that comes after it, or is of no known kind")
+        limits = {"threads": ("event", 3), "modules": ("event", 2), "allocations": ("event", 3),
+                  "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 127),
+                  "first": ("flags", 3)}
+        for name, (field, most) in limits.items():
+            _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,
+                    f"has an unknown {field}")
+        _refuse(self.folder / "allocations.rec", self.allocations["what"] >= len(KINDS),
+                "is of no known kind")
+        _refuse(self.folder / "modules.rec", self.modules["end"] <= self.modules["begin"],
+                "ends before it begins")
+        outside = self.modules["path_offset"] + self.modules["path_bytes"] > len(self._strings)
+        if outside.any():
+            self.warnings.append(f"{self.folder / 'strings.bin'} is cut off: {outside.sum()} modules "
+                                 "have no name")
+        numbers = (("allocations", "stack_id", len(self.stacks)),
+                   ("touches", "stack_id", len(self.touch_stacks)),
+                   ("first", "stack_id", len(self.touch_stacks)),
+                   ("counts", "allocation", len(self.allocations)),
+                   ("first", "allocation", len(self.allocations)))
+        for name, field, most in numbers:
+            beyond = int(np.count_nonzero(getattr(self, name)[field] > most))
+            if beyond:  # the other file was cut off, which is said once
+                self.warnings.append(f"{self.folder / name}.rec: {beyond} records refer to a {field} "
+                                     "that was not written; it is unknown")
+                cleared = np.array(getattr(self, name))
+                cleared[field][cleared[field] > most] = 0
+                setattr(self, name, cleared)
+
+    def _join_stacks(self):
+        """One table of places for allocations and touches."""
+        moved = len(self.stacks)
+        self.places = np.concatenate([self.stacks, self.touch_stacks])
+        callers = self.places["caller"]
+        callers[moved:] += np.where(callers[moved:] != 0, moved, 0).astype("<u4")
+        if moved == 0:
+            return
+        for name in ("touches", "first"):
+            records = getattr(self, name)
+            if len(records):
+                records = np.array(records)
+                records["stack_id"] += np.where(records["stack_id"] != 0, moved, 0).astype("<u4")
+                setattr(self, name, records)
+
+    def _number_threads(self):
+        began = self.threads[self.threads["event"] == THREAD_BEGAN]
+        order = np.lexsort((began["time_ns"], began["tid"]))
+        self._tids, self._began = began["tid"][order], began["time_ns"][order]
+        self._numbers = began["thread"][order].astype("<i8")
+        for name in ("allocations", "phases", "names"):
+            records = getattr(self, name)
+            setattr(self, name, recfunctions.append_fields(
+                records, "thread", self.thread_of(records["tid"], records["time_ns"]), "<i8",
+                usemask=False))
+
+    def thread_of(self, tid, time_ns):
+        """The numbers of the threads that had these tids at these times; -1: not known."""
+        tid, time_ns = np.asarray(tid, "<u8"), np.asarray(time_ns, "<u8")
+        if len(self._tids) == 0:
+            return np.full(tid.shape, -1, "<i8")
+        # A tid has several threads one after the other: the last that began before holds. One that
+        # the recorder saw a moment later than the program is the first of its tid.
+        first = np.searchsorted(self._tids, tid, "left")
+        end = np.searchsorted(self._tids, tid, "right")
+        found = first.copy()
+        reused = np.flatnonzero(end - first > 1)
+        for one in reused:
+            later = np.searchsorted(self._began[first[one]:end[one]], time_ns[one], "right") - 1
+            found[one] = first[one] + max(later, 0)
+        known = first < end
+        return np.where(known, self._numbers[np.where(known, found, 0)], -1)
+
+    def path(self, module):
+        """The path of a record of modules; empty if it is not known."""
+        begin, count = int(module["path_offset"]), int(module["path_bytes"])
+        text = self._strings[begin:begin + count]
+        return text.decode("utf-8", "surrogateescape") if len(text) == count else ""
+
+    def build_id(self, module):
+        """The build id of a record of modules, as hexadecimal digits; empty if there is none."""
+        return bytes(module["build_id"])[:int(module["build_id_bytes"])].hex()
+
+    def stack(self, number):
+        """The addresses of a stack, innermost first; empty for 0, which is no stack."""
+        return self.places["address"][self.stack_numbers(number)]
+
+    def stack_numbers(self, number):
+        """The places of a stack, as indices into `places`, innermost first."""
+        found = []
+        number = int(number)
+        while number:
+            found.append(number - 1)
+            number = int(self.places["caller"][number - 1])
+        return np.array(found, "<i8")
+
+
+class Recording:
+    """All processes of a recording, ranks first; `warnings` are those of all."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        if not self.folder.is_dir():
+            raise Error(f"{folder} is no folder with a recording" if self.folder.exists() else
+                        f"{folder} does not exist")
+        if (self.folder / "process.json").exists():
+            folders = [self.folder]
+        else:
+            folders = [entry for entry in self.folder.iterdir() if (entry / "process.json").exists()]
+        if not folders:
+            raise Error(f"{folder} holds no recording: no folder in it has a process.json")
+        self.processes = sorted((Process(entry) for entry in folders), key=_order)
+        self.warnings = [text for process in self.processes for text in process.warnings]
+
+    @property
+    def ranks(self):
+        return [process for process in self.processes if process.info.get("rank") is not None]
+
+
+def _order(process):
+    rank = process.info.get("rank")
+    return (rank is None, rank or 0, process.info.get("start_ns", 0), process.name)
+
+
+def open(folder):  # as in gzip.open
+    """The recording in a folder."""
+    return Recording(os.fspath(folder))

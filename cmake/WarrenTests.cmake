@@ -8,6 +8,9 @@ if(WARREN_SANITIZE MATCHES "thread")
   set(only_concurrent TRUE)
 endif()
 
+# The Python with the packages of python/requirements.txt; tests that need them ask whether it is there.
+find_program(WARREN_PYTHON python3 PATHS ${CMAKE_SOURCE_DIR}/build/python/bin NO_DEFAULT_PATH)
+
 # A unit test: src/ROOM/THING_test.cpp becomes the test ROOM.THING_test.
 function(warren_unit_test room source)
   get_filename_component(name ${source} NAME_WE)

@@ -4,6 +4,7 @@
 //     warren info          both, and how Warren was built: what a report of a problem should
 //                          contain
 //     warren image check PROGRAM   whether a program can be a private image (warren/image.h)
+//     warren locality report DIR   what a recording of memory accesses says (locality_report.hpp)
 //     warren mem …         the memories of the machine and their attributes (memory_command.hpp)
 //     warren topo …        the node's processors, memories and devices (topo/command.hpp)
 //     warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a rank's
@@ -30,6 +31,7 @@
 #include "launch/binding.hpp"
 #include "launch/limits.hpp"
 #include "launch/state_report.hpp"
+#include "locality_report.hpp"
 #include "memory_command.hpp"
 #include "node/segment.hpp"
 #include "topo/command.hpp"
@@ -195,6 +197,9 @@ int main(int argc, char** argv) {
     if (command == "topo") {
         return warren::tools::topology_command({argv + 2, argv + argc});
     }
+    if (command == "locality" && argc >= 3 && std::strcmp(argv[2], "report") == 0) {
+        return warren::tools::locality_report({argv + 2, argv + argc});
+    }
     if (command == "image" && argc == 4 && std::strcmp(argv[2], "check") == 0) {
         return check_image(argv[3]);
     }
@@ -217,6 +222,10 @@ int main(int argc, char** argv) {
         "       warren info          both, and how Warren was built\n"
         "       warren image check PROGRAM   whether a program can run as a private image (a\n"
         "                            thread of a process with others), and what then changes\n"
+        "       warren locality report DIR   what a recording of memory accesses says: figures, "
+        "names,\n"
+        "                            what to change, tables, a page with pictures: "
+        "… report --help\n"
         "       warren mem …         the memories of the machine, their attributes and their "
         "order:\n"
         "                            warren mem help\n"

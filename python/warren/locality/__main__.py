@@ -1,0 +1,125 @@
+"""`warren locality report`: see --help."""
+
+import argparse
+import os
+import sys
+
+
+def parser():
+    made = argparse.ArgumentParser(
+        prog="warren locality", description="Whose memory does each thread of a program touch, and "
+        "what to change: reports about recordings of `warren locality record`.")
+    commands = made.add_subparsers(dest="command", required=True, metavar="report")
+    report = commands.add_parser(
+        "report", help="what a recording says", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="What a recording says: a summary, and files where options ask for them.",
+        epilog="Examples:\n"
+        "  warren locality report before --compare after --csv before.csv\n"
+        "  warren locality report run --what-if synthetic:'pack:2 numa:2 core:4' --placement scatter\n")
+    report.add_argument("folder", metavar="DIR", help="the recording, or one process of it")
+    files = report.add_argument_group("files")
+    files.add_argument("--csv", metavar="FILE", help="a line per page: address, who allocated and "
+                       "touched it where, its structure, accesses of every thread")
+    files.add_argument("--json", metavar="FILE", help="all figures, and the pages up to a million")
+    files.add_argument("--parquet", metavar="FILE", help="the lines of --csv (needs pyarrow)")
+    choice = report.add_argument_group("what is looked at")
+    choice.add_argument("--phase", metavar="NAME", help="accesses in this phase of the program only")
+    choice.add_argument("--intervals", metavar="LIST", help="accesses in these intervals only: 1-3,7")
+    choice.add_argument("--compare", metavar="DIR", help="another recording, after a change")
+    machine = report.add_argument_group("what if it ran elsewhere")
+    machine.add_argument("--what-if", metavar="MACHINE", help="`this`, or what `warren topo` takes: "
+                         "XML, image, \"synthetic:…\"; or JSON that it wrote")
+    machine.add_argument("--placement", default="compact", metavar="HOW",
+                         help="of threads: compact, scatter, or processors, as 0,4,8-11 (compact)")
+    look = report.add_argument_group("summary")
+    look.add_argument("--structures", type=int, default=15, metavar="N", help="lines of that table (15)")
+    look.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    look.add_argument("--width", type=int, metavar="N", help="columns (those of the terminal)")
+    look.add_argument("--quiet", action="store_true", help="no summary")
+    return made
+
+
+def chosen_intervals(folder, phase, listed):
+    """The intervals of a phase or a list; None: all."""
+    from . import machine, recording
+    if phase is None and listed is None:
+        return None
+    whole = recording.open(folder)
+    if listed is not None:
+        return set(machine.parse_list(listed))
+    numbers, known = set(), set()
+    for process in whole.processes:
+        begun = {}
+        for index, record in enumerate(process.phases, 1):
+            name = bytes(record["name"]).split(b"\0")[0].decode("utf-8", "replace")
+            name = name or f"level {record['level']}"
+            known.add(name)
+            begun[index] = name
+        for interval in process.intervals:
+            if begun.get(int(interval["phase"])) == phase:
+                numbers.add(int(interval["number"]))
+    if not numbers:
+        raise recording.Error(f"{folder} has no accesses in a phase {phase!r}; its phases: "
+                              f"{', '.join(sorted(known)) or 'none'}")
+    return numbers
+
+
+def report(options):
+    from . import advice, analysis, machine, tables, text, what_if
+    intervals = chosen_intervals(options.folder, options.phase, options.intervals)
+    found = analysis.Analysis.of(options.folder, intervals)
+    changes = advice.advise(found)
+    results, where = [], None
+    if options.what_if:
+        where = machine.from_source(options.what_if)
+        policies = list(what_if.POLICIES)
+        if (found.trace.node >= 0).all() and found.trace.units:
+            policies.insert(1, "recorded")
+        results = what_if.predict(found.trace, where, options.placement, policies)
+    other = analysis.Analysis.of(options.compare) if options.compare else None
+    if options.csv:
+        tables.write_csv(found, options.csv)
+    if options.json:
+        tables.write_json(found, changes, results, options.json)
+    if options.parquet:
+        tables.write_parquet(found, options.parquet)
+    if not options.quiet:
+        page = text.Page(sys.stdout, options.color, options.width)
+        text.summary(found, changes, page, options.structures)
+        if results:
+            text.what_if(where, options.placement, results, page)
+        if other:
+            text.comparison(found, other, page)
+        sys.stdout.write(page.text())
+
+
+def main(arguments=None):
+    options = parser().parse_args(arguments)
+    try:
+        import numpy
+    except ImportError:
+        python = sys.executable or "python3"
+        print(f"warren locality: {python} has no numpy. Install the packages of python/requirements.txt "
+              "(tools/python_packages.sh does so in a source tree), or name another Python in "
+              "WARREN_PYTHON", file=sys.stderr)
+        return 1
+    del numpy
+    from . import machine, recording, tables
+    try:
+        report(options)
+        sys.stdout.flush()
+    except (recording.Error, machine.Error, tables.Error) as problem:
+        print(f"warren locality: {problem}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as problem:
+        print(f"warren locality: {problem.filename or ''}: {problem.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""What to change in a program, with the gain that each change would bring.
+
+    for change in advise(analysis):
+        print(change.text, change.locality_gain, change.wrong_gain)
+
+A gain is what the figures of the whole program become when the units of one structure are placed
+otherwise, computed by the same functions as the figures themselves (metrics.py); `after` is what
+they are when all changes up to this one are made.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from . import metrics
+
+# Changes below both are not worth a line.
+SMALLEST_GAIN = 0.001
+# Where the thread with the most accesses has less than this share of them, no placement near one
+# thread helps: spreading the pages evens the load of the memories.
+SPREAD_BELOW = 0.5
+
+
+@dataclasses.dataclass
+class Change:
+    structure: int           # index, -1: the program as a whole
+    kind: str                # "first touch", "interleave" or "ranks"
+    text: str                # what to do
+    cause: str               # what is wrong now
+    locality_gain: float     # of the program's locality, 0 to 1; None: not known
+    wrong_gain: float        # of the share of wrong first touches
+    units: int               # that would be placed otherwise
+    remote: int              # accesses that would be local
+    locality_after: float    # with this and all changes before it
+    wrong_after: float
+
+
+def _thread_list(trace, threads):
+    """`1-7`, or labels where there are several processes."""
+    if len(trace.process_names) > 1:
+        labels = [trace.thread_label(thread) for thread in threads]
+        return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
+    numbers = sorted(int(trace.thread_number[thread]) for thread in threads)
+    parts, begin = [], 0
+    for end in range(1, len(numbers) + 1):
+        if end == len(numbers) or numbers[end] != numbers[end - 1] + 1:
+            first, last = numbers[begin], numbers[end - 1]
+            parts.append(str(first) if first == last else f"{first}-{last}")
+            begin = end
+    return ", ".join(parts)
+
+
+def _share(value):
+    return f"{100 * value:.1f} %"
+
+
+def advise(analysis, limit=12):
+    if analysis.trace.has_counts:
+        return _from_counts(analysis, limit)
+    return _from_first_touches(analysis, limit)
+
+
+def _from_counts(analysis, limit):
+    trace, units = analysis.trace, analysis.units
+    wrong_units = units.used & ~units.correct & (trace.first_thread >= 0)
+    gains = np.bincount(analysis.unit_structure, weights=(units.most - units.by_first) * wrong_units,
+                        minlength=len(analysis.structures))
+    wrong = np.bincount(analysis.unit_structure, weights=wrong_units,
+                        minlength=len(analysis.structures))
+    order = np.lexsort((wrong, gains))[::-1]
+    program = analysis.program
+    placed = np.array(trace.first_thread)
+    changes, before = [], program
+    if not program.accesses:
+        return []
+    for index in order.tolist():
+        worth = max(gains[index] / program.accesses, wrong[index] / program.used)
+        if worth < SMALLEST_GAIN or len(changes) == limit:
+            break
+        members = (analysis.unit_structure == index) & wrong_units
+        placed[members] = units.best_thread[members]
+        after = metrics.summarise(metrics.with_first_threads(trace, units, placed),
+                                  analysis.unit_bytes)[0]
+        changes.append(_change(analysis, index, members, before, after))
+        before = after
+    if changes and _threads_of_processes_share(analysis):
+        changes.append(_as_ranks(analysis, program))
+    return changes
+
+
+def _change(analysis, index, members, before, after):
+    trace, structure = analysis.trace, analysis.structures[index]
+    summary = analysis.of_structure[index]
+    toucher, count = np.unique(trace.first_thread[members], return_counts=True)
+    main = toucher[np.argsort(count)[::-1]]
+    users = np.unique(analysis.units.best_thread[members])
+    places = [site for site, _ in analysis.first_sites(index)]
+    place = analysis.first_place(places[0])[0] if places else "unknown"
+    share = len(np.flatnonzero(members)) / analysis.program.used
+    by_whom = f"thread {trace.thread_label(main[0])[1:]}" if len(trace.process_names) == 1 else \
+        trace.thread_label(main[0])
+    if len(main) > 1:
+        by_whom += f" and {len(main) - 1} more"
+    cause = (f"{_share(share)} of all pages in use are its own and touched first by {by_whom} "
+             f"({place}), but used most by {_thread_list(trace, users)}")
+    exclusivity = summary.exclusivity or 0
+    kind = "first touch"
+    if exclusivity < SPREAD_BELOW and (summary.sharers or 0) > 2:
+        kind = "interleave"
+        text = ("no thread has most of its accesses: spread its pages over the memories "
+                "(interleave), or give each thread a part of its own")
+    elif structure.kind == "static":
+        text = "write to it first in the parallel loop that uses it, before anything else does"
+    else:
+        text = "initialise it in parallel, with the loop's own division among threads"
+        if structure.file.endswith((".cpp", ".cc", ".cxx", ".C", ".hpp", ".h", ".hxx")):
+            text += ", or allocate it with warren::FirstTouchAllocator"
+    return Change(index, kind, text, cause, after.locality - before.locality,
+                  (before.wrong - after.wrong) / before.used, int(np.count_nonzero(members)),
+                  before.remote - after.remote, after.locality, after.wrong / after.used)
+
+
+def _threads_of_processes_share(analysis):
+    """Whether any process has several working threads, which ranks could be."""
+    worker = analysis.balance.worker
+    counts = np.bincount(analysis.trace.thread_process[worker], minlength=1)
+    return counts.max(initial=0) > 1
+
+
+def _as_ranks(analysis, program):
+    return Change(-1, "ranks", "run an MPI rank instead of each thread (mpiexec --ranks threads): "
+                  "each then places its own pages; at best this", "threads share what one of them "
+                  "has touched", program.exclusivity - program.locality, program.wrong / program.used,
+                  program.wrong, int((program.exclusivity - program.locality) * program.accesses),
+                  program.exclusivity, 0.0)
+
+
+def _from_first_touches(analysis, limit):
+    """Without counts: structures that one thread has placed, where several work."""
+    trace = analysis.trace
+    workers = np.flatnonzero(analysis.balance.worker)
+    touches = analysis.first_touches()[:, :-1]
+    sizes = touches.sum(axis=1)
+    changes = []
+    for index in np.argsort(sizes)[::-1].tolist():
+        structure = analysis.structures[index]
+        if len(changes) == limit or sizes[index] < max(16, 0.01 * trace.units):
+            break
+        if structure.kind == "stack" or structure.kind == "other":
+            continue
+        for process in np.unique(trace.thread_process[touches[index] > 0]).tolist():
+            own = workers[trace.thread_process[workers] == process]
+            there = np.where(trace.thread_process == process, touches[index], 0)
+            if len(own) > 1 and there.max() > 0.9 * there.sum():
+                thread = int(there.argmax())
+                place = analysis.first_place(analysis.first_sites(index)[0][0])[0]
+                changes.append(Change(
+                    index, "first touch", "if all threads use it, initialise it in parallel, with the "
+                    "loop's own division among threads (record with --mode counts to know)",
+                    f"{_share(there.max() / there.sum())} of its {int(there.sum())} pages were touched "
+                    f"first by thread {trace.thread_label(thread).lstrip('T')} ({place}), one of "
+                    f"{len(own)} that work", None, None, int(there.max()), 0, None, None))
+                break
+    return changes

@@ -1,0 +1,165 @@
+"""The figures: locality, first-touch correctness, exclusivity, sharing, load imbalance.
+
+As Diener et al. define them ("Improving the memory access locality of hybrid MPI applications",
+2017): *locality* is the share of accesses by the thread that touched the unit first; a first touch
+is *correct* if that thread is (one of) those with the most accesses; *load imbalance* is
+λ = (max / mean - 1) · 100 % of the threads' loads. *Exclusivity* is the share of the accesses of the
+thread with the most, which is what locality could be; *sharing* the number of threads that access a
+unit. Figures of several units are sums of accesses over sums of accesses, so that what is used much
+counts much, but for correctness and sharing, which count units.
+
+    page A, touched first by thread 1, accesses 20, 5, 10: 57.1 %, correct
+    page B, touched first by thread 2, accesses  0, 1, 10:  9.1 %, wrong;  together 45.7 %, 50 %
+"""
+
+import dataclasses
+
+import numpy as np
+
+# A thread with less than this part of the largest load is a helper, which no work is meant for
+# (one that only waits for the others, say), and is left out of the imbalance.
+HELPER_SHARE = 0.01
+
+
+@dataclasses.dataclass
+class PerUnit:
+    """One row per unit."""
+    total: np.ndarray        # accesses of all threads
+    by_first: np.ndarray     # of the thread that touched it first
+    most: np.ndarray         # of the thread with the most
+    best_thread: np.ndarray  # that thread (of equal ones the one of the first touch, else the first)
+    sharers: np.ndarray      # threads with any access
+    writers: np.ndarray
+
+    @property
+    def used(self):
+        return self.total > 0
+
+    @property
+    def correct(self):
+        return self.used & (self.by_first == self.most)
+
+
+def per_unit(trace):
+    starts, units = trace.starts, trace.units
+    sizes = np.diff(starts)
+    filled = np.flatnonzero(sizes)
+    begins = starts[:-1][filled]
+    total, most = np.zeros(units, "<u8"), np.zeros(units, "<u8")
+    writers = np.zeros(units, "<i4")
+    by_first = np.zeros(units, "<u8")
+    best = np.full(units, -1, "<i4")
+    if len(filled):
+        total[filled] = np.add.reduceat(trace.accesses, begins)
+        most[filled] = np.maximum.reduceat(trace.accesses, begins)
+        writers[filled] = np.add.reduceat((trace.writes > 0).astype("<i4"), begins)
+        unit_of_row = np.repeat(np.arange(units, dtype="<i4"), sizes)
+        own = np.flatnonzero(trace.thread == trace.first_thread[unit_of_row])
+        by_first[unit_of_row[own]] = trace.accesses[own]
+        highest = np.flatnonzero(trace.accesses == most[unit_of_row])[::-1]
+        best[unit_of_row[highest]] = trace.thread[highest]  # the last assignment is the first thread
+        del unit_of_row
+        keeps = (by_first == most) & (total > 0)
+        best[keeps] = trace.first_thread[keeps]
+    return PerUnit(total, by_first, most, best, sizes.astype("<i4"), writers)
+
+
+@dataclasses.dataclass
+class Summary:
+    """Of a program, a structure, or any set of units. Shares are 0 to 1; None: nothing to say."""
+    units: int           # all of them
+    used: int            # with accesses
+    bytes: int
+    accesses: int
+    locality: float
+    correctness: float
+    exclusivity: float
+    sharers: float       # mean number of threads of a unit
+    shared: float        # share of units that more than one thread accesses
+    wrong: int           # units that another thread should have touched first
+    remote: int          # accesses by others than the thread of the first touch
+
+
+def _ratio(part, whole):
+    return float(part) / float(whole) if whole else None
+
+
+def summarise(units, unit_bytes, groups=None, count=1):
+    """Summaries of `count` groups of units; `groups` gives each unit's, -1 for none."""
+    if groups is None:
+        groups = np.zeros(len(units.total), "<i4")
+    inside = groups >= 0
+    where = groups if inside.all() else groups[inside]
+
+    def sums(values):
+        values = values if inside.all() else values[inside]
+        return np.bincount(where, weights=values, minlength=count)
+
+    members, used = sums(np.ones(len(groups), "<f4")), sums(units.used)
+    sizes = (members * unit_bytes if np.isscalar(unit_bytes) else sums(unit_bytes))
+    total, by_first, most = sums(units.total), sums(units.by_first), sums(units.most)
+    correct, sharers, shared = sums(units.correct), sums(units.sharers), sums(units.sharers > 1)
+    return [Summary(int(members[i]), int(used[i]), int(sizes[i]), int(total[i]),
+                    _ratio(by_first[i], total[i]), _ratio(correct[i], used[i]),
+                    _ratio(most[i], total[i]), _ratio(sharers[i], used[i]), _ratio(shared[i], used[i]),
+                    int(used[i] - correct[i]), int(total[i] - by_first[i]))
+            for i in range(count)]
+
+
+@dataclasses.dataclass
+class Balance:
+    kind: str             # "instructions", "processor time" or "accesses"
+    loads: np.ndarray     # of all threads
+    worker: np.ndarray    # which of them count
+    imbalance: float      # λ, 0 is none, 1 is 100 %; None: unknown
+    variance: float       # of the population
+
+
+def balance(trace):
+    """Of instructions where they are known, else of processor time, else of accesses."""
+    if trace.instructions.any():
+        kind, loads = "instructions", trace.instructions
+    elif trace.cpu_ns.any():
+        kind, loads = "processor time", trace.cpu_ns
+    else:
+        kind = "accesses"
+        loads = np.bincount(trace.thread, weights=trace.accesses, minlength=trace.threads)
+    loads = np.asarray(loads, float)
+    worker = loads > loads.max(initial=0) * HELPER_SHARE
+    if not worker.any():
+        return Balance(kind, loads, worker, None, None)
+    own = loads[worker]
+    return Balance(kind, loads, worker, float(own.max() / own.mean() - 1), float(own.var()))
+
+
+def communication(trace):
+    """Bytes or accesses that threads have in common: what was recorded, else estimated from units
+    that two threads access, of which the smaller number of accesses counts."""
+    if trace.communication is not None:
+        return trace.communication
+    if trace.threads > 1024:
+        return None
+    matrix = np.zeros((trace.threads, trace.threads))
+    sizes = np.diff(trace.starts)
+    # Rows of a unit are neighbours: compare each with the one `distance` after it.
+    unit_of_row = np.repeat(np.arange(trace.units, dtype="<i4"), sizes)
+    for distance in range(1, min(int(sizes.max(initial=0)), 64)):
+        same = np.flatnonzero(unit_of_row[distance:] == unit_of_row[:-distance])
+        if len(same) == 0:
+            break
+        low, high = trace.thread[same], trace.thread[same + distance]
+        common = np.minimum(trace.accesses[same], trace.accesses[same + distance])
+        flat = np.bincount(low.astype("<i8") * trace.threads + high, weights=common,
+                           minlength=trace.threads ** 2).reshape(matrix.shape)
+        matrix += flat + flat.T
+    return matrix
+
+
+def with_first_threads(trace, units, first_thread):
+    """The per-unit figures if other threads had touched first: all else stays."""
+    sizes = np.diff(trace.starts)
+    by_first = np.zeros(trace.units, "<u8")
+    unit_of_row = np.repeat(np.arange(trace.units, dtype="<i4"), sizes)
+    own = np.flatnonzero(trace.thread == first_thread[unit_of_row])
+    by_first[unit_of_row[own]] = trace.accesses[own]
+    return dataclasses.replace(units, by_first=by_first)

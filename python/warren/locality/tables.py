@@ -1,0 +1,172 @@
+"""Tables of an analysis: CSV with a line per unit, as Diener et al. (2017) have them in their table 2,
+JSON, Parquet, and columns as dictionaries of arrays, which data frames are made of."""
+
+import csv
+import io
+import json
+
+import numpy as np
+
+# Units that are written at a time.
+CHUNK = 1 << 17
+# Beyond this JSON would be hundreds of megabytes: CSV and Parquet have the units.
+JSON_UNITS = 1_000_000
+
+
+class Error(Exception):
+    """A table can't be written; the text says why."""
+
+
+def _labels(analysis):
+    trace = analysis.trace
+    return [trace.thread_label(thread) for thread in range(trace.threads)] + [""]
+
+
+def _texts(analysis):
+    """Arrays of texts, by index in structures, allocations' structures and sites; the last is empty."""
+    names = np.array([one.name for one in analysis.structures] + [""], object)
+    places = np.array([one.location for one in analysis.structures] + [""], object)
+    sites = np.array([""] * (len(analysis.trace.sites) + 1), object)
+    for site in np.unique(analysis.trace.first_site):
+        if site >= 0:
+            sites[site] = analysis.first_place(site)[0]
+    return names, places, sites
+
+
+def unit_columns(analysis, begin=0, end=None):
+    """The columns of the table of units, as arrays: those of the CSV, by name, in order."""
+    trace = analysis.trace
+    end = trace.units if end is None else min(end, trace.units)
+    names, places, sites = _texts(analysis)
+    threads = np.append(trace.allocation_thread, -1)[trace.unit_allocation[begin:end]]
+    structure = analysis.unit_structure[begin:end]
+    columns = {"address": trace.unit_address[begin:end]}
+    if len(trace.process_names) > 1:
+        columns["process"] = np.array(trace.process_names, object)[trace.unit_process[begin:end]]
+    labels = np.array(_labels(analysis), object)
+    columns["alloc.thread"] = labels[threads] if "process" in columns else threads
+    columns["alloc.location"] = places[structure]
+    first = trace.first_thread[begin:end]
+    columns["firsttouch.thread"] = labels[first] if "process" in columns else first
+    columns["firsttouch.location"] = sites[trace.first_site[begin:end]]
+    columns["structure.name"] = names[structure]
+    dense = np.zeros((trace.threads, end - begin), "<u8")
+    low, high = trace.starts[begin], trace.starts[end]
+    rows = np.repeat(np.arange(end - begin), np.diff(trace.starts[begin:end + 1]))
+    dense[trace.thread[low:high], rows] = trace.accesses[low:high]
+    for thread in range(trace.threads):
+        columns[labels[thread]] = dense[thread]
+    return columns
+
+
+def structure_columns(analysis):
+    order = analysis.ranking()
+    chosen = [(analysis.structures[i], analysis.of_structure[i]) for i in order]
+    columns = {key: [getattr(one, key) for one, _ in chosen]
+               for key in ("name", "kind", "file", "line", "function", "allocations", "reason")}
+    for key in ("units", "bytes", "accesses", "locality", "correctness", "exclusivity", "sharers",
+                "shared", "wrong", "remote"):
+        columns[key] = [getattr(one, key) for _, one in chosen]
+    return columns
+
+
+def thread_columns(analysis):
+    trace = analysis.trace
+    return {"thread": _labels(analysis)[:-1],
+            "process": [trace.process_names[p] for p in trace.thread_process],
+            "name": list(trace.thread_names),
+            "instructions": trace.instructions, "cpu_ns": trace.cpu_ns,
+            "accesses": np.bincount(trace.thread, weights=trace.accesses,
+                                    minlength=trace.threads).astype("<u8"),
+            "first_touches": np.bincount(trace.first_thread[trace.first_thread >= 0],
+                                         minlength=trace.threads),
+            "works": analysis.balance.worker}
+
+
+def write_csv(analysis, path):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = None
+        for begin in range(0, max(analysis.trace.units, 1), CHUNK):
+            columns = unit_columns(analysis, begin, begin + CHUNK)
+            if writer is None:
+                csv.writer(file, lineterminator="\n").writerow(columns)
+                writer = True
+            texts = [_csv_texts(name, values) for name, values in columns.items()]
+            file.write("".join(",".join(row) + "\n" for row in zip(*texts)))
+
+
+def _csv_texts(name, values):
+    if name == "address":
+        return [f"{value:#x}" for value in values.tolist()]
+    if values.dtype != object:
+        return [str(value) if value >= 0 else "" for value in values.tolist()]
+    quoted = {}
+    for text in set(values.tolist()):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow([text])
+        quoted[text] = "" if text == "" else line.getvalue()
+    return [quoted[text] for text in values.tolist()]
+
+
+def _plain(value):
+    if isinstance(value, np.ndarray):
+        return [_plain(one) for one in value.tolist()]
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def summary(analysis, changes, results=()):
+    """Everything but the units, as plain data."""
+    trace = analysis.trace
+    balance = analysis.balance
+    return {
+        "mode": trace.mode, "granularity": trace.granularity, "processes": trace.process_names,
+        "program": vars(analysis.program),
+        "balance": {"of": balance.kind, "imbalance": balance.imbalance,
+                    "variance": balance.variance, "threads": int(balance.worker.sum())},
+        "structures": {key: _plain(values) for key, values in structure_columns(analysis).items()},
+        "threads": {key: _plain(values) for key, values in thread_columns(analysis).items()},
+        "communication": None if analysis.communication is None else _plain(analysis.communication),
+        "advice": [dict(vars(change), structure=None if change.structure < 0 else
+                        analysis.structures[change.structure].name) for change in changes],
+        "what_if": [{key: _plain(value) for key, value in vars(result).items()}
+                    for result in results],
+        "warnings": analysis.warnings,
+    }
+
+
+def write_json(analysis, changes, results, path):
+    data = summary(analysis, changes, results)
+    if analysis.trace.units <= JSON_UNITS:
+        data["units"] = {key: _plain(values) for key, values in unit_columns(analysis).items()}
+    else:
+        data["units_left_out"] = (f"{analysis.trace.units} are more than {JSON_UNITS}: write CSV or "
+                                  "Parquet")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(data, file, ensure_ascii=False)
+        file.write("\n")
+
+
+def write_parquet(analysis, path):
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise Error("Parquet needs the Python package pyarrow; CSV and JSON don't") from None
+    writer = None
+    try:
+        for begin in range(0, max(analysis.trace.units, 1), CHUNK):
+            columns = unit_columns(analysis, begin, begin + CHUNK)
+            table = pyarrow.table({
+                name: pyarrow.array(values.tolist(), pyarrow.string()).dictionary_encode()
+                if values.dtype == object else pyarrow.array(values)
+                for name, values in columns.items()})
+            if writer is None:
+                writer = pyarrow.parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,457 @@
+"""What a recording says, joined: units of memory, who touched them first, who accesses them.
+
+    trace = load("warren-locality")
+    trace.unit_address[i], trace.first_thread[i]         # of unit i
+    begin, end = trace.starts[i], trace.starts[i + 1]
+    trace.thread[begin:end], trace.accesses[begin:end]   # its accesses, thread by thread
+
+A unit is a piece of `granularity` bytes (a page, usually) in one life of an allocation: memory that
+is freed and used again is other units. Threads of all processes have numbers of one row. Units of
+memory that several processes share are joined when their identity is known (the physical page), and
+are then of the first of these processes. Everything is in flat arrays, so that ten million units
+take half a gigabyte.
+"""
+
+import dataclasses
+import mmap
+
+import numpy as np
+
+from . import recording
+
+# Records that are read at a time: a tenth of a gigabyte of counts.
+CHUNK = 1 << 21
+
+
+@dataclasses.dataclass
+class Site:
+    """A place in a program's code: addresses, innermost first, and whether each is a return address."""
+    process: int
+    addresses: tuple
+    returns: tuple
+
+
+@dataclasses.dataclass
+class Trace:
+    mode: str = "counts"          # or "first-touch", "sample": what process.json says
+    granularity: int = 4096
+    processes: list = dataclasses.field(default_factory=list)  # recording.Process, or None
+    process_names: list = dataclasses.field(default_factory=list)
+    # A row per thread.
+    thread_process: np.ndarray = None
+    thread_number: np.ndarray = None
+    thread_names: list = dataclasses.field(default_factory=list)
+    instructions: np.ndarray = None   # 0: unknown
+    cpu_ns: np.ndarray = None
+    # A row per unit.
+    unit_address: np.ndarray = None
+    unit_process: np.ndarray = None
+    unit_allocation: np.ndarray = None   # row in the allocations, -1: in none
+    first_thread: np.ndarray = None      # -1: unknown
+    first_site: np.ndarray = None        # index in sites, -1: unknown
+    node: np.ndarray = None              # NUMA node where the page really was, -1: unknown
+    unit_bytes: np.ndarray = None        # None: the granularity; else huge pages are larger
+    # Accesses of unit i are the rows starts[i] to starts[i + 1], a thread each, threads ascending.
+    starts: np.ndarray = None
+    thread: np.ndarray = None
+    accesses: np.ndarray = None
+    writes: np.ndarray = None
+    moved_bytes: np.ndarray = None
+    # A row per allocation: its life [begin_ns, end_ns).
+    allocation_process: np.ndarray = None
+    allocation_address: np.ndarray = None
+    allocation_size: np.ndarray = None
+    allocation_kind: np.ndarray = None   # index in recording.KINDS
+    allocation_thread: np.ndarray = None
+    allocation_site: np.ndarray = None   # index in sites, -1
+    allocation_begin: np.ndarray = None
+    sites: list = dataclasses.field(default_factory=list)
+    communication: np.ndarray = None     # bytes or events, producer × consumer; None: unknown
+    warnings: list = dataclasses.field(default_factory=list)
+
+    @property
+    def units(self):
+        return len(self.unit_address)
+
+    @property
+    def threads(self):
+        return len(self.thread_process)
+
+    @property
+    def has_counts(self):
+        return len(self.thread) > 0
+
+    def thread_label(self, thread):
+        if thread < 0:
+            return "?"
+        if len(self.process_names) == 1:
+            return f"T{self.thread_number[thread]}"
+        return f"{self.process_names[self.thread_process[thread]]}.T{self.thread_number[thread]}"
+
+
+def synthetic(accesses, first_thread, granularity=4096, instructions=None, address=None):
+    """A trace of one process from a dense matrix of accesses, unit × thread: for tests and models."""
+    accesses = np.asarray(accesses, "<u8")
+    units, threads = accesses.shape
+    row, thread = np.nonzero(accesses)
+    values = accesses[row, thread]
+    none = np.empty(0, "<i4")
+    return Trace(
+        granularity=granularity, processes=[None], process_names=["process"],
+        thread_process=np.zeros(threads, "<i4"), thread_number=np.arange(threads, dtype="<i4"),
+        thread_names=[""] * threads,
+        instructions=np.asarray(instructions if instructions is not None else np.zeros(threads), "<u8"),
+        cpu_ns=np.zeros(threads, "<u8"),
+        unit_address=(np.arange(units, dtype="<u8") * np.uint64(granularity) + np.uint64(1 << 32)
+                      if address is None else np.asarray(address, "<u8")),
+        unit_process=np.zeros(units, "<i4"), unit_allocation=np.full(units, -1, "<i4"),
+        first_thread=np.asarray(first_thread, "<i4"), first_site=np.full(units, -1, "<i4"),
+        node=np.full(units, -1, "<i2"),
+        starts=np.concatenate([[0], np.cumsum(np.count_nonzero(accesses, axis=1))]).astype("<i8"),
+        thread=thread.astype("<i4"), accesses=values, writes=np.zeros(len(values), "<u8"),
+        moved_bytes=values * np.uint64(8),
+        allocation_process=none, allocation_address=np.empty(0, "<u8"),
+        allocation_size=np.empty(0, "<u8"), allocation_kind=none, allocation_thread=none,
+        allocation_site=none, allocation_begin=np.empty(0, "<u8"))
+
+
+def load(folder, intervals=None):
+    """The trace of a recording; `intervals` are numbers of the intervals whose accesses count."""
+    whole = recording.open(folder)
+    modes = {process.info["mode"] for process in whole.processes}
+    sizes = {process.info["granularity"] for process in whole.processes}
+    if len(modes) > 1 or len(sizes) > 1:
+        raise recording.Error(f"{folder}: its processes were recorded in different ways: modes "
+                              f"{sorted(modes)}, granularities {sorted(sizes)}")
+    trace = Trace(mode=modes.pop(), granularity=sizes.pop(), processes=whole.processes,
+                  warnings=list(whole.warnings))
+    parts = [_Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]
+    _put_together(trace, parts)
+    _join_shared(trace, np.concatenate([part.identity for part in parts]))
+    return trace
+
+
+def _forget(records):
+    """Lets the system take back the memory of what has been read from a mapped file."""
+    mapped = getattr(records, "_mmap", None)
+    if mapped is not None and hasattr(mapped, "madvise"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+class _Part:
+    """One process's part of the trace, with its own numbers of threads and allocations."""
+
+    def __init__(self, trace, index, process, intervals):
+        self.index, self.process, self.trace = index, process, trace
+        self._sites = {}
+        self._read_allocations()
+        self._read_counts(intervals)
+        if len(process.first):
+            self._read_first()
+        elif len(process.touches):
+            self._read_touches()
+        self._read_threads()
+
+    def _site_of_stack(self, number):
+        number = int(number)
+        if number == 0:
+            return -1
+        if number not in self._sites:
+            places = self.process.places[self.process.stack_numbers(number)]
+            self._sites[number] = len(self.trace.sites)
+            self.trace.sites.append(Site(self.index, tuple(int(a) for a in places["address"]),
+                                         tuple(p != recording.PLACE_INSTRUCTION
+                                               for p in places["place"])))
+        return self._sites[number]
+
+    def _sites_of_stacks(self, numbers):
+        unique, inverse = np.unique(numbers, return_inverse=True)
+        sites = np.array([self._site_of_stack(number) for number in unique], "<i4")
+        return sites[inverse] if len(unique) else np.empty(0, "<i4")
+
+    def _read_allocations(self):
+        records = self.process.allocations
+        begins = np.flatnonzero(records["event"] == recording.ALLOCATION_BEGAN)
+        chosen = records[begins]
+        # From the numbers of records (from 1) to rows.
+        self.row_of = np.full(len(records) + 1, -1, "<i4")
+        self.row_of[begins + 1] = np.arange(len(begins), dtype="<i4")
+        self.address, self.size = chosen["address"].astype("<u8"), chosen["size"].astype("<u8")
+        self.kind = chosen["what"].astype("<i4")
+        self.thread_of_allocation = chosen["thread"].astype("<i4")
+        self.site = self._sites_of_stacks(chosen["stack_id"])
+        self.begin = chosen["time_ns"].astype("<u8")
+        self.end = _ends_of_life(records, begins)
+
+    def _read_counts(self, intervals):
+        counts = self.process.counts
+        shift = np.uint64(self.trace.granularity.bit_length() - 1)
+        self.bits = max(int(len(self.address) + 1).bit_length(), 1)
+        keys, threads, accesses, writes, moved = [], [], [], [], []
+        wanted = None if intervals is None else np.asarray(sorted(intervals), "<u4")
+        for begin in range(0, len(counts), CHUNK):
+            chunk = counts[begin:begin + CHUNK]
+            if wanted is not None:
+                chunk = chunk[np.isin(chunk["interval"], wanted)]
+            keys.append(self._key(chunk["address"] >> shift, chunk["allocation"]))
+            threads.append(chunk["thread"].astype("<i4"))
+            accesses.append(chunk["reads"] + chunk["writes"])
+            writes.append(np.array(chunk["writes"]))
+            moved.append(chunk["bytes_read"] + chunk["bytes_written"])
+            del chunk
+            _forget(counts)
+        if not keys:
+            self.keys = np.empty(0, "<u8")
+            self.starts = np.zeros(1, "<i8")
+            self.thread = np.empty(0, "<i4")
+            self.accesses = self.writes = self.moved = np.empty(0, "<u8")
+            self._empty_units()
+            return
+        key, thread = np.concatenate(keys), np.concatenate(threads)
+        keys.clear()
+        threads.clear()
+        order = np.lexsort((thread, key))
+        key, thread = key[order], thread[order]
+        fresh = np.empty(len(key), bool)
+        fresh[:1] = True
+        np.not_equal(key[1:], key[:-1], out=fresh[1:])
+        new_unit = fresh.copy()
+        fresh[1:] |= thread[1:] != thread[:-1]
+        rows = np.flatnonzero(fresh)
+
+        def summed(parts):
+            values = np.concatenate(parts)[order]
+            parts.clear()
+            return np.add.reduceat(values, rows) if len(rows) else values
+
+        self.accesses, self.writes, self.moved = summed(accesses), summed(writes), summed(moved)
+        self.thread = thread[rows]
+        begins = np.flatnonzero(new_unit[rows])
+        self.keys = key[rows][begins]
+        self.starts = np.append(begins, len(rows)).astype("<i8")
+        self._empty_units()
+
+    def _key(self, page, allocation):
+        """One number for a unit: its page and, below, the row of its allocation, 0 for none."""
+        row = (self.row_of[allocation] + 1).astype("<u8")
+        return (page << np.uint64(self.bits)) | row
+
+    def _empty_units(self):
+        units = len(self.keys)
+        self.first_thread = np.full(units, -1, "<i4")
+        self.first_site = np.full(units, -1, "<i4")
+        self.node = np.full(units, -1, "<i2")
+        self.identity = np.zeros(units, "<u8")
+        self.unit_bytes = None
+
+    def _read_first(self):
+        first = self.process.first
+        shift = np.uint64(self.trace.granularity.bit_length() - 1)
+        key = self._key(first["address"] >> shift, first["allocation"])
+        order = np.lexsort((first["time_ns"], key))
+        key = key[order]
+        once = np.ones(len(key), bool)
+        once[1:] = key[1:] != key[:-1]
+        order, key = order[once], key[once]
+        at = np.searchsorted(self.keys, key)
+        found = (at < len(self.keys)) & (self.keys[np.minimum(at, len(self.keys) - 1)] == key) \
+            if len(self.keys) else np.zeros(len(key), bool)
+        at, order = at[found], order[found]
+        self.first_thread[at] = first["thread"][order]
+        stacks = first["stack_id"][order]
+        self.first_site[at] = self._sites_of_stacks(stacks)
+        alone = stacks == 0  # the instruction is all that is known
+        places, inverse = np.unique(first["instruction"][order[alone]], return_inverse=True)
+        begin = len(self.trace.sites)
+        self.trace.sites.extend(Site(self.index, (int(place),), (False,)) for place in places)
+        self.first_site[at[alone]] = begin + inverse
+
+    def _read_touches(self):
+        """Units of a first-touch recording, or where the pages of a counts recording really were."""
+        touches = self.process.touches
+        flags = np.array(touches["flags"])
+        usable = np.flatnonzero((flags & (recording.TOUCH_COPIED | recording.TOUCH_CALL)) == 0)
+        shift = np.uint64(self.trace.granularity.bit_length() - 1)
+        page = touches["address"][usable] >> shift
+        time = touches["time_ns"][usable]
+        rows = _alive(self, touches["address"][usable], time)
+        key = (page << np.uint64(self.bits)) | (rows + 1).astype("<u8")
+        # A read maps the page of zeros; the first write places the page.
+        reads = (flags[usable] & recording.TOUCH_READ) != 0
+        order = np.lexsort((time, reads, key))
+        key = key[order]
+        once = np.ones(len(key), bool)
+        once[1:] = key[1:] != key[:-1]
+        chosen, key = usable[order[once]], key[once]
+        if len(self.keys):  # counts tell the units; touches tell their nodes
+            at = np.searchsorted(self.keys, key)
+            at[at == len(self.keys)] = 0
+            found = self.keys[at] == key
+            at, chosen = at[found], chosen[found]
+        else:
+            self.keys = key
+            self.starts = np.zeros(len(key) + 1, "<i8")
+            self._empty_units()
+            at = np.arange(len(key))
+            largest = np.maximum(touches["bytes"][chosen], np.uint64(self.trace.granularity))
+            if (largest > self.trace.granularity).any():
+                self.unit_bytes = largest
+        self.first_thread[at] = _signed(touches["thread"][chosen])
+        self.first_site[at] = self._sites_of_stacks(touches["stack_id"][chosen])
+        self.node[at] = touches["node"][chosen]
+        self.identity[at] = touches["physical"][chosen]
+        _forget(touches)
+
+    def _read_threads(self):
+        records = self.process.threads
+        count = 0
+        for numbers in (_signed(records["thread"]), self.thread, self.first_thread,
+                        self.thread_of_allocation):
+            count = max(count, int(numbers.max(initial=-1)) + 1)
+        self.threads = max(count, 1)
+        if self.threads > 1 << 20:
+            raise recording.Error(f"{self.process.folder} is damaged: it has thread {count - 1}")
+        self.cpu_ns = np.zeros(self.threads, "<u8")
+        self.instructions = np.zeros(self.threads, "<u8")
+        self.names = [""] * self.threads
+        for record in records:
+            thread = int(record["thread"])
+            if thread < self.threads:
+                self.cpu_ns[thread] = max(self.cpu_ns[thread], record["cpu_ns"])
+                self.instructions[thread] = max(self.instructions[thread], record["instructions"])
+                name = bytes(record["name"]).split(b"\0")[0].decode("utf-8", "replace")
+                self.names[thread] = name or self.names[thread]
+
+
+def _signed(threads):
+    """no_thread becomes -1."""
+    return threads.astype("<u4").view("<i4")
+
+
+def _ends_of_life(records, begins):
+    """When each allocation ended; the largest number for what lived to the end."""
+    forever = np.iinfo("<u8").max
+    end = np.full(len(begins), forever, "<u8")
+    open_at = {}
+    row = 0
+    events, addresses = records["event"].tolist(), records["address"].tolist()
+    sizes, times = records["size"].tolist(), records["time_ns"].tolist()
+    for event, address, size, time in zip(events, addresses, sizes, times):
+        if event == recording.ALLOCATION_BEGAN:
+            if address in open_at:
+                end[open_at[address]] = time
+            open_at[address] = row
+            row += 1
+        elif event == recording.ALLOCATION_ENDED:
+            if address in open_at:
+                end[open_at.pop(address)] = time
+            if size and len(open_at) < 4096:
+                for inside in [one for one in open_at if address <= one < address + size]:
+                    end[open_at.pop(inside)] = time
+    return end
+
+
+def _alive(part, addresses, times):
+    """The row of the allocation that each address was in at its time, -1 for none: the one that
+    began last."""
+    rows = np.full(len(addresses), -1, "<i4")
+    if len(part.address) == 0 or len(addresses) == 0:
+        return rows
+    order = np.argsort(addresses, kind="stable")
+    place, time = addresses[order], times[order]
+    sorted_rows = np.full(len(order), -1, "<i4")
+    lows = np.searchsorted(place, part.address)
+    highs = np.searchsorted(place, part.address + part.size)
+    # Large pages are touched as a whole: what begins in one belongs to it.
+    for row in np.lexsort((np.arange(len(part.begin)), part.begin)):
+        low, high = lows[row], highs[row]
+        if low < high:
+            alive = (time[low:high] >= part.begin[row]) & (time[low:high] < part.end[row])
+            sorted_rows[low:high][alive] = row
+    rows[order] = sorted_rows
+    return rows
+
+
+def _put_together(trace, parts):
+    threads = np.cumsum([0] + [part.threads for part in parts])
+    allocations = np.cumsum([0] + [len(part.address) for part in parts])
+    rows = np.cumsum([0] + [len(part.thread) for part in parts])
+    shift = np.uint64(trace.granularity.bit_length() - 1)
+
+    def joined(name, values, dtype):
+        setattr(trace, name, np.concatenate(list(values)).astype(dtype, copy=False))
+
+    def moved(values, by):
+        return np.where(values >= 0, values + by, -1)
+
+    trace.process_names = [part.process.name for part in parts]
+    for index, part in enumerate(parts):
+        if part.process.info.get("rank") is not None:
+            trace.process_names[index] = f"rank {part.process.info['rank']}"
+    joined("thread_process", (np.full(part.threads, part.index) for part in parts), "<i4")
+    joined("thread_number", (np.arange(part.threads) for part in parts), "<i4")
+    trace.thread_names = [name for part in parts for name in part.names]
+    joined("instructions", (part.instructions for part in parts), "<u8")
+    joined("cpu_ns", (part.cpu_ns for part in parts), "<u8")
+    joined("unit_address", ((part.keys >> np.uint64(part.bits)) << shift for part in parts), "<u8")
+    joined("unit_process", (np.full(len(part.keys), part.index, "<i4") for part in parts), "<i4")
+    joined("unit_allocation",
+           (moved((part.keys & np.uint64((1 << part.bits) - 1)).astype("<i8") - 1, by)
+            for part, by in zip(parts, allocations)), "<i4")
+    joined("first_thread", (moved(part.first_thread, by) for part, by in zip(parts, threads)), "<i4")
+    joined("first_site", (part.first_site for part in parts), "<i4")
+    joined("node", (part.node for part in parts), "<i2")
+    if any(part.unit_bytes is not None for part in parts):
+        joined("unit_bytes", (np.full(len(part.keys), trace.granularity) if part.unit_bytes is None
+                              else part.unit_bytes for part in parts), "<u8")
+    joined("starts", [np.zeros(1, "<i8")] + [part.starts[1:] + by for part, by in zip(parts, rows)],
+           "<i8")
+    joined("thread", (part.thread + by for part, by in zip(parts, threads)), "<i4")
+    joined("accesses", (part.accesses for part in parts), "<u8")
+    joined("writes", (part.writes for part in parts), "<u8")
+    joined("moved_bytes", (part.moved for part in parts), "<u8")
+    joined("allocation_process", (np.full(len(part.address), part.index) for part in parts), "<i4")
+    joined("allocation_address", (part.address for part in parts), "<u8")
+    joined("allocation_size", (part.size for part in parts), "<u8")
+    joined("allocation_kind", (part.kind for part in parts), "<i4")
+    joined("allocation_thread",
+           (moved(part.thread_of_allocation, by) for part, by in zip(parts, threads)), "<i4")
+    joined("allocation_site", (part.site for part in parts), "<i4")
+    joined("allocation_begin", (part.begin for part in parts), "<u8")
+    if sum(len(part.process.communication) for part in parts) and trace.threads <= 1024:
+        trace.communication = np.zeros((trace.threads, trace.threads))
+        for part, by in zip(parts, threads):
+            records = part.process.communication
+            good = (records["producer"] < part.threads) & (records["consumer"] < part.threads)
+            np.add.at(trace.communication, (records["producer"][good] + by,
+                                            records["consumer"][good] + by), records["bytes"][good])
+
+
+def _join_shared(trace, identity):
+    """Makes one unit of those that are the same page in several processes."""
+    kinds = np.append(trace.allocation_kind, 0)[trace.unit_allocation]
+    shared = np.isin(kinds, [recording.KINDS.index("shared"), recording.KINDS.index("shmem")])
+    candidates = np.flatnonzero(shared & (identity != 0))
+    if len(candidates) == 0:
+        return
+    hosts = [process.info.get("host", "") for process in trace.processes]
+    host = np.unique(hosts, return_inverse=True)[1][trace.unit_process[candidates]]
+    pages = np.stack([identity[candidates], host.astype("<u8")], axis=1)
+    _, first, inverse, sizes = np.unique(pages, axis=0, return_index=True, return_inverse=True,
+                                         return_counts=True)
+    if (sizes == 1).all():
+        return
+    target = np.arange(trace.units)
+    target[candidates] = candidates[first][np.ravel(inverse)]
+    unit_of_row = target[np.repeat(np.arange(trace.units), np.diff(trace.starts))]
+    kept = np.flatnonzero(target == np.arange(trace.units))
+    order = np.lexsort((trace.thread, unit_of_row))
+    for name in ("thread", "accesses", "writes", "moved_bytes"):
+        setattr(trace, name, getattr(trace, name)[order])
+    sizes = np.bincount(unit_of_row, minlength=trace.units)[kept]
+    trace.starts = np.concatenate([[0], np.cumsum(sizes)]).astype("<i8")
+    for name in ("unit_address", "unit_process", "unit_allocation", "first_thread", "first_site",
+                 "node", "unit_bytes"):
+        values = getattr(trace, name)
+        if values is not None:
+            setattr(trace, name, values[kept])

@@ -1,0 +1,285 @@
+"""The figures of the locality analysis, on traces whose figures are known."""
+
+import io
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path[:0] = [sys.argv.pop(1), os.path.dirname(os.path.abspath(__file__))]
+
+import numpy as np  # noqa: E402
+
+import recordings as made  # noqa: E402
+from warren.locality import (__main__ as program, advice, analysis, machine, metrics, recording,  # noqa: E402
+                             tables, text, trace as traces, what_if)
+
+
+def figures(trace):
+    return metrics.summarise(metrics.per_unit(trace), trace.granularity)[0]
+
+
+class Figures(unittest.TestCase):
+    def test_the_papers_example(self):
+        trace = traces.synthetic([[20, 5, 10], [0, 1, 10]], [0, 1])
+        units = metrics.per_unit(trace)
+        pages = metrics.summarise(units, 4096, np.array([0, 1]), 2)
+        self.assertEqual([f"{100 * page.locality:.1f}" for page in pages], ["57.1", "9.1"])
+        self.assertEqual(units.correct.tolist(), [True, False])
+        whole = figures(trace)
+        self.assertEqual(f"{100 * whole.locality:.1f}", "45.7")
+        self.assertEqual(whole.correctness, 0.5)
+        self.assertEqual((whole.accesses, whole.remote, whole.wrong), (46, 25, 1))
+        self.assertEqual(whole.exclusivity, 30 / 46)
+        self.assertEqual(whole.sharers, 2.5)
+
+    def test_equal_use_makes_either_first_touch_correct(self):
+        units = metrics.per_unit(traces.synthetic([[4, 4], [4, 4]], [0, 1]))
+        self.assertEqual(units.correct.tolist(), [True, True])
+        self.assertEqual(units.best_thread.tolist(), [0, 1])
+
+    def test_units_without_accesses_and_unknown_first_touches(self):
+        trace = traces.synthetic([[0, 0], [3, 1]], [0, -1])
+        whole = figures(trace)
+        self.assertEqual((whole.units, whole.used, whole.wrong, whole.locality), (2, 1, 1, 0.0))
+
+    def test_nothing_at_all(self):
+        whole = figures(traces.synthetic(np.zeros((0, 2)), []))
+        self.assertIsNone(whole.locality)
+        self.assertIsNone(whole.correctness)
+
+    def test_imbalance_is_of_the_threads_that_work(self):
+        trace = traces.synthetic([[1, 1, 1, 1]], [0], instructions=[100, 80, 60, 0])
+        balance = metrics.balance(trace)
+        self.assertEqual(balance.kind, "instructions")
+        self.assertAlmostEqual(balance.imbalance, 100 / 80 - 1)
+        self.assertAlmostEqual(balance.variance, 800 / 3)
+        self.assertEqual(balance.worker.tolist(), [True, True, True, False])
+
+    def test_figures_agree_with_plain_loops(self):
+        random = np.random.default_rng(7)
+        dense = random.integers(0, 50, (300, 6)) * (random.random((300, 6)) < 0.4)
+        touched = random.integers(0, 6, 300)
+        units = metrics.per_unit(traces.synthetic(dense, touched))
+        for row in range(300):
+            self.assertEqual(units.total[row], dense[row].sum())
+            self.assertEqual(units.by_first[row], dense[row, touched[row]])
+            self.assertEqual(units.most[row], dense[row].max())
+            self.assertEqual(units.sharers[row], np.count_nonzero(dense[row]))
+            if dense[row].any():
+                self.assertEqual(dense[row, units.best_thread[row]], dense[row].max())
+        matrix = metrics.communication(traces.synthetic(dense, touched))
+        expected = np.minimum(dense[:, 1], dense[:, 4]).sum()
+        self.assertEqual((matrix[1, 4], matrix[4, 1]), (expected, expected))
+
+
+class Recordings(unittest.TestCase):
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.addCleanup(self.place.cleanup)
+        self.folder = pathlib.Path(self.place.name)
+
+    def run_report(self, *arguments):
+        with mock.patch("sys.stdout", io.StringIO()) as out, mock.patch("sys.stderr",
+                                                                         io.StringIO()) as err:
+            code = program.main(["report", *map(str, arguments)])
+        return code, out.getvalue(), err.getvalue()
+
+    def baseline(self, name="run"):
+        """Thread 0 has touched all 40 pages of one block, of which threads 0 to 3 use ten each."""
+        base, owner = 1 << 32, np.repeat(np.arange(4), 10)
+        dense = np.zeros((40, 4), int)
+        dense[np.arange(40), owner] = 1000
+        dense[:, 0] += 1
+        folder = self.folder / name
+        made.write_process(folder / "rank-00000", rank=0, counts=made.counts(dense, base, 1),
+                           first=made.first(np.zeros(40), base, 1),
+                           threads=made.threads(4, [10, 10, 10, 14]),
+                           allocations=[made.allocation(base, 40 * 4096)])
+        return folder
+
+    def test_intervals_are_summed_or_chosen(self):
+        records = np.concatenate([made.counts([[5, 0], [1, 2]]), made.counts([[1, 7], [0, 0]])])
+        records["interval"][3:] = 2
+        made.write_process(self.folder / "process-1", counts=records, first=made.first([0, 1]))
+        trace = traces.load(self.folder)
+        self.assertEqual(trace.starts.tolist(), [0, 2, 4])
+        self.assertEqual(trace.accesses.tolist(), [6, 7, 1, 2])
+        self.assertEqual(traces.load(self.folder, {2}).accesses.tolist(), [1, 7])
+
+    def test_lives_of_reused_memory_are_different_units(self):
+        base = 1 << 32
+        records = np.concatenate([made.counts([[5, 0]], base, 1), made.counts([[0, 9]], base, 3)])
+        first = np.concatenate([made.first([0], base, 1), made.first([1], base, 3)])
+        begun = made.allocation(base, 4096)
+        made.write_process(self.folder / "process-1", counts=records, first=first, allocations=[
+            begun, dict(begun, event=recording.ALLOCATION_ENDED, time_ns=5),
+            dict(begun, time_ns=6, size=8192)])
+        trace = traces.load(self.folder)
+        self.assertEqual(trace.units, 2)
+        self.assertEqual(figures(trace).locality, 1.0)
+        self.assertEqual(trace.unit_allocation.tolist(), [0, 1])
+
+    def test_first_touches_alone(self):
+        base = 1 << 32
+        touches = [{"flags": flags, "thread": thread, "address": base + offset, "bytes": 4096,
+                    "time_ns": time, "node": 1}
+                   for flags, thread, offset, time in (
+                       (recording.TOUCH_VALID | recording.TOUCH_READ, 1, 0, 10),  # the page of zeros
+                       (recording.TOUCH_VALID | recording.TOUCH_WRITE, 0, 8, 20),
+                       (recording.TOUCH_VALID | recording.TOUCH_WRITE, 1, 4096, 30))]
+        made.write_process(self.folder / "process-1", mode="first-touch", touches=touches,
+                           threads=made.threads(2), allocations=[made.allocation(base, 8192)])
+        found = analysis.Analysis.of(self.folder)
+        self.assertEqual(found.trace.first_thread.tolist(), [0, 1])
+        self.assertEqual(found.trace.node.tolist(), [1, 1])
+        self.assertIsNone(found.program.locality)
+        code, out, _ = self.run_report(self.folder)
+        self.assertEqual(code, 0)
+        self.assertIn("not known", out)
+
+    def test_ranks_that_share_pages_are_joined_by_identity(self):
+        base = 1 << 32
+        for rank in (0, 1):
+            touch = {"flags": recording.TOUCH_VALID | recording.TOUCH_WRITE, "thread": 0,
+                     "address": base + rank * 65536, "bytes": 4096, "time_ns": 10 + rank,
+                     "physical": 0x7000}
+            private = dict(touch, address=1 << 40, physical=0x9000)
+            made.write_process(self.folder / f"rank-0000{rank}", rank=rank,
+                               touches=[touch, private], threads=made.threads(1),
+                               counts=np.concatenate([
+                                   made.counts([[10 + rank]], base + rank * 65536, 1),
+                                   made.counts([[7]], 1 << 40)]),
+                               allocations=[made.allocation(base + rank * 65536, 4096, what=3)])
+        trace = traces.load(self.folder)
+        units = metrics.per_unit(trace)
+        self.assertEqual(trace.units, 3)  # private memory is nobody else's
+        self.assertEqual(sorted(zip(units.total.tolist(), units.sharers.tolist())),
+                         [(7, 1), (7, 1), (21, 2)])
+        self.assertEqual(figures(trace).locality, (10 + 7 + 7) / 35)
+
+    def test_advice_gains_what_recomputing_says(self):
+        found = analysis.Analysis.of(self.baseline())
+        changes = advice.advise(found)
+        self.assertEqual([change.kind for change in changes], ["first touch", "ranks"])
+        first = changes[0]
+        self.assertEqual(first.units, 30)
+        self.assertAlmostEqual(first.wrong_gain, 0.75)
+        self.assertIn("1-3", first.cause)
+        found.trace.first_thread[:] = np.repeat(np.arange(4), 10)
+        self.assertAlmostEqual(figures(found.trace).locality, first.locality_after)
+        self.assertEqual(first.wrong_after, 0.0)
+
+    def test_the_table_has_the_columns_of_the_paper(self):
+        path = self.folder / "table.csv"
+        code, out, _ = self.run_report(self.baseline(), "--csv", path, "--quiet")
+        self.assertEqual((code, out), (0, ""))
+        lines = path.read_text().splitlines()
+        self.assertEqual(lines[0], "address,alloc.thread,alloc.location,firsttouch.thread,"
+                         "firsttouch.location,structure.name,T0,T1,T2,T3")
+        self.assertEqual(len(lines), 41)
+        self.assertEqual(lines[40].split(",")[0], f"{(1 << 32) + 39 * 4096:#x}")
+        self.assertEqual(lines[40].split(",")[-4:], ["1", "0", "0", "1000"])
+
+    def test_json_has_everything(self):
+        path = self.folder / "all.json"
+        self.assertEqual(self.run_report(self.baseline(), "--json", path)[0], 0)
+        data = json.loads(path.read_text())
+        self.assertEqual(len(data["units"]["T3"]), 40)
+        self.assertEqual(data["program"]["wrong"], 30)
+        self.assertAlmostEqual(data["balance"]["imbalance"], 14 / 11 - 1)
+        self.assertEqual(data["advice"][0]["units"], 30)
+
+    def test_the_summary_fits_the_terminal(self):
+        for width in (40, 80, 200):
+            code, out, _ = self.run_report(self.baseline(f"w{width}"), "--width", width)
+            self.assertEqual(code, 0)
+            self.assertLessEqual(max(map(len, out.splitlines())), width)
+        self.assertIn("\033[", self.run_report(self.baseline("c"), "--color", "always")[1])
+
+    def test_what_is_missing_or_damaged_is_said(self):
+        code, _, said = self.run_report(self.folder / "nothing")
+        self.assertEqual(code, 1)
+        self.assertIn("does not exist", said)
+        self.assertIn("no recording", self.run_report(self.folder)[2])
+        run = self.baseline()
+        self.assertIn("phases: none", self.run_report(run, "--phase", "solve")[2])
+        self.assertIn("0-3,8", self.run_report(run, "--intervals", "x")[2])
+        self.assertIn("no such", self.run_report(run, "--what-if", "no such.json")[2])
+        counts = run / "rank-00000" / "counts.rec"
+        whole = counts.read_bytes()
+        counts.write_bytes(whole[:-5])
+        code, out, _ = self.run_report(run)
+        self.assertEqual(code, 0)
+        self.assertIn("ends within a record", " ".join(out.split()))
+        counts.write_bytes(b"damaged!" + whole[8:])
+        self.assertIn("no file of a locality recording", self.run_report(run)[2])
+
+
+class WhatIf(unittest.TestCase):
+    def setUp(self):
+        owner = np.repeat(np.arange(8), 4)
+        dense = np.zeros((32, 8), int)
+        dense[np.arange(32), owner] = 100
+        self.baseline = traces.synthetic(dense, np.zeros(32))
+        self.machine = machine.invented(4, 2)
+
+    def predicted(self, trace, placement, policy):
+        return what_if.predict(trace, self.machine, placement, [policy])[0]
+
+    def test_first_touch_puts_all_on_the_node_of_thread_0(self):
+        result = self.predicted(self.baseline, "compact", "first touch")
+        self.assertEqual(result.traffic.tolist(), [[800, 0, 0, 0]] * 4)
+        self.assertEqual((result.local_share, result.mean_latency_ns), (0.25, 175))
+        self.assertAlmostEqual(result.imbalance, 3)
+        # 3200 accesses of 8 bytes: a fourth at 10 GB/s, the rest at 5.
+        self.assertAlmostEqual(result.bandwidth_cost_s, 6400 / 1e10 + 19200 / 5e9)
+
+    def test_optimal_and_balanced_are_local(self):
+        for policy in ("optimal", "balanced"):
+            result = self.predicted(self.baseline, "compact", policy)
+            self.assertEqual(result.local_share, 1.0)
+            self.assertEqual(result.pages.tolist(), [8, 8, 8, 8])
+
+    def test_interleave_spreads(self):
+        self.assertEqual(self.predicted(self.baseline, "compact", "interleave").pages.tolist(), [8] * 4)
+
+    def test_scatter_and_lists_place_threads(self):
+        self.assertEqual(what_if.place_threads(self.baseline, self.machine, "scatter").tolist(),
+                         [0, 1, 2, 3, 0, 1, 2, 3])
+        self.assertEqual(what_if.place_threads(self.baseline, self.machine, "7,0-1").tolist(),
+                         [3, 0, 0, 3, 0, 0, 3, 0])
+        with self.assertRaisesRegex(machine.Error, "no processor 99"):
+            what_if.place_threads(self.baseline, self.machine, "99")
+
+    def test_what_does_not_fit_goes_to_the_next_node(self):
+        self.machine.capacity[:] = [10 * 4096, 10 * 4096, 10 * 4096, 10 * 4096]
+        result = self.predicted(self.baseline, "compact", "first touch")
+        self.assertEqual(result.pages.tolist(), [10, 10, 10, 2])
+        self.machine.capacity[:] = 4096
+        with self.assertRaisesRegex(machine.Error, "less memory"):
+            self.predicted(self.baseline, "compact", "optimal")
+
+    def test_a_machine_from_json(self):
+        pus = [{"type": "PU", "os_index": i, "cpus": str(i)} for i in range(4)]
+        nodes = [{"type": "NUMANode", "os_index": n, "cpus": cpus, "bytes": 1 << 30}
+                 for n, cpus in ((0, "0-1"), (2, "2-3"))]
+        described = {"machine": {"type": "Machine", "children": pus, "memory": nodes},
+                     "initiators": [{"cpus": "0-1"}, {"cpus": "2-3"}],
+                     "attributes": [{"name": "Latency", "values": [
+                         {"initiator": i, "node": n, "value": 80 if (i, n) in ((0, 0), (1, 2)) else 140,
+                          "origin": "measured"} for i in (0, 1) for n in (0, 2)]}]}
+        found = machine.from_json(json.dumps(described), "this.json")
+        self.assertEqual(found.latency.tolist(), [[80, 140], [140, 80]])
+        self.assertEqual((found.local_node, found.nodes), ([0, 1], [0, 2]))
+        self.assertEqual(found.origin, "assumed, measured")
+        for wrong in ("{", "[]", '{"machine": {"type": "Machine"}}'):
+            with self.assertRaises(machine.Error):
+                machine.from_json(wrong, "wrong.json")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,15 @@
+// `warren locality report`: what a recording says. The analysis is in Python
+// (python/warren/locality), which this looks for and becomes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace warren::tools {
+
+// Runs `python3 -m warren.locality` with these arguments (the first is the subcommand): the Python
+// that WARREN_PYTHON names, else the environment of a source tree (tools/python_packages.sh), else
+// python3 of PATH. Returns only if that fails, after saying why: an exit code.
+int locality_report(const std::vector<std::string>& arguments);
+
+} // namespace warren::tools

@@ -11,6 +11,21 @@ endif()
 # The Python with the packages of python/requirements.txt; tests that need them ask whether it is there.
 find_program(WARREN_PYTHON python3 PATHS ${CMAKE_SOURCE_DIR}/build/python/bin NO_DEFAULT_PATH)
 
+# Of all that is built, unit tests take the longest, nearly all of it in GoogleTest's headers and in
+# optimising assertions. So they share the headers, precompiled, and are optimised little: not at all
+# with a sanitizer, but where their own loops are long.
+set(unit_test_optimisation -O1)
+set(optimised_unit_tests coll_shared_test coll_shared_data_test datatype_construct_test
+                         message_engine_test)
+if(WARREN_SANITIZE)
+  set(unit_test_optimisation -O0)
+endif()
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/unit_test_headers.cpp CONTENT "int main() {}\n")
+add_executable(unit_test_headers ${CMAKE_BINARY_DIR}/unit_test_headers.cpp)
+target_compile_options(unit_test_headers PRIVATE ${unit_test_optimisation})
+target_link_libraries(unit_test_headers PRIVATE GTest::gtest Threads::Threads)
+target_precompile_headers(unit_test_headers PRIVATE <gtest/gtest.h> <algorithm> <functional> <random> <span>)
+
 # A unit test: src/ROOM/THING_test.cpp becomes the test ROOM.THING_test.
 function(warren_unit_test room source)
   get_filename_component(name ${source} NAME_WE)
@@ -27,8 +42,12 @@ function(warren_unit_test room source)
   endif()
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE GTest::gtest_main)
-  # Of all that is built they take the longest, nearly all of it in optimising assertions.
-  set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O1)
+  if(WARREN_SANITIZE AND target IN_LIST optimised_unit_tests)
+    target_compile_options(${target} PRIVATE -O1)
+  else()
+    target_compile_options(${target} PRIVATE ${unit_test_optimisation})
+    target_precompile_headers(${target} REUSE_FROM unit_test_headers)
+  endif()
   if(room STREQUAL "launch" AND TARGET warren_launch)
     target_link_libraries(${target} PRIVATE warren_launch)
   endif()

@@ -14,7 +14,8 @@ def parser():
         "report", help="what a recording says", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="What a recording says: a summary, and files where options ask for them.",
         epilog="Examples:\n"
-        "  warren locality report before --compare after --csv before.csv\n"
+        "  warren locality report warren-locality --html report.html\n"
+        "  warren locality report before --compare after --html changed.html\n"
         "  warren locality report run --what-if synthetic:'pack:2 numa:2 core:4' --placement scatter\n")
     report.add_argument("folder", metavar="DIR", help="the recording, or one process of it")
     files = report.add_argument_group("files")
@@ -22,6 +23,8 @@ def parser():
                        "touched it where, its structure, accesses of every thread")
     files.add_argument("--json", metavar="FILE", help="all figures, and the pages up to a million")
     files.add_argument("--parquet", metavar="FILE", help="the lines of --csv (needs pyarrow)")
+    files.add_argument("--html", metavar="FILE", help="one page with everything, which needs no "
+                       "network: tables, heat map, matrices, source")
     choice = report.add_argument_group("what is looked at")
     choice.add_argument("--phase", metavar="NAME", help="accesses in this phase of the program only")
     choice.add_argument("--intervals", metavar="LIST", help="accesses in these intervals only: 1-3,7")
@@ -83,6 +86,9 @@ def report(options):
         tables.write_json(found, changes, results, options.json)
     if options.parquet:
         tables.write_parquet(found, options.parquet)
+    if options.html:
+        from . import html_report
+        html_report.write(found, changes, options.html, other, where, options.placement, results)
     if not options.quiet:
         page = text.Page(sys.stdout, options.color, options.width)
         text.summary(found, changes, page, options.structures)

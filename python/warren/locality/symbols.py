@@ -187,9 +187,10 @@ class Symbolizer:
                 if frame.file and frame.line and not FOREIGN.match(frame.file)]
 
     def fallback(self, site):
-        """`libfoo.so+0x1234` of the innermost address in a module, or "unknown"."""
-        if site >= 0:
-            for code in self.codes(site):
-                if code is not None:
-                    return f"{os.path.basename(code.path)}+{code.address:#x}"
+        """`libfoo.so+0x1234` of the innermost address in a file of the program's own, else in any file,
+        or "unknown"."""
+        codes = [code for code in self.codes(site) if code is not None] if site >= 0 else []
+        own = [code for code in codes if not FOREIGN.match(code.path)]
+        for code in own + codes:
+            return f"{os.path.basename(code.path)}+{code.address:#x}"
         return "unknown"

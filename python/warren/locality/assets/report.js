@@ -1,0 +1,614 @@
+"use strict";
+// The report's views. Data: #facts is JSON (tables.summary and html_report.py); #pages is base64 of
+// deflated columns, little-endian, a row each for a page or for `per_row` of them:
+//     u32 page number, low and high half; u32 structure, first thread, main thread (-1: unknown), each as
+//     the difference to the row before; u8 share of wrong first touches; then for each thread u8
+//     accesses, on a logarithmic scale to 254 for the most (0: none)
+
+const $ = id => document.getElementById(id);
+const facts = JSON.parse($("facts").textContent);
+
+function element(kind, options = {}, ...children) {
+    const made = document.createElement(kind);
+    for (const [key, value] of Object.entries(options)) {
+        if (key === "class") made.className = value;
+        else if (key === "style") made.style.cssText = value;
+        else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+        else made.setAttribute(key, value);
+    }
+    made.append(...children);
+    return made;
+}
+
+const percent = (share, digits = 1) => share == null ? "–" : (100 * share).toFixed(digits) + " %";
+function scaled(count, units) {
+    if (count == null) return "–";
+    const step = units === bytesUnits ? 1024 : 1000;
+    let at = 0;
+    while (count >= step && at + 1 < units.length) { count /= step; ++at; }
+    return (at === 0 || count >= 100 ? count.toFixed(0) : count.toFixed(1)) + units[at];
+}
+const bytesUnits = [" B", " KiB", " MiB", " GiB", " TiB"];
+const number = count => scaled(count, ["", " k", " M", " G", " T"]);
+const bytes = count => scaled(count, bytesUnits);
+const quality = (share, good, fair) =>
+    share == null ? "" : share >= good ? "good" : share >= fair ? "fair" : "bad";
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+// Neighbouring threads get colours that differ: hues by the golden angle.
+function threadColor(thread) {
+    return thread < 0 ? "#888888" : hsl((215 + thread * 137.508) % 360, 0.62, dark.matches ? 0.6 : 0.48);
+}
+function hsl(hue, saturation, light) {
+    const part = n => {
+        const k = (n + hue / 30) % 12;
+        const value = light - saturation * Math.min(light, 1 - light) *
+            Math.max(-1, Math.min(k - 3, 9 - k, 1));
+        return Math.round(255 * value).toString(16).padStart(2, "0");
+    };
+    return "#" + part(0) + part(8) + part(4);
+}
+// Nothing is the background; then from blue over violet to yellow, each step lighter.
+const heatStops = [[38, 42, 94], [88, 48, 140], [168, 54, 130], [228, 92, 84], [250, 160, 62], [252, 240, 150]];
+const heatTable = new Uint32Array(256);
+function fillHeatTable() {
+    for (let value = 1; value < 256; ++value) {
+        const place = value / 255 * (heatStops.length - 1), low = Math.min(Math.floor(place), heatStops.length - 2);
+        const mix = i => Math.round(heatStops[low][i] + (heatStops[low + 1][i] - heatStops[low][i]) * (place - low));
+        heatTable[value] = (255 << 24 | mix(2) << 16 | mix(1) << 8 | mix(0)) >>> 0;
+    }
+    heatTable[0] = dark.matches ? 0xff221c1a : 0xffecedf0;
+}
+const packed = color => {
+    const value = parseInt(color.slice(1), 16);
+    return (255 << 24 | (value & 255) << 16 | value & 0xff00 | value >> 16) >>> 0;
+};
+
+function showTip(event, text) {
+    const tip = $("tip");
+    if (!text) { tip.style.display = "none"; return; }
+    tip.textContent = text;
+    tip.style.display = "block";
+    const wide = tip.offsetWidth, high = tip.offsetHeight;
+    tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - wide - 4)) + "px";
+    tip.style.top = (event.clientY + 18 + high > innerHeight ? event.clientY - high - 10 : event.clientY + 18) + "px";
+}
+
+const threadLabel = (data, thread) => thread < 0 ? "unknown" : data.threads.thread[thread];
+
+// Overview
+
+function card(value, title, note, kind = "") {
+    return element("div", {class: "card"}, element("span", {}, title),
+                   element("b", {class: kind}, value), element("span", {}, note));
+}
+function cards(data) {
+    const program = data.program, balance = data.balance, made = [];
+    if (data.has_counts) {
+        made.push(card(percent(program.locality), "Locality", "accesses by the thread of the first touch",
+                       quality(program.locality, 0.8, 0.5)),
+                  card(percent(program.correctness), "First touch correct",
+                       number(program.wrong) + " of " + number(program.used) + " pages are wrong",
+                       quality(program.correctness, 0.95, 0.8)),
+                  card(percent(program.exclusivity), "Exclusivity", "what locality could be"),
+                  card(percent(program.shared), "Shared pages", (program.sharers || 0).toFixed(1) + " threads a page"));
+    }
+    if (balance.imbalance != null) {
+        made.push(card(percent(balance.imbalance), "Load imbalance λ",
+                       "of " + balance.of + ", variance " + balance.variance.toExponential(1)));
+    }
+    made.push(card(bytes(program.bytes), "Memory", number(program.units) + " units of " + bytes(data.granularity)));
+    return made;
+}
+function overview() {
+    $("command").textContent = facts.title;
+    document.title = "Memory locality: " + facts.title;
+    $("facts-line").textContent = facts.mode + " recording, " + facts.processes.length +
+        (facts.processes.length === 1 ? " process, " : " processes, ") + facts.threads.thread.length + " threads" +
+        (facts.has_counts ? "" : "; first touches only: accesses are not known");
+    $("cards").append(...cards(facts));
+    for (const change of facts.advice) {
+        const title = change.structure == null ? "ranks instead of threads" : change.structure;
+        const gain = change.locality_gain == null ? "" : " locality +" + (100 * change.locality_gain).toFixed(1) +
+            " points, wrong first touches " + (-100 * change.wrong_gain).toFixed(1) + " points";
+        const place = change.index >= 0 ? facts.structures.location[change.index] : "";
+        $("advice").append(element("li", {}, element("b", {}, title), place ? ", " : "",
+            place ? placeLink(change.index) : "", " ", element("span", {class: "gain"}, gain), element("br"),
+            change.cause + ": " + change.text + "."));
+    }
+    if (!facts.advice.length) $("advice").replaceWith(element("p", {}, "Nothing that would bring a tenth of a percent."));
+    $("warnings").append(...facts.warnings.map(text => element("li", {}, text)));
+}
+function placeLink(index) {
+    const table = facts.structures, place = table.location[index];
+    if (!table.line[index] || !facts.sources[table.file[index]]) return place;
+    return element("a", {href: "#source", onclick: event => {
+        event.preventDefault();
+        showSource(table.file[index], table.line[index]);
+        $("source").scrollIntoView();
+    }}, place);
+}
+
+// Structures
+
+let sortedBy = "remote", descending = true;
+function structureTable() {
+    const table = facts.structures, counts = facts.has_counts;
+    const columns = [["name", "name", true], ["bytes", "size"]];
+    if (counts) columns.push(["accesses", "accesses"], ["locality", "locality"], ["correctness", "correct"],
+                             ["exclusivity", "exclusive"], ["sharers", "threads"], ["remote", "remote"]);
+    columns.push(["touches", "first touch by", true], ["location", "allocated", true]);
+    if (!counts && sortedBy === "remote") sortedBy = "bytes";
+    const words = $("filter").value.toLowerCase();
+    let rows = table.name.map((_, index) => index).filter(index =>
+        (table.name[index] + " " + table.location[index]).toLowerCase().includes(words));
+    const key = index => sortedBy === "touches" ? (table.touches[index][0] || [0, 0])[0] : table[sortedBy][index];
+    rows.sort((one, other) => {
+        const a = key(one), b = key(other);
+        const order = a == null ? (b == null ? 0 : 1) : b == null ? -1 : a < b ? -1 : a > b ? 1 : 0;
+        return a == null || b == null ? order : descending ? -order : order;
+    });
+    $("structure-count").textContent = rows.length + " of " + table.name.length;
+    const head = element("tr", {}, ...columns.map(([name, label, text]) => element("th", {
+        class: text ? "text" : "", "aria-sort": sortedBy === name ? (descending ? "descending" : "ascending") : "none"},
+        element("button", {onclick: () => {
+            descending = sortedBy === name ? !descending : !text;
+            sortedBy = name;
+            structureTable();
+        }}, label + (sortedBy === name ? (descending ? " ↓" : " ↑") : "")))));
+    const body = element("tbody");
+    for (const index of rows.slice(0, 500)) {
+        const cell = name => {
+            switch (name) {
+            case "name": return element("td", {class: "text"},
+                element("button", {class: "name", title: "show its pages", onclick: () => showStructure(index)}, table.name[index]),
+                element("small", {}, table.reason[index] || ""));
+            case "bytes": return element("td", {}, bytes(table.bytes[index]));
+            case "locality": return element("td", {class: quality(table.locality[index], 0.8, 0.5)}, percent(table.locality[index]));
+            case "correctness": return element("td", {class: quality(table.correctness[index], 0.95, 0.8)}, percent(table.correctness[index]));
+            case "exclusivity": return element("td", {}, percent(table.exclusivity[index]));
+            case "sharers": return element("td", {}, table.sharers[index] == null ? "–" : table.sharers[index].toFixed(1));
+            case "touches": return touchCell(index);
+            case "location": return element("td", {class: "text", title: table.file[index]}, placeLink(index),
+                element("small", {}, table.function[index] || ""));
+            default: return element("td", {}, number(table[name][index]));
+            }
+        };
+        body.append(element("tr", {}, ...columns.map(([name]) => cell(name))));
+    }
+    $("structure-table").replaceChildren(element("thead", {}, head), body);
+}
+function touchCell(index) {
+    const touches = facts.structures.touches[index];
+    const all = facts.structures.units[index] || 1;
+    const bar = element("span", {class: "bar"}, ...touches.map(([thread, count]) =>
+        element("i", {style: `width:${100 * count / all}%;background:${threadColor(thread)}`})));
+    const text = touches.map(([thread, count]) => threadLabel(facts, thread) + " " + percent(count / all, 0)).join(", ");
+    const cell = element("td", {class: "text"}, bar, " " + (touches.length ? threadLabel(facts, touches[0][0]) : ""));
+    cell.addEventListener("pointermove", event => showTip(event, text));
+    cell.addEventListener("pointerleave", () => showTip());
+    return cell;
+}
+
+// Pages
+
+async function unpack(id, data) {
+    const rows = data.pages.rows, threads = data.threads.thread.length;
+    if (!rows) return null;
+    const text = $(id).textContent;
+    $(id).textContent = "";
+    const raw = Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
+    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const buffer = await new Response(stream).arrayBuffer();
+    const column = index => {
+        const values = new Uint32Array(buffer, 4 * rows * index, rows);
+        for (let row = 1; row < rows; ++row) values[row] += values[row - 1];
+        return values;
+    };
+    const columns = [0, 1, 2, 3, 4].map(column);
+    return {rows, threads, low: columns[0], high: columns[1], structure: columns[2],
+            first: new Int32Array(columns[3].buffer, columns[3].byteOffset, rows),
+            best: new Int32Array(columns[4].buffer, columns[4].byteOffset, rows),
+            wrong: new Uint8Array(buffer, 20 * rows, rows), heat: new Uint8Array(buffer, 21 * rows)};
+}
+
+class PageMap {
+    constructor(place, data, pages) {
+        Object.assign(this, {data, pages, begin: 0, end: pages.rows});
+        this.canvas = element("canvas", {tabindex: 0, role: "img", "aria-label": "Accesses by page and thread"});
+        const names = data.structures.name;
+        this.choice = element("select", {"aria-label": "Structure", onchange: () => this.chosen()},
+            element("option", {value: -1}, "all structures"),
+            ...data.pages.ranges.slice(0, 1000).map(([structure], index) => element("option", {value: index}, names[structure])));
+        const button = (text, label, action) => element("button", {"aria-label": label, title: label, onclick: action}, text);
+        this.place = element("span", {class: "quiet"});
+        place.append(element("div", {class: "tools"}, this.choice,
+            button("+", "closer", () => this.zoom(0.5)), button("−", "further away", () => this.zoom(2)),
+            button("all", "all pages", () => this.show(0, pages.rows)), this.place),
+            element("div", {class: "map"}, this.canvas), this.legend());
+        this.pointers = new Map();
+        this.listen();
+        new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
+    }
+    legend() {
+        const made = element("div", {class: "legend"});
+        const threads = this.data.threads.thread;
+        threads.slice(0, 24).forEach((label, thread) => made.append(element("span", {},
+            element("i", {style: `background:${threadColor(thread)}`}), label)));
+        if (threads.length > 24) made.append(`and ${threads.length - 24} more`);
+        made.append(element("span", {}, element("i", {style: "background:#d33"}), "wrong first touch"));
+        return made;
+    }
+    chosen() {
+        const range = this.data.pages.ranges[this.choice.value];
+        if (range) this.show(range[1], range[2]); else this.show(0, this.pages.rows);
+    }
+    show(begin, end) {
+        const wide = Math.max(Math.min(end - begin, this.pages.rows), Math.min(8, this.pages.rows));
+        this.begin = Math.max(0, Math.min(begin, this.pages.rows - wide));
+        this.end = this.begin + wide;
+        this.request();
+    }
+    zoom(factor, at = 0.5) {
+        const wide = this.end - this.begin, fixed = this.begin + at * wide;
+        this.show(fixed - at * wide * factor, fixed + (1 - at) * wide * factor);
+    }
+    request() {
+        if (this.waiting) return;
+        this.waiting = true;
+        requestAnimationFrame(() => { this.waiting = false; this.draw(); });
+    }
+    draw() {
+        const ratio = Math.min(devicePixelRatio || 1, 2), css = this.canvas.parentElement.clientWidth;
+        if (!css) return;
+        const wide = Math.round(css * ratio), threads = this.pages.threads;
+        const lane = Math.max(Math.min(Math.floor(320 * ratio / threads), 26 * ratio), 1);
+        const strip = Math.round(14 * ratio), gap = Math.round(4 * ratio);
+        const heatTop = strip + gap, heatHigh = Math.round(lane) * threads;
+        const high = heatTop + heatHigh + 3 * (strip + gap);
+        Object.assign(this, {ratio, lane: Math.round(lane), heatTop, heatHigh, strip, gap});
+        this.canvas.width = wide;
+        this.canvas.height = high;
+        this.canvas.style.height = high / ratio + "px";
+        const context = this.canvas.getContext("2d"), image = context.createImageData(wide, high);
+        const pixels = new Uint32Array(image.data.buffer);
+        const colors = new Map(), color = thread => {
+            if (!colors.has(thread)) colors.set(thread, packed(threadColor(thread)));
+            return colors.get(thread);
+        };
+        const {rows, heat, first, best, wrong, structure} = this.pages, span = this.end - this.begin;
+        const values = new Uint8Array(threads), red = packed("#dd3333"), calm = heatTable[0];
+        const fill = (x, top, size, value) => {
+            for (let y = top; y < top + size; ++y) pixels[y * wide + x] = value;
+        };
+        for (let x = 0; x < wide; ++x) {
+            const low = Math.min(Math.floor(this.begin + x * span / wide), rows - 1);
+            const top = Math.max(Math.min(Math.floor(this.begin + (x + 1) * span / wide), rows), low + 1);
+            for (let thread = 0; thread < threads; ++thread) {
+                let most = 0;
+                for (let at = thread * rows + low, end = thread * rows + top; at < end; ++at) {
+                    if (heat[at] > most) most = heat[at];
+                }
+                values[thread] = most;
+                fill(x, heatTop + thread * this.lane, this.lane, heatTable[most]);
+            }
+            let worst = 0;
+            for (let row = low; row < top; ++row) if (wrong[row] > worst) worst = wrong[row];
+            const middle = (low + top - 1) >> 1, below = heatTop + heatHigh + gap;
+            fill(x, 0, strip, structure[low] % 2 ? packed(dark.matches ? "#4a5568" : "#b9c0cc") : packed(dark.matches ? "#2f3745" : "#d9dde4"));
+            fill(x, below, strip, color(first[middle]));
+            fill(x, below + strip + gap, strip, this.data.has_counts ? color(best[middle]) : calm);
+            fill(x, below + 2 * (strip + gap), strip, worst > 127 ? red : worst > 0 ? packed("#e8a0a0") : calm);
+        }
+        context.putImageData(image, 0, 0);
+        this.labels(context, wide);
+        const per = this.data.pages.per_row;
+        this.place.textContent = `pages ${number(Math.floor(this.begin) * per)} to ${number(Math.ceil(this.end) * per)}` +
+            (per > 1 ? `, ${per} in each column` : "");
+    }
+    labels(context, wide) {
+        const span = this.end - this.begin, size = Math.round(10 * this.ratio);
+        context.font = `${size}px system-ui, sans-serif`;
+        context.textBaseline = "middle";
+        context.fillStyle = dark.matches ? "#e6e7ea" : "#1d1f24";
+        for (const [structure, begin, end] of this.data.pages.ranges) {
+            const left = Math.max((begin - this.begin) / span * wide, 0), right = Math.min((end - this.begin) / span * wide, wide);
+            const text = this.data.structures.name[structure], room = right - left - 6 * this.ratio;
+            if (room > 20 * this.ratio) {
+                context.save();
+                context.beginPath();
+                context.rect(left, 0, right - left, this.strip);
+                context.clip();
+                context.fillText(text, left + 4 * this.ratio, this.strip / 2 + 1);
+                context.restore();
+            }
+        }
+        const below = this.heatTop + this.heatHigh + this.gap;
+        ["first touch", "main user", "wrong"].forEach((text, index) => {
+            const y = below + index * (this.strip + this.gap), width = context.measureText(text).width + 8 * this.ratio;
+            context.fillStyle = dark.matches ? "#14161ad0" : "#ffffffd0";
+            context.fillRect(0, y, width, this.strip);
+            context.fillStyle = dark.matches ? "#e6e7ea" : "#1d1f24";
+            context.fillText(text, 4 * this.ratio, y + this.strip / 2 + 1);
+        });
+    }
+    rowAt(event) {
+        const box = this.canvas.getBoundingClientRect();
+        const row = Math.floor(this.begin + (event.clientX - box.left) / box.width * (this.end - this.begin));
+        return Math.max(0, Math.min(row, this.pages.rows - 1));
+    }
+    tell(event) {
+        const row = this.rowAt(event), {low, high, structure, first, best, heat, rows, threads} = this.pages;
+        const page = (BigInt(high[row]) << 32n) + BigInt(low[row]);
+        const scale = Math.log1p(this.data.pages.most) / 254;
+        const lines = [this.data.structures.name[structure[row]], "0x" + (page * BigInt(this.data.granularity)).toString(16),
+                       "touched first by " + threadLabel(this.data, first[row])];
+        if (this.data.has_counts && best[row] >= 0) lines.push("used most by " + threadLabel(this.data, best[row]));
+        const used = [];
+        for (let thread = 0; thread < threads; ++thread) {
+            const value = heat[thread * rows + row];
+            if (value) used.push([value, threadLabel(this.data, thread) + " ≈ " + number(Math.expm1(value * scale))]);
+        }
+        used.sort((one, other) => other[0] - one[0]);
+        lines.push(...used.slice(0, 8).map(one => one[1]));
+        if (used.length > 8) lines.push(`and ${used.length - 8} more threads`);
+        showTip(event, lines.join("\n"));
+    }
+    listen() {
+        const canvas = this.canvas, box = () => canvas.getBoundingClientRect();
+        canvas.addEventListener("wheel", event => {
+            if (event.ctrlKey || Math.abs(event.deltaY) > Math.abs(event.deltaX)) {
+                event.preventDefault();
+                this.zoom(Math.exp(Math.max(-1, Math.min(event.deltaY / 300, 1))), (event.clientX - box().left) / box().width);
+            }
+        }, {passive: false});
+        canvas.addEventListener("pointerdown", event => {
+            canvas.setPointerCapture(event.pointerId);
+            this.pointers.set(event.pointerId, event.clientX);
+        });
+        canvas.addEventListener("pointermove", event => {
+            if (this.pointers.has(event.pointerId)) this.drag(event, box());
+            this.tell(event);
+        });
+        for (const kind of ["pointerup", "pointercancel"]) {
+            canvas.addEventListener(kind, event => this.pointers.delete(event.pointerId));
+        }
+        canvas.addEventListener("pointerleave", () => showTip());
+        canvas.addEventListener("dblclick", () => this.show(0, this.pages.rows));
+        canvas.addEventListener("keydown", event => {
+            const wide = this.end - this.begin, moves = {ArrowLeft: -0.2, ArrowRight: 0.2};
+            if (event.key in moves) this.show(this.begin + moves[event.key] * wide, this.end + moves[event.key] * wide);
+            else if (event.key === "+" || event.key === "=") this.zoom(0.5);
+            else if (event.key === "-") this.zoom(2);
+            else if (event.key === "Home") this.show(0, this.pages.rows);
+            else return;
+            event.preventDefault();
+        });
+    }
+    drag(event, box) {
+        const before = this.pointers.get(event.pointerId), wide = this.end - this.begin;
+        const others = [...this.pointers].filter(([id]) => id !== event.pointerId);
+        this.pointers.set(event.pointerId, event.clientX);
+        if (others.length) { // two fingers: what is below each stays there
+            const fixed = others[0][1], was = Math.abs(before - fixed), is = Math.abs(event.clientX - fixed);
+            if (was > 8 && is > 8) this.zoom(was / is, (fixed - box.left) / box.width);
+            return;
+        }
+        const moved = (before - event.clientX) / box.width * wide;
+        this.show(this.begin + moved, this.end + moved);
+    }
+}
+let pageMap = null;
+function showStructure(index) {
+    if (!pageMap) return;
+    const range = facts.pages.ranges.findIndex(one => one[0] === index);
+    if (range < 0) return;
+    pageMap.choice.value = range;
+    pageMap.show(facts.pages.ranges[range][1], facts.pages.ranges[range][2]);
+    $("pages-view").scrollIntoView();
+}
+
+// Threads
+
+function threads() {
+    const table = facts.threads, balance = facts.balance;
+    const key = {"instructions": "instructions", "processor time": "cpu_ns"}[balance.of] || "accesses";
+    const loads = table[key], most = Math.max(...loads, 1);
+    $("balance").textContent = balance.imbalance == null ? "The loads of the threads are not known." :
+        `λ = ${percent(balance.imbalance)} of ${balance.of}, variance ${balance.variance.toExponential(2)}, ${balance.threads} working threads`;
+    const shown = loads.length > 256 ? 256 : loads.length;
+    for (let thread = 0; thread < shown; ++thread) {
+        const value = key === "cpu_ns" ? (loads[thread] / 1e9).toFixed(3) + " s" : number(loads[thread]);
+        $("loads").append(element("span", {}, table.thread[thread] + (table.works[thread] ? "" : " (helper)")),
+            element("div", {class: "track"}, element("i", {style: `width:${100 * loads[thread] / most}%;background:${threadColor(thread)}`})),
+            element("span", {}, value));
+    }
+    if (shown < loads.length) $("loads").append(element("span", {}, `and ${loads.length - shown} more`));
+    if (facts.communication) communication();
+}
+function communication() {
+    const matrix = facts.communication, size = matrix.length;
+    const most = Math.max(...matrix.map(row => row.reduce((a, b) => Math.max(a, b), 0)), 1);
+    const canvas = element("canvas", {role: "img", "aria-label": "Communication between threads"});
+    const cell = Math.max(1, Math.floor(460 / size));
+    canvas.width = canvas.height = size * cell;
+    let logarithmic = true;
+    const draw = () => {
+        const context = canvas.getContext("2d"), image = context.createImageData(canvas.width, canvas.height);
+        const pixels = new Uint32Array(image.data.buffer);
+        for (let y = 0; y < canvas.height; ++y) {
+            const row = matrix[Math.floor(y / cell)];
+            for (let x = 0; x < canvas.width; ++x) {
+                const value = row[Math.floor(x / cell)];
+                const share = logarithmic ? Math.log1p(value) / Math.log1p(most) : value / most;
+                pixels[y * canvas.width + x] = heatTable[Math.ceil(share * 255)];
+            }
+        }
+        context.putImageData(image, 0, 0);
+    };
+    const toggle = element("button", {onclick: () => {
+        logarithmic = !logarithmic;
+        toggle.textContent = logarithmic ? "logarithmic" : "linear";
+        draw();
+    }}, "logarithmic");
+    canvas.addEventListener("pointermove", event => {
+        const box = canvas.getBoundingClientRect();
+        const at = part => Math.max(0, Math.min(size - 1, Math.floor(part * size)));
+        const row = at((event.clientY - box.top) / box.height), column = at((event.clientX - box.left) / box.width);
+        showTip(event, `${threadLabel(facts, row)} and ${threadLabel(facts, column)}: ${number(matrix[row][column])}`);
+    });
+    canvas.addEventListener("pointerleave", () => showTip());
+    $("communication").append(element("h3", {}, "Communication between threads"),
+        element("div", {class: "tools"}, toggle, element("span", {class: "quiet"}, "what two threads have in common, thread 0 at the top left")), canvas);
+    draw();
+    redraws.push(draw);
+}
+
+// Source
+
+function showSource(path, line) {
+    const source = facts.sources[path];
+    if (!source) return;
+    $("files").value = path;
+    const numbers = Object.keys(source.marks).map(Number).sort((one, other) => one - other);
+    $("marks").replaceChildren(...numbers.map(at => element("option", {value: at},
+        `line ${at}: ${source.marks[at].map(mark => mark[1]).slice(0, 2).join(", ")}`)));
+    if (!source.there) {
+        $("code").replaceChildren(element("p", {class: "quiet", style: "padding:0 14px"},
+            `${path} was not there when the report was made. Marked lines: ${numbers.join(", ")}`));
+        return;
+    }
+    let before = 0;
+    const lines = source.lines.map(([at, text]) => {
+        const marks = source.marks[at] || [];
+        const row = element("div", {class: marks.length ? "marked" : "", id: "line-" + at},
+            element("span", {class: "n"}, at === before + 1 ? String(at) : "⋮ " + at), text || " ");
+        before = at;
+        const touches = marks.filter(mark => mark[0] !== "allocated"), made = marks.filter(mark => mark[0] === "allocated");
+        if (made.length) row.append(element("em", {}, "◂ allocates " + [...new Set(made.map(mark => mark[1]))].join(", ")));
+        if (touches.length) row.append(element("em", {class: "touch"}, "◂ touches first " + touches.slice(0, 3).map(mark => mark[1]).join(", ")));
+        return row;
+    });
+    $("code").replaceChildren(...lines);
+    goTo(line || numbers[0]);
+}
+function goTo(line) {
+    const row = $("line-" + line);
+    if (!row) return;
+    document.querySelectorAll("#code .now").forEach(one => one.classList.remove("now"));
+    row.classList.add("now");
+    $("marks").value = line;
+    $("code").scrollTop = row.offsetTop - $("code").offsetTop - $("code").clientHeight / 3;
+}
+function sources() {
+    const paths = Object.keys(facts.sources);
+    if (!paths.length) {
+        $("source").querySelector(".tools").remove();
+        $("code").replaceWith(element("p", {class: "quiet"}, "No place in the source is known: build with -g, and see the notes above."));
+        return;
+    }
+    $("files").append(...paths.map(path => element("option", {value: path, title: path}, facts.sources[path].name)));
+    $("files").addEventListener("change", () => showSource($("files").value));
+    $("marks").addEventListener("change", () => goTo($("marks").value));
+    const best = facts.structures.file.find(path => facts.sources[path]);
+    showSource(best || paths[0]);
+}
+
+// On another machine; before and after
+
+function table(head, rows, className = "") {
+    return element("div", {class: "scroll"}, element("table", {class: className},
+        element("thead", {}, element("tr", {}, ...head.map((text, index) => element("th", {class: index ? "" : "text"}, text)))),
+        element("tbody", {}, ...rows.map(row => element("tr", {}, ...row.map((cell, index) =>
+            cell instanceof Node ? cell : element("td", {class: index ? "" : "text"}, cell)))))));
+}
+function listText(numbers) {
+    const last = numbers[numbers.length - 1];
+    return numbers.length > 1 && last - numbers[0] + 1 === numbers.length ? `${numbers[0]}–${last}` :
+        numbers.slice(0, 6).join(",") + (numbers.length > 6 ? "…" : "");
+}
+function whatIf() {
+    const data = facts.what_if;
+    if (!data) { $("elsewhere").remove(); return; }
+    $("what-if").append(element("p", {class: "quiet"}, `${data.machine}, threads placed ${data.placement}; latencies and bandwidths: ${data.origin}`),
+        table(["pages", "local accesses", "mean latency", "latency cost", "bandwidth cost", "imbalance of nodes"],
+              data.results.map(one => [one.policy, percent(one.local_share), one.mean_latency_ns.toFixed(0) + " ns",
+                  one.latency_cost_s.toPrecision(3) + " s", one.bandwidth_cost_s.toPrecision(3) + " s", percent(one.imbalance, 0)])));
+    for (const one of data.results) {
+        const total = one.traffic.flat().reduce((a, b) => a + b, 0) || 1;
+        $("what-if").append(element("h3", {}, one.policy + ": accesses from processors to nodes"),
+            table(["processors", ...data.nodes.map(node => "node " + node)], one.traffic.map((row, index) =>
+                [listText(data.localities[index]), ...row.map(value => element("td", {
+                    style: `background:color-mix(in srgb, var(--accent) ${(60 * value / total).toFixed(0)}%, transparent)`},
+                    percent(value / total)))]), "matrix"));
+    }
+}
+async function comparison() {
+    const after = facts.after;
+    if (!after) { $("comparison").remove(); return; }
+    const points = (one, other, better) => one == null || other == null ? element("td", {}, "–") :
+        element("td", {class: better * (other - one) > 0.0005 ? "good" : better * (other - one) < -0.0005 ? "bad" : ""},
+                (100 * (other - one) >= 0 ? "+" : "") + (100 * (other - one)).toFixed(1));
+    const line = (name, one, other, better) => [name, percent(one), percent(other), points(one, other, better)];
+    const a = facts.program, b = after.program;
+    $("compared").append(table(["program", "before", "after", "points"], [
+        line("locality", a.locality, b.locality, 1), line("first touch correct", a.correctness, b.correctness, 1),
+        line("exclusivity", a.exclusivity, b.exclusivity, 1),
+        line("load imbalance", facts.balance.imbalance, after.balance.imbalance, -1)]));
+    const rows = [];
+    facts.structures.name.forEach((name, index) => {
+        const other = after.structures.name.indexOf(name);
+        if (rows.length < 40 && facts.structures.named !== false) {
+            rows.push([name, percent(facts.structures.locality[index]), other < 0 ? "–" : percent(after.structures.locality[other]),
+                       points(facts.structures.locality[index], other < 0 ? null : after.structures.locality[other], 1)]);
+        }
+    });
+    $("compared").append(element("h3", {}, "Locality of structures"), table(["structure", "before", "after", "points"], rows),
+        element("h3", {}, "Pages after: " + after.title));
+    const pages = await unpack("pages_after", after);
+    if (pages) redraws.push(bindDraw(new PageMap($("compared"), after, pages)));
+}
+
+// All together
+
+const redraws = [];
+const bindDraw = map => () => map.draw();
+function navigation() {
+    const links = new Map();
+    for (const section of document.querySelectorAll("main section")) {
+        const link = element("a", {href: "#" + section.id}, section.querySelector("h2").textContent);
+        links.set(section, link);
+        $("views").append(link);
+    }
+    const update = () => {
+        let here = null;
+        for (const section of links.keys()) if (section.getBoundingClientRect().top < 120) here = section;
+        if (innerHeight + scrollY >= document.body.scrollHeight - 4) here = [...links.keys()].pop();
+        here = here || links.keys().next().value;
+        for (const [section, link] of links) link.classList.toggle("here", section === here);
+    };
+    addEventListener("scroll", update, {passive: true});
+    update();
+}
+async function main() {
+    fillHeatTable();
+    overview();
+    structureTable();
+    $("filter").addEventListener("input", structureTable);
+    threads();
+    sources();
+    whatIf();
+    if (!facts.after) $("comparison").remove();
+    navigation();
+    const pages = await unpack("pages", facts);
+    if (pages) {
+        pageMap = new PageMap($("heat"), facts, pages);
+        redraws.push(bindDraw(pageMap));
+    } else {
+        $("heat").append(element("p", {class: "quiet"}, "The recording has no pages."));
+    }
+    if (facts.after) await comparison();
+    dark.addEventListener("change", () => { fillHeatTable(); structureTable(); redraws.forEach(draw => draw()); });
+    document.body.dataset.ready = "yes";
+}
+main();

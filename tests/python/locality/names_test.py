@@ -1,0 +1,137 @@
+"""Names and places of structures, from programs compiled here with each optimisation."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path[:0] = [sys.argv.pop(1), os.path.dirname(os.path.abspath(__file__))]
+
+import numpy as np  # noqa: E402
+
+import recordings as made  # noqa: E402
+from warren.locality import analysis, declarators, elf, recording, symbols  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent / "names"
+
+
+def recorded(log, folder):
+    """A recording of the log of names/log_allocations.c: every block touched by thread 0."""
+    stacks, allocations, paths, modules, variables = [], [], [], [], []
+    text = 0
+    for line in log.read_text().splitlines():
+        words = line.split()
+        if words[0] == "block":
+            caller = 0
+            for address in reversed(words[3:]):
+                stacks.append({"place": recording.PLACE_RETURN_ADDRESS, "caller": caller,
+                               "address": int(address, 16)})
+                caller = len(stacks)
+            allocations.append(made.allocation(int(words[1], 16), int(words[2]), stack=caller,
+                                               time=len(allocations) + 1))
+            continue
+        begin, end = (int(part, 16) for part in words[1].split("-"))
+        if len(words) == 6 and modules and begin == modules[-1]["end"]:
+            variables.append((begin, end))  # without a value in the file
+        elif len(words) == 7 and words[6].startswith("/"):
+            variables.append((begin, end))
+            modules.append({"event": recording.MODULE_LOADED, "begin": begin, "end": end,
+                            "file_offset": int(words[3], 16), "path_offset": text,
+                            "path_bytes": len(words[6])})
+            paths.append(words[6])
+            text += len(words[6])
+    first = [made.first([0], (one["address"] + 4095) & ~4095, index + 1)
+             for index, one in enumerate(allocations)]
+    counts = [made.counts([[1]], (one["address"] + 4095) & ~4095, index + 1)
+              for index, one in enumerate(allocations)]
+    counts += [made.counts([[1]] * ((end - begin) // 4096), begin) for begin, end in variables]
+    made.write_process(folder / "process-1", stacks=stacks, allocations=allocations, paths=paths,
+                       modules=modules, counts=np.concatenate(counts), first=np.concatenate(first),
+                       threads=made.threads(1))
+
+
+class Names(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.place.name)
+        cls.library = cls.folder / "log.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", HERE / "log_allocations.c", "-o", cls.library],
+                       check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.place.cleanup()
+
+    def analysed(self, compiler, source, *options):
+        name = f"{source.stem}{source.suffix[1:]}{''.join(options)}"
+        program, log = self.folder / name, self.folder / f"{name}.log"
+        subprocess.run([compiler, "-w", *options, source, "-o", program], check=True, cwd=self.folder)
+        subprocess.run([program], check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, LD_PRELOAD=str(self.library), ALLOCATION_LOG=str(log)))
+        recorded(log, self.folder / f"{name}.recording")
+        return analysis.Analysis.of(self.folder / f"{name}.recording")
+
+    def expect_names(self, found, source):
+        expected = {(name, line) for line, text in enumerate(source.read_text().splitlines(), 1)
+                    if "names " in text and line > 2
+                    for name in re.split(r"names ", text)[1].split()}
+        heap = {(one.name, one.line) for one in found.structures
+                if one.kind == "heap" and one.file == str(source)}
+        self.assertEqual(heap, expected)
+
+    @unittest.skipUnless(symbols.find_symbolizer()[0], "no symbolizer")
+    def test_cpp(self):
+        for level in ("-O0", "-O2"):
+            with self.subTest(level):
+                source = HERE / "structures.cpp"
+                found = self.analysed("g++", source, "-g", level)
+                self.expect_names(found, source)
+                statics = {one.name for one in found.structures if one.kind == "static"}
+                self.assertLessEqual({"static_table", "hidden_table"}, statics)
+
+    @unittest.skipUnless(symbols.find_symbolizer()[0] and shutil.which("gfortran"), "no Fortran")
+    def test_fortran(self):
+        for level in ("-O0", "-O2"):
+            with self.subTest(level):
+                source = HERE / "structures.f90"
+                found = self.analysed("gfortran", source, "-g", level)
+                self.expect_names(found, source)
+                self.assertIn("work::table", {one.name for one in found.structures})
+
+    def test_without_debug_information_the_reason_is_said(self):
+        found = self.analysed("g++", HERE / "structures.cpp", "-O1")
+        heap = [one for one in found.structures if one.kind == "heap"]
+        own = [one for one in heap if re.match(r"structurescpp-O1\+0x", one.location)]
+        self.assertGreater(len(own), 10)
+        for one in heap:  # one is the C++ library's
+            self.assertFalse(one.named)
+            self.assertIn("compile with -g", one.reason)
+
+    def test_a_program_that_was_rebuilt_is_not_asked(self):
+        found = self.analysed("g++", HERE / "structures.cpp", "-g")
+        path = found.trace.processes[0].path(found.trace.processes[0].modules[0])
+        self.assertIsNone(found.symbolizer.file(path, "00" * 20))
+        self.assertIn("has changed", found.symbolizer.missing[-1])
+
+    def test_damaged_files_are_no_crash(self):
+        program = pathlib.Path(sys.executable).resolve().read_bytes()
+        for size in (0, 3, 64, 1000):
+            cut = self.folder / "cut"
+            cut.write_bytes(program[:size])
+            with self.assertRaises(elf.Error):
+                elf.File(str(cut)).build_id()
+                _ = elf.File(str(cut)).variables
+
+    def test_places_outside_of_the_source(self):
+        source = str(HERE / "structures.cpp")
+        for place in ((source, 0, 0), (source, 100000, 1), (source, 1, 500), ("nowhere.cpp", 1, 1)):
+            self.assertIsNone(declarators.name_at(*place))
+
+
+if __name__ == "__main__":
+    unittest.main()

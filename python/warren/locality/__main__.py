@@ -28,6 +28,8 @@ def parser():
     choice = report.add_argument_group("what is looked at")
     choice.add_argument("--phase", metavar="NAME", help="accesses in this phase of the program only")
     choice.add_argument("--intervals", metavar="LIST", help="accesses in these intervals only: 1-3,7")
+    choice.add_argument("--everything", action="store_true", help="all processes of a job, not only "
+                        "its ranks")
     choice.add_argument("--compare", metavar="DIR", help="another recording, after a change")
     machine = report.add_argument_group("what if it ran elsewhere")
     machine.add_argument("--what-if", metavar="MACHINE", help="`this`, or what `warren topo` takes: "
@@ -70,7 +72,7 @@ def chosen_intervals(folder, phase, listed):
 def report(options):
     from . import advice, analysis, machine, tables, text, what_if
     intervals = chosen_intervals(options.folder, options.phase, options.intervals)
-    found = analysis.Analysis.of(options.folder, intervals)
+    found = analysis.Analysis.of(options.folder, intervals, options.everything)
     changes = advice.advise(found)
     results, where = [], None
     if options.what_if:
@@ -79,7 +81,9 @@ def report(options):
         if (found.trace.node >= 0).all() and found.trace.units:
             policies.insert(1, "recorded")
         results = what_if.predict(found.trace, where, options.placement, policies)
-    other = analysis.Analysis.of(options.compare) if options.compare else None
+    other = None
+    if options.compare:
+        other = analysis.Analysis.of(options.compare, None, options.everything)
     if options.csv:
         tables.write_csv(found, options.csv)
     if options.json:

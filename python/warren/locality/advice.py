@@ -146,7 +146,7 @@ def _from_first_touches(analysis, limit):
         structure = analysis.structures[index]
         if len(changes) == limit or sizes[index] < max(16, 0.01 * trace.units):
             break
-        if structure.kind == "stack" or structure.kind == "other":
+        if structure.kind in ("stack", "other") or not structure.named:
             continue
         for process in np.unique(trace.thread_process[touches[index] > 0]).tolist():
             own = workers[trace.thread_process[workers] == process]

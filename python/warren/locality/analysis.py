@@ -27,8 +27,8 @@ class Analysis:
         self.communication = metrics.communication(trace)
 
     @classmethod
-    def of(cls, folder, intervals=None):
-        return cls(traces.load(folder, intervals))
+    def of(cls, folder, intervals=None, everything=False):
+        return cls(traces.load(folder, intervals, everything))
 
     @property
     def warnings(self):

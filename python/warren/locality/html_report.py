@@ -99,6 +99,9 @@ def _pages(analysis, cells):
         own = trace.thread == thread
         heat[thread] = np.bincount(unit_rows[own], weights=trace.accesses[own], minlength=rows)
     del unit_rows
+    if not trace.has_counts:  # a touch is all that is known
+        known = trace.first_thread >= 0
+        heat[trace.first_thread[known], row_of[known]] = 1
     most = float(heat.max(initial=0))
     if most:
         np.log1p(heat, out=heat)

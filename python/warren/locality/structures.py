@@ -18,6 +18,8 @@ import numpy as np
 from . import declarators, recording
 
 OTHER = "(other memory)"
+# Bytes of a variable that is a structure of its own; smaller ones are their file's, all together.
+SMALLEST_VARIABLE = 4096
 
 
 @dataclasses.dataclass
@@ -166,7 +168,7 @@ class _Finder:
 
     def _without_source(self, site):
         place = self.symbolizer.fallback(site)
-        functions = [frame.function for frame in self.symbolizer.frames(site) if frame.function]
+        functions = self.symbolizer.own_functions(site)
         module = place.split("+")[0]
         reason = f"{module} has no lines of source for it (compile with -g)"
         if place == "unknown":
@@ -214,7 +216,7 @@ class _Finder:
         path, file, bias = module
         library = os.path.basename(path) or "unknown"
         whole = self._add(Structure(f"({library})", "static", place=library, named=False,
-                                    reason="data of a file without symbols of variables there"))
+                                    reason="variables of less than a page, or without symbols"))
         starts, sizes, names = file.variables if file is not None else ((), (), [])
         if len(starts) == 0:
             self.unit_structure[units] = whole
@@ -234,7 +236,7 @@ class _Finder:
                 if common > most:
                     best, most = one, common
             structure = whole
-            if best >= 0:
+            if best >= 0 and int(sizes[best]) >= SMALLEST_VARIABLE:
                 structure = self._add(Structure(demangled(names[best]), "static", place=library))
             self.unit_structure[unit] = structure
             processes[structure].add(process)

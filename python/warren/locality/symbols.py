@@ -186,6 +186,14 @@ class Symbolizer:
         return [frame for frame in self.frames(site)
                 if frame.file and frame.line and not FOREIGN.match(frame.file)]
 
+    def own_functions(self, site):
+        """Names of functions in files of the program's own, innermost first, lines or not."""
+        if site < 0:
+            return []
+        return [frame.function for code in self.codes(site)
+                if code is not None and not FOREIGN.match(code.path)
+                for frame in self._frames.get(code, []) if frame.function]
+
     def fallback(self, site):
         """`libfoo.so+0x1234` of the innermost address in a file of the program's own, else in any file,
         or "unknown"."""

@@ -63,7 +63,7 @@ def structure_columns(analysis):
     order = analysis.ranking()
     chosen = [(analysis.structures[i], analysis.of_structure[i]) for i in order]
     columns = {key: [getattr(one, key) for one, _ in chosen]
-               for key in ("name", "kind", "file", "line", "function", "allocations", "reason")}
+               for key in ("name", "kind", "file", "line", "function", "allocations", "named", "reason")}
     for key in ("units", "bytes", "accesses", "locality", "correctness", "exclusivity", "sharers",
                 "shared", "wrong", "remote"):
         columns[key] = [getattr(one, key) for _, one in chosen]

@@ -14,6 +14,7 @@ take half a gigabyte.
 
 import dataclasses
 import mmap
+import os
 
 import numpy as np
 
@@ -115,16 +116,30 @@ def synthetic(accesses, first_thread, granularity=4096, instructions=None, addre
         allocation_site=none, allocation_begin=np.empty(0, "<u8"))
 
 
-def load(folder, intervals=None):
-    """The trace of a recording; `intervals` are numbers of the intervals whose accesses count."""
+LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "hydra_pmi_proxy", "srun"}
+
+
+def _of_interest(processes):
+    """The ranks; where there are none, all but launchers; where there is nothing else, all."""
+    ranks = [one for one in processes if one.info.get("rank") is not None]
+    others = [one for one in processes
+              if os.path.basename(one.info.get("executable") or "") not in LAUNCHERS]
+    return ranks or others or processes
+
+
+def load(folder, intervals=None, everything=False):
+    """The trace of a recording; `intervals` are numbers of the intervals whose accesses count. Of a
+    job its ranks are what is looked at, unless `everything` is."""
     whole = recording.open(folder)
+    if not everything:
+        whole.processes = _of_interest(whole.processes)
     modes = {process.info["mode"] for process in whole.processes}
     sizes = {process.info["granularity"] for process in whole.processes}
     if len(modes) > 1 or len(sizes) > 1:
         raise recording.Error(f"{folder}: its processes were recorded in different ways: modes "
                               f"{sorted(modes)}, granularities {sorted(sizes)}")
     trace = Trace(mode=modes.pop(), granularity=sizes.pop(), processes=whole.processes,
-                  warnings=list(whole.warnings))
+                  warnings=[text for process in whole.processes for text in process.warnings])
     parts = [_Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]
     _put_together(trace, parts)
     _join_shared(trace, np.concatenate([part.identity for part in parts]))
@@ -151,6 +166,9 @@ class _Part:
         elif len(process.touches):
             self._read_touches()
         self._read_threads()
+        # What has been read takes memory that the analysis needs.
+        for name in ("counts", "first", "touches"):
+            setattr(process, name, getattr(process, name)[:0].copy())
 
     def _site_of_stack(self, number):
         number = int(number)
@@ -181,35 +199,30 @@ class _Part:
         self.thread_of_allocation = chosen["thread"].astype("<i4")
         self.site = self._sites_of_stacks(chosen["stack_id"])
         self.begin = chosen["time_ns"].astype("<u8")
+        self.previous = chosen["previous"].astype("<u8")
         self.end = _ends_of_life(records, begins)
 
     def _read_counts(self, intervals):
         counts = self.process.counts
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
         self.bits = max(int(len(self.address) + 1).bit_length(), 1)
-        keys, threads, accesses, writes, moved = [], [], [], [], []
         wanted = None if intervals is None else np.asarray(sorted(intervals), "<u4")
-        for begin in range(0, len(counts), CHUNK):
-            chunk = counts[begin:begin + CHUNK]
-            if wanted is not None:
-                chunk = chunk[np.isin(chunk["interval"], wanted)]
-            keys.append(self._key(chunk["address"] >> shift, chunk["allocation"]))
-            threads.append(chunk["thread"].astype("<i4"))
-            accesses.append(chunk["reads"] + chunk["writes"])
-            writes.append(np.array(chunk["writes"]))
-            moved.append(chunk["bytes_read"] + chunk["bytes_written"])
-            del chunk
-            _forget(counts)
-        if not keys:
-            self.keys = np.empty(0, "<u8")
-            self.starts = np.zeros(1, "<i8")
-            self.thread = np.empty(0, "<i4")
-            self.accesses = self.writes = self.moved = np.empty(0, "<u8")
-            self._empty_units()
-            return
-        key, thread = np.concatenate(keys), np.concatenate(threads)
-        keys.clear()
-        threads.clear()
+
+        def column(made):
+            """What `made` makes of the chosen records, piece by piece."""
+            parts = [np.empty(0, "<u8")]
+            for begin in range(0, len(counts), CHUNK):
+                chunk = counts[begin:begin + CHUNK]
+                if wanted is not None:
+                    chunk = chunk[np.isin(chunk["interval"], wanted)]
+                parts.append(made(chunk))
+                del chunk
+                _forget(counts)
+            return np.concatenate(parts[1:]) if len(parts) > 1 else parts[0]
+
+        # Column by column: the whole records would be twice as much as all that is made of them.
+        key = column(lambda chunk: self._key(chunk["address"] >> shift, chunk["allocation"]))
+        thread = column(lambda chunk: chunk["thread"].astype("<i4")).astype("<i4", copy=False)
         order = np.lexsort((thread, key))
         key, thread = key[order], thread[order]
         fresh = np.empty(len(key), bool)
@@ -218,17 +231,19 @@ class _Part:
         new_unit = fresh.copy()
         fresh[1:] |= thread[1:] != thread[:-1]
         rows = np.flatnonzero(fresh)
-
-        def summed(parts):
-            values = np.concatenate(parts)[order]
-            parts.clear()
-            return np.add.reduceat(values, rows) if len(rows) else values
-
-        self.accesses, self.writes, self.moved = summed(accesses), summed(writes), summed(moved)
         self.thread = thread[rows]
         begins = np.flatnonzero(new_unit[rows])
         self.keys = key[rows][begins]
         self.starts = np.append(begins, len(rows)).astype("<i8")
+        del key, thread, fresh, new_unit
+
+        def summed(made):
+            values = column(made)[order]
+            return np.add.reduceat(values, rows) if len(rows) else values.astype("<u8")
+
+        self.accesses = summed(lambda chunk: chunk["reads"] + chunk["writes"])
+        self.writes = summed(lambda chunk: np.array(chunk["writes"]))
+        self.moved = summed(lambda chunk: chunk["bytes_read"] + chunk["bytes_written"])
         self._empty_units()
 
     def _key(self, page, allocation):
@@ -248,7 +263,9 @@ class _Part:
         first = self.process.first
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
         key = self._key(first["address"] >> shift, first["allocation"])
-        order = np.lexsort((first["time_ns"], key))
+        order = np.argsort(key, kind="stable")
+        if (np.diff(key[order]) == 0).any():  # several threads at once: the earliest is the first
+            order = np.lexsort((first["time_ns"], key))
         key = key[order]
         once = np.ones(len(key), bool)
         once[1:] = key[1:] != key[:-1]
@@ -268,21 +285,17 @@ class _Part:
 
     def _read_touches(self):
         """Units of a first-touch recording, or where the pages of a counts recording really were."""
-        touches = self.process.touches
-        flags = np.array(touches["flags"])
-        usable = np.flatnonzero((flags & (recording.TOUCH_COPIED | recording.TOUCH_CALL)) == 0)
-        shift = np.uint64(self.trace.granularity.bit_length() - 1)
-        page = touches["address"][usable] >> shift
-        time = touches["time_ns"][usable]
-        rows = _alive(self, touches["address"][usable], time)
-        key = (page << np.uint64(self.bits)) | (rows + 1).astype("<u8")
-        # A read maps the page of zeros; the first write places the page.
-        reads = (flags[usable] & recording.TOUCH_READ) != 0
-        order = np.lexsort((time, reads, key))
+        touches = _Touches(self.process, self.trace.granularity)
+        rows = _alive(self, touches.address, touches.time)
+        key = ((touches.address >> np.uint64(self.trace.granularity.bit_length() - 1))
+               << np.uint64(self.bits)) | (rows + 1).astype("<u8")
+        # A read maps the page of zeros; the first write places the page. What was discarded before
+        # a later touch does not count.
+        order = np.lexsort((touches.time, touches.read, touches.superseded, key))
         key = key[order]
         once = np.ones(len(key), bool)
         once[1:] = key[1:] != key[:-1]
-        chosen, key = usable[order[once]], key[once]
+        chosen, key = order[once], key[once]
         if len(self.keys):  # counts tell the units; touches tell their nodes
             at = np.searchsorted(self.keys, key)
             at[at == len(self.keys)] = 0
@@ -293,14 +306,46 @@ class _Part:
             self.starts = np.zeros(len(key) + 1, "<i8")
             self._empty_units()
             at = np.arange(len(key))
-            largest = np.maximum(touches["bytes"][chosen], np.uint64(self.trace.granularity))
+            largest = np.maximum(touches.bytes[chosen], np.uint64(self.trace.granularity))
             if (largest > self.trace.granularity).any():
                 self.unit_bytes = largest
-        self.first_thread[at] = _signed(touches["thread"][chosen])
-        self.first_site[at] = self._sites_of_stacks(touches["stack_id"][chosen])
-        self.node[at] = touches["node"][chosen]
-        self.identity[at] = touches["physical"][chosen]
-        _forget(touches)
+        self.first_thread[at] = touches.thread[chosen]
+        self.first_site[at] = self._sites_of_stacks(touches.stack[chosen])
+        self.node[at] = touches.node[chosen]
+        self.identity[at] = touches.physical[chosen]
+        self._follow_moves()
+
+    def _follow_moves(self):
+        """Gives pages that were moved with their block (realloc, mremap) their place at the new one."""
+        moved = np.flatnonzero(self.previous)
+        if self.process.info["mode"] != "first-touch" or len(moved) == 0:
+            return
+        shift, mask = np.uint64(self.bits), np.uint64((1 << self.bits) - 1)
+        latest = {}
+        born = {}
+        for row, address in enumerate(self.address.tolist()):
+            born[row] = latest.get(int(self.previous[row]))
+            latest[address] = row
+        granularity = self.trace.granularity
+        for row in moved.tolist():
+            before, offset = born[row], int(self.address[row]) - int(self.previous[row])
+            if before is None or offset % granularity:
+                continue
+            units = np.flatnonzero((self.keys & mask) == np.uint64(before + 1))
+            page = (self.keys[units] >> shift).astype("<i8") + offset // granularity
+            inside = page * granularity < int(self.address[row]) + int(self.size[row])
+            units, key = units[inside], (page[inside].astype("<u8") << shift) | np.uint64(row + 1)
+            fresh = ~np.isin(key, self.keys)
+            if not fresh.any():
+                continue
+            keys = np.concatenate([self.keys, key[fresh]])
+            order = np.argsort(keys, kind="stable")
+            for name in ("first_thread", "first_site", "node", "identity", "unit_bytes"):
+                values = getattr(self, name)
+                if values is not None:
+                    setattr(self, name, np.concatenate([values, values[units[fresh]]])[order])
+            self.keys = keys[order]
+            self.starts = np.zeros(len(keys) + 1, "<i8")
 
     def _read_threads(self):
         records = self.process.threads
@@ -321,6 +366,57 @@ class _Part:
                 self.instructions[thread] = max(self.instructions[thread], record["instructions"])
                 name = bytes(record["name"]).split(b"\0")[0].decode("utf-8", "replace")
                 self.names[thread] = name or self.names[thread]
+
+
+class _Touches:
+    """Columns of the touches of a process, of what system calls filled unseen too."""
+
+    def __init__(self, process, granularity):
+        records = process.touches
+        filled = _filled(process, granularity)
+
+        def column(field, unseen, dtype):
+            return np.concatenate([records[field].astype(dtype), np.asarray(unseen).astype(dtype)])
+
+        count = len(filled["address"])
+        self.address = column("address", filled["address"], "<u8")
+        self.time = column("time_ns", filled["time_ns"], "<u8")
+        self.thread = np.concatenate([_signed(records["thread"]), filled["thread"]]).astype("<i4")
+        self.stack = column("stack_id", filled["stack_id"], "<u4")
+        self.node = column("node", np.full(count, -1), "<i2")
+        self.physical = column("physical", np.zeros(count), "<u8")
+        self.bytes = column("bytes", np.full(count, granularity), "<u8")
+        self.read = (column("flags", np.full(count, recording.TOUCH_WRITE), "<u4")
+                     & recording.TOUCH_READ) != 0
+        _forget(records)
+        self.superseded = np.zeros(len(self.address), bool)
+        discarded = process.allocations[process.allocations["event"] == recording.ALLOCATION_DISCARDED]
+        if len(discarded):
+            order = np.argsort(self.address, kind="stable")
+            places, times = self.address[order], self.time[order]
+            low = np.searchsorted(places, discarded["address"])
+            high = np.searchsorted(places, discarded["address"] + discarded["size"])
+            for begin, end, time in zip(low.tolist(), high.tolist(), discarded["time_ns"].tolist()):
+                before = order[begin:end][times[begin:end] < time]
+                self.superseded[before] = True
+
+
+# Pages that system calls filled, all together: more are left out.
+MAX_FILLED = 1 << 24
+
+
+def _filled(process, granularity):
+    """Touches that nobody saw: a page for each that a system call filled."""
+    calls = process.allocations[process.allocations["event"] == getattr(recording, "ALLOCATION_FILLED", 4)]
+    calls = calls[calls["size"] > 0]
+    first = calls["address"] // granularity
+    pages = ((calls["address"] + calls["size"] - 1) // granularity - first + 1).astype("<i8")
+    calls = calls[np.cumsum(pages) <= MAX_FILLED]
+    first, pages = first[:len(calls)], pages[:len(calls)]
+    within = np.arange(pages.sum()) - np.repeat(np.cumsum(pages) - pages, pages)
+    found = {name: np.repeat(calls[name], pages) for name in ("time_ns", "thread", "stack_id")}
+    found["address"] = (np.repeat(first, pages) + within.astype("<u8")) * np.uint64(granularity)
+    return found
 
 
 def _signed(threads):
@@ -379,10 +475,12 @@ def _put_together(trace, parts):
     shift = np.uint64(trace.granularity.bit_length() - 1)
 
     def joined(name, values, dtype):
-        setattr(trace, name, np.concatenate(list(values)).astype(dtype, copy=False))
+        values = list(values)
+        one = values[0] if len(values) == 1 else np.concatenate(values)
+        setattr(trace, name, one.astype(dtype, copy=False))
 
     def moved(values, by):
-        return np.where(values >= 0, values + by, -1)
+        return np.where(values >= 0, values + by, -1) if by else values
 
     trace.process_names = [part.process.name for part in parts]
     for index, part in enumerate(parts):

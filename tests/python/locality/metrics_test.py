@@ -141,6 +141,42 @@ class Recordings(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("not known", out)
 
+    def touched(self, allocations, touches):
+        """The first threads of a first-touch recording, by address and number of the block."""
+        made.write_process(self.folder / "process-1", mode="first-touch", threads=made.threads(3),
+                           allocations=allocations, touches=[
+                               {"flags": recording.TOUCH_VALID | recording.TOUCH_WRITE,
+                                "thread": thread, "address": address, "bytes": 4096, "time_ns": time}
+                               for thread, address, time in touches])
+        trace = traces.load(self.folder)
+        return dict(zip(zip(trace.unit_address.tolist(), trace.unit_allocation.tolist()),
+                        trace.first_thread.tolist()))
+
+    def test_what_is_discarded_is_placed_anew(self):
+        base = 1 << 32
+        block = made.allocation(base, 8192)
+        self.assertEqual(self.touched(
+            [block, dict(block, event=recording.ALLOCATION_DISCARDED, size=4096, time_ns=20)],
+            [(0, base, 10), (0, base + 4096, 10), (1, base, 30), (1, base + 4096, 30)]),
+            {(base, 0): 1, (base + 4096, 0): 0})
+
+    def test_pages_keep_their_place_when_their_block_moves(self):
+        base, there = 1 << 32, 1 << 33
+        block = made.allocation(base, 8192)
+        self.assertEqual(self.touched(
+            [block, dict(block, event=recording.ALLOCATION_ENDED, time_ns=19),
+             dict(made.allocation(there, 12288, time=20), previous=base)],
+            [(0, base, 10), (1, base + 4096, 10), (2, there + 8192, 30)]),
+            {(base, 0): 0, (base + 4096, 0): 1, (there, 1): 0, (there + 4096, 1): 1,
+             (there + 8192, 1): 2})
+
+    def test_launchers_are_left_out_of_jobs(self):
+        run = self.baseline()
+        made.write_process(run / "process-7", counts=made.counts([[5]]), first=made.first([0]),
+                           info={"executable": "/usr/bin/mpiexec"})
+        self.assertEqual(traces.load(run).units, 40)
+        self.assertEqual(traces.load(run, everything=True).units, 41)
+
     def test_ranks_that_share_pages_are_joined_by_identity(self):
         base = 1 << 32
         for rank in (0, 1):

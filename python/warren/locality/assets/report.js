@@ -116,7 +116,9 @@ function overview() {
             place ? placeLink(change.index) : "", " ", element("span", {class: "gain"}, gain), element("br"),
             change.cause + ": " + change.text + "."));
     }
-    if (!facts.advice.length) $("advice").replaceWith(element("p", {}, "Nothing that would bring a tenth of a percent."));
+    if (!facts.advice.length) $("advice").replaceWith(element("p", {}, facts.has_counts ?
+        "Nothing that would bring a tenth of a percent." :
+        "No structure is touched first by one thread only. Accesses are not known (record with --mode counts)."));
     $("warnings").append(...facts.warnings.map(text => element("li", {}, text)));
 }
 function placeLink(index) {
@@ -169,7 +171,7 @@ function structureTable() {
             case "exclusivity": return element("td", {}, percent(table.exclusivity[index]));
             case "sharers": return element("td", {}, table.sharers[index] == null ? "–" : table.sharers[index].toFixed(1));
             case "touches": return touchCell(index);
-            case "location": return element("td", {class: "text", title: table.file[index]}, placeLink(index),
+            case "location": return element("td", {class: "text", title: table.file[index] || ""}, placeLink(index),
                 element("small", {}, table.function[index] || ""));
             default: return element("td", {}, number(table[name][index]));
             }
@@ -555,15 +557,20 @@ async function comparison() {
         line("locality", a.locality, b.locality, 1), line("first touch correct", a.correctness, b.correctness, 1),
         line("exclusivity", a.exclusivity, b.exclusivity, 1),
         line("load imbalance", facts.balance.imbalance, after.balance.imbalance, -1)]));
-    const rows = [];
+    const rows = [], counts = facts.has_counts && after.has_counts;
+    const mainTouch = (data, index) => {
+        const [first] = data.structures.touches[index];
+        return first ? threadLabel(data, first[0]) + " " + percent(first[1] / data.structures.units[index], 0) : "–";
+    };
     facts.structures.name.forEach((name, index) => {
         const other = after.structures.name.indexOf(name);
-        if (rows.length < 40 && facts.structures.named !== false) {
-            rows.push([name, percent(facts.structures.locality[index]), other < 0 ? "–" : percent(after.structures.locality[other]),
-                       points(facts.structures.locality[index], other < 0 ? null : after.structures.locality[other], 1)]);
-        }
+        if (rows.length >= 40 || !facts.structures.named[index]) return;
+        const cells = counts ? (data, at) => percent(data.structures.locality[at]) : mainTouch;
+        rows.push([name, cells(facts, index), other < 0 ? "not there" : cells(after, other),
+                   counts ? points(facts.structures.locality[index], other < 0 ? null : after.structures.locality[other], 1) : ""]);
     });
-    $("compared").append(element("h3", {}, "Locality of structures"), table(["structure", "before", "after", "points"], rows),
+    $("compared").append(element("h3", {}, counts ? "Locality of structures" : "Most first touches by"),
+        table(["structure", "before", "after", counts ? "points" : ""], rows),
         element("h3", {}, "Pages after: " + after.title));
     const pages = await unpack("pages_after", after);
     if (pages) redraws.push(bindDraw(new PageMap($("compared"), after, pages)));

@@ -52,18 +52,16 @@ def chosen_intervals(folder, phase, listed):
     whole = recording.open(folder)
     if listed is not None:
         return set(machine.parse_list(listed))
-    numbers, known = set(), set()
+    numbers, known = {}, set()
     for process in whole.processes:
         begun = {}
         for index, record in enumerate(process.phases, 1):
             name = bytes(record["name"]).split(b"\0")[0].decode("utf-8", "replace")
-            name = name or f"level {record['level']}"
-            known.add(name)
-            begun[index] = name
-        for interval in process.intervals:
-            if begun.get(int(interval["phase"])) == phase:
-                numbers.add(int(interval["number"]))
-    if not numbers:
+            begun[index] = name or f"level {record['level']}"
+            known.add(begun[index])
+        numbers[process.name] = {int(interval["number"]) for interval in process.intervals
+                                 if begun.get(int(interval["phase"])) == phase}
+    if not any(numbers.values()):
         raise recording.Error(f"{folder} has no accesses in a phase {phase!r}; its phases: "
                               f"{', '.join(sorted(known)) or 'none'}")
     return numbers

@@ -112,12 +112,26 @@ def _change(analysis, index, members, before, after):
     elif structure.kind == "static":
         text = "write to it first in the parallel loop that uses it, before anything else does"
     else:
-        text = "initialise it in parallel, with the loop's own division among threads"
+        text = "initialise it in parallel, with the division among threads of the loops that use it"
+        loop = _parallel_place(analysis, users)
+        if loop:
+            text += f" (as {loop[1]} is at {loop[0]})"
         if structure.file.endswith((".cpp", ".cc", ".cxx", ".C", ".hpp", ".h", ".hxx")):
             text += ", or allocate it with warren::FirstTouchAllocator"
     return Change(index, kind, text, cause, after.locality - before.locality,
                   (before.wrong - after.wrong) / before.used, int(np.count_nonzero(members)),
                   before.remote - after.remote, after.locality, after.wrong / after.used)
+
+
+def _parallel_place(analysis, users):
+    """(place, structure) where these threads touch something first, each its part; None: nowhere."""
+    trace = analysis.trace
+    for _, site, count in analysis.parallel_sites:
+        place, _, _, line = analysis.first_place(site)
+        if 2 * count > len(users) and line:
+            index = int(analysis.unit_structure[np.flatnonzero(trace.first_site == site)[0]])
+            return place, analysis.structures[index].name
+    return None
 
 
 def _threads_of_processes_share(analysis):

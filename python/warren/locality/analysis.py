@@ -7,6 +7,8 @@ A recording of first touches alone knows no accesses: then `analysis.trace.has_c
 figures that need them are None.
 """
 
+import functools
+
 import numpy as np
 
 from . import metrics, structures, symbols, trace as traces
@@ -53,6 +55,17 @@ class Analysis:
                 self._first_places[site] = (self.symbolizer.fallback(site) if site >= 0 else "unknown",
                                             functions[0] if functions else "", "", 0)
         return self._first_places[site]
+
+    @functools.cached_property
+    def parallel_sites(self):
+        """[(units, site, threads)] where more than one thread touches first, most units first."""
+        sites, threads = self.trace.first_site.astype("<i8"), self.trace.first_thread
+        known = (sites >= 0) & (threads >= 0)
+        pairs = np.unique(sites[known] * self.trace.threads + threads[known])
+        several, counts = np.unique(pairs // self.trace.threads, return_counts=True)
+        units = np.bincount(sites[known], minlength=len(self.trace.sites))
+        return sorted(((int(units[site]), int(site), int(count))
+                       for site, count in zip(several, counts) if count > 1), reverse=True)
 
     def ranking(self):
         """Indices of structures, those with most remote accesses (else most units) first."""

@@ -93,12 +93,10 @@ def _pages(analysis, cells):
     row_of = np.empty(units, "<i8")
     row_of[order] = np.arange(units) // per_row
     leaders = order[::per_row]
-    heat = np.zeros((threads, rows))
-    unit_rows = np.repeat(row_of, np.diff(trace.starts))
-    for thread in range(threads):
-        own = trace.thread == thread
-        heat[thread] = np.bincount(unit_rows[own], weights=trace.accesses[own], minlength=rows)
-    del unit_rows
+    cell = np.repeat(row_of, np.diff(trace.starts))
+    cell += trace.thread.astype("<i8") * rows
+    heat = np.bincount(cell, weights=trace.accesses, minlength=threads * rows).reshape(threads, rows)
+    del cell
     if not trace.has_counts:  # a touch is all that is known
         known = trace.first_thread >= 0
         heat[trace.first_thread[known], row_of[known]] = 1

@@ -7,8 +7,8 @@ import json
 
 import numpy as np
 
-# Units that are written at a time.
-CHUNK = 1 << 17
+# Cells, units × threads, that are written at a time.
+CELLS = 1 << 22
 # Beyond this JSON would be hundreds of megabytes: CSV and Parquet have the units.
 JSON_UNITS = 1_000_000
 
@@ -31,6 +31,12 @@ def _texts(analysis):
         if site >= 0:
             sites[site] = analysis.first_place(site)[0]
     return names, places, sites
+
+
+def _pieces(trace):
+    """Ranges of units to write one after the other; one if there are none."""
+    size = max(CELLS // trace.threads, 1)
+    return ((begin, begin + size) for begin in range(0, max(trace.units, 1), size))
 
 
 def unit_columns(analysis, begin=0, end=None):
@@ -86,8 +92,8 @@ def thread_columns(analysis):
 def write_csv(analysis, path):
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = None
-        for begin in range(0, max(analysis.trace.units, 1), CHUNK):
-            columns = unit_columns(analysis, begin, begin + CHUNK)
+        for begin, end in _pieces(analysis.trace):
+            columns = unit_columns(analysis, begin, end)
             if writer is None:
                 csv.writer(file, lineterminator="\n").writerow(columns)
                 writer = True
@@ -158,8 +164,8 @@ def write_parquet(analysis, path):
         raise Error("Parquet needs the Python package pyarrow; CSV and JSON don't") from None
     writer = None
     try:
-        for begin in range(0, max(analysis.trace.units, 1), CHUNK):
-            columns = unit_columns(analysis, begin, begin + CHUNK)
+        for begin, end in _pieces(analysis.trace):
+            columns = unit_columns(analysis, begin, end)
             table = pyarrow.table({
                 name: pyarrow.array(values.tolist(), pyarrow.string()).dictionary_encode()
                 if values.dtype == object else pyarrow.array(values)

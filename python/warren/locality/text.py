@@ -1,6 +1,7 @@
 """The summary of an analysis for a terminal: as wide as that is, with colours where it has them."""
 
 import os
+import re
 import shutil
 
 BOLD, DIM, RED, YELLOW, GREEN, CYAN = "1", "2", "31", "33", "32", "36"
@@ -26,7 +27,7 @@ class Page:
         self.line(self.paint(text, BOLD))
 
     def wrapped(self, text, indent=2, codes=()):
-        words, line = text.split(), " " * indent
+        words, line = plain(" ".join(text.split())).split(" "), " " * indent
         for word in words:
             if len(line) + len(word) + 1 > self.width and line.strip():
                 self.line(self.paint(line, *codes))
@@ -60,7 +61,13 @@ def number(count):
     return ""
 
 
+def plain(text):
+    """Without what a terminal would obey: names come from programs."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "?", text)
+
+
 def fitted(text, width):
+    text = plain(text)
     return text if len(text) <= width else text[:max(width - 1, 0)] + "…"
 
 

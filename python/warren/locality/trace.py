@@ -22,6 +22,7 @@ from . import recording
 
 # Records that are read at a time: a tenth of a gigabyte of counts.
 CHUNK = 1 << 21
+HEAP = recording.KINDS.index("heap")
 
 
 @dataclasses.dataclass
@@ -128,8 +129,8 @@ def _of_interest(processes):
 
 
 def load(folder, intervals=None, everything=False):
-    """The trace of a recording; `intervals` are numbers of the intervals whose accesses count. Of a
-    job its ranks are what is looked at, unless `everything` is."""
+    """The trace of a recording. `intervals` are numbers of the intervals whose accesses count, or such
+    sets by the names of processes. Of a job its ranks are what is looked at, unless `everything` is."""
     whole = recording.open(folder)
     if not everything:
         whole.processes = _of_interest(whole.processes)
@@ -206,6 +207,8 @@ class _Part:
         counts = self.process.counts
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
         self.bits = max(int(len(self.address) + 1).bit_length(), 1)
+        if isinstance(intervals, dict):
+            intervals = intervals.get(self.process.name, ())
         wanted = None if intervals is None else np.asarray(sorted(intervals), "<u4")
 
         def column(made):
@@ -429,21 +432,25 @@ def _ends_of_life(records, begins):
     forever = np.iinfo("<u8").max
     end = np.full(len(begins), forever, "<u8")
     open_at = {}
+    mapped = set()  # addresses of those that a range can end
     row = 0
-    events, addresses = records["event"].tolist(), records["address"].tolist()
-    sizes, times = records["size"].tolist(), records["time_ns"].tolist()
-    for event, address, size, time in zip(events, addresses, sizes, times):
+    columns = (records[name].tolist() for name in ("event", "what", "address", "size", "time_ns"))
+    for event, kind, address, size, time in zip(*columns):
         if event == recording.ALLOCATION_BEGAN:
             if address in open_at:
                 end[open_at[address]] = time
             open_at[address] = row
             row += 1
+            if kind != HEAP:
+                mapped.add(address)
         elif event == recording.ALLOCATION_ENDED:
             if address in open_at:
                 end[open_at.pop(address)] = time
-            if size and len(open_at) < 4096:
-                for inside in [one for one in open_at if address <= one < address + size]:
+                mapped.discard(address)
+            if size:
+                for inside in [one for one in mapped if address <= one < address + size]:
                     end[open_at.pop(inside)] = time
+                    mapped.discard(inside)
     return end
 
 

@@ -46,8 +46,10 @@ def place_threads(trace, machine, placement):
     if placement == "compact":
         processors = [one for core in machine.cores for one in core]
     elif placement == "scatter":
-        queues = [[one for core in machine.cores for one in core if one in members]
-                  for members in machine.localities]
+        # The first processor of each core, then the second ones.
+        threads = max(map(len, machine.cores))
+        spread = [core[turn] for turn in range(threads) for core in machine.cores if turn < len(core)]
+        queues = [[one for one in spread if one in members] for members in machine.localities]
         processors = [queue[turn] for turn in range(max(map(len, queues))) for queue in queues
                       if turn < len(queue)]
     else:

@@ -141,6 +141,36 @@ class Recordings(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("not known", out)
 
+    def test_phases_choose_intervals_of_each_process(self):
+        for rank, numbers in ((0, (1, 2)), (1, (2, 1))):  # of "solve" and of "rest"
+            records = np.concatenate([made.counts([[10, 0]]), made.counts([[1, 0]])])
+            records["interval"] = numbers
+            made.write_process(
+                self.folder / f"rank-0000{rank}", rank=rank, counts=records,
+                first=made.first([0]), threads=made.threads(1),
+                phases=[{"event": recording.PHASE_BEGAN, "tid": 100, "name": name}
+                        for name in (b"solve", b"rest")],
+                intervals=[{"number": numbers[0], "phase": 1}, {"number": numbers[1], "phase": 2}])
+        path = self.folder / "solve.json"
+        self.assertEqual(self.run_report(self.folder, "--phase", "solve", "--json", path)[0], 0)
+        self.assertEqual(json.loads(path.read_text())["program"]["accesses"], 20)
+        self.assertIn("rest, solve", self.run_report(self.folder, "--phase", "x")[2])
+
+    def test_names_do_not_command_the_terminal(self):
+        made.write_process(self.folder / "process-1", counts=made.counts([[3]]), first=made.first([0]),
+                           threads=made.threads(1), info={"command": ["a\033[31mb"]})
+        self.assertNotIn("\033", self.run_report(self.folder)[1])
+
+    def test_frames_are_dictionaries_without_pandas(self):
+        with mock.patch.dict(sys.modules, {"pandas": None}):
+            import warren.locality
+            run = warren.locality.load(self.baseline())
+            self.assertEqual(run.units["T1"].sum(), 10000)
+            self.assertEqual(run.structures["units"], [40])
+            self.assertEqual(run.heat(rows=4)[3].tolist(), [10, 0, 0, 10000])
+            with self.assertRaisesRegex(KeyError, "no structure 'x'"):
+                run.heat("x")
+
     def touched(self, allocations, touches):
         """The first threads of a first-touch recording, by address and number of the block."""
         made.write_process(self.folder / "process-1", mode="first-touch", threads=made.threads(3),

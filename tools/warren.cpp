@@ -34,6 +34,7 @@
 #include "locality_report.hpp"
 #include "memory_command.hpp"
 #include "node/segment.hpp"
+#include "run_command.hpp"
 #include "topo/command.hpp"
 #include "warren/version.h"
 
@@ -194,6 +195,9 @@ int main(int argc, char** argv) {
     if (command == "mem") {
         return warren::tools::memory_command({argv + 2, argv + argc});
     }
+    if (command == "run") {
+        return warren::tools::run_command({argv + 2, argv + argc});
+    }
     if (command == "topo") {
         return warren::tools::topology_command({argv + 2, argv + argc});
     }
@@ -229,6 +233,8 @@ int main(int argc, char** argv) {
         "       warren mem …         the memories of the machine, their attributes and their "
         "order:\n"
         "                            warren mem help\n"
+        "       warren run …         an unmodified program with its heap where criteria say:\n"
+        "                            warren run help\n"
         "       warren state [PID]   what every rank of a job waits for; PID is its mpiexec's\n"
         "                            or a rank's, and not needed for a single job\n",
         help ? stdout : stderr);

@@ -481,6 +481,7 @@ Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& to
             return error;
         }
     }
+    const HwlocLibrary::WithoutPlugins without_plugins;
     if (hwloc.topology_init(&topology) != 0) {
         return fail(WARREN_TOPOLOGY_ERR_DISCOVERY, "hwloc_topology_init fails: %s",
                     std::strerror(errno));

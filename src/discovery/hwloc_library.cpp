@@ -1,12 +1,18 @@
 #include "discovery/hwloc_library.hpp"
 
+#include <cstdlib>
 #include <dlfcn.h>
+#include <sys/single_threaded.h>
 
 namespace warren::discovery {
 
 namespace {
 
 constexpr const char* file = "libhwloc.so.15";
+// The plug-ins that it leaves alone.
+constexpr const char* plugins_variable = "HWLOC_PLUGINS_BLACKLIST";
+constexpr const char* plugins_of_devices =
+    "hwloc_opencl,hwloc_gl,hwloc_cuda,hwloc_nvml,hwloc_rsmi,hwloc_levelzero,hwloc_ve";
 constexpr unsigned oldest_interface = 0x20800; // hwloc 2.9's
 
 template <typename Function>
@@ -34,6 +40,17 @@ HwlocLibrary::HwlocLibrary() {
 #undef WARREN_HWLOC_FIND
     if (is_whole && get_api_version() < oldest_interface) {
         problem_ = std::string(file) + " is older than hwloc 2.9";
+    }
+}
+
+HwlocLibrary::WithoutPlugins::WithoutPlugins()
+    // Changing the environment is nothing for a program with threads.
+    : is_set_(__libc_single_threaded != 0 && std::getenv(plugins_variable) == nullptr &&
+              setenv(plugins_variable, plugins_of_devices, 1) == 0) {}
+
+HwlocLibrary::WithoutPlugins::~WithoutPlugins() {
+    if (is_set_) {
+        unsetenv(plugins_variable);
     }
 }
 

@@ -39,6 +39,21 @@ class HwlocLibrary {
     // The library, or null: `problem` says why.
     static const HwlocLibrary* get(std::string& problem);
 
+    // While it exists, a first topology doesn't bring in hwloc's plug-ins for graphics and
+    // accelerators: they load those libraries into the program that asks, with threads, memory and
+    // seconds, for what is not asked. That holds where the program has one thread and does not name
+    // plug-ins itself; else they are loaded. Those for PCI and XML are never kept out.
+    class WithoutPlugins {
+      public:
+        WithoutPlugins();
+        ~WithoutPlugins();
+        WithoutPlugins(const WithoutPlugins&) = delete;
+        WithoutPlugins& operator=(const WithoutPlugins&) = delete;
+
+      private:
+        bool is_set_;
+    };
+
     // Of its interface, which moves less often than the library: "2.8" for hwloc 2.9.
     std::string version() const;
 

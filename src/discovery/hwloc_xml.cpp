@@ -152,7 +152,7 @@ void Writer::contents(warren_object one, const std::string& indent) {
     }
 }
 
-// Depths are limited by the image's own check.
+// Images nest objects max_nested deep beside the tree's levels.
 // NOLINTNEXTLINE(misc-no-recursion)
 void Writer::object(warren_object one, std::size_t depth) {
     const std::string indent(2 * depth, ' ');

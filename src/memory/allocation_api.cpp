@@ -28,6 +28,7 @@ namespace {
     case WARREN_MEM_ERR_ATTRIBUTE:
     case WARREN_MEM_ERR_NO_VALUE:
     case WARREN_MEM_ERR_NO_TARGET:
+    case WARREN_MEM_ERR_MACHINE:
         errno = EINVAL;
         break;
     case WARREN_MEM_ERR_SYSTEM:

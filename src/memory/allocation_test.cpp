@@ -9,6 +9,7 @@
 
 #include "memory/allocator.hpp"
 #include "memory/targets.hpp"
+#include "topology/mapping.hpp"
 #include "warren/memory.h"
 #include "warren/memory.hpp"
 
@@ -101,6 +102,43 @@ TEST(Allocation, failures_are_told) {
     warren_mem_free(nullptr);
     EXPECT_EQ(warren_mem_usable_size(&variable), 0U);
 }
+
+#ifndef __SANITIZE_THREAD__
+// The launcher was told to describe another machine.
+void use_another_machine() {
+    warren_topology* other = nullptr;
+    int file = -1;
+    std::size_t bytes = 0;
+    if (warren_topology_open("synthetic:package:2 [numa(memory=1GB)] core:2 pu:1", &other,
+                             nullptr) != 0 ||
+        warren::topology::make_image_file(file)) {
+        std::exit(1);
+    }
+    const auto* image = static_cast<const std::byte*>(warren_topology_image(other, &bytes));
+    if (warren::topology::fill_image_file(file, {image, bytes})) {
+        std::exit(2);
+    }
+    setenv("WARREN_TOPOLOGY", std::to_string(file).c_str(), 1);
+    std::uint64_t value = 0;
+    if (warren_mem_get_value(nullptr, WARREN_MEM_CAPACITY, "core:3", 1, &value, nullptr) != 0 ||
+        value < 1'000'000'000) {
+        std::exit(3);
+    }
+    warren_mem_criteria* criteria = parsed("capacity from=core:3");
+    for (const warren_mem_criteria* each : {static_cast<warren_mem_criteria*>(nullptr), criteria}) {
+        if (warren_mem_alloc(100, each) != nullptr || errno != EINVAL) {
+            std::exit(4);
+        }
+    }
+    std::fprintf(stderr, "%s\n", warren_mem_error());
+    std::exit(0);
+}
+
+TEST(AllocationDeathTest, of_another_machine_values_can_be_asked_and_memory_not_be_had) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe"); // this node has not been asked about there
+    EXPECT_EXIT(use_another_machine(), testing::ExitedWithCode(0), "describes another machine");
+}
+#endif
 
 TEST(Allocation, realloc_and_move_keep_contents) {
     warren_mem_criteria* strict = parsed("latency full=strict");

@@ -32,7 +32,7 @@ inline Found find_block(const void* block) {
     if (region == nullptr) [[unlikely]] {
         return {nullptr, 0};
     }
-    const auto offset = static_cast<std::size_t>(static_cast<const char*>(block) - region->begin);
+    const auto offset = static_cast<std::size_t>(static_cast<const char*>(block) - region->start());
     if (region->large) {
         return {offset == 0 ? region : nullptr, -1};
     }
@@ -99,7 +99,7 @@ void* grow_large(Region& region, std::size_t bytes) {
     if (grown == nullptr) {
         return nullptr;
     }
-    std::memcpy(grown, region.begin, region.bytes);
+    std::memcpy(grown, region.start(), region.bytes);
     Heap::give_large(region);
     return grown;
 }
@@ -142,22 +142,25 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
 }
 
 void deallocate(void* block) {
-    if (block == nullptr) {
-        return;
+    if (block != nullptr && !deallocate_ours(block)) [[unlikely]] {
+        abort_misuse("what was freed is no block, or was freed before", block);
     }
+}
+
+bool deallocate_ours(void* block) {
     const Found found = find_block(block);
     if (found.region == nullptr) [[unlikely]] {
-        abort_misuse("what was freed is no block, or was freed before", block);
+        return false;
     }
     if (found.size_class < 0) {
         Heap::give_large(*found.region);
-        return;
+        return true;
     }
     const auto size_class = static_cast<unsigned>(found.size_class);
     ThreadCache* cache = cache_of(*found.region);
     if (cache == nullptr) [[unlikely]] {
         found.region->heap.load(std::memory_order_relaxed)->give_blocks(size_class, block, 1);
-        return;
+        return true;
     }
     const std::uintptr_t mark = mark_for(block);
     if (mark_of(block) == mark) [[unlikely]] {
@@ -170,6 +173,7 @@ void deallocate(void* block) {
     if (++list.count > size_classes[size_class].kept) [[unlikely]] {
         shorten(*cache, size_class);
     }
+    return true;
 }
 
 void* reallocate(void* block, std::size_t bytes) {
@@ -226,7 +230,7 @@ void* move(void* block, Heap& to) {
         return block;
     }
     if (found.size_class < 0) {
-        if (!migrate(from.kind(), to.kind(), found.region->begin, found.region->bytes)) {
+        if (!migrate(from.kind(), to.kind(), found.region->start(), found.region->bytes)) {
             return nullptr;
         }
         found.region->heap.store(&to, std::memory_order_relaxed);

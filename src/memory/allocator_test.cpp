@@ -66,6 +66,30 @@ TEST(Heaps, equal_kinds_share_one) {
     EXPECT_NE(heap_of_kind(kind), heap_of_kind(kind_of_machine(Policy::strict)));
 }
 
+TEST(Heaps, orderings_of_many_memories_have_each_their_own) {
+    // All orders of a few, with nodes behind the first that are not there.
+    std::vector<Heap*> made;
+    std::int16_t others[] = {1001, 1002, 1003, 1004, 1005, 1006};
+    do {
+        Kind kind = kind_of_machine();
+        kind.count = kind.equals = 1;
+        for (const std::int16_t other : others) {
+            kind.targets[kind.count++] = other;
+        }
+        made.push_back(heap_of_kind(kind));
+        ASSERT_NE(made.back(), nullptr) << made.size();
+    } while (std::next_permutation(std::begin(others), std::end(others)));
+    EXPECT_EQ(std::set<Heap*>(made.begin(), made.end()).size(), 720U);
+    std::vector<void*> blocks;
+    for (std::size_t i = 0; i < made.size(); i += 90) {
+        blocks.push_back(allocate(*made[i], 100));
+        EXPECT_EQ(heap_of(blocks.back()), made[i]);
+    }
+    for (void* block : blocks) {
+        deallocate(block);
+    }
+}
+
 TEST(Heaps, kinds_that_make_no_sense_are_refused) {
     const auto refused = [](const Kind& kind) {
         errno = 0;
@@ -263,6 +287,50 @@ TEST(Allocator, what_is_not_ours_is_seen) {
     deallocate(large);
     EXPECT_EQ(usable_bytes(large), 0U);
 }
+
+// A large block may end in the middle of what the table knows, where others have memory: whoever
+// asks about that meets the descriptions of blocks that come and go.
+TEST(Allocator, foreign_memory_can_be_asked_about_while_large_blocks_come_and_go) {
+    constexpr std::size_t odd = region_bytes + 5 * page_bytes;
+    std::atomic<bool> done{false};
+    std::atomic<char*> last{nullptr};
+    std::thread owner([&] {
+        for (int i = 0; i < 300; ++i) {
+            auto* block = static_cast<char*>(allocate(heap(), odd + i % 7 * page_bytes));
+            last = block;
+            deallocate(block);
+        }
+        done = true;
+    });
+    while (!done) {
+        if (const char* block = last.load()) {
+            // Behind the block, in its last slot of the table.
+            ASSERT_EQ(usable_bytes(block + odd + 64 * page_bytes), 0U);
+            ASSERT_EQ(heap_of(block + 3 * page_bytes), nullptr);
+        }
+    }
+    owner.join();
+}
+
+#ifndef __SANITIZE_THREAD__ // it does not like
+TEST(Allocator, blocks_that_a_child_shares_can_be_moved) {
+    Heap& to = heap(Policy::strict);
+    auto* block = static_cast<char*>(allocate(heap(), 3'000'000));
+    std::memset(block, 5, 3'000'000);
+    const pid_t child = fork();
+    if (child == 0) {
+        bool good = move(block, to) == block;
+        for (std::size_t i = 0; i < 3'000'000; ++i) {
+            good = good && block[i] == 5;
+        }
+        _exit(good && heap_of(block) == &to ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    deallocate(block);
+}
+#endif
 
 #ifndef __SANITIZE_THREAD__ // it does not like processes that fork among threads
 TEST(AllocatorDeathTest, misuse_ends_the_process_with_a_message) {

@@ -1,8 +1,10 @@
 // What of a memory is available now, as the kernel says it.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
+#include "memory/control_group.hpp"
 #include "memory/machine.hpp"
 
 namespace warren::memory {
@@ -55,6 +57,7 @@ Error read_available(const std::string& root, std::uint32_t node, std::size_t pa
         }
     }
     std::fclose(file);
+    bytes = std::min(bytes, static_cast<std::uint64_t>(group_bytes(root.c_str())));
     return found ? Error{} : unreadable(path);
 }
 

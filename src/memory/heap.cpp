@@ -96,8 +96,8 @@ void unlink(Element*& list, Element& element) {
 // What is known of large blocks, kept for the next ones.
 struct LargeRegions {
     std::mutex mutex;
-    union Slot {
-        Region region;
+    struct Slot {
+        Region region; // first: a region's address is its slot's
         Slot* next;
     };
     Slot* free = nullptr;
@@ -111,13 +111,15 @@ struct LargeRegions {
                 return nullptr;
             }
             for (std::size_t i = 0; i < bytes / sizeof(Slot); ++i) {
-                slots[i].next = free;
-                free = slots + i;
+                Slot* slot = new (slots + i) Slot{};
+                slot->region.large = true;
+                slot->next = free;
+                free = slot;
             }
         }
         Slot* slot = free;
         free = slot->next;
-        return new (&slot->region) Region{};
+        return &slot->region;
     }
 
     void give(Region& region) {
@@ -186,7 +188,7 @@ void Heap::give_blocks(unsigned size_class, void* list, unsigned count) {
         list = link_of(block);
         auto& region = static_cast<PageRegion&>(*find_region(block));
         const std::size_t page =
-            static_cast<std::size_t>(static_cast<char*>(block) - region.begin) / page_bytes;
+            static_cast<std::size_t>(static_cast<char*>(block) - region.start()) / page_bytes;
         Span& span = region.spans[region.first_page[page]];
         if (span.used == 0) {
             abort_misuse("a block was freed twice", block);
@@ -217,7 +219,7 @@ void Heap::give_blocks(unsigned size_class, void* list, unsigned count) {
 bool Heap::is_free(unsigned size_class, const void* block) {
     const auto& region = static_cast<PageRegion&>(*find_region(block));
     const std::size_t page =
-        static_cast<std::size_t>(static_cast<const char*>(block) - region.begin) / page_bytes;
+        static_cast<std::size_t>(static_cast<const char*>(block) - region.start()) / page_bytes;
     const std::lock_guard hold(classes_[size_class].mutex);
     for (void* free = region.spans[region.first_page[page]].free; free != nullptr;
          free = link_of(free)) {
@@ -253,7 +255,7 @@ Span* Heap::new_span(unsigned size_class) {
 
     Span& span = region->spans[first];
     span = {};
-    span.begin = region->begin + first * page_bytes;
+    span.begin = region->start() + first * page_bytes;
     span.first_page = static_cast<std::uint16_t>(first);
     span.pages = static_cast<std::uint16_t>(pages);
     span.size_class = static_cast<std::uint16_t>(size_class);
@@ -324,7 +326,7 @@ PageRegion* Heap::new_region() {
     auto* region = new (memory) PageRegion; // its memory is zero, and stays untouched where it can
     region->heap.store(this, std::memory_order_relaxed);
     region->heap_index = index_;
-    region->begin = begin;
+    region->begin.store(begin, std::memory_order_relaxed);
     region->bytes = region_bytes;
     region->mapped = region_bytes;
     std::fill_n(region->free_pages, region_units, ~std::uint64_t{0});
@@ -345,7 +347,7 @@ bool Heap::place_units(PageRegion& region, std::size_t first, std::size_t pages)
         if (is_placed(region, unit)) {
             continue;
         }
-        if (!place(kind_, region.begin + unit * unit_bytes, together * unit_bytes)) {
+        if (!place(kind_, region.start() + unit * unit_bytes, together * unit_bytes)) {
             return false;
         }
         region.placed_units |= static_cast<std::uint8_t>(((1U << together) - 1) << unit);
@@ -365,7 +367,7 @@ void Heap::displace_free_units(PageRegion& region, std::size_t first_unit, std::
         if (!free || !is_placed(region, unit) || idle_pages_ < keep + pages) {
             continue;
         }
-        displace(region.begin + unit * unit_bytes, together * unit_bytes);
+        displace(region.start() + unit * unit_bytes, together * unit_bytes);
         region.placed_units &= static_cast<std::uint8_t>(~(((1U << together) - 1) << unit));
         idle_pages_ -= pages;
     }
@@ -380,10 +382,9 @@ void* Heap::take_large(std::size_t bytes, std::size_t alignment) {
     char* begin = map_region(size, alignment);
     if (begin != nullptr) {
         region->heap.store(this, std::memory_order_relaxed);
-        region->begin = begin;
+        region->begin.store(begin, std::memory_order_relaxed);
         region->bytes = size;
         region->mapped = size;
-        region->large = true;
         advise_page_size(kind_.page_size, begin, size, true);
         if (place(kind_, begin, size)) {
             if (enter_region(*region)) {
@@ -399,8 +400,8 @@ void* Heap::take_large(std::size_t bytes, std::size_t alignment) {
 
 void Heap::give_large(Region& region) {
     remove_region(region);
-    displace(region.begin, region.mapped);
-    unmap_region(region.begin, region.mapped);
+    displace(region.start(), region.mapped);
+    unmap_region(region.start(), region.mapped);
     large_regions.give(region);
 }
 

@@ -102,6 +102,10 @@ Heap* heap_of_kind(const Kind& kind) {
     return heap;
 }
 
+unsigned heaps_made() {
+    return heap_count.load(std::memory_order_acquire);
+}
+
 bool trim_heaps() {
     bool any = false;
     const unsigned count = heap_count.load(std::memory_order_acquire);

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "memory/numa.hpp"
+#include "topology/handle.hpp"
 
 namespace warren::memory {
 
@@ -64,7 +65,8 @@ static_assert(WARREN_MEM_CAPACITY == int{WARREN_ATTRIBUTE_CAPACITY} &&
 
 Machine::Machine(const warren_topology* topology, bool owned) : topology_(topology), owned_(owned) {
     const int way = warren_topology_way(topology);
-    this_node_ = way == WARREN_TOPOLOGY_NODE || way == WARREN_TOPOLOGY_NATIVE;
+    this_node_ = (way == WARREN_TOPOLOGY_NODE || way == WARREN_TOPOLOGY_NATIVE) &&
+                 warren_object_info(topology, WARREN_NO_OBJECT, topology::this_system_key);
     const std::uint32_t count = warren_topology_count(topology, WARREN_OBJECT_NUMA_NODE);
     for (std::uint32_t index = 0; index < count; ++index) {
         nodes_.push_back(warren_object_os_index(

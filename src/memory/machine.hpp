@@ -52,11 +52,14 @@ class Machine {
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
 
-    // This node's, made at the first call, which may take the time of a discovery, and never
-    // destroyed. Fails again, without trying, when it failed.
+    // This process's, made at the first call, which may take the time of a discovery, and never
+    // destroyed. Fails again, without trying, when it failed. Of another machine where the launcher
+    // was told so.
     static Error here(Machine*& machine);
 
     const warren_topology* topology() const { return topology_; }
+    // Whether it is the machine that this process runs on: what is there can be had.
+    bool is_this_node() const { return this_node_; }
     // OS indices of all memories, in the topology's order.
     const std::vector<std::uint32_t>& nodes() const { return nodes_; }
     std::uint64_t revision() const { return revision_.load(std::memory_order_acquire); }
@@ -108,8 +111,9 @@ class Machine {
     std::vector<Registered> registered_;
 };
 
-// Free memory of a node, with what the kernel gives up at once (clean copies of files), in bytes;
-// of pages of another size than the usual, those that are free. `root` is "" but in tests.
+// Free memory of a node, with what the kernel gives up at once (clean copies of files), in bytes,
+// as far as the process's control group allows it; of pages of another size than the usual, those
+// that are free. `root` is "" but in tests.
 Error read_available(const std::string& root, std::uint32_t node, std::size_t page_bytes,
                      std::uint64_t& bytes);
 

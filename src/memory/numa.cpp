@@ -1,16 +1,19 @@
 #include "memory/numa.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <iterator>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "memory/system_file.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 // Linux 5.14
@@ -30,17 +33,6 @@ bool set_policy(void* begin, std::size_t bytes, int mode, const NodeSet& nodes) 
 
 // What we look for in a node's meminfo is in its first ten lines.
 constexpr std::size_t meminfo_bytes = 1024;
-
-bool read_start(const char* path, char (&text)[meminfo_bytes]) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return false;
-    }
-    const ssize_t length = read(file, text, sizeof text - 1);
-    close(file);
-    text[std::max<ssize_t>(length, 0)] = '\0';
-    return length > 0;
-}
 
 bool read_meminfo(int node, char (&text)[meminfo_bytes]) {
     char path[64];
@@ -66,10 +58,34 @@ NodeSet allowed_nodes() {
     if (syscall(SYS_get_mempolicy, nullptr, nodes.words, node_limit + 0UL, nullptr,
                 MPOL_F_MEMS_ALLOWED + 0UL) != 0 ||
         nodes.empty()) {
-        nodes = {};
-        nodes.add(0);
+        nodes = nodes_of_status("");
     }
     errno = saved;
+    return nodes;
+}
+
+NodeSet nodes_of_status(const char* root) {
+    constexpr const char* label = "\nMems_allowed_list:";
+    // The masks of 8192 processors and 1024 nodes stand before it.
+    char text[8192];
+    char path[PATH_MAX];
+    std::snprintf(path, sizeof path, "%s/proc/self/status", root);
+    NodeSet nodes;
+    const char* at = read_start(path, text) ? std::strstr(text, label) : nullptr;
+    if (at != nullptr) {
+        at += std::strlen(label);
+        at += std::strspn(at, " \t");
+        std::uint64_t first = 0;
+        std::uint64_t last = 0;
+        while (next_of_list(at, first, last)) {
+            for (std::uint64_t node = first; node <= last && node < node_limit; ++node) {
+                nodes.add(static_cast<int>(node));
+            }
+        }
+    }
+    if (nodes.empty()) {
+        nodes.add(0);
+    }
     return nodes;
 }
 
@@ -109,9 +125,9 @@ bool populate(void* begin, std::size_t bytes) {
             errno = ENOMEM;
             return false;
         }
-        // An older kernel. The pages are new and ours alone, so that this changes nothing.
+        // An older kernel. What is written is what is there.
         for (std::size_t at = 0; at < bytes; at += page_bytes) {
-            static_cast<volatile char*>(begin)[at] = 0;
+            std::atomic_ref(static_cast<char*>(begin)[at]).fetch_or(0, std::memory_order_relaxed);
         }
         return true;
     }

@@ -24,9 +24,11 @@ struct NodeSet {
     bool empty() const;
 };
 
-// The nodes that the process may have memory of (its cpuset's). Node 0 where the kernel has no
-// NUMA support or does not say.
+// The nodes that the process may have memory of (its cpuset's): asked of the kernel, or, where a
+// filter of the container forbids that, read. Node 0 where the kernel does not say.
 NodeSet allowed_nodes();
+// As the process's status says; `root` is "" but in tests.
+NodeSet nodes_of_status(const char* root);
 
 // Bytes of the node's memory that nobody uses, from sysfs; -1 when it is not known.
 std::int64_t free_bytes(int node);
@@ -42,7 +44,8 @@ std::int64_t available_bytes();
 bool prefer_node(void* begin, std::size_t bytes, int node);
 bool interleave_nodes(void* begin, std::size_t bytes, const NodeSet& nodes);
 
-// Brings all pages of the range into memory, writable. False and errno: ENOMEM.
+// Brings all pages of the range into memory, as if they were written: pages that are shared since a
+// fork become copies. Contents stay. False and errno: ENOMEM.
 bool populate(void* begin, std::size_t bytes);
 
 // Gives the pages of the range back; they are zero at their next use.

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "base/futex.hpp"
+#include "memory/control_group.hpp"
 #include "memory/numa.hpp"
 #include "memory/share.hpp"
 
@@ -30,12 +31,14 @@ bool counts_as_full(int node) {
 // Pages that a policy prefers on a full node come from others; where all are full the kernel kills
 // somebody. So nothing is placed that would leave less than this of all memory.
 constexpr std::int64_t left_to_others = 32 * 1024 * 1024;
-// What was read of the machine's memory counts for so long, less what has been placed since.
+// What was read of the machine's memory counts for so long, less what has been placed since; but
+// not for who wants a large part of it, as others take of it at the same time.
 constexpr std::uint64_t reading_for_ns = 20'000'000;
+constexpr std::int64_t large_part = 64;
 constinit std::atomic<std::int64_t> machine_left{0};
 constinit std::atomic<std::uint64_t> machine_read_ns{0};
 
-// What can be had on all nodes of the process.
+// What can be had on all nodes of the process, and by its control group.
 std::int64_t machine_bytes() {
     const NodeSet allowed = allowed_nodes();
     std::int64_t sum = 0;
@@ -51,17 +54,18 @@ std::int64_t machine_bytes() {
     if (available >= 0) {
         sum = known ? std::min(sum, available) : available;
     }
-    return known || available >= 0 ? sum : INT64_MAX;
+    const std::int64_t left = known || available >= 0 ? sum - left_to_others : INT64_MAX;
+    return std::min(left, group_bytes());
 }
 
 bool machine_has(std::size_t bytes) {
     const auto wanted = static_cast<std::int64_t>(bytes);
     const std::uint64_t now = monotonic_ns();
-    if (machine_left.fetch_sub(wanted, std::memory_order_relaxed) >= wanted &&
+    if (machine_left.fetch_sub(wanted, std::memory_order_relaxed) / large_part >= wanted &&
         now < machine_read_ns.load(std::memory_order_relaxed) + reading_for_ns) {
         return true;
     }
-    const std::int64_t left = machine_bytes() - left_to_others;
+    const std::int64_t left = machine_bytes();
     machine_left.store(left - wanted, std::memory_order_relaxed);
     machine_read_ns.store(now, std::memory_order_relaxed);
     return left >= wanted;
@@ -311,14 +315,10 @@ struct Recount {
     std::size_t pages;
 };
 
-// Moves one batch; true when all pages are where the kind says.
-bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
-    int nodes[batch_pages];
+// Moves the pages through the stages, as far as there is room; nodes[i], at the call each page's
+// node, is that afterwards. True when all are where the kind says.
+bool move_to_stages(const Kind& to, char* begin, std::size_t pages, int* nodes) {
     int wanted[batch_pages];
-    if (!nodes_of_pages(begin, pages, nodes)) {
-        return false;
-    }
-    const Recount recount{nodes, pages};
     NodeSet settled; // where a page may stay
     const std::size_t stages = stage_count(to);
     for (std::size_t number = 0; number < stages; ++number) {
@@ -349,6 +349,24 @@ bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     return false;
 }
 
+// Moves one batch; true when all pages are where the kind says.
+bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
+    int nodes[batch_pages];
+    if (!nodes_of_pages(begin, pages, nodes)) {
+        return false;
+    }
+    const Recount recount{nodes, pages};
+    if (move_to_stages(to, begin, pages, nodes)) {
+        return true;
+    }
+    // Pages that the other side of a fork has, too, don't move. Ours become copies of them, where
+    // the policy says, and those do.
+    const std::size_t bytes = pages * page_bytes;
+    return errno == ENOMEM && machine_has(bytes) && set_policy(stage_of(to, 0), begin, bytes) &&
+           populate(begin, bytes) && nodes_of_pages(begin, pages, nodes) &&
+           move_to_stages(to, begin, pages, nodes);
+}
+
 bool migrate_range(const Kind& to, char* begin, std::size_t bytes) {
     bool all = true;
     for (std::size_t done = 0; done < bytes && all; done += batch_bytes) {
@@ -366,6 +384,7 @@ bool migrate(const Kind& from, const Kind& to, void* begin, std::size_t bytes) {
         return true;
     }
     const int cause = errno;
+    set_policy(stage_of(from, 0), begin, bytes);
     migrate_range(from, static_cast<char*>(begin), bytes);
     errno = cause;
     return false;

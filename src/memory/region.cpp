@@ -86,8 +86,8 @@ void unmap_region(char* begin, std::size_t bytes) {
 }
 
 bool enter_region(Region& region) {
-    const std::size_t first = slot_of(region.begin);
-    const std::size_t last = slot_of(region.begin + region.mapped - 1);
+    const std::size_t first = slot_of(region.start());
+    const std::size_t last = slot_of(region.start() + region.mapped - 1);
     for (std::size_t slot = first; slot <= last; ++slot) {
         if (slot >= root_entries * leaf_entries || leaf_at(slot) == nullptr) {
             errno = ENOMEM;
@@ -101,8 +101,8 @@ bool enter_region(Region& region) {
 }
 
 void remove_region(const Region& region) {
-    const std::size_t first = slot_of(region.begin);
-    const std::size_t last = slot_of(region.begin + region.mapped - 1);
+    const std::size_t first = slot_of(region.start());
+    const std::size_t last = slot_of(region.start() + region.mapped - 1);
     for (std::size_t slot = first; slot <= last; ++slot) {
         leaf_at(slot)->regions[slot % leaf_entries].store(nullptr, std::memory_order_release);
     }

@@ -38,13 +38,17 @@ struct Span {
     Span* next;
 };
 
+// Whoever asks about a foreign address may look at the region of another thread's large block while
+// that is freed and the description serves another one: then `large` stays, and `begin` is another.
 struct Region {
     std::atomic<Heap*> heap;  // changes when a large block moves
     std::uint32_t heap_index; // of a region of pages, which stays
-    char* begin;
-    std::size_t bytes;  // that the user may have
-    std::size_t mapped; // bytes from begin that are mapped
-    bool large;
+    bool large;               // for good
+    std::atomic<char*> begin; // relaxed: who may use it has it from the table
+    std::size_t bytes;        // that the user may have; looked at by the block's user only
+    std::size_t mapped;       // bytes from begin that are mapped
+
+    char* start() const { return begin.load(std::memory_order_relaxed); }
 };
 
 // Values of page_class.

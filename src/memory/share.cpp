@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "memory/numa.hpp"
+#include "memory/system_file.hpp"
 #include "node/segment.hpp"
 
 namespace warren::memory {
@@ -30,27 +32,13 @@ struct Job {
     unsigned ranks_here;
 };
 
-// A file of sysfs with a short text; false if there is none.
-bool read_text(const char* path, char (&text)[4096]) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return false;
-    }
-    const ssize_t length = read(file, text, sizeof text - 1);
-    close(file);
-    text[std::max<ssize_t>(length, 0)] = '\0';
-    return length > 0;
-}
-
 // How many numbers a list as "0-3,8" has.
 unsigned count_of_list(const char* list) {
     unsigned count = 0;
-    for (const char* at = list; *at >= '0' && *at <= '9';) {
-        char* end = nullptr;
-        const long first = std::strtol(at, &end, 10);
-        const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    while (next_of_list(list, first, last)) {
         count += static_cast<unsigned>(last - first + 1);
-        at = *end == ',' ? end + 1 : end;
     }
     return count;
 }
@@ -59,12 +47,12 @@ unsigned processors_of(int node) {
     char path[64];
     std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
     char text[4096];
-    return read_text(path, text) ? count_of_list(text) : 0;
+    return read_start(path, text) ? count_of_list(text) : 0;
 }
 
 unsigned processors_of_machine() {
     char text[4096];
-    return read_text("/sys/devices/system/cpu/online", text) ? count_of_list(text) : 0;
+    return read_start("/sys/devices/system/cpu/online", text) ? count_of_list(text) : 0;
 }
 
 // The processors near a NUMA node: its own, or, where it has none, those of the nearest nodes that
@@ -77,7 +65,7 @@ unsigned processors_near(int node) {
     char path[64];
     std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/distance", node);
     char text[4096];
-    if (!read_text(path, text)) {
+    if (!read_start(path, text)) {
         return 0;
     }
     long nearest = LONG_MAX;
@@ -136,16 +124,20 @@ bool find_job(Job& job) {
     return job.ranks_here < job.ranks;
 }
 
+constinit Job own_job{};
+constinit bool in_job = false;
+constinit pthread_once_t job_looked_for = PTHREAD_ONCE_INIT;
+
+void look_for_job() {
+    const int saved = errno;
+    in_job = find_job(own_job);
+    errno = saved;
+}
+
 // Null: shares are not counted.
 const Job* job() {
-    static Job found;
-    static const bool counts = [] {
-        const int saved = errno;
-        const bool in_job = find_job(found);
-        errno = saved;
-        return in_job;
-    }();
-    return counts ? &found : nullptr;
+    pthread_once(&job_looked_for, look_for_job);
+    return in_job ? &own_job : nullptr;
 }
 
 std::size_t share_of(const Job& own, int node) {

@@ -1,6 +1,8 @@
 #include "memory/share.hpp"
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/wait.h>
@@ -24,6 +26,30 @@ TEST(Share, memory_is_divided_among_the_ranks_near_it) {
     EXPECT_EQ(fair_bytes(800, 4, 8, 16, 64), 800U);     // never more than there is
     EXPECT_EQ(fair_bytes(800, 1, 2, 16, 64), 800U);     // fewer ranks than parts
     EXPECT_EQ(fair_bytes(800, 1, 9, 16, 64), 800U / 3); // rounded up
+}
+
+TEST(AllowedNodes, are_read_where_the_kernel_may_not_be_asked) {
+    std::string root = testing::TempDir() + "warren-status-XXXXXX";
+    ASSERT_NE(mkdtemp(root.data()), nullptr);
+    std::filesystem::create_directories(root + "/proc/self");
+    const auto nodes_of = [&](const char* text) {
+        std::ofstream(root + "/proc/self/status") << text;
+        std::string list;
+        const NodeSet nodes = nodes_of_status(root.c_str());
+        for (int node = 0; node < node_limit; ++node) {
+            list += nodes.has(node) ? std::to_string(node) + " " : "";
+        }
+        return list;
+    };
+    EXPECT_EQ(nodes_of("Name:\tx\nMems_allowed:\t0000000d\nMems_allowed_list:\t0,2-4,1023\n"),
+              "0 2 3 4 1023 ");
+    EXPECT_EQ(nodes_of("Mems_allowed_list:\t7\n"), "0 "); // as the first line it is a name
+    EXPECT_EQ(nodes_of("Name:\tx\nMems_allowed_list:\t5\nvoluntary:\t1\n"), "5 ");
+    EXPECT_EQ(nodes_of("Name:\tx\nMems_allowed_list:\t1000-99999999999999999999\n"),
+              nodes_of("Name:\tx\nMems_allowed_list:\t1000-1023\n"));
+    EXPECT_EQ(nodes_of("Name:\tx\n"), "0 ");
+    std::filesystem::remove_all(root);
+    EXPECT_FALSE(nodes_of_status("").empty());
 }
 
 #ifndef __SANITIZE_THREAD__

@@ -36,6 +36,39 @@ Error page_size_of(const Criteria& criteria, PageSize& page_size) {
     }
 }
 
+// Whether the ordering is another one a moment later.
+bool changes(const Criteria& criteria) {
+    return std::any_of(criteria.terms.begin(), criteria.terms.end(), [](const Term& term) {
+        return term.attribute == WARREN_MEM_AVAILABLE || term.name == "available";
+    });
+}
+
+Error heap_of_ordering(const Machine& machine, const Criteria& criteria, Heap*& heap) {
+    Kind kind;
+    if (Error error = kind_of(machine, criteria, kind)) {
+        return error;
+    }
+    heap = heap_of_kind(kind);
+    if (heap != nullptr) {
+        return {};
+    }
+    switch (errno) {
+    case EINVAL:
+        return fail(WARREN_MEM_ERR_NO_TARGET,
+                    "the process may use none of the targets of \"%s\" (cpuset of its cgroup)",
+                    criteria.text().c_str());
+    case EAGAIN:
+        return fail(WARREN_MEM_ERR_SYSTEM,
+                    "more than %u kinds of memory are in use (orderings, policies and page sizes "
+                    "that differ): ask for fewer",
+                    heap_limit);
+    default:
+        return fail(WARREN_MEM_ERR_FULL, "no memory for the description of a heap");
+    }
+}
+
+} // namespace
+
 Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind) {
     if (Error error = page_size_of(criteria, kind.page_size)) {
         return error;
@@ -61,41 +94,16 @@ Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind) {
     return {};
 }
 
-// Whether the ordering is another one a moment later.
-bool changes(const Criteria& criteria) {
-    return std::any_of(criteria.terms.begin(), criteria.terms.end(), [](const Term& term) {
-        return term.attribute == WARREN_MEM_AVAILABLE || term.name == "available";
-    });
-}
-
-Error heap_of_ordering(const Machine& machine, const Criteria& criteria, Heap*& heap) {
-    Kind kind;
-    if (Error error = kind_of(machine, criteria, kind)) {
-        return error;
-    }
-    heap = heap_of_kind(kind);
-    if (heap != nullptr) {
-        return {};
-    }
-    switch (errno) {
-    case EINVAL:
-        return fail(WARREN_MEM_ERR_NO_TARGET,
-                    "the process may use none of the targets of \"%s\" (cpuset of its cgroup)",
-                    criteria.text().c_str());
-    case EAGAIN:
-        return fail(WARREN_MEM_ERR_SYSTEM, "more than %u kinds of memory are in use", heap_limit);
-    default:
-        return fail(WARREN_MEM_ERR_FULL, "no memory for the description of a heap");
-    }
-}
-
-} // namespace
-
 Error find_heap(const warren_mem_criteria* wanted, Heap*& heap) {
     const Criteria& criteria = wanted != nullptr ? of(wanted) : nearest();
     Machine* machine = nullptr;
     if (Error error = Machine::here(machine)) {
         return error;
+    }
+    if (!machine->is_this_node()) {
+        return fail(WARREN_MEM_ERR_MACHINE,
+                    "the topology that this process was given describes another machine than the "
+                    "one it runs on: its memory can be asked about, but not be had");
     }
     this_machine.store(machine, std::memory_order_relaxed); // complete: made before, once
     const bool by_processor =

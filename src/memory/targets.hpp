@@ -17,6 +17,9 @@ namespace warren::memory {
 // This node's description, null until somebody has asked for it.
 extern constinit std::atomic<Machine*> this_machine;
 
+// The memories that criteria mean on a machine, in order. Errors: see heap_for.
+Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind);
+
 // Finds out. Errors: see heap_for.
 Error find_heap(const warren_mem_criteria* criteria, Heap*& heap);
 

@@ -29,23 +29,40 @@ void give_back(ThreadCache& cache, unsigned size_class, std::uint32_t count) {
     cache.heap->give_blocks(size_class, first, count);
 }
 
-// Runs when a thread ends. Another destructor may allocate afterwards: then it runs once more.
-void end_of_thread(void*) {
-    flush_caches();
-    ThreadCaches* caches = own_caches;
-    own_caches = nullptr;
+void flush(ThreadCaches& caches) {
+    const unsigned heaps = heaps_made();
+    for (unsigned heap = 0; heap < heaps; ++heap) {
+        ThreadCache* cache = caches.of[heap];
+        for (unsigned i = 0; cache != nullptr && i < class_count; ++i) {
+            give_back(*cache, i, cache->lists[i].count);
+        }
+    }
+}
+
+// The thread has given its caches away: what comes behind goes to the heaps itself.
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool has_ended = false;
+
+// Runs when a thread ends. What the C library itself allocates and frees behind that can leave
+// caches to the next thread on the same stack, which has others then.
+void end_of_thread(void* data) {
+    has_ended = true;
+    auto* caches = static_cast<ThreadCaches*>(data);
+    flush(*caches);
+    if (own_caches == caches) {
+        own_caches = nullptr;
+    }
     const std::lock_guard hold(spare_mutex);
     caches->next = spares;
     spares = caches;
 }
 
-pthread_key_t end_key() {
-    static const pthread_key_t key = [] {
-        pthread_key_t made{};
-        // Without a key, of which there are 1024, a thread's blocks are lost when it ends.
-        return pthread_key_create(&made, end_of_thread) == 0 ? made : pthread_key_t(-1);
-    }();
-    return key;
+// Without a key, of which there are 1024, a thread's blocks are lost when it ends.
+constinit pthread_key_t end_key = pthread_key_t(-1);
+constinit pthread_once_t end_key_made = PTHREAD_ONCE_INIT;
+
+void make_end_key() {
+    pthread_key_t made{};
+    end_key = pthread_key_create(&made, end_of_thread) == 0 ? made : pthread_key_t(-1);
 }
 
 } // namespace
@@ -59,9 +76,10 @@ void unlock_spares() {
 }
 
 ThreadCaches* make_caches() {
-    if (own_caches != nullptr) {
+    if (own_caches != nullptr || has_ended) {
         return own_caches;
     }
+    pthread_once(&end_key_made, make_end_key);
     ThreadCaches* made = nullptr;
     {
         const std::lock_guard hold(spare_mutex);
@@ -77,7 +95,7 @@ ThreadCaches* make_caches() {
         }
     }
     own_caches = made;
-    pthread_setspecific(end_key(), made);
+    pthread_setspecific(end_key, made);
     return made;
 }
 
@@ -112,14 +130,8 @@ void shorten(ThreadCache& cache, unsigned size_class) {
 }
 
 void flush_caches() {
-    ThreadCaches* own = own_caches;
-    if (own == nullptr) {
-        return;
-    }
-    for (ThreadCache* cache : own->of) {
-        for (unsigned i = 0; cache != nullptr && i < class_count; ++i) {
-            give_back(*cache, i, cache->lists[i].count);
-        }
+    if (own_caches != nullptr) {
+        flush(*own_caches);
     }
 }
 

@@ -35,14 +35,15 @@ struct ThreadCaches {
     ThreadCaches* next;           // while nobody has it
 };
 
-// Null until the thread's first allocation or release. One pointer, in the form that is there from
+// Null until the thread's first allocation. One pointer, in the form that is there from
 // the thread's start: few bytes, so the library can be loaded late.
 [[gnu::tls_model("initial-exec")]] extern thread_local constinit ThreadCaches* own_caches;
 
-// The caller's caches, made if there are none yet. Null when there is no memory for them.
+// The caller's caches, made if there are none yet. Null when there is no memory for them, and when
+// the thread is at its end.
 ThreadCaches* make_caches();
 
-// The caller's cache of this heap. Null when there is no memory for it.
+// The caller's cache of this heap. Null as above.
 ThreadCache* make_cache(Heap& heap);
 
 inline ThreadCache* cache_of(Heap& heap) {
@@ -51,10 +52,15 @@ inline ThreadCache* cache_of(Heap& heap) {
     return cache != nullptr ? cache : make_cache(heap);
 }
 
-// The caller's cache of the heap that a region of pages is of.
+// The caller's cache of the heap that a region of pages is of, for what it frees. Null as well
+// while it has none of any heap: a thread's end, when nobody could take them over any more, frees
+// too.
 inline ThreadCache* cache_of(const Region& region) {
     ThreadCaches* own = own_caches;
-    ThreadCache* cache = own != nullptr ? own->of[region.heap_index] : nullptr;
+    if (own == nullptr) [[unlikely]] {
+        return nullptr;
+    }
+    ThreadCache* cache = own->of[region.heap_index];
     return cache != nullptr ? cache : make_cache(*region.heap.load(std::memory_order_relaxed));
 }
 

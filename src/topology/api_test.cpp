@@ -63,6 +63,52 @@ TEST_F(Api, refuses_what_is_no_source) {
     EXPECT_EQ(warren_topology_open(nullptr, nullptr, nullptr), WARREN_TOPOLOGY_ERR_ARGUMENT);
 }
 
+// Misc objects within each other, as no machine has them: who walks down may recurse.
+std::string nested_xml(int depth) {
+    const std::string sets = " cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\""
+                             " complete_nodeset=\"0x1\"";
+    std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                       "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology version=\"2.0\">\n"
+                       "<object type=\"Machine\" os_index=\"0\"" +
+                       sets +
+                       " allowed_cpuset=\"0x1\" allowed_nodeset=\"0x1\" gp_index=\"1\">\n"
+                       "<object type=\"NUMANode\" os_index=\"0\"" +
+                       sets + " gp_index=\"2\" local_memory=\"4096\"/>\n" +
+                       "<object type=\"PU\" os_index=\"0\"" + sets + " gp_index=\"3\"/>\n";
+    for (int i = 0; i < depth; ++i) {
+        text += "<object type=\"Misc\" gp_index=\"" + std::to_string(10 + i) + "\">\n";
+    }
+    for (int i = 0; i < depth; ++i) {
+        text += "</object>\n";
+    }
+    return text + "</object>\n</topology>\n";
+}
+
+TEST_F(Api, refuses_objects_that_are_nested_beyond_reason) {
+    setenv("HWLOC_LIBXML", "0", 1); // libxml has a limit of its own
+    for (const int depth : {200, 300, 3000}) {
+        char path[] = "/tmp/warren-nested.XXXXXX";
+        const int file = mkstemp(path);
+        const std::string text = nested_xml(depth);
+        ASSERT_EQ(write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+        close(file);
+        warren_topology* topology = nullptr;
+        warren_topology_report report{};
+        const int status =
+            warren_topology_open((std::string("xml:") + path).c_str(), &topology, &report);
+        if (depth < 256) {
+            EXPECT_EQ(status, WARREN_TOPOLOGY_SUCCESS) << report.problem;
+            EXPECT_EQ(warren_topology_count(topology, WARREN_OBJECT_MISC), 200U);
+        } else {
+            EXPECT_EQ(status, WARREN_TOPOLOGY_ERR_LIMIT) << report.problem;
+            EXPECT_NE(std::strstr(report.problem, "within each other"), nullptr) << report.problem;
+        }
+        warren_topology_close(topology);
+        unlink(path);
+    }
+    unsetenv("HWLOC_LIBXML");
+}
+
 TEST_F(Api, refuses_memory_files_that_are_not_sealed) {
     std::size_t bytes = 0;
     const void* image = warren_topology_image(topology_, &bytes);

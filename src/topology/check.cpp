@@ -189,6 +189,15 @@ Error ImageCheck::check_tree() {
     if (wrong) {
         return damaged("objects above their parents");
     }
+    for (std::uint32_t object = view.tree_objects_; object < view.objects_; ++object) {
+        std::uint32_t nested = 0;
+        for (std::uint32_t above = object; above >= view.tree_objects_;
+             above = view.parent_[above]) {
+            if (++nested > max_nested) {
+                return damaged("objects too deep within others");
+            }
+        }
+    }
     return {};
 }
 

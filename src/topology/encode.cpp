@@ -46,6 +46,7 @@ class Encoder {
     std::uint32_t tree_objects_ = 0;
     std::uint32_t leaf_count_ = 0;
 
+    std::vector<std::uint32_t> nested_; // within how many objects beside the tree, itself counted
     std::vector<std::uint8_t> level_of_;
     std::vector<std::uint8_t> flags_;
     std::vector<std::uint16_t> arity_;
@@ -255,6 +256,14 @@ Error Encoder::add_objects() {
                 return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "object %u comes before its parent",
                             number);
             }
+            const std::uint32_t nested =
+                level.depth >= 0 ? 0 : 1 + (number != 0 ? nested_[object.parent] : 0);
+            if (nested > max_nested) {
+                return fail(WARREN_TOPOLOGY_ERR_LIMIT,
+                            "more than %u objects beside the tree are within each other",
+                            max_nested);
+            }
+            nested_.push_back(nested);
             level_of_.push_back(static_cast<std::uint8_t>(index));
             flags_.push_back(object.symmetric ? object_flag::symmetric : std::uint8_t{0});
             os_index_.push_back(object.os_index);

@@ -32,6 +32,9 @@ inline constexpr std::uint32_t max_leaves = 65535;
 inline constexpr std::uint32_t max_targets = 4096;
 // OS indices of processors and nodes; the kernel's limits are 8192 and 1024.
 inline constexpr std::uint32_t max_os_index = 65535;
+// Objects beside the tree (memory, I/O, Misc) within each other, so that walks down may recurse:
+// machines have bridges behind bridges, ten at most.
+inline constexpr std::uint32_t max_nested = 256;
 
 inline constexpr std::uint32_t none = 0xffffffff;
 inline constexpr std::uint16_t none16 = 0xffff;

@@ -30,7 +30,7 @@ class Writer {
     std::string text_;
 };
 
-// Depths are limited by the image's own check.
+// Images nest objects max_nested deep beside the tree's levels.
 // NOLINTNEXTLINE(misc-no-recursion)
 void Writer::object(warren_object one, std::size_t depth) {
     text_ += std::string(2 * depth, ' ') + label_text(topology_, one);

@@ -1,0 +1,491 @@
+// malloc and its family for unmodified programs: blocks by attribute, as a plan says (plan.hpp).
+//
+// Preloaded by `warren run`, it takes the place of the C library's functions. What no rule wants
+// elsewhere, and what comes before the plan is known, is left to those (__libc_malloc …); a block
+// is given back to whom it is of, which its address tells. operator new is here only to know who
+// calls it; where it can't give memory the program's own is asked, which says so as C++ wants it.
+//
+// Where a preferred memory and all behind it are full, the system's malloc serves: a program that
+// asked for nothing runs on. Strict criteria make the allocation fail.
+//
+// Thread rule: any thread at any time, from the first allocation on, before constructors; also in
+// children of fork. While we make something ourselves (`busy`) the thread's calls are the system's.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cinttypes>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "memory/allocator.hpp"
+#include "memory/heaps.hpp"
+#include "memory/preload/plan.hpp"
+#include "memory/preload/sites.hpp"
+#include "memory/share.hpp"
+#include "memory/thread_cache.hpp"
+
+#define WARREN_TAKEN extern "C" [[gnu::visibility("default")]]
+
+// NOLINTBEGIN(readability-identifier-naming): other libraries' names
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
+}
+// NOLINTEND(readability-identifier-naming)
+
+// What the C++ library would do with a mutex that the system refuses. There is none here.
+namespace std {
+void __throw_system_error(int) {
+    std::abort();
+}
+} // namespace std
+
+namespace {
+
+using namespace warren::memory;
+
+enum class State { unknown, starting, on, off };
+
+constinit std::atomic<State> state{State::unknown};
+constinit Plan plan;
+constinit std::atomic<Heap*>* heaps = nullptr; // by kind
+[[gnu::tls_model("initial-exec")]] thread_local constinit bool busy = false;
+
+struct Count {
+    std::atomic<std::uint64_t> blocks;
+    std::atomic<std::uint64_t> bytes;
+    std::atomic<std::uint64_t> refused; // left to the system, or failed
+};
+constinit Count counts[rule_limit + 1]; // by rule; behind them, those that none fits
+
+void say(const char* what) {
+    char text[200];
+    const int length = std::snprintf(text, sizeof text, "warren run: %s\n", what);
+    if (write(STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) {
+        // Nobody reads it.
+    }
+}
+
+// Once. Nothing of the C library's that allocates may be waited for here.
+[[gnu::cold, gnu::noinline]] bool start() {
+    if (environ == nullptr || busy) { // the loader's own, before the C library is ready
+        return false;
+    }
+    State before = State::unknown;
+    if (!state.compare_exchange_strong(before, State::starting, std::memory_order_acquire)) {
+        return before == State::on;
+    }
+    busy = true;
+    const int saved = errno;
+    char* text = std::getenv(plan_variable);
+    State after = State::off;
+    if (text != nullptr) {
+        const std::size_t bytes = std::strlen(text) + 1;
+        auto* kept = static_cast<char*>(take_metadata(bytes));
+        if (kept != nullptr) {
+            std::memcpy(kept, text, bytes);
+        }
+        if (kept != nullptr && plan.read(kept)) {
+            heaps = static_cast<std::atomic<Heap*>*>(
+                take_metadata((plan.kind_count + 1) * sizeof(std::atomic<Heap*>)));
+            start_sites(plan);
+            shares_count();
+            after = heaps != nullptr ? State::on : State::off;
+        }
+        if (after == State::off) {
+            say("the plan of memories is damaged: the system's malloc serves");
+        }
+    }
+    errno = saved;
+    busy = false;
+    state.store(after, std::memory_order_release);
+    return after == State::on;
+}
+
+bool is_on() {
+    const State now = state.load(std::memory_order_acquire);
+    if (now == State::on) [[likely]] {
+        return !busy;
+    }
+    return now == State::unknown && start();
+}
+
+[[gnu::cold, gnu::noinline]] Heap* make_heap(unsigned kind) {
+    busy = true; // registering for forks allocates
+    Heap* heap = heap_of_kind(plan.kinds[kind]);
+    busy = false;
+    if (heap != nullptr) {
+        heaps[kind].store(heap, std::memory_order_release);
+    }
+    return heap;
+}
+
+unsigned rule_for(std::size_t bytes, const void* site) {
+    std::uint64_t fitting = ~std::uint64_t{0};
+    if (plan.by_site) {
+        const int saved = errno;
+        fitting = rules_of_site(site);
+        errno = saved;
+    }
+    for (unsigned rule = 0; rule < plan.rule_count; ++rule) {
+        if ((fitting >> rule & 1) != 0 && bytes >= plan.rules[rule].least &&
+            bytes <= plan.rules[rule].most) {
+            return rule;
+        }
+    }
+    return rule_limit;
+}
+
+// Where a block of this size, asked for at this place, belongs. No heap: with the system.
+struct Home {
+    Heap* heap = nullptr;
+    bool strict = false;
+    unsigned rule = rule_limit;
+};
+
+Home home_of(std::size_t bytes, const void* site) {
+    if (!is_on()) {
+        return {};
+    }
+    const unsigned rule = rule_for(bytes, site);
+    if (plan.report) {
+        counts[rule].blocks.fetch_add(1, std::memory_order_relaxed);
+        counts[rule].bytes.fetch_add(bytes, std::memory_order_relaxed);
+    }
+    if (rule == rule_limit || plan.rules[rule].criteria == systems) {
+        return {nullptr, false, rule};
+    }
+    const PlanCriteria& criteria = plan.criteria[plan.rules[rule].criteria];
+    unsigned kind = criteria.kind;
+    if (criteria.by_processor) {
+        const int processor = sched_getcpu();
+        kind =
+            criteria.kind_on[processor >= 0 ? std::min<unsigned>(static_cast<unsigned>(processor),
+                                                                 processor_limit - 1)
+                                            : 0];
+    }
+    Heap* heap = heaps[kind].load(std::memory_order_acquire); // whole
+    if (heap == nullptr) [[unlikely]] {
+        heap = make_heap(kind);
+    }
+    return {heap, plan.kinds[kind].policy == Policy::strict, rule};
+}
+
+// Ends an allocation that the home could not serve: true where the system's shall.
+[[gnu::cold, gnu::noinline]] bool falls_back(const Home& home) {
+    counts[home.rule].refused.fetch_add(1, std::memory_order_relaxed);
+    errno = ENOMEM;
+    return !home.strict;
+}
+
+void* allocate_at(std::size_t bytes, const void* site) {
+    const Home home = home_of(bytes, site);
+    if (home.heap != nullptr) [[likely]] {
+        void* block = allocate(*home.heap, bytes);
+        if (block != nullptr || !falls_back(home)) [[likely]] {
+            return block;
+        }
+    } else if (home.strict && !falls_back(home)) {
+        return nullptr;
+    }
+    return __libc_malloc(bytes);
+}
+
+// `alignment` is a power of two.
+void* allocate_aligned_at(std::size_t alignment, std::size_t bytes, const void* site) {
+    const Home home = home_of(bytes, site);
+    if (home.heap != nullptr) [[likely]] {
+        void* block = allocate_aligned(*home.heap, alignment, bytes);
+        if (block != nullptr || !falls_back(home)) [[likely]] {
+            return block;
+        }
+    } else if (home.strict && !falls_back(home)) {
+        return nullptr;
+    }
+    return __libc_memalign(alignment, bytes);
+}
+
+using UsableSize = std::size_t (*)(void*);
+constinit std::atomic<UsableSize> systems_usable_size{nullptr};
+
+// Bytes of a block of the system's; 0: not known yet.
+std::size_t usable_of_system(void* block) {
+    const UsableSize function = systems_usable_size.load(std::memory_order_acquire);
+    return function != nullptr ? function(block) : 0;
+}
+
+// The block at a new home, or null; the old one stays then.
+void* move_to(void* block, std::size_t old_bytes, std::size_t bytes, const void* site) {
+    void* moved = allocate_at(bytes, site);
+    if (moved != nullptr) {
+        std::memcpy(moved, block, std::min(old_bytes, bytes));
+        if (!deallocate_ours(block)) {
+            __libc_free(block);
+        }
+    }
+    return moved;
+}
+
+void* reallocate_at(void* block, std::size_t bytes, const void* site) {
+    if (block == nullptr) {
+        return allocate_at(bytes, site);
+    }
+    if (bytes == 0) {
+        const int saved = errno;
+        if (!deallocate_ours(block)) {
+            __libc_free(block);
+        }
+        errno = saved;
+        return nullptr;
+    }
+    const std::size_t own_bytes = usable_bytes(block);
+    const Home home = home_of(bytes, site);
+    if (own_bytes != 0) {
+        if (home.heap == heap_of(block)) {
+            void* grown = reallocate(block, bytes);
+            if (grown != nullptr || !falls_back(home)) {
+                return grown;
+            }
+        }
+        return move_to(block, own_bytes, bytes, site);
+    }
+    const std::size_t systems_bytes = home.heap != nullptr ? usable_of_system(block) : 0;
+    return systems_bytes != 0 ? move_to(block, systems_bytes, bytes, site)
+                              : __libc_realloc(block, bytes);
+}
+
+bool overflows(std::size_t count, std::size_t bytes, std::size_t& whole) {
+    if (__builtin_mul_overflow(count, bytes, &whole)) {
+        errno = ENOMEM;
+        return true;
+    }
+    return false;
+}
+
+// Takes what is ours out of the environment again, so that programs which this one starts don't get
+// it. In place: nothing of the program has run yet, or it has the strings already.
+void leave_environment() {
+    constexpr const char preload[] = "LD_PRELOAD=";
+    char** kept = environ;
+    for (char** each = environ; *each != nullptr; ++each) {
+        if (std::strncmp(*each, plan_variable, std::strlen(plan_variable)) == 0 &&
+            (*each)[std::strlen(plan_variable)] == '=') {
+            continue;
+        }
+        if (std::strncmp(*each, preload, sizeof preload - 1) == 0) {
+            // We are the first, as `warren run` has put it.
+            char* list = *each + sizeof preload - 1;
+            const char* rest = std::strchr(list, ':');
+            if (rest == nullptr) {
+                continue;
+            }
+            std::memmove(list, rest + 1, std::strlen(rest + 1) + 1);
+        }
+        *kept++ = *each;
+    }
+    *kept = nullptr;
+}
+
+[[gnu::constructor]] void complete_start() {
+    if (!is_on()) {
+        return;
+    }
+    systems_usable_size.store(reinterpret_cast<UsableSize>(dlsym(RTLD_NEXT, "malloc_usable_size")),
+                              std::memory_order_release);
+    pthread_atfork(lock_sites, unlock_sites, unlock_sites);
+    if (!plan.children) {
+        leave_environment();
+    }
+}
+
+[[gnu::destructor]] void report() {
+    if (state.load(std::memory_order_acquire) != State::on || !plan.report) {
+        return;
+    }
+    for (unsigned rule = 0; rule <= rule_limit; ++rule) {
+        const std::uint64_t blocks = counts[rule].blocks.load(std::memory_order_relaxed);
+        if (rule >= plan.rule_count && blocks == 0) {
+            continue;
+        }
+        char name[40] = "no rule";
+        if (rule < plan.rule_count && plan.rules[rule].line != 0) {
+            std::snprintf(name, sizeof name, "line %" PRIu32, plan.rules[rule].line);
+        } else if (rule < plan.rule_count) {
+            std::snprintf(name, sizeof name, "--memory");
+        }
+        char text[160];
+        std::snprintf(text, sizeof text,
+                      "%d: %s: %" PRIu64 " blocks, %" PRIu64 " bytes, %" PRIu64 " not served",
+                      getpid(), name, blocks, counts[rule].bytes.load(std::memory_order_relaxed),
+                      counts[rule].refused.load(std::memory_order_relaxed));
+        say(text);
+    }
+}
+
+// The next operator new, of the C++ library: it fails as C++ wants it.
+template <typename... Arguments>
+void* next_new(const char* symbol, Arguments... arguments) {
+    auto* function = reinterpret_cast<void* (*)(Arguments...)>(dlsym(RTLD_NEXT, symbol));
+    if (function == nullptr) {
+        say("no memory, and no operator new that could say so");
+        std::abort();
+    }
+    return function(arguments...);
+}
+
+} // namespace
+
+WARREN_TAKEN void* malloc(std::size_t bytes) {
+    return allocate_at(bytes, __builtin_return_address(0));
+}
+
+WARREN_TAKEN void* calloc(std::size_t count, std::size_t each) {
+    std::size_t bytes = 0;
+    if (overflows(count, each, bytes)) {
+        return nullptr;
+    }
+    const Home home = home_of(bytes, __builtin_return_address(0));
+    if (home.heap != nullptr) [[likely]] {
+        void* block = allocate(*home.heap, bytes);
+        if (block != nullptr) [[likely]] {
+            return bytes <= class_size_limit ? std::memset(block, 0, bytes) : block; // else new
+        }
+        if (!falls_back(home)) {
+            return nullptr;
+        }
+    } else if (home.strict && !falls_back(home)) {
+        return nullptr;
+    }
+    return __libc_calloc(count, each);
+}
+
+WARREN_TAKEN void* realloc(void* block, std::size_t bytes) {
+    return reallocate_at(block, bytes, __builtin_return_address(0));
+}
+
+WARREN_TAKEN void* reallocarray(void* block, std::size_t count, std::size_t each) {
+    std::size_t bytes = 0;
+    return overflows(count, each, bytes) ? nullptr
+                                         : reallocate_at(block, bytes, __builtin_return_address(0));
+}
+
+WARREN_TAKEN void free(void* block) {
+    if (block == nullptr) {
+        return;
+    }
+    const int saved = errno;
+    if (!deallocate_ours(block)) {
+        __libc_free(block);
+    }
+    errno = saved;
+}
+
+WARREN_TAKEN void* memalign(std::size_t alignment, std::size_t bytes) {
+    // As the C library has it: the next power of two.
+    alignment = std::bit_ceil(std::min(std::max(alignment, std::size_t{1}), SIZE_MAX / 2 + 1));
+    return allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
+}
+
+WARREN_TAKEN void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+    if (!std::has_single_bit(alignment)) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    return allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
+}
+
+WARREN_TAKEN int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+    if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) {
+        return EINVAL;
+    }
+    const int saved = errno;
+    void* made = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
+    errno = saved;
+    if (made == nullptr) {
+        return ENOMEM;
+    }
+    *block = made;
+    return 0;
+}
+
+WARREN_TAKEN void* valloc(std::size_t bytes) {
+    return allocate_aligned_at(page_bytes, bytes, __builtin_return_address(0));
+}
+
+WARREN_TAKEN void* pvalloc(std::size_t bytes) {
+    if (bytes > SIZE_MAX - page_bytes) {
+        errno = ENOMEM;
+        return nullptr;
+    }
+    return allocate_aligned_at(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes,
+                               __builtin_return_address(0));
+}
+
+WARREN_TAKEN std::size_t malloc_usable_size(void* block) {
+    const std::size_t bytes = usable_bytes(block);
+    return bytes != 0 || block == nullptr ? bytes : usable_of_system(block);
+}
+
+WARREN_TAKEN int malloc_trim(std::size_t) {
+    trim();
+    return 1;
+}
+
+// operator new, in the forms of the C++ library.
+// NOLINTBEGIN(readability-identifier-naming)
+
+WARREN_TAKEN void* _Znwm(std::size_t bytes) {
+    void* block = allocate_at(bytes, __builtin_return_address(0));
+    return block != nullptr ? block : next_new("_Znwm", bytes);
+}
+
+WARREN_TAKEN void* _Znam(std::size_t bytes) {
+    void* block = allocate_at(bytes, __builtin_return_address(0));
+    return block != nullptr ? block : next_new("_Znam", bytes);
+}
+
+WARREN_TAKEN void* _ZnwmRKSt9nothrow_t(std::size_t bytes, const void* tag) {
+    void* block = allocate_at(bytes, __builtin_return_address(0));
+    return block != nullptr ? block : next_new("_ZnwmRKSt9nothrow_t", bytes, tag);
+}
+
+WARREN_TAKEN void* _ZnamRKSt9nothrow_t(std::size_t bytes, const void* tag) {
+    void* block = allocate_at(bytes, __builtin_return_address(0));
+    return block != nullptr ? block : next_new("_ZnamRKSt9nothrow_t", bytes, tag);
+}
+
+WARREN_TAKEN void* _ZnwmSt11align_val_t(std::size_t bytes, std::size_t alignment) {
+    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
+    return block != nullptr ? block : next_new("_ZnwmSt11align_val_t", bytes, alignment);
+}
+
+WARREN_TAKEN void* _ZnamSt11align_val_t(std::size_t bytes, std::size_t alignment) {
+    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
+    return block != nullptr ? block : next_new("_ZnamSt11align_val_t", bytes, alignment);
+}
+
+WARREN_TAKEN void* _ZnwmSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
+                                                      const void* tag) {
+    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
+    return block != nullptr ? block
+                            : next_new("_ZnwmSt11align_val_tRKSt9nothrow_t", bytes, alignment, tag);
+}
+
+WARREN_TAKEN void* _ZnamSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
+                                                      const void* tag) {
+    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
+    return block != nullptr ? block
+                            : next_new("_ZnamSt11align_val_tRKSt9nothrow_t", bytes, alignment, tag);
+}
+// NOLINTEND(readability-identifier-naming)

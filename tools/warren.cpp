@@ -4,9 +4,9 @@
 //     warren info          both, and how Warren was built: what a report of a problem should
 //                          contain
 //     warren image check PROGRAM   whether a program can be a private image (warren/image.h)
-//     warren locality report DIR   what a recording of memory accesses says (locality_report.hpp)
 //     warren mem …         the memories of the machine and their attributes (memory_command.hpp)
 //     warren topo …        the node's processors, memories and devices (topo/command.hpp)
+//     warren locality …    which thread touches which memory of a program (locality_command.hpp)
 //     warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a rank's
 
 #include <cerrno>
@@ -31,7 +31,7 @@
 #include "launch/binding.hpp"
 #include "launch/limits.hpp"
 #include "launch/state_report.hpp"
-#include "locality_report.hpp"
+#include "locality_command.hpp"
 #include "memory_command.hpp"
 #include "node/segment.hpp"
 #include "run_command.hpp"
@@ -201,8 +201,8 @@ int main(int argc, char** argv) {
     if (command == "topo") {
         return warren::tools::topology_command({argv + 2, argv + argc});
     }
-    if (command == "locality" && argc >= 3 && std::strcmp(argv[2], "report") == 0) {
-        return warren::tools::locality_report({argv + 2, argv + argc});
+    if (command == "locality") {
+        return warren::tools::locality_command({argv + 2, argv + argc});
     }
     if (command == "image" && argc == 4 && std::strcmp(argv[2], "check") == 0) {
         return check_image(argv[3]);
@@ -226,6 +226,9 @@ int main(int argc, char** argv) {
         "       warren info          both, and how Warren was built\n"
         "       warren image check PROGRAM   whether a program can run as a private image (a\n"
         "                            thread of a process with others), and what then changes\n"
+        "       warren locality record PROGRAM …   which thread touches which memory of a program "
+        "first:\n"
+        "                            warren locality help\n"
         "       warren locality report DIR   what a recording of memory accesses says: figures, "
         "names,\n"
         "                            what to change, tables, a page with pictures: "

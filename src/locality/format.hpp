@@ -25,7 +25,7 @@
 // Invariants: everything is little-endian. Times are CLOCK_MONOTONIC in nanoseconds; 0 is unknown.
 // Addresses are the process's own. `thread` is the number of a thread in its process, from 0 in
 // order of creation; `tid` is the system's number, which different threads have at different times.
-// Records of one file are in order of time for each thread, not between threads.
+// Records of one file are in order of time for each thread, nearly so between threads.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct FileHeader {
     std::uint32_t kind; // of the records: the four letters of their `kind`
     std::uint32_t header_bytes;
     std::uint32_t record_bytes;
-    std::uint64_t reserved;
+    std::uint64_t lost; // records for which a writer in the program had no room
 };
 static_assert(sizeof(FileHeader) == 32);
 
@@ -114,11 +114,15 @@ static_assert(sizeof(StackRecord) == 16);
 struct AllocationRecord {
     static constexpr std::uint32_t kind = letters("ALLO");
     static constexpr const char* file = "allocations.rec";
+    // The order in the file is that of cause and effect: an end stands before the beginning of what
+    // gets its memory, even if the times, that of `began` being from before the call, overlap.
     // `ended` ends what began last at its address; one without such is of a piece that is too small
     // to be recorded. With a size it ends whatever is in [address, address + size), parts too.
     // `discarded`: the pages are free, the next touch places them anew (madvise); it begins
     // nothing.
-    enum Event : std::uint32_t { began = 1, ended = 2, discarded = 3 };
+    // `filled`: a system call wrote [address, address + size), which the kernel tells nobody as a
+    // touch: pages that had not been placed were so by `tid`.
+    enum Event : std::uint32_t { began = 1, ended = 2, discarded = 3, filled = 4 };
     enum Kind : std::uint32_t {
         unknown = 0,
         heap = 1,    // malloc and its kin, operator new
@@ -129,7 +133,7 @@ struct AllocationRecord {
         stack = 6, // of thread `tid`
     };
     std::uint32_t event;
-    std::uint32_t what; // a Kind; 0 in `discarded`
+    std::uint32_t what; // a Kind; 0 in `discarded` and `filled`
     std::uint64_t address;
     std::uint64_t size;
     std::uint64_t time_ns;
@@ -141,7 +145,8 @@ static_assert(sizeof(AllocationRecord) == 48);
 
 // In a first-touch recording the kernel says when a page that was not there is needed. Of the
 // touches of a page the first that writes places it; a read of untouched memory without a name maps
-// the kernel's page of zeros, and the page is placed by the write that follows.
+// the kernel's page of zeros, and the page is placed by the write that follows. Shared memory has
+// no such page: there reads place, too.
 struct TouchRecord {
     static constexpr std::uint32_t kind = letters("TOUC");
     static constexpr const char* file = "touches.rec";
@@ -150,10 +155,7 @@ struct TouchRecord {
         write = 2,
         read = 4,   // neither: unknown
         kernel = 8, // within a system call
-        call = 16,  // a system call filled [address, address + bytes); which of its pages it placed
-                    // and which were there, the other touches say
-        major = 32, // the page had to be read from a file or from swap
-        copied = 64, // not first: a write to a page shared with a forked process, or protected
+        major = 16, // the page had to be read from a file or from swap
     };
     std::uint32_t flags;
     std::uint32_t thread;

@@ -183,7 +183,6 @@ std::string to_json(const ProcessDescription& description) {
     key("threshold", std::to_string(of.threshold));
     key("limit_bytes", positive(of.limit_bytes));
     key("nodes", list(of.nodes, [](int node) { return std::to_string(node); }));
-    key("pages_mapped", positive(of.pages_mapped));
     key("missing", list(of.missing, json_string));
     key("lost", list(of.lost, [](const Loss& loss) {
             return "{\"what\": " + json_string(loss.what) +

@@ -119,9 +119,8 @@ struct ProcessDescription {
     std::uint64_t threshold = 0;      // bytes: smaller heap blocks are not recorded
     std::vector<std::string> missing; // what the recorder could not see, a sentence each
     std::vector<Loss> lost;
-    std::uint64_t limit_bytes = 0;  // of this folder; 0: none
-    std::vector<int> nodes;         // NUMA nodes with memory
-    std::uint64_t pages_mapped = 0; // faults that the kernel counted; 0: unknown
+    std::uint64_t limit_bytes = 0; // of this folder; 0: none
+    std::vector<int> nodes;        // NUMA nodes with memory
 };
 
 // The description as a JSON object, one key a line.

@@ -91,7 +91,7 @@ class Recordings(unittest.TestCase):
         sizes = {path.name: path.stat().st_size for path in self.folder.glob("*.rec")}
         for name, size in sizes.items():
             content = (self.folder / name).read_bytes()
-            for end in range(32, size):
+            for end in {32, 33, 39, size - 17, size - 8, size - 1}:
                 (self.folder / name).write_bytes(content[:end])
                 whole = recording.open(self.top)
                 records = getattr(whole.processes[0], name[:-4])

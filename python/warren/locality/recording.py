@@ -33,7 +33,7 @@ MAGIC = b"WARRENLR"
 NO_THREAD = 0xffffffff
 
 HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("kind", "S4"), ("header_bytes", "<u4"),
-                   ("record_bytes", "<u4"), ("reserved", "<u8")])
+                   ("record_bytes", "<u4"), ("lost", "<u8")])
 
 _STACK = [("place", "<u4"), ("caller", "<u4"), ("address", "<u8")]
 
@@ -79,10 +79,9 @@ FILES = {
 THREAD_BEGAN, THREAD_ENDED, THREAD_SO_FAR = 1, 2, 3
 MODULE_LOADED, MODULE_UNLOADED = 1, 2
 PLACE_RETURN_ADDRESS, PLACE_INSTRUCTION = 1, 2
-ALLOCATION_BEGAN, ALLOCATION_ENDED, ALLOCATION_DISCARDED = 1, 2, 3
+ALLOCATION_BEGAN, ALLOCATION_ENDED, ALLOCATION_DISCARDED, ALLOCATION_FILLED = 1, 2, 3, 4
 KINDS = ("unknown", "heap", "mapping", "shared", "shmem", "program_break", "stack")
-TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_CALL, TOUCH_MAJOR, TOUCH_COPIED = (
-    1, 2, 4, 8, 16, 32, 64)
+TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_MAJOR = 1, 2, 4, 8, 16
 FIRST_VALID, FIRST_WRITE = 1, 2
 PHASE_BEGAN, PHASE_ENDED, PHASE_PCONTROL = 1, 2, 3
 
@@ -114,23 +113,22 @@ def _read(path, kind, dtype, warnings, finished):
         raise Error(f"{path} is damaged: records of {header['record_bytes']} bytes behind a header of "
                     f"{header['header_bytes']}, not of {dtype.itemsize} behind {HEADER.itemsize}")
     count, rest = divmod(size - HEADER.itemsize, dtype.itemsize)
-    if rest:
-        warnings.append(f"{path} ends within a record: {rest} bytes are left out")
     if count == 0:
+        if rest:
+            warnings.append(f"{path} ends within a record: {rest} bytes are left out")
         return np.empty(0, dtype)
     records = np.memmap(path, dtype, "r", HEADER.itemsize, (count,))
-    if not finished:
-        return records
     first = dtype.names[0]
+    if records[first][-1] == 0:  # room that was made for records to come is no loss
+        written = np.flatnonzero(records[first])
+        records = records[:written[-1] + 1 if written.size else 0]
+    elif rest:
+        warnings.append(f"{path} ends within a record: {rest} bytes are left out")
     whole = records[first] != 0
-    missing = count - np.count_nonzero(whole)
-    if missing == 0:
-        return records
-    # Room that was made for records to come is no loss.
-    inside = int(np.count_nonzero(~whole[:np.flatnonzero(whole)[-1]])) if missing < count else 0
-    if inside:
-        warnings.append(f"{path}: {inside} records were never finished and are left out")
-    return records[whole]
+    missing = len(records) - np.count_nonzero(whole)
+    if missing:
+        warnings.append(f"{path}: {missing} records were never finished and are left out")
+    return records[whole] if finished and missing else records
 
 
 def _refuse(path, wrong, what):
@@ -193,8 +191,8 @@ class Process:
             numbers = np.arange(1, len(stacks) + 1)
             _refuse(self.folder / f"{name}.rec", (stacks["caller"] >= numbers) | (stacks["place"] > 2),
                     "is called by one that comes after it, or is of no known kind")
-        limits = {"threads": ("event", 3), "modules": ("event", 2), "allocations": ("event", 3),
-                  "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 127),
+        limits = {"threads": ("event", 3), "modules": ("event", 2), "allocations": ("event", 4),
+                  "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 31),
                   "first": ("flags", 3)}
         for name, (field, most) in limits.items():
             _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,

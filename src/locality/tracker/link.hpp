@@ -1,0 +1,29 @@
+// How the tracker in a recorded process and the recorder find each other: a short exchange over a
+// socket with an abstract name, which the environment variable names. Afterwards each writes its
+// own files, so that neither needs the other.
+#pragma once
+
+#include <cstdint>
+
+namespace warren::locality {
+
+constexpr const char* link_variable = "WARREN_LOCALITY_RECORDER";
+constexpr std::uint32_t link_version = 1;
+
+struct Hello {
+    std::uint32_t version;
+    std::int32_t rank; // -1: the environment knows of none
+    std::int32_t size;
+    std::uint32_t own_malloc; // 1: the program has a malloc of its own, which can't be followed
+    char rank_source[16];
+};
+
+struct Welcome {
+    std::uint32_t version;
+    std::uint32_t stack_depth;
+    std::uint64_t threshold;   // bytes
+    std::uint64_t limit_bytes; // of the tracker's files together
+    char folder[4000];         // absolute, of this process; empty: not wanted
+};
+
+} // namespace warren::locality

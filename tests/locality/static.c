@@ -1,0 +1,4 @@
+// A program that loads no libraries, and so no tracker either.
+int main(void) {
+    return 0;
+}

@@ -1,0 +1,12 @@
+// `warren locality`: records which thread touches which memory of a program, and reports on it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace warren::tools {
+
+// The words behind `warren locality`; returns the exit status.
+int locality_command(const std::vector<std::string>& words);
+
+} // namespace warren::tools

@@ -23,6 +23,7 @@ from . import recording
 # Records that are read at a time: a tenth of a gigabyte of counts.
 CHUNK = 1 << 21
 HEAP = recording.KINDS.index("heap")
+SHARED = [recording.KINDS.index("shared"), recording.KINDS.index("shmem")]
 
 
 @dataclasses.dataclass
@@ -292,9 +293,10 @@ class _Part:
         rows = _alive(self, touches.address, touches.time)
         key = ((touches.address >> np.uint64(self.trace.granularity.bit_length() - 1))
                << np.uint64(self.bits)) | (rows + 1).astype("<u8")
-        # A read maps the page of zeros; the first write places the page. What was discarded before
-        # a later touch does not count.
-        order = np.lexsort((touches.time, touches.read, touches.superseded, key))
+        # A read of private memory maps the page of zeros; the first write places the page. What was
+        # discarded before a later touch does not count.
+        private = ~np.isin(np.append(self.kind, 0)[rows], SHARED)
+        order = np.lexsort((touches.time, touches.read & private, touches.superseded, key))
         key = key[order]
         once = np.ones(len(key), bool)
         once[1:] = key[1:] != key[:-1]
@@ -410,7 +412,7 @@ MAX_FILLED = 1 << 24
 
 def _filled(process, granularity):
     """Touches that nobody saw: a page for each that a system call filled."""
-    calls = process.allocations[process.allocations["event"] == getattr(recording, "ALLOCATION_FILLED", 4)]
+    calls = process.allocations[process.allocations["event"] == recording.ALLOCATION_FILLED]
     calls = calls[calls["size"] > 0]
     first = calls["address"] // granularity
     pages = ((calls["address"] + calls["size"] - 1) // granularity - first + 1).astype("<i8")
@@ -535,7 +537,7 @@ def _put_together(trace, parts):
 def _join_shared(trace, identity):
     """Makes one unit of those that are the same page in several processes."""
     kinds = np.append(trace.allocation_kind, 0)[trace.unit_allocation]
-    shared = np.isin(kinds, [recording.KINDS.index("shared"), recording.KINDS.index("shmem")])
+    shared = np.isin(kinds, SHARED)
     candidates = np.flatnonzero(shared & (identity != 0))
     if len(candidates) == 0:
         return

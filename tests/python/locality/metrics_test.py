@@ -200,6 +200,15 @@ class Recordings(unittest.TestCase):
             {(base, 0): 0, (base + 4096, 0): 1, (there, 1): 0, (there + 4096, 1): 1,
              (there + 8192, 1): 2})
 
+    def test_system_calls_place_what_nobody_touched_before(self):
+        base = 1 << 32
+        block = made.allocation(base, 12288)
+        self.assertEqual(self.touched(
+            [block, dict(block, event=recording.ALLOCATION_FILLED, tid=101, time_ns=20, address=base + 8,
+                         size=8192)],
+            [(0, base, 10), (2, base + 4096, 30)]),
+            {(base, 0): 0, (base + 4096, 0): 1, (base + 8192, 0): 1})
+
     def test_launchers_are_left_out_of_jobs(self):
         run = self.baseline()
         made.write_process(run / "process-7", counts=made.counts([[5]]), first=made.first([0]),

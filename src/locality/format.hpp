@@ -73,7 +73,7 @@ struct ThreadRecord {
     std::uint32_t tid;
     std::uint32_t parent; // the thread that made it, or no_thread
     std::uint64_t time_ns;
-    std::uint64_t cpu_ns;       // 0 in `began`
+    std::uint64_t cpu_ns;       // 0 in `began`; in first-touch mode up to 50 ms before the end
     std::uint64_t instructions; // 0: unknown
     char name[16];              // ends with 0; empty: unknown
 };

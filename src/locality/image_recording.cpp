@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
@@ -28,6 +29,9 @@ constexpr std::uint64_t few_touches = 64;
 // A thread's processor time comes after its end, processor by processor.
 constexpr std::uint64_t late_time_ns = 100'000'000;
 constexpr std::size_t longest_instruction = 15;
+// Between two looks at the threads' processor time; of thousands of threads a look takes long.
+constexpr std::uint64_t sample_ns = 50'000'000;
+constexpr std::uint64_t sample_per_thread_ns = 1'000'000;
 
 std::uint64_t page_of(std::uint64_t address) {
     return address & ~(page_bytes - 1);
@@ -117,7 +121,8 @@ ImageRecording::Thread& ImageRecording::thread(std::uint32_t tid, std::uint64_t 
 
 void ImageRecording::write_thread(ThreadRecord::Event event, std::uint32_t tid, const Thread& of,
                                   std::uint64_t time_ns) {
-    ThreadRecord record{event, of.number, tid, of.parent, time_ns, of.cpu_ns, 0, ""};
+    const std::uint64_t cpu_ns = of.sampled_ns != 0 ? of.sampled_ns : of.cpu_ns;
+    ThreadRecord record{event, of.number, tid, of.parent, time_ns, cpu_ns, 0, ""};
     if (event == ThreadRecord::ended) {
         threads_.append(record);
         return;
@@ -167,6 +172,17 @@ void ImageRecording::thread_time(std::uint32_t tid, std::uint64_t cpu_ns) {
             return;
         }
     }
+}
+
+void ImageRecording::sample_times(std::uint64_t now_ns) {
+    const std::string tasks = "/proc/" + std::to_string(pid_) + "/task/";
+    for (auto& [tid, running] : live_) {
+        const std::string text = contents(tasks + std::to_string(tid) + "/schedstat");
+        if (!text.empty()) {
+            running.sampled_ns = std::strtoull(text.c_str(), nullptr, 10);
+        }
+    }
+    next_sample_ns_ = now_ns + std::max(sample_ns, live_.size() * sample_per_thread_ns);
 }
 
 void ImageRecording::mapped(const PerfEvent& event) {
@@ -346,6 +362,9 @@ bool ImageRecording::finish_round(std::string& problem) {
     }
     round_.clear();
     const std::uint64_t now = monotonic_ns();
+    if (now >= next_sample_ns_) {
+        sample_times(now);
+    }
     for (auto gone = finished_.begin(); gone != finished_.end();) {
         if (gone->second.end_ns + late_time_ns < now) {
             write_thread(ThreadRecord::ended, gone->first, gone->second, gone->second.end_ns);

@@ -75,6 +75,11 @@ class ImageRecording {
     void mapped(const PerfEvent& event);
     void fault(const PerfEvent& event);
 
+    // Looks at the processor time of the threads that run. The kernel's events mix the times of
+    // threads that follow each other on a processor, so they count only for threads that were never
+    // looked at.
+    void sample_times(std::uint64_t now_ns);
+
     // What forked children take over.
     void inherit(const ImageRecording& parent);
 
@@ -111,8 +116,9 @@ class ImageRecording {
     struct Thread {
         std::uint32_t number = 0;
         std::uint32_t parent = no_thread;
-        std::uint64_t cpu_ns = 0;
-        std::uint64_t end_ns = 0; // 0: it runs
+        std::uint64_t cpu_ns = 0;     // as the kernel's events say
+        std::uint64_t sampled_ns = 0; // the same when it was last looked at; 0: never
+        std::uint64_t end_ns = 0;     // 0: it runs
     };
     struct Module {
         std::uint64_t end = 0;
@@ -167,6 +173,7 @@ class ImageRecording {
     std::uint32_t thread_count_ = 0;
     std::uint32_t live_threads_ = 0;
     std::uint64_t last_end_ns_ = 0; // of its threads
+    std::uint64_t next_sample_ns_ = 0;
     bool tracked_ = false;
     bool problem_told_ = false;
 };

@@ -504,6 +504,14 @@ void Recorder::take_signals() {
         const int number = static_cast<int>(info.ssi_signo);
         if (number == SIGCHLD) {
             int status = 0;
+            siginfo_t about{};
+            if (waitid(P_PID, static_cast<id_t>(child_), &about, WEXITED | WNOHANG | WNOWAIT) ==
+                    0 &&
+                about.si_pid == child_) {
+                // Until it is waited for, its processor time can still be seen.
+                image(static_cast<std::uint32_t>(child_), monotonic_ns())
+                    .sample_times(monotonic_ns());
+            }
             if (waitpid(child_, &status, WNOHANG) == child_) {
                 child_status_ = status;
                 child_ended_ = true;

@@ -147,15 +147,28 @@ void write_chain(const Buffer& buffer, std::size_t lines_per_page) {
 }
 
 // The address reached is returned so that no step can be left out.
-char* follow(char* from, std::size_t steps) {
+char* follow_reading(char* from, std::size_t steps) {
     for (std::size_t step = 0; step < steps; ++step) {
         from = *reinterpret_cast<char* volatile*>(from);
     }
     return from;
 }
 
+// The same by steps that write what they read.
+char* follow_writing(char* from, std::size_t steps) {
+    std::uintptr_t nothing = 0;
+    asm volatile("" : "+r"(nothing)); // the compiler must not know, or it would only read
+    for (std::size_t step = 0; step < steps; ++step) {
+        from = reinterpret_cast<char*>(std::atomic_ref(*reinterpret_cast<std::uintptr_t*>(from))
+                                           .fetch_add(nothing, std::memory_order_relaxed));
+    }
+    return from;
+}
+
 void chase(const Buffer& buffer, const Effort& effort, Figure& figure) {
     constexpr std::size_t few = 2000;
+    const auto follow =
+        figure.quantity == Quantity::latency_write ? follow_writing : follow_reading;
     char* at = follow(buffer.begin(), few); // the TLB and the clock of the processor warm up
     std::vector<double> samples;
     const Clock::time_point begin = Clock::now();
@@ -281,14 +294,19 @@ Error not_bound(const Pair& pair) {
 } // namespace
 
 const char* name_of(Quantity quantity) {
-    constexpr const char* names[] = {
-        "random latency", "page-local latency", "huge-page latency", "read", "write", "copy",
-        "triad"};
+    constexpr const char* names[] = {"random latency",
+                                     "page-local latency",
+                                     "huge-page latency",
+                                     "write latency",
+                                     "read",
+                                     "write",
+                                     "copy",
+                                     "triad"};
     return names[static_cast<std::size_t>(quantity)];
 }
 
 bool is_latency(Quantity quantity) {
-    return quantity <= Quantity::latency_huge;
+    return quantity <= Quantity::latency_write;
 }
 
 std::vector<std::uint32_t> chain_order(std::size_t lines, std::size_t lines_per_page,

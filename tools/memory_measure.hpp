@@ -2,7 +2,9 @@
 //
 // Latency is that of dependent loads: a chain through all cache lines of a buffer, in three orders:
 // random over all of it (each step misses the caches, and mostly the TLB), page by page (random
-// within a page, pages in random order), and random with huge pages (without most TLB misses).
+// within a page, pages in random order), and random with huge pages (without most TLB misses). That
+// of writes is the last chain again, each step an atomic addition of nothing: it must own the line
+// that it reads the next address from, and the lines that it has written go back to memory.
 // Bandwidth is that of threads that read, write, copy (a = b) or add (a = b + s · c, STREAM's
 // triad) arrays of their own, one thread per core, on 1, 2, 4 … all cores of the initiator; bytes
 // count as STREAM counts them.
@@ -25,14 +27,16 @@ enum class Quantity : std::uint8_t {
     latency_random,
     latency_pages,
     latency_huge,
+    latency_write,
     read,
     write,
     copy,
     triad
 };
-inline constexpr Quantity quantities[] = {
-    Quantity::latency_random, Quantity::latency_pages, Quantity::latency_huge, Quantity::read,
-    Quantity::write,          Quantity::copy,          Quantity::triad};
+inline constexpr Quantity quantities[] = {Quantity::latency_random, Quantity::latency_pages,
+                                          Quantity::latency_huge,   Quantity::latency_write,
+                                          Quantity::read,           Quantity::write,
+                                          Quantity::copy,           Quantity::triad};
 const char* name_of(Quantity quantity);
 bool is_latency(Quantity quantity);
 

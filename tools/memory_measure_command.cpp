@@ -170,7 +170,8 @@ std::string describe(const Figure& figure) {
     if (!is_latency(figure.quantity)) {
         made += ", " + std::to_string(figure.threads) + (figure.threads == 1 ? " core" : " cores");
     }
-    if (figure.quantity == Quantity::latency_huge && !figure.huge_pages) {
+    if ((figure.quantity == Quantity::latency_huge || figure.quantity == Quantity::latency_write) &&
+        !figure.huge_pages) {
         made += " (there were no huge pages)";
     }
     return made;
@@ -196,6 +197,9 @@ void keep(const Job& job, const std::vector<Figure>& figures, topology::ValuesFi
         case Quantity::latency_huge: // what the memory takes, without what the TLB does
             add(WARREN_ATTRIBUTE_LATENCY, figure.median, latency_limit);
             add(WARREN_ATTRIBUTE_READ_LATENCY, figure.median, latency_limit);
+            break;
+        case Quantity::latency_write:
+            add(WARREN_ATTRIBUTE_WRITE_LATENCY, figure.median, latency_limit);
             break;
         case Quantity::read:
             add(WARREN_ATTRIBUTE_READ_BANDWIDTH, figure.median, bandwidth_limit);

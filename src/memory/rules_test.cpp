@@ -1,9 +1,13 @@
 // Rules of `warren run`, from their text to the plan that the preloaded library reads.
 #include "memory/preload/rules.hpp"
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -131,6 +135,76 @@ TEST(Rules, that_this_machine_can_not_follow_are_refused) {
     ASSERT_EQ(warren_topology_open("synthetic:core:2 pu:1", &other, nullptr), 0);
     EXPECT_NE(reason(make_plan(Machine(other, true), rules, "own", {}, text)).find("another"),
               std::string::npos);
+}
+
+// Words of rules in any order, and damaged: refused with the line, or taken, and then a plan comes
+// of it that is read, or refused, damaged as well. Goes on for WARREN_FUZZ_SECONDS.
+TEST(Rules, nothing_that_is_written_breaks_them) {
+    Machine* machine = nullptr;
+    ASSERT_FALSE(Machine::here(machine));
+    const char* parts[] = {
+        "size",     ">=",        "<",        "=",           "1M",
+        "4k..8k",   "..",        "function", "function=f",  " ",
+        "file=a*b", "library=?", "default",  "->",          " -> ",
+        "\n",       "system",    "capacity", "latency",     " full=",
+        "strict",   "~10%",      "#",        "from=cpus:0", "18446744073709551615",
+        "\t",       "\xff",      ",",        "size>1 ",     "\nsize<2k -> system\n"};
+    const char* seconds = std::getenv("WARREN_FUZZ_SECONDS");
+    const std::time_t end = std::time(nullptr) + (seconds != nullptr ? std::atoi(seconds) : 0);
+    std::mt19937 random(seconds != nullptr ? static_cast<unsigned>(end) : 5);
+    std::size_t tried = 0;
+    std::size_t taken = 0;
+    std::size_t read = 0;
+    std::size_t plans = 0;
+    constexpr std::size_t most_plans = 20'000;
+    do {
+        for (int round = 0; round < 2000; ++round, ++tried) {
+            std::string text;
+            for (std::size_t part = random() % 12; part > 0; --part) {
+                text += parts[random() % std::size(parts)];
+            }
+            if (random() % 2 == 0) {
+                text += "\nsize>" + std::to_string(random() % 100) + "k -> capacity";
+            }
+            if (!text.empty() && random() % 4 == 0) {
+                text[random() % text.size()] = static_cast<char>(random());
+            }
+            std::vector<Rule> rules;
+            const std::string why = refused(text);
+            if (!why.empty()) {
+                ASSERT_EQ(why.find("own:"), 0U) << why;
+                continue;
+            }
+            ASSERT_FALSE(parse_rules(text, "own", rules));
+            if (tried % 64 != 0 || ++plans > most_plans) {
+                ++taken;
+                continue; // plans are work
+            }
+            std::string plan_text;
+            if (!reason(make_plan(*machine, rules, "own", {}, plan_text)).empty()) {
+                continue;
+            }
+            ++taken;
+            Plan plan;
+            std::string copy = plan_text;
+            ASSERT_TRUE(plan.read(copy.data())) << plan_text;
+            ASSERT_EQ(plan.rule_count, rules.size());
+        }
+        // Damaged plans; what is read stays, so they are not many.
+        for (int round = 0; round < 100 && plans < most_plans; ++round, ++plans) {
+            std::string text = "warren-memory-1 1\nkind 0 0 0 1 0\ncriteria 0\n"
+                               "rule 1 0 4095 system function=f\nrule 2 5 900 0 file=x.c\n";
+            for (std::size_t change = random() % 4 + 1; change > 0; --change) {
+                text[random() % text.size()] = "0123456789 :-\nkcr=*"[random() % 19];
+            }
+            Plan plan;
+            read += plan.read(text.data());
+        }
+    } while (std::time(nullptr) < end);
+    EXPECT_GT(taken, tried / 50);
+    EXPECT_LT(taken, tried);
+    EXPECT_GT(read, 0U);
+    std::printf("%zu files of rules, %zu of them taken\n", tried, taken);
 }
 
 TEST(Plan, of_several_places_differs_by_processor) {

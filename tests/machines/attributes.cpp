@@ -117,19 +117,28 @@ std::map<std::string, Machine> machines() {
         [](unsigned, unsigned node) {
             return node < 4 ? std::pair(130U, 22500U) : std::pair(155U, 87500U);
         }};
-    made["xeon-nvdimm"] = {
-        4,
-        [](unsigned cpu) {
-            const unsigned ddr = cpu / 2;
-            const unsigned nvdimm = 2 + cpu / 2;
-            return std::map<std::string, Tiers>{
-                {"bandwidth", {{ddr}, {nvdimm}}},     {"read_bandwidth", {{ddr}, {nvdimm}}},
-                {"write_latency", {{ddr}, {nvdimm}}}, {"latency", {{ddr}, {nvdimm}}},
-                {"locality", {{ddr, nvdimm}}},        {"capacity", {{nvdimm}, {ddr}}}};
-        },
-        [](unsigned, unsigned node) {
-            return node < 2 ? std::pair(285U, 80000U) : std::pair(860U, 10000U);
-        }};
+    made["xeon-nvdimm"] = {4,
+                           [](unsigned cpu) {
+                               const unsigned ddr = cpu / 2;
+                               const unsigned nvdimm = 2 + cpu / 2;
+                               return std::map<std::string, Tiers>{
+                                   {"bandwidth", {{ddr}, {nvdimm}}},
+                                   {"read_bandwidth", {{ddr}, {nvdimm}}},
+                                   {"write_bandwidth", {{ddr}, {nvdimm}}},
+                                   {"latency", {{ddr}, {nvdimm}}},
+                                   {"read_latency", {{ddr}, {nvdimm}}},
+                                   // Writes end in the memory's buffers.
+                                   {"write_latency", {{ddr, nvdimm}}},
+                                   {"write_latency~0%", {{nvdimm}, {ddr}}},
+                                   {"write_latency,capacity", {{nvdimm}, {ddr}}},
+                                   {"write_latency,read_latency", {{ddr}, {nvdimm}}},
+                                   {"locality", {{ddr, nvdimm}}},
+                                   {"capacity", {{nvdimm}, {ddr}}}};
+                           },
+                           [](unsigned, unsigned node) {
+                               // What is said of both is the mean of reads and writes.
+                               return node < 2 ? std::pair(285U, 70000U) : std::pair(550U, 6000U);
+                           }};
     made["xeon-2lm"] = {4,
                         [](unsigned cpu) {
                             return std::map<std::string, Tiers>{{"bandwidth", {{cpu / 2}}},
@@ -243,6 +252,32 @@ TEST(Attributes, ValuesHaveTheirOrigin) {
             EXPECT_EQ(bandwidth_origin, WARREN_ORIGIN_FIRMWARE);
             EXPECT_EQ(latency, expected_latency);
             EXPECT_EQ(bandwidth, expected_bandwidth);
+        }
+    }
+}
+
+TEST(Attributes, ReadsAndWritesAreApart) {
+    if (name != "xeon-nvdimm") {
+        GTEST_SKIP() << "xeon-nvdimm only";
+    }
+    const Node node;
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        const unsigned ddr = cpu / 2;
+        const unsigned nvdimm = 2 + cpu / 2;
+        const std::map<std::pair<int, unsigned>, std::uint64_t> expected = {
+            {{WARREN_MEM_READ_LATENCY, ddr}, 285},
+            {{WARREN_MEM_WRITE_LATENCY, ddr}, 285},
+            {{WARREN_MEM_READ_BANDWIDTH, ddr}, 80000},
+            {{WARREN_MEM_WRITE_BANDWIDTH, ddr}, 60000},
+            {{WARREN_MEM_READ_LATENCY, nvdimm}, 860},
+            {{WARREN_MEM_WRITE_LATENCY, nvdimm}, 240},
+            {{WARREN_MEM_READ_BANDWIDTH, nvdimm}, 10000},
+            {{WARREN_MEM_WRITE_BANDWIDTH, nvdimm}, 2000}};
+        for (const auto& [what, value] : expected) {
+            int origin = 0;
+            EXPECT_EQ(node.value(what.first, cpu, what.second, &origin), value)
+                << warren_mem_attribute_name(what.first) << " of " << what.second;
+            EXPECT_EQ(origin, WARREN_ORIGIN_FIRMWARE);
         }
     }
 }

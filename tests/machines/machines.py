@@ -6,6 +6,7 @@ A machine is a dictionary:
                 its own has no "cpus". The first node holds the kernel, too (about 50 MiB).
     distances   SLIT: a row per node
     performance HMAT: {(initiator node, target node): (latency in ns, bandwidth in MB/s)}
+    writes      the same of writes where they differ from reads, which are the above then
     caches      memory-side caches: {node: mebibytes}
 Sizes are small, so that filling a memory is quick; their proportions, and all other values, are
 those of the machine.
@@ -42,14 +43,19 @@ def xeon_nvdimm():
     nodes = [{"mebibytes": 192, "cpus": "0-1"}, {"mebibytes": 192, "cpus": "2-3"},
              {"mebibytes": 256}, {"mebibytes": 256}]
     distances = [[10, 21, 17, 28], [21, 10, 28, 17], [17, 28, 10, 28], [28, 17, 28, 10]]
-    performance = {}
+    performance, writes = {}, {}
     for package in (0, 1):
         performance[package, package] = (285, 80000)
         performance[package, 1 - package] = (360, 34000)
         performance[package, 2 + package] = (860, 10000)
         performance[package, 3 - package] = (930, 8000)
+        writes[package, package] = (285, 60000)
+        writes[package, 1 - package] = (360, 30000)
+        # The memory's controllers take writes into their buffers.
+        writes[package, 2 + package] = (240, 2000)
+        writes[package, 3 - package] = (320, 1600)
     return {"processors": (2, 1, 2, 1), "nodes": nodes, "distances": distances,
-            "performance": performance, "caches": {}}
+            "performance": performance, "writes": writes, "caches": {}}
 
 
 def xeon_2lm():
@@ -142,10 +148,14 @@ def qemu_options(machine):
         for other, distance in enumerate(row):
             if one != other:
                 options += ["-numa", f"dist,src={one},dst={other},val={distance}"]
-    for (initiator, target), values in sorted(machine["performance"].items()):
-        for quantity, value, unit in zip(("latency", "bandwidth"), values, ("", "M")):
-            options += ["-numa", f"hmat-lb,initiator={initiator},target={target},hierarchy=memory,"
-                                 f"data-type=access-{quantity},{quantity}={value}{unit}"]
+    writes = machine.get("writes", {})
+    tables = [("read" if writes else "access", machine["performance"]), ("write", writes)]
+    for access, table in tables:
+        for (initiator, target), values in sorted(table.items()):
+            for quantity, value, unit in zip(("latency", "bandwidth"), values, ("", "M")):
+                options += ["-numa", f"hmat-lb,initiator={initiator},target={target},"
+                                     f"hierarchy=memory,data-type={access}-{quantity},"
+                                     f"{quantity}={value}{unit}"]
     for node, mebibytes in machine["caches"].items():
         options += ["-numa", f"hmat-cache,node-id={node},size={mebibytes}M,level=1,"
                              "associativity=direct,policy=write-back,line=64"]

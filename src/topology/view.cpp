@@ -1,6 +1,26 @@
 #include "topology/view.hpp"
 
+#include <bit>
+
 namespace warren::topology {
+
+namespace {
+
+// Whether `visit` was true for every member; ends with the first for which it is not.
+template <typename Visit>
+bool each_member(const warren_set& set, Visit visit) {
+    for (std::uint32_t word = 0; word < set.count; ++word) {
+        for (std::uint64_t bits = set.words[word]; bits != 0; bits &= bits - 1) {
+            const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
+            if (!visit((set.first + word) * 64 + bit)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+} // namespace
 
 std::uint32_t TopologyView::count(ObjectType type) const {
     std::uint32_t sum = 0;
@@ -158,17 +178,20 @@ std::uint32_t TopologyView::covering(const warren_set& cpus) const {
     std::uint32_t first = none;
     std::uint32_t last = 0;
     std::uint32_t highest = none;
-    for (std::uint32_t cpu = warren_set_next(cpus, 0); cpu != none;
-         cpu = warren_set_next(cpus, cpu + 1)) {
+    const bool all_known = each_member(cpus, [&](std::uint32_t cpu) {
         const std::uint32_t object = cpu < cpus_by_os_ ? pu_by_os_[cpu] : none;
         if (object == none) {
-            return none;
+            return false;
         }
         first = std::min<std::uint32_t>(first, leaves_[object].first);
         last = std::max<std::uint32_t>(last, leaves_[object].last);
         highest = std::min(highest, object);
+        return true;
+    });
+    if (!all_known || highest == none) {
+        return none;
     }
-    return highest == none || first == last ? highest : lowest_above(first, last);
+    return first == last ? highest : lowest_above(first, last);
 }
 
 std::span<const InfoRecord> TopologyView::all_infos(std::uint32_t object) const {
@@ -222,15 +245,13 @@ std::uint64_t TopologyView::memory_bytes(std::uint32_t object) const {
 
 std::uint32_t TopologyView::initiator_of_cpus(const warren_set& cpus) const {
     std::uint32_t row = none;
-    for (std::uint32_t cpu = warren_set_next(cpus, 0); cpu != none;
-         cpu = warren_set_next(cpus, cpu + 1)) {
+    const bool alike = each_member(cpus, [&](std::uint32_t cpu) {
         const std::uint32_t own = initiator_of_cpu(cpu);
-        if (own == none || (row != none && own != row)) {
-            return none;
-        }
+        const bool fits = own != none && (row == none || own == row);
         row = own;
-    }
-    return row;
+        return fits;
+    });
+    return alike ? row : none;
 }
 
 std::uint32_t TopologyView::initiator_of_object(std::uint32_t object) const {

@@ -24,6 +24,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/unit_test_headers.cpp CONTENT "int main
 add_executable(unit_test_headers ${CMAKE_BINARY_DIR}/unit_test_headers.cpp)
 target_compile_options(unit_test_headers PRIVATE ${unit_test_optimisation})
 target_link_libraries(unit_test_headers PRIVATE GTest::gtest Threads::Threads)
+set_target_properties(unit_test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 target_precompile_headers(unit_test_headers PRIVATE <gtest/gtest.h> <algorithm> <functional> <random> <span>)
 
 # A unit test: src/ROOM/THING_test.cpp becomes the test ROOM.THING_test.

@@ -159,7 +159,9 @@ Error request_free(Context& context, Request& request) {
             return error;
         }
     }
-    if (request.operation == message::Operation::collective && request.active) {
+    // (Programs free what MPI_Request_get_status has found complete.)
+    if (request.operation == message::Operation::collective && request.active &&
+        !request.complete) {
         return fail(MPI_ERR_REQUEST,
                     "the request is a collective operation's, which must be completed");
     }

@@ -26,6 +26,10 @@ namespace {
 // is then no longer what takes the time.
 constexpr std::uint32_t starts_at_once = 32;
 
+// A program with more processes per processor than this is executed once and copied. With as many
+// as the processors can execute at once, copying would only make them wait for each other.
+constexpr std::uint32_t most_executed_per_processor = 2;
+
 constexpr std::size_t read_bytes = 64 * 1024;
 
 std::string in_seconds(std::uint64_t ns) {
@@ -102,10 +106,11 @@ bool Job::prepare() {
     if (has_host() && (!check_programs() || !make_host())) {
         return false;
     }
-    // Another library's ranks have a socket pair each.
+    // Another library's ranks have a socket pair each, each program may have one for its copies.
     constexpr std::uint64_t for_topology = 6;
     const std::uint64_t needed = descriptors_for(line_.ranks(), has_host()) + for_topology +
-                                 (line_.library.empty() ? 0 : 2 * std::uint64_t{line_.ranks()});
+                                 (line_.library.empty() ? 0 : 2 * std::uint64_t{line_.ranks()}) +
+                                 2 * line_.programs.size();
     if (Error error = raise_descriptor_limit(needed, former_descriptors_, descriptors_raised_)) {
         fail_with(1, error);
         return false;
@@ -144,6 +149,7 @@ bool Job::prepare() {
             own.preload = preloaded_before(program) + own.preload;
         }
         program.build_environment(line_.environment, own, environ);
+        plan_copies(own, program);
     }
     watch_descriptor(events_, signals_, Source::signals, 0);
     watch_descriptor(events_, rank_output_, Source::all_output, 0);
@@ -240,14 +246,38 @@ void Job::divide_ranks() {
     streams_.resize(has_host() ? ranks_.size() : processes_.size());
 }
 
+// Whether the processes of this program but the first are to be copies of that one, and what the
+// first finds in its environment then. Without a socket, or the library, they are executed.
+void Job::plan_copies(const RankEnvironment& environment, ResolvedProgram& program) {
+    std::unique_ptr<Copies>& copies = copies_.emplace_back();
+    const std::string library = Copier::library();
+    const std::uint32_t processes = program.ranks() / line_.ranks_per_process;
+    if (processes <= most_executed_per_processor * processors_ || library.empty() ||
+        !Copier::fits(program)) {
+        return;
+    }
+    auto made = std::make_unique<Copies>();
+    if (!made->copier.open()) {
+        return;
+    }
+    RankEnvironment own = environment;
+    own.more.push_back(made->copier.setting());
+    own.preload += (own.preload.empty() ? "" : ":") + library;
+    made->of_first.build(line_.environment, program.settings(), own, environ);
+    copies = std::move(made);
+    explain(program.name() + ": further processes are copies of the first");
+}
+
 bool Job::start_processes() {
     divide_ranks();
     process_of_.reserve(processes_.size());
     Spawner spawner(std::min(processors_, starts_at_once));
-    for (std::uint32_t number = 0; number < processes_.size(); ++number) {
-        if (!(has_host() ? start_host(spawner) : start_program(number, spawner))) {
-            return false;
-        }
+    bool all_started = true;
+    for (std::uint32_t number = 0; all_started && number < processes_.size(); ++number) {
+        all_started = has_host() ? start_host(spawner) : start_program(number, spawner);
+    }
+    if (!finish_copies() || !all_started) {
+        return false;
     }
     const SpawnFailure failure = spawner.finish();
     if (failure.error_number != 0) {
@@ -300,17 +330,23 @@ bool Job::start_program(std::uint32_t number, Spawner& spawner) {
         end_job(1, "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
         return false;
     }
+    Copies* copies = copies_[ranks_[first].program].get();
+    const bool is_copied = copies != nullptr && copies->copier.socket_of_first() >= 0;
     const bool started = start_process(
         number,
         {.path = program.path().c_str(),
          .arguments = program.arguments(),
          .shell_arguments = program.shell_arguments(),
-         .environment = program.environment(),
+         .environment = is_copied ? copies->of_first.pointers() : program.environment(),
          .directory = program.directory().empty() ? nullptr : program.directory().c_str(),
          .standard_output = output,
          .standard_error = errors,
+         .copies = is_copied ? copies->copier.socket_of_first() : -1,
          .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first]},
         spawner);
+    if (is_copied) {
+        copies->copier.close_theirs();
+    }
     close(output);
     close(errors);
     return started;
@@ -333,24 +369,80 @@ bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spa
     request.group = group_;
     request.signals = &former_signals_;
     request.descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr;
-    const SpawnFailure failure = spawner.start(request, process.pid);
+    const bool is_copy = start_copy(number, request);
+    pid_t pid = -1;
+    const SpawnFailure failure = is_copy ? SpawnFailure() : spawner.start(request, pid);
     input_.close_reader();
     close(lifeline[1]);
-    if (process.pid < 0) {
+    if (!is_copy && pid < 0) {
         process.ended = true;
         not_started(failure);
         return false;
     }
-    for (std::uint32_t rank = first; rank < first + process.ranks; ++rank) {
-        // MPI_Init may have stored the number of a process further down already.
-        std::int32_t none = 0;
-        segment_.slot(rank).pid.compare_exchange_strong(none, process.pid,
-                                                        std::memory_order_relaxed);
-    }
-    process_of_.emplace(process.pid, number);
     ++alive_;
     watch_descriptor(events_, process.lifeline, Source::lifeline, number);
-    return true;
+    if (!is_copy) {
+        process_runs(number, pid);
+        return true;
+    }
+    return take_copies(copies_[ranks_[first].program]->copier, Copier::window);
+}
+
+void Job::process_runs(std::uint32_t number, pid_t pid) {
+    Process& process = processes_[number];
+    process.pid = pid;
+    for (std::uint32_t rank = process.first_rank; rank < process.first_rank + process.ranks;
+         ++rank) {
+        // MPI_Init may have stored the number of a process further down already.
+        std::int32_t none = 0;
+        segment_.slot(rank).pid.compare_exchange_strong(none, pid, std::memory_order_relaxed);
+    }
+    process_of_.emplace(pid, number);
+}
+
+// --- copies of first processes
+
+// Asks for a copy; false when this process has to be executed.
+bool Job::start_copy(std::uint32_t number, const SpawnRequest& request) {
+    const std::uint32_t program = ranks_[processes_[number].first_rank].program;
+    Copies* copies = program < copies_.size() ? copies_[program].get() : nullptr;
+    return copies != nullptr && request.copies < 0 && copies->copier.ready() &&
+           copies->copier.start(request);
+}
+
+// Notes the copies that run, until at most `limit` are under way.
+bool Job::take_copies(Copier& copier, std::size_t limit) {
+    std::vector<Copier::Started> answers;
+    if (!copier.collect(limit, answers)) {
+        copier.give_up(answers);
+    }
+    const SpawnFailure* first = nullptr;
+    for (const Copier::Started& copy : answers) {
+        if (copy.failure.error_number == 0) {
+            process_runs(ranks_[copy.rank].process, copy.pid);
+            continue;
+        }
+        Process& process = processes_[ranks_[copy.rank].process];
+        process.ended = true;
+        --alive_;
+        first = first == nullptr ? &copy.failure : first;
+    }
+    if (first != nullptr) {
+        not_started(*first);
+    }
+    return first == nullptr;
+}
+
+// Lets the first processes go on, too.
+bool Job::finish_copies() {
+    bool all_run = true;
+    for (const std::unique_ptr<Copies>& copies : copies_) {
+        if (copies != nullptr) {
+            all_run = take_copies(copies->copier, 0) && all_run;
+            copies->copier.close();
+        }
+    }
+    return all_run;
 }
 
 void Job::not_started(const SpawnFailure& failure) {

@@ -28,6 +28,7 @@
 
 #include "launch/binding.hpp"
 #include "launch/command_line.hpp"
+#include "launch/copier.hpp"
 #include "launch/guardian.hpp"
 #include "launch/hwloc_publication.hpp"
 #include "launch/outcome.hpp"
@@ -109,8 +110,13 @@ class Job {
     void report_topologies();
     void divide_ranks();
     bool start_processes();
+    void plan_copies(const RankEnvironment& environment, ResolvedProgram& program);
     bool start_program(std::uint32_t number, Spawner& spawner);
     bool start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner);
+    bool start_copy(std::uint32_t number, const SpawnRequest& request);
+    bool take_copies(Copier& copier, std::size_t limit);
+    bool finish_copies();
+    void process_runs(std::uint32_t number, pid_t pid);
     bool check_programs();
     bool make_host();
     bool start_host(Spawner& spawner);
@@ -154,11 +160,18 @@ class Job {
 
     bool has_host() const { return line_.rank_kind == RankKind::thread; }
 
+    // Of a program whose further processes are copies of its first.
+    struct Copies {
+        Copier copier;
+        Environment of_first;
+    };
+
     const CommandLine& line_;
     std::uint64_t started_ns_;
     std::string name_; // WARREN_JOB
     std::deque<ResolvedProgram> programs_;
-    std::string host_path_; // of ranks that are threads
+    std::vector<std::unique_ptr<Copies>> copies_; // by program; null: all are executed
+    std::string host_path_;                       // of ranks that are threads
     Environment host_environment_;
     ProcessManager manager_; // of another MPI library's ranks
     BindingPlan bindings_;

@@ -5,56 +5,19 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "base/raw_call.hpp"
 
 namespace warren::launch {
 
 namespace {
 
-// A system call that touches no errno: the result, or minus the error's number.
-#if defined(__x86_64__)
-constexpr bool several_at_once = true;
-long raw_call(long number, long first = 0, long second = 0, long third = 0, long fourth = 0) {
-    long result;
-    register long r10 asm("r10") = fourth;
-    asm volatile("syscall"
-                 : "=a"(result)
-                 : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10)
-                 : "rcx", "r11", "memory");
-    return result;
-}
-#elif defined(__aarch64__)
-constexpr bool several_at_once = true;
-long raw_call(long number, long first = 0, long second = 0, long third = 0, long fourth = 0) {
-    register long x8 asm("x8") = number;
-    register long x0 asm("x0") = first;
-    register long x1 asm("x1") = second;
-    register long x2 asm("x2") = third;
-    register long x3 asm("x3") = fourth;
-    asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-    return x0;
-}
-#else
-// The parent sleeps until the child has executed its program, so errno is the child's meanwhile.
-constexpr bool several_at_once = false;
-long raw_call(long number, long first = 0, long second = 0, long third = 0, long fourth = 0) {
-    const long result = syscall(number, first, second, third, fourth);
-    return result < 0 ? -errno : result;
-}
-#endif
-
-long address(const void* pointer) {
-    return reinterpret_cast<long>(pointer);
-}
-
-// Puts `from` at number `to`, inherited by the program.
-long place(int from, int to) {
-    return from == to ? raw_call(SYS_fcntl, to, F_SETFD, 0) : raw_call(SYS_dup3, from, to, 0);
-}
+// Without, the parent sleeps until the child has executed its program: errno is the child's
+// meanwhile.
+constexpr bool several_at_once = raw_calls_keep_errno;
 
 } // namespace
 
@@ -86,39 +49,45 @@ int Spawner::run_child(void* argument) {
     const int descriptors[][2] = {{request.standard_input, STDIN_FILENO},
                                   {request.standard_output, STDOUT_FILENO},
                                   {request.standard_error, STDERR_FILENO},
-                                  {request.lifeline, request.lifeline_number}};
+                                  {request.lifeline, request.lifeline_number},
+                                  {request.copies, request.copies}};
     for (const auto& descriptor : descriptors) {
-        result = place(descriptor[0], descriptor[1]);
+        if (descriptor[0] < 0) {
+            continue;
+        }
+        result = raw_place(descriptor[0], descriptor[1]);
         if (result < 0) {
             return failed(result, "handing over descriptors");
         }
     }
     if (request.directory != nullptr) {
-        result = raw_call(SYS_chdir, address(request.directory));
+        result = raw_call(SYS_chdir, raw_address(request.directory));
         if (result != 0) {
             return failed(result, "changing to the working directory");
         }
     }
     if (request.processors != nullptr) {
         result = raw_call(SYS_sched_setaffinity, 0, CpuSet::bytes(),
-                          address(request.processors->data()));
+                          raw_address(request.processors->data()));
         if (result != 0) {
             return failed(result, "binding to processors");
         }
     }
     if (request.descriptors != nullptr) {
-        result = raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, address(request.descriptors), 0);
+        result = raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, raw_address(request.descriptors), 0);
         if (result != 0) {
             return failed(result, "restoring the limit of descriptors");
         }
     }
     constexpr long kernel_signal_set_bytes = 8;
-    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, address(request.signals), 0, kernel_signal_set_bytes);
-    result = raw_call(SYS_execve, address(request.path), address(request.arguments),
-                      address(slot.environment.data()));
+    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, raw_address(request.signals), 0,
+             kernel_signal_set_bytes);
+    result = raw_call(SYS_execve, raw_address(request.path), raw_address(request.arguments),
+                      raw_address(slot.environment.data()));
     if (result == -ENOEXEC) {
-        result = raw_call(SYS_execve, address(request.shell_arguments[0]),
-                          address(request.shell_arguments), address(slot.environment.data()));
+        result =
+            raw_call(SYS_execve, raw_address(request.shell_arguments[0]),
+                     raw_address(request.shell_arguments), raw_address(slot.environment.data()));
     }
     return failed(result, "executing the program");
 }
@@ -148,8 +117,9 @@ SpawnFailure Spawner::start(const SpawnRequest& request, pid_t& pid) {
     }
     slot.request = request;
     slot.parent = getpid();
-    std::snprintf(slot.rank_setting.data(), slot.rank_setting.size(), "WARREN_RANK=%u",
-                  request.rank);
+    // A first process writes the ranks of its copies there.
+    std::snprintf(slot.rank_setting.data(), slot.rank_setting.size(),
+                  request.copies >= 0 ? "WARREN_RANK=%010u" : "WARREN_RANK=%u", request.rank);
     slot.environment.assign(1, slot.rank_setting.data());
     for (char* const* entry = request.environment + 1; entry[-1] != nullptr; ++entry) {
         slot.environment.push_back(*entry);

@@ -36,6 +36,7 @@ struct SpawnRequest {
     int standard_error = -1;
     int lifeline = -1;                   // becomes descriptor lifeline_number of the rank
     int lifeline_number = -1;            // not one of the others
+    int copies = -1;                     // keeps its number (copier.hpp); -1: none
     pid_t group = 0;                     // process group that the rank joins
     const CpuSet* processors = nullptr;  // null: unchanged
     const sigset_t* signals = nullptr;   // blocked in the rank: those that were in mpiexec

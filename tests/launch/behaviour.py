@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What users see of mpiexec, with ordinary programs.
 
-    behaviour.py --mpiexec M [--only PART | --case NAME] [--list]
+    behaviour.py --mpiexec M --copied PROGRAM [--only PART | --case NAME] [--list]
 """
 import argparse
 import os
@@ -247,6 +247,63 @@ def oversubscription_needs_no_option():
     expect(done.returncode == 0 and "oversubscribed" in done.stderr, done)
 
 
+def copied_ranks(*options, ranks, **more):
+    """What copied.c says, by rank; and whether all have the same addresses."""
+    done = run(*options, "-n", str(ranks), args.copied, **more)
+    expect(done.returncode == 0, done)
+    lines = [line.split(None, 4) for line in done.stdout.splitlines()]
+    expect(sorted(int(line[0]) for line in lines) == list(range(ranks)), done)
+    expect(len({line[1] for line in lines}) == ranks and len({line[2] for line in lines}) == 1, done)
+    return lines, len({line[3] for line in lines}) == 1
+
+
+@case
+def many_processes_are_copies_of_the_first():
+    processors = len(os.sched_getaffinity(0))
+    is_sanitized = "libasan" in subprocess.run(["ldd", args.copied], capture_output=True, text=True,
+                                               check=False).stdout
+    lines, alike = copied_ranks(ranks=2 * processors + 21)
+    expect(alike != is_sanitized and all(line[4] == "-" for line in lines), lines)
+    if not is_sanitized:
+        lines, alike = copied_ranks(ranks=2 * processors)
+        expect(not alike, "as many as the processors take are executed")
+        # The user's own library stays, and what the program executes knows nothing of the copying.
+        own = subprocess.run(["gcc", "-print-file-name=libgcc_s.so.1"], capture_output=True,
+                             text=True, check=True).stdout.strip()
+        lines, alike = copied_ranks(ranks=2 * processors + 1,
+                                    env={**os.environ, "LD_PRELOAD": own})
+        expect(alike and all(line[4] == own for line in lines), lines)
+    ranks = 2 * processors + 3
+    done = run("-wdir", "/usr", "-n", str(ranks), "sh", "-c",
+               "env -u WARREN_RANK sh -c 'pwd; env' | grep -c -e ^/usr -e COPIES -e PRELOAD; cat",
+               input="text\n")
+    expect(sorted(done.stdout.splitlines()) == ["1"] * ranks + ["text"], done)
+
+
+@case
+def first_processes_that_are_not_copied():
+    """A script, a static program, one that ends at once: the other ranks are executed."""
+    ranks = str(2 * len(os.sched_getaffinity(0)) + 2)
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "script"
+        script.write_text("#!/bin/sh\necho rank $WARREN_RANK\n")
+        script.chmod(0o755)
+        done = run("-n", ranks, str(script))
+        expect(sorted(done.stdout.split()[1::2], key=int) == [str(r) for r in range(int(ranks))], done)
+        source = pathlib.Path(folder) / "static.c"
+        source.write_text("#include <stdio.h>\nint main(void) { return puts(\"here\") < 0; }\n")
+        static = pathlib.Path(folder) / "static"
+        subprocess.run(["gcc", "-static", str(source), "-o", str(static)], check=True)
+        done = run("-n", ranks, str(static))
+        expect(done.stdout == "here\n" * int(ranks), done)
+        # Its interpreter is missing: refused once, by the first.
+        broken = pathlib.Path(folder) / "broken"
+        subprocess.run(["gcc", "-Wl,--dynamic-linker=/nonexistent/ld.so", str(source), "-o",
+                        str(broken)], check=True)
+        done = run("-n", ranks, str(broken))
+        expect(done.returncode == 127 and "executing the program" in done.stderr, done)
+
+
 @case
 def another_terminal_can_ask_for_the_state():
     warren = os.path.join(os.path.dirname(args.mpiexec), "warren")
@@ -286,5 +343,7 @@ def help_and_version_and_mistakes():
 
 
 if __name__ == "__main__":
-    args = cases.parse(argparse.ArgumentParser())
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--copied", required=True, type=os.path.abspath)
+    args = cases.parse(parser)
     sys.exit(cases.run(args))

@@ -40,7 +40,8 @@ def wait_until(condition, what, seconds=10):
 
 def job(mpiexec, *arguments, **options):
     """A finished job of this mpiexec, with what it has printed."""
-    options.setdefault("stdin", subprocess.DEVNULL)
+    if "input" not in options:
+        options.setdefault("stdin", subprocess.DEVNULL)
     options.setdefault("timeout", 120)
     return subprocess.run([mpiexec, *arguments], capture_output=True, text=True, check=False,
                           **options)

@@ -95,7 +95,9 @@ def _pages(analysis, cells):
     leaders = order[::per_row]
     cell = np.repeat(row_of, np.diff(trace.starts))
     cell += trace.thread.astype("<i8") * rows
-    heat = np.bincount(cell, weights=trace.accesses, minlength=threads * rows).reshape(threads, rows)
+    # (Of nothing bincount makes whole numbers.)
+    heat = np.bincount(cell, weights=trace.accesses, minlength=threads * rows).astype(float, copy=False)
+    heat = heat.reshape(threads, rows)
     del cell
     if not trace.has_counts:  # a touch is all that is known
         known = trace.first_thread >= 0

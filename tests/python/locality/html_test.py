@@ -65,6 +65,13 @@ class Html(unittest.TestCase):
         self.assertEqual(bytes_[4].max(), 254)
         self.assertEqual(np.count_nonzero(bytes_[1:], axis=1).tolist(), [10] * 4)
 
+    def test_first_touches_are_drawn_where_accesses_are_not_known(self):
+        found = analysis.Analysis(traces.synthetic(np.zeros((4, 2), int), [0, 1, 1, -1]))
+        pages, _ = html_report._pages(found, 1000)
+        heat = np.frombuffer(zlib.decompress(base64.b64decode(pages)), "u1", offset=4 * 21)
+        self.assertEqual((heat.reshape(2, 4) > 0).tolist(), [[True, False, False, False],
+                                                             [False, True, True, False]])
+
     def test_large_recordings_share_rows(self):
         found = analysis.Analysis(traces.synthetic(np.eye(100, 3, dtype=int) + 1, np.zeros(100)))
         pages, facts = html_report._pages(found, 90)

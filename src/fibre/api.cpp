@@ -1,0 +1,57 @@
+#include "fibre/api.hpp"
+
+#include "fibre/scheduler.hpp"
+
+#define WARREN_API extern "C" [[gnu::visibility("default")]]
+
+using namespace warren;
+using namespace warren::fibre;
+
+WARREN_API void warren_fibre_prepare(const HostOptions* options) {
+    new Scheduler({.processors = {options->processors, options->processors + options->workers},
+                   .fibres = options->fibres,
+                   .stuck = options->stuck,
+                   .begin_worker = options->begin_worker,
+                   .blocked = options->blocked});
+}
+
+WARREN_API int warren_fibre_make(void* stack, std::size_t bytes, void (*function)(void*),
+                                 void* argument) {
+    return scheduler()->make(stack, bytes, function, argument);
+}
+
+WARREN_API int warren_fibre_start(void) {
+    return scheduler()->start();
+}
+
+WARREN_API const FibreFunctions* warren_fibre_functions(void) {
+    static constexpr FibreFunctions functions = {
+        .wait = [](std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                   const timespec* timeout,
+                   WaitNote* note) { scheduler()->wait(word, expected, timeout, note); },
+        .wake = [](std::atomic<std::uint32_t>& word, int count) { scheduler()->wake(word, count); },
+        .give_way = [] { scheduler()->give_way(); },
+    };
+    return scheduler() != nullptr ? &functions : nullptr;
+}
+
+WARREN_API void warren_fibre_end(void) {
+    scheduler()->end();
+}
+
+WARREN_API bool warren_fibre_is_one(void) {
+    return Scheduler::current() != nullptr;
+}
+
+WARREN_API bool warren_fibre_sleep_until(std::uint64_t time_ns) {
+    if (Scheduler::current() == nullptr) {
+        return false;
+    }
+    scheduler()->sleep_until(time_ns);
+    return true;
+}
+
+WARREN_API Load warren_fibre_load(std::uint32_t number) {
+    const Fibre& one = scheduler()->fibre(number);
+    return {one.ran.load(std::memory_order_relaxed), one.worker->number};
+}

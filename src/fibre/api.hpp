@@ -1,0 +1,47 @@
+// What libwarren.so offers of fibres to the host process (launch/host) and to the MPI library,
+// which finds functions() by its name when the launcher says that ranks are fibres.
+//
+// Thread rule: that of Scheduler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fibre/waiting.hpp"
+
+namespace warren::fibre {
+
+struct HostOptions {
+    const int* processors; // one worker on each; -1: not bound
+    std::uint32_t workers;
+    std::uint32_t fibres;
+    void (*begin_worker)();
+    void (*stuck)();
+    void (*blocked)(std::uint32_t fibre);
+};
+
+// A fibre's load, for reports.
+struct Load {
+    std::uint64_t ran_ticks;
+    std::uint32_t worker; // that it ran on last
+};
+
+} // namespace warren::fibre
+
+extern "C" {
+// Once, before the others. They return an errno.
+void warren_fibre_prepare(const warren::fibre::HostOptions* options);
+int warren_fibre_make(void* stack, std::size_t bytes, void (*function)(void*), void* argument);
+int warren_fibre_start(void);
+// The waits of the process; null: it has no fibres.
+const warren::FibreFunctions* warren_fibre_functions(void);
+// The calling fibre stays as it is for ever: its memory may be looked at.
+[[noreturn]] void warren_fibre_end(void);
+// Whether the calling thread is a fibre.
+bool warren_fibre_is_one(void);
+// Puts the calling fibre, if it is one, to sleep until then (monotonic clock). Returns whether it
+// is one.
+bool warren_fibre_sleep_until(std::uint64_t time_ns);
+// What a fibre has cost, by its number in the order of making.
+warren::fibre::Load warren_fibre_load(std::uint32_t number);
+}

@@ -1,0 +1,80 @@
+// Fibre: a rank as a user-level thread, and Worker: a kernel thread that runs fibres.
+//
+// A fibre is made from an ordinary thread (donor.hpp), so it has all that the C library gives a
+// thread: its stack, its thread-local variables, its place in the list of threads.
+//
+// Invariants
+//  1. A fibre is in one place: it runs on one worker; or is in one worker's queue (ready); or in
+//  one
+//     bucket (parked); or it has ended. Who takes it from a queue or a bucket, under its lock, is
+//     the only one to put it elsewhere.
+//  2. `on_worker` is 1 from before a fibre is resumed until its context has been left again, and
+//     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
+//     only when it is 0. Nobody waits for that in a fibre's context, or two could wait for each
+//     other; workers wait in their own.
+//  3. `note`, `word` and `state` of a parked fibre change under its bucket's lock.
+// Thread rule: each field says whose it is.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "fibre/spin_lock.hpp"
+#include "fibre/switch.hpp"
+#include "fibre/waiting.hpp"
+
+namespace warren::fibre {
+
+struct Worker;
+
+enum class State : std::uint32_t {
+    ready,       // or running
+    parked,      // until it is woken
+    parked_till, // or until a time has come
+    ended
+};
+
+struct alignas(64) Fibre {
+    Context context; // while it doesn't run
+    std::atomic<std::uint32_t> on_worker{0};
+    std::uint32_t number = 0;
+    Fibre* next = nullptr;    // in a queue or a bucket
+    Worker* worker = nullptr; // that runs it, or ran it last; by whoever resumes it
+    // Parked
+    std::atomic<const std::atomic<std::uint32_t>*> word{nullptr};
+    std::atomic<State> state{State::ready};
+    std::atomic<WaitNote*> note{nullptr}; // on its stack
+    std::atomic<std::uint64_t> parks{0};  // counts them: tells a time limit of one from another's
+    std::atomic<std::uint32_t> nap{0};    // what it parks on that waits for time only
+    // Load, in ticks of the processor's clock; by its worker.
+    std::atomic<std::uint64_t> ran{0};
+};
+
+struct alignas(64) Worker {
+    // The queue
+    SpinLock lock;
+    Fibre* first = nullptr;
+    Fibre* last = nullptr;
+    std::atomic<std::uint32_t> count{0};
+    // Changes under the lock; who clears it counts the worker as awake.
+    std::atomic<bool> sleeping{false};
+    alignas(64) std::atomic<std::uint32_t> bell{0};
+    // Its own
+    alignas(64) Context idle;
+    std::atomic<Fibre*> handed{nullptr}; // to be resumed by the idle context
+    std::atomic<std::uint64_t> switches{0};
+    std::atomic<std::uint64_t> since{0}; // ticks, when what runs was resumed
+    std::atomic<Fibre*> running{nullptr};
+    std::uint32_t number = 0;
+    int processor = -1;         // -1: not bound
+    std::atomic<int> thread{0}; // the kernel's number of it
+    // Of a spare worker: for whom it stands in, and whether that one is back. It then hands on what
+    // comes to its queue.
+    std::atomic<Worker*> principal{nullptr};
+    std::atomic<bool> relieved{false};
+    // The monitor's: what it saw last.
+    std::uint64_t seen_switches = 0;
+    Worker* spare = nullptr; // that stands in for this one
+};
+
+} // namespace warren::fibre

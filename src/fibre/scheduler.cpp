@@ -1,0 +1,428 @@
+#include "fibre/scheduler.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <pthread.h>
+#include <sched.h>
+#include <utility>
+
+#include "fibre/donor.hpp"
+
+namespace warren::fibre {
+
+namespace {
+
+// A worker that is never idle looks at the clock when it has switched so many times.
+constexpr std::uint64_t switches_per_clock = 64;
+// Far more than programs have calls that sleep at a time.
+constexpr std::size_t spare_limit = 1024;
+
+[[gnu::tls_model("initial-exec")]] thread_local Fibre* current_fibre = nullptr;
+Scheduler* only_scheduler = nullptr;
+
+struct Body {
+    void (*function)(void*);
+    void* argument;
+    Fibre* fibre;
+};
+
+} // namespace
+
+Scheduler* scheduler() {
+    return only_scheduler;
+}
+
+Scheduler::Scheduler(const SchedulerOptions& options)
+    : options_(options),
+      fibres_(std::make_unique<Fibre[]>(options.fibres)),
+      other_threads_(count_threads()) {
+    const std::uint64_t buckets =
+        std::bit_ceil(std::max<std::uint64_t>(2 * std::uint64_t{options.fibres}, 16));
+    buckets_ = std::make_unique<Bucket[]>(buckets);
+    bucket_shift_ = 64 - static_cast<unsigned>(std::countr_zero(buckets));
+    for (const int processor : options.processors) {
+        Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
+        worker.number = static_cast<std::uint32_t>(workers_.size() - 1);
+        worker.processor = processor;
+    }
+    started_ = static_cast<std::uint32_t>(workers_.size());
+    const std::size_t spares = std::min<std::size_t>(options.fibres, spare_limit);
+    for (std::size_t spare = 0; spare < spares; ++spare) {
+        workers_.push_back(std::make_unique<Worker>());
+        workers_.back()->number = static_cast<std::uint32_t>(workers_.size() - 1);
+    }
+    only_scheduler = this;
+    pthread_atfork(nullptr, nullptr, [] {
+        only_scheduler->enabled_.store(false, std::memory_order_relaxed);
+        current_fibre = nullptr;
+    });
+}
+
+int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), void* argument) {
+    if (made_ == options_.fibres) {
+        return EAGAIN;
+    }
+    Fibre& fibre = fibres_[made_];
+    fibre.number = made_;
+    // Neighbours, which talk most, are on one worker.
+    const std::size_t home = std::uint64_t{made_} * started_ / options_.fibres;
+    fibre.worker = workers_[home].get();
+    auto body = std::make_unique<Body>(Body{function, argument, &fibre});
+    const int error = donate(
+        fibre, stack, bytes, [](Fibre& made) { only_scheduler->push(made); },
+        [](void* given) {
+            const std::unique_ptr<Body> owned(static_cast<Body*>(given));
+            const Body copy = *owned;
+            current_fibre = copy.fibre;
+            copy.function(copy.argument);
+            only_scheduler->end();
+        },
+        body.get());
+    if (error == 0) {
+        static_cast<void>(body.release());
+        ++made_;
+    }
+    return error;
+}
+
+int Scheduler::start() {
+    awake_.store(started_, std::memory_order_relaxed);
+    for (std::uint32_t number = 0; number < started_; ++number) {
+        if (const int error = start_worker(*workers_[number])) {
+            return error;
+        }
+    }
+    pthread_t monitor;
+    const int error = pthread_create(&monitor, nullptr, run_monitor, nullptr);
+    if (error == 0) {
+        pthread_detach(monitor);
+    }
+    return error;
+}
+
+int Scheduler::start_worker(Worker& worker) {
+    pthread_t thread;
+    const int error = pthread_create(&thread, nullptr, run_worker, &worker);
+    if (error == 0) {
+        pthread_detach(thread);
+    }
+    return error;
+}
+
+Fibre* Scheduler::current() {
+    return current_fibre;
+}
+
+// --- Queues
+
+void Scheduler::append(Worker& worker, Fibre& fibre) {
+    fibre.next = nullptr;
+    (worker.first == nullptr ? worker.first : worker.last->next) = &fibre;
+    worker.last = &fibre;
+    worker.count.store(worker.count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+Fibre* Scheduler::take(Worker& worker) {
+    if (worker.count.load(std::memory_order_relaxed) == 0) {
+        return nullptr; // what comes now finds the worker before it sleeps
+    }
+    worker.lock.lock();
+    Fibre* fibre = worker.first;
+    if (fibre != nullptr) {
+        worker.first = fibre->next;
+        worker.count.store(worker.count.load(std::memory_order_relaxed) - 1,
+                           std::memory_order_relaxed);
+    }
+    worker.lock.unlock();
+    return fibre;
+}
+
+// A fibre that is nowhere becomes ready, on the worker that it ran on.
+void Scheduler::push(Fibre& fibre) {
+    Worker& worker = *fibre.worker;
+    worker.lock.lock();
+    append(worker, fibre);
+    const bool wakes = worker.sleeping.exchange(false, std::memory_order_relaxed);
+    if (wakes) {
+        awake_.fetch_add(1, std::memory_order_seq_cst);
+        worker.bell.fetch_add(1, std::memory_order_relaxed);
+    }
+    const std::uint32_t count = worker.count.load(std::memory_order_relaxed);
+    worker.lock.unlock();
+    if (wakes) {
+        kernel_wake(worker.bell, 1);
+    } else if (count > 1 &&
+               awake_.load(std::memory_order_relaxed) < started_.load(std::memory_order_relaxed)) {
+        call_helper();
+    }
+}
+
+// Wakes a worker that sleeps, to take from others.
+void Scheduler::call_helper() {
+    const std::uint32_t count = started_.load(std::memory_order_acquire);
+    for (std::uint32_t number = 0; number < count; ++number) {
+        Worker* worker = workers_[number].get();
+        if (worker->sleeping.load(std::memory_order_relaxed) &&
+            !worker->relieved.load(std::memory_order_relaxed) && call(*worker)) {
+            return;
+        }
+    }
+}
+
+// --- Switching
+
+// First thing in a context that is resumed: who ran here before has left its own. Acquire pairs
+// with begin's release: what the resumer knew, `self` knows. (Null: a worker's idle context.)
+void Scheduler::resumed(Fibre* self, void* fibre) {
+    if (self != nullptr) {
+        static_cast<void>(self->on_worker.load(std::memory_order_acquire));
+    }
+    if (fibre != nullptr) {
+        static_cast<Fibre*>(fibre)->on_worker.store(0, std::memory_order_release);
+    }
+}
+
+// The time since the worker's last switch was this fibre's.
+void Scheduler::account(Worker& worker, Fibre* before) {
+    const std::uint64_t now = ticks();
+    if (before != nullptr) {
+        before->ran.store(before->ran.load(std::memory_order_relaxed) + now -
+                              worker.since.load(std::memory_order_relaxed),
+                          std::memory_order_relaxed);
+    }
+    worker.since.store(now, std::memory_order_relaxed);
+    worker.switches.store(worker.switches.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_relaxed);
+}
+
+void Scheduler::begin(Worker& worker, Fibre& next) {
+    next.worker = &worker;
+    next.on_worker.store(1, std::memory_order_release);
+    worker.running.store(&next, std::memory_order_relaxed);
+}
+
+void Scheduler::switch_to(Fibre& self, Fibre& next) {
+    Worker& worker = *self.worker;
+    account(worker, &self);
+    begin(worker, next);
+    resumed(&self, switch_context(&self.context, &next.context, &self));
+}
+
+void Scheduler::resume(Worker& worker, Fibre& next) {
+    account(worker, nullptr);
+    begin(worker, next);
+    void* before = switch_context(&worker.idle, &next.context, nullptr);
+    // Pairs with go_idle's release.
+    static_cast<void>(worker.handed.load(std::memory_order_acquire));
+    resumed(nullptr, before);
+}
+
+// The calling fibre, which is parked or has ended, gives its worker to another one. (Who woke it
+// may have put it into a queue already.)
+void Scheduler::leave(Fibre& self) {
+    Worker& worker = *self.worker;
+    if (worker.switches.load(std::memory_order_relaxed) % switches_per_clock == 0 &&
+        timers_.earliest() != UINT64_MAX) {
+        expire_timers();
+    }
+    if (worker.relieved.load(std::memory_order_relaxed)) {
+        go_idle(self, nullptr);
+        return;
+    }
+    Fibre* next = take(worker);
+    if (next == &self) {
+        return;
+    }
+    if (next != nullptr && next->on_worker.load(std::memory_order_acquire) == 0) {
+        switch_to(self, *next);
+        return;
+    }
+    go_idle(self, next);
+}
+
+// Back to the worker's own context, which is to resume `next` (null: what it finds).
+void Scheduler::go_idle(Fibre& self, Fibre* next) {
+    Worker& worker = *self.worker;
+    account(worker, &self);
+    worker.running.store(nullptr, std::memory_order_relaxed);
+    worker.handed.store(next, std::memory_order_release);
+    resumed(&self, switch_context(&self.context, &worker.idle, &self));
+}
+
+void Scheduler::give_way() {
+    Fibre* self = current_fibre;
+    if (self == nullptr) {
+        sched_yield();
+        return;
+    }
+    Worker& worker = *self->worker;
+    if (worker.count.load(std::memory_order_relaxed) == 0) {
+        if (timers_.earliest() == UINT64_MAX) {
+            return;
+        }
+        expire_timers(); // it may never be anybody's turn otherwise
+    }
+    worker.lock.lock();
+    Fibre* next = worker.first;
+    if (next == nullptr) {
+        worker.lock.unlock();
+        return;
+    }
+    if (worker.relieved.load(std::memory_order_relaxed)) [[unlikely]] {
+        append(worker, *self);
+        worker.lock.unlock();
+        go_idle(*self, nullptr);
+        return;
+    }
+    worker.first = next->next;
+    worker.count.store(worker.count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    append(worker, *self);
+    worker.lock.unlock();
+    if (next->on_worker.load(std::memory_order_acquire) == 0) {
+        switch_to(*self, *next);
+        return;
+    }
+    go_idle(*self, next);
+}
+
+void Scheduler::end() {
+    Fibre& self = *current_fibre;
+    self.state.store(State::ended, std::memory_order_relaxed);
+    leave(self);
+    __builtin_unreachable();
+}
+
+// --- Waiting
+
+void Scheduler::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                     const timespec* timeout, WaitNote* note) {
+    Fibre* self = current_fibre;
+    if (self == nullptr) {
+        // Counted before the kernel looks at the word, which a waker has changed before it looks at
+        // the count.
+        kernel_sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        kernel_wait(word, expected, timeout);
+        kernel_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+        return;
+    }
+    const std::uint64_t time_ns =
+        timeout == nullptr
+            ? 0
+            : monotonic_ns() + static_cast<std::uint64_t>(timeout->tv_sec) * 1'000'000'000 +
+                  static_cast<std::uint64_t>(timeout->tv_nsec);
+    Bucket& bucket = bucket_of(&word);
+    bucket.lock.lock();
+    if (word.load(std::memory_order_seq_cst) != expected) {
+        bucket.lock.unlock();
+        return;
+    }
+    const std::uint64_t park = self->parks.load(std::memory_order_relaxed) + 1;
+    self->parks.store(park, std::memory_order_relaxed);
+    self->word.store(&word, std::memory_order_relaxed);
+    self->note.store(note, std::memory_order_relaxed);
+    self->state.store(timeout == nullptr ? State::parked : State::parked_till,
+                      std::memory_order_relaxed);
+    self->next = nullptr;
+    *bucket.end = self;
+    bucket.end = &self->next;
+    if (timeout != nullptr) {
+        timers_.add({time_ns, self, park});
+    }
+    bucket.lock.unlock();
+    leave(*self);
+}
+
+// The fibre at `link` waits no more.
+void Scheduler::take_off(Bucket& bucket, Fibre** link) {
+    Fibre& fibre = **link;
+    *link = fibre.next;
+    if (bucket.end == &fibre.next) {
+        bucket.end = link;
+    }
+    fibre.state.store(State::ready, std::memory_order_relaxed);
+}
+
+void Scheduler::wake(std::atomic<std::uint32_t>& word, int count) {
+    if (enabled()) {
+        Fibre* woken = nullptr;
+        Fibre** woken_end = &woken;
+        Bucket& bucket = bucket_of(&word);
+        bucket.lock.lock();
+        for (Fibre** link = &bucket.first; *link != nullptr && count > 0;) {
+            Fibre* fibre = *link;
+            if (fibre->word.load(std::memory_order_relaxed) != &word) {
+                link = &fibre->next;
+                continue;
+            }
+            take_off(bucket, link);
+            fibre->next = nullptr;
+            *woken_end = fibre;
+            woken_end = &fibre->next;
+            --count;
+        }
+        bucket.lock.unlock();
+        while (woken != nullptr) {
+            push(*std::exchange(woken, woken->next));
+        }
+    }
+    if (count > 0 && (!enabled() || kernel_sleepers_.load(std::memory_order_seq_cst) != 0)) {
+        kernel_wake(word, count);
+    }
+}
+
+void Scheduler::sleep_until(std::uint64_t time_ns) {
+    Fibre& self = *current_fibre;
+    for (std::uint64_t now = monotonic_ns(); now < time_ns; now = monotonic_ns()) {
+        const timespec left_time = time_of(time_ns - now);
+        wait(self.nap, 0, &left_time, nullptr);
+    }
+}
+
+void Scheduler::expire_timers() {
+    const std::uint64_t now = monotonic_ns();
+    Timers::Entry entry{};
+    while (timers_.earliest() <= now && timers_.take(now, entry)) {
+        Fibre& fibre = *entry.fibre;
+        const std::atomic<std::uint32_t>* word = fibre.word.load(std::memory_order_relaxed);
+        Bucket& bucket = bucket_of(word);
+        bool expired = false;
+        bucket.lock.lock();
+        // It may have been woken, and wait for something else: then it is not here, or in a later
+        // park.
+        for (Fibre** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
+            if (*link == &fibre && fibre.parks.load(std::memory_order_relaxed) == entry.park) {
+                take_off(bucket, link);
+                expired = true;
+                break;
+            }
+        }
+        bucket.lock.unlock();
+        if (expired) {
+            push(fibre);
+        }
+    }
+}
+
+void Scheduler::show_waits() {
+    for (std::uint32_t number = 0; number < made_; ++number) {
+        Fibre& fibre = fibres_[number];
+        const std::atomic<std::uint32_t>* word = fibre.word.load(std::memory_order_relaxed);
+        if (word == nullptr || fibre.state.load(std::memory_order_relaxed) == State::ready) {
+            continue;
+        }
+        Bucket& bucket = bucket_of(word);
+        const std::lock_guard guard(bucket.lock);
+        const State state = fibre.state.load(std::memory_order_relaxed);
+        WaitNote* note = fibre.note.load(std::memory_order_relaxed);
+        if (fibre.word.load(std::memory_order_relaxed) == word &&
+            (state == State::parked || state == State::parked_till) && note != nullptr &&
+            !note->shown) {
+            note->shown = true;
+            note->show(note->wait);
+        }
+    }
+}
+
+} // namespace warren::fibre

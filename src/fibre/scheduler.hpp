@@ -1,0 +1,150 @@
+// Scheduler: runs the fibres of a process, a kernel thread (worker) per processor.
+//
+// Each worker has a queue of ready fibres, first come, first served. A fibre that waits is parked
+// on the word that it waits for, in one of many buckets by the word's address; who wakes it puts it
+// in the queue of the worker that it ran on. A fibre leaves its worker straight for the next in the
+// queue, without a detour. A worker without fibres looks for a while, takes some from a worker that
+// has more than it gets done, the nearest first, and then sleeps. Nothing interrupts a fibre that
+// computes: others in its worker's queue are taken by idle workers, soon, because workers that
+// sleep while others are awake look again every few milliseconds.
+//
+// A fibre that sleeps in a system call keeps its worker. A monitor, a kernel thread that looks
+// every few milliseconds, sees it, and starts a spare worker on the same processor, which takes
+// over what waits in that worker's queue until it is back.
+//
+// Waits are as those of base/futex.hpp; kernel threads may take part in them.
+//
+// Invariants (those of a fibre are in fibre.hpp)
+//  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has
+//     changed it before it takes that lock: no wake is lost.
+//  2. awake_ counts the workers that are not sleeping. Who puts a fibre into the queue of one that
+//     sleeps, counts it again before it lets go of the queue's lock. So when it becomes 0 no fibre
+//     is ready or runs; if all are parked without a time limit and no other threads are there that
+//     could wake one, nothing will ever happen again: stuck() is told.
+//  3. Locks: a bucket's before that of the timers; a queue's alone.
+// Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
+// from any thread, if nothing else is said. A child of fork has no fibres: what forked is a thread
+// there.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fibre/fibre.hpp"
+#include "fibre/timers.hpp"
+
+namespace warren::fibre {
+
+struct SchedulerOptions {
+    std::vector<int> processors; // one worker on each; -1: not bound
+    std::uint32_t fibres = 0;    // that there will be at most
+    // All fibres wait for each other; called once, by a worker. May be null.
+    void (*stuck)() = nullptr;
+    void (*begin_worker)() = nullptr; // in each worker, first
+    // A fibre blocks its worker in a system call, and a spare worker takes over. May be null.
+    void (*blocked)(std::uint32_t fibre) = nullptr;
+};
+
+class Scheduler {
+  public:
+    explicit Scheduler(const SchedulerOptions& options);
+    ~Scheduler() = delete; // lives as long as the process
+
+    // Makes a fibre that will run function(argument) on this stack. Returns an errno.
+    int make(void* stack, std::size_t bytes, void (*function)(void*), void* argument);
+    // Starts the workers. Returns an errno.
+    int start();
+
+    // The fibre that the calling thread is; null: it is none.
+    static Fibre* current();
+
+    void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
+              WaitNote* note);
+    void wake(std::atomic<std::uint32_t>& word, int count);
+    // Lets the fibres of the calling one's worker that are ready run first.
+    void give_way();
+    // Parks the calling fibre until then (monotonic clock).
+    void sleep_until(std::uint64_t time_ns);
+    // The calling fibre has ended.
+    [[noreturn]] void end();
+
+    // Has those that wait say what for (WaitNote).
+    void show_waits();
+
+    std::uint32_t fibre_count() const { return made_; }
+    const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
+    bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+
+  private:
+    struct alignas(64) Bucket {
+        SpinLock lock;
+        Fibre* first = nullptr;
+        Fibre** end = &first;
+    };
+
+    // What an idle worker last saw of another.
+    struct Look {
+        std::uint64_t switches = 0;
+        std::uint64_t since = 0;
+    };
+
+    Bucket& bucket_of(const std::atomic<std::uint32_t>* word) {
+        const auto address = reinterpret_cast<std::uintptr_t>(word);
+        // The high bits of a product with an odd constant (the golden ratio's) depend on all of it.
+        return buckets_[(address >> 2) * 0x9e3779b97f4a7c15U >> bucket_shift_];
+    }
+
+    static void append(Worker& worker, Fibre& fibre);
+    static Fibre* take(Worker& worker);
+    void push(Fibre& fibre);
+    bool call(Worker& worker);
+    void call_helper();
+    void leave(Fibre& self);
+    void switch_to(Fibre& self, Fibre& next);
+    static void resume(Worker& worker, Fibre& next);
+    static void begin(Worker& worker, Fibre& next);
+    static void go_idle(Fibre& self, Fibre* next);
+    static void resumed(Fibre* self, void* fibre);
+    static void account(Worker& worker, Fibre* before);
+
+    static void* run_worker(void* worker);
+    [[noreturn]] void work(Worker& worker);
+    Fibre* find(Worker& worker, std::vector<Look>& looks);
+    Fibre* look_for_a_while(Worker& worker, std::vector<Look>& looks);
+    Fibre* steal(Worker& worker, std::vector<Look>& looks);
+    void sleep(Worker& worker);
+    void hand_on(Worker& spare);
+    static void* run_monitor(void*);
+    void look_after(Worker& worker);
+    bool stand_in(Worker& worker);
+    int start_worker(Worker& worker);
+    static void take_off(Bucket& bucket, Fibre** link);
+    void expire_timers();
+    bool look_for_deadlock();
+    // The kernel threads of this process.
+    static std::size_t count_threads();
+    static void bind(int thread, int processor);
+
+    SchedulerOptions options_;
+    std::unique_ptr<Fibre[]> fibres_;
+    std::uint32_t made_ = 0;
+    std::size_t other_threads_; // of the process, which were there before: they wake nobody
+    std::vector<std::unique_ptr<Worker>> workers_; // those behind started_ are spare
+    std::atomic<std::uint32_t> started_{0};
+    std::unique_ptr<Bucket[]> buckets_;
+    unsigned bucket_shift_ = 0;
+    Timers timers_;
+    std::atomic<bool> enabled_{true};
+    std::atomic<bool> told_stuck_{false};
+    alignas(64) std::atomic<std::uint32_t> awake_{0};
+    alignas(64) std::atomic<std::uint32_t> kernel_sleepers_{0};
+};
+
+// The process's scheduler, or null.
+Scheduler* scheduler();
+
+} // namespace warren::fibre

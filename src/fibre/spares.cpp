@@ -1,0 +1,147 @@
+// Fibres that block their workers in system calls, and the workers that stand in meanwhile.
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+#include <utility>
+
+#include "fibre/scheduler.hpp"
+
+namespace warren::fibre {
+
+namespace {
+
+// How often the monitor looks while a worker is awake, and else; and shows what fibres wait for.
+constexpr std::uint64_t monitor_ns = 5'000'000;
+constexpr std::uint64_t quiet_monitor_ns = 100'000'000;
+constexpr std::uint64_t show_every_ns = 100'000'000;
+
+} // namespace
+
+// A spare worker whose principal is back gives it what has come since.
+void Scheduler::hand_on(Worker& spare) {
+    Fibre* handed = spare.handed.exchange(nullptr, std::memory_order_acquire);
+    for (Fibre* fibre = handed != nullptr ? handed : take(spare); fibre != nullptr;
+         fibre = take(spare)) {
+        while (fibre->on_worker.load(std::memory_order_acquire) != 0) {
+            spin_pause(); // it is being left, by this worker a moment ago
+        }
+        fibre->worker = spare.principal.load(std::memory_order_relaxed);
+        push(*fibre);
+    }
+}
+
+void* Scheduler::run_monitor(void*) {
+    Scheduler& all = *scheduler();
+    pthread_setname_np(pthread_self(), "monitor");
+    std::uint64_t shown_ns = 0;
+    while (true) {
+        const timespec pause = time_of(
+            all.awake_.load(std::memory_order_relaxed) != 0 ? monitor_ns : quiet_monitor_ns);
+        nanosleep(&pause, nullptr);
+        const std::uint32_t count = all.started_.load(std::memory_order_relaxed);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            all.look_after(*all.workers_[number]);
+        }
+        if (const std::uint64_t now = monotonic_ns(); now - shown_ns > show_every_ns) {
+            shown_ns = now;
+            all.show_waits();
+        }
+    }
+}
+
+namespace {
+
+// Whether a thread of this process sleeps in the kernel.
+bool sleeps(int thread) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    char text[256];
+    const ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    close(file);
+    if (got <= 0) {
+        return false;
+    }
+    text[got] = '\0';
+    const char* name_end = std::strrchr(text, ')');
+    return name_end != nullptr && name_end[1] == ' ' && (name_end[2] == 'S' || name_end[2] == 'D');
+}
+
+} // namespace
+
+void Scheduler::look_after(Worker& worker) {
+    const std::uint64_t switches = worker.switches.load(std::memory_order_relaxed);
+    if (std::exchange(worker.seen_switches, switches) != switches) {
+        if (Worker* spare = std::exchange(worker.spare, nullptr)) {
+            spare->relieved.store(true, std::memory_order_release);
+            call(*spare);
+        }
+        return;
+    }
+    if (worker.count.load(std::memory_order_relaxed) == 0) {
+        return; // nobody waits for it
+    }
+    // Who stands in may be blocked in its turn.
+    Worker* last = &worker;
+    while (last->spare != nullptr) {
+        last = last->spare;
+    }
+    const Fibre* blocks = last->running.load(std::memory_order_relaxed);
+    if (blocks != nullptr && sleeps(last->thread.load(std::memory_order_relaxed)) &&
+        stand_in(*last) && options_.blocked != nullptr) {
+        options_.blocked(blocks->number);
+    }
+}
+
+// Has a spare worker stand in. False: there is none left.
+bool Scheduler::stand_in(Worker& worker) {
+    for (std::uint32_t number = 0; number < started_.load(std::memory_order_relaxed); ++number) {
+        Worker& former = *workers_[number];
+        // (What it was relieved of has long been handed on, or will be taken by others.)
+        if (former.relieved.load(std::memory_order_relaxed) && &former != &worker &&
+            former.running.load(std::memory_order_relaxed) == nullptr) {
+            former.principal.store(&worker, std::memory_order_relaxed);
+            bind(former.thread.load(std::memory_order_relaxed), worker.processor);
+            worker.spare = &former;
+            former.relieved.store(false, std::memory_order_release);
+            call(former);
+            return true;
+        }
+    }
+    const std::uint32_t number = started_.load(std::memory_order_relaxed);
+    if (number == workers_.size()) {
+        return false;
+    }
+    Worker& spare = *workers_[number];
+    spare.principal.store(&worker, std::memory_order_relaxed);
+    spare.processor = worker.processor;
+    awake_.fetch_add(1, std::memory_order_seq_cst);
+    started_.store(number + 1, std::memory_order_release);
+    if (start_worker(spare) != 0) {
+        started_.store(number, std::memory_order_relaxed);
+        awake_.fetch_sub(1, std::memory_order_seq_cst);
+        return false;
+    }
+    worker.spare = &spare;
+    return true;
+}
+
+// Wakes a worker if it sleeps.
+bool Scheduler::call(Worker& worker) {
+    worker.lock.lock();
+    const bool wakes = worker.sleeping.exchange(false, std::memory_order_relaxed);
+    if (wakes) {
+        awake_.fetch_add(1, std::memory_order_seq_cst);
+        worker.bell.fetch_add(1, std::memory_order_relaxed);
+    }
+    worker.lock.unlock();
+    if (wakes) {
+        kernel_wake(worker.bell, 1);
+    }
+    return wakes;
+}
+
+} // namespace warren::fibre

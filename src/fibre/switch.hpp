@@ -1,0 +1,35 @@
+// Contexts: what a processor must be given to go on where a fibre, or a worker, has left off: the
+// stack pointer, with the registers that functions preserve on the stack, and the thread pointer,
+// which thread-local variables hang from (errno, the C++ library's exceptions, the locale, an
+// image's own). Signal masks and what else the kernel keeps per thread stay with the kernel thread.
+//
+// What depends on the processor is in x86_64.cpp. Thread rule: a context is resumed once for each
+// time that it has been left, by one kernel thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace warren::fibre {
+
+struct Context {
+    void* stack = nullptr;
+    std::byte* thread_pointer = nullptr;
+};
+
+// Leaves the calling context in `from` and goes on in `to`. Returns when somebody comes back: with
+// the `message` that they gave.
+void* switch_context(Context* from, const Context* to, void* message);
+
+// Leaves the calling context in `from`, sets `left` to 0, and ends the kernel thread, which touches
+// the context no more from then on. Returns, in another kernel thread, as switch_context does.
+void* leave_kernel_thread(Context* from, std::atomic<std::uint32_t>* left);
+
+// Of the calling kernel thread.
+std::byte* thread_pointer();
+
+// A clock of the processor's, for comparison with itself: cheap, and the same on all processors.
+std::uint64_t ticks();
+
+} // namespace warren::fibre

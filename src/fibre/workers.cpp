@@ -1,0 +1,230 @@
+// What a worker does when it has no fibre to run.
+#include <algorithm>
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+#include "fibre/scheduler.hpp"
+
+namespace warren::fibre {
+
+namespace {
+
+// How long an idle worker looks around before it sleeps, in turns of a few dozen nanoseconds: about
+// what a sleep and a wake take together.
+constexpr std::uint32_t looks_before_sleep = 400;
+constexpr std::uint32_t turns_of_a_look = 8;
+// How often it looks for work that others don't get done when they are awake and it sleeps.
+constexpr std::uint64_t patrol_ns = 4'000'000;
+// A fibre that is alone in a queue is left there while its worker gets something done: it will be
+// the next, and what it needs is in the caches there. Ticks: some 20 µs.
+constexpr std::uint64_t patience_ticks = 50'000;
+// How soon a standstill is looked at again when threads that are no workers may still end it.
+constexpr std::uint64_t deadlock_ns = 100'000'000;
+
+} // namespace
+
+// The kernel threads of this process.
+std::size_t Scheduler::count_threads() {
+    std::size_t count = 0;
+    if (DIR* folder = opendir("/proc/self/task")) {
+        while (const dirent* entry = readdir(folder)) {
+            count += entry->d_name[0] != '.';
+        }
+        closedir(folder);
+    }
+    return count;
+}
+
+// Refused: it runs where it did.
+void Scheduler::bind(int thread, int processor) {
+    if (processor >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(static_cast<std::size_t>(processor), &set);
+        sched_setaffinity(thread, sizeof set, &set);
+    }
+}
+
+void* Scheduler::run_worker(void* given) {
+    Worker& worker = *static_cast<Worker*>(given);
+    const std::string name = "worker " + std::to_string(worker.number);
+    pthread_setname_np(pthread_self(), name.c_str());
+    bind(0, worker.processor);
+    worker.idle.thread_pointer = thread_pointer();
+    worker.thread.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_relaxed);
+    if (scheduler()->options_.begin_worker != nullptr) {
+        scheduler()->options_.begin_worker();
+    }
+    scheduler()->work(worker);
+}
+
+void Scheduler::work(Worker& worker) {
+    std::vector<Look> looks(workers_.size());
+    while (true) {
+        if (worker.relieved.load(std::memory_order_acquire)) {
+            hand_on(worker);
+            sleep(worker);
+            continue;
+        }
+        Fibre* next = worker.handed.exchange(nullptr, std::memory_order_acquire);
+        if (next == nullptr) {
+            next = find(worker, looks);
+        }
+        if (next == nullptr) {
+            next = look_for_a_while(worker, looks);
+        }
+        if (next == nullptr) {
+            sleep(worker);
+            continue;
+        }
+        for (std::uint32_t turn = 0; next->on_worker.load(std::memory_order_acquire) != 0; ++turn) {
+            if (turn < looks_before_sleep) {
+                spin_pause();
+            } else {
+                sched_yield(); // who leaves it has lost the processor
+            }
+        }
+        resume(worker, *next);
+    }
+}
+
+Fibre* Scheduler::find(Worker& worker, std::vector<Look>& looks) {
+    if (timers_.earliest() != UINT64_MAX) {
+        expire_timers();
+    }
+    Fibre* next = take(worker);
+    return next != nullptr ? next : steal(worker, looks);
+}
+
+Fibre* Scheduler::look_for_a_while(Worker& worker, std::vector<Look>& looks) {
+    for (std::uint32_t turn = 0;
+         turn < looks_before_sleep && awake_.load(std::memory_order_relaxed) > 1; ++turn) {
+        for (std::uint32_t pause = 0; pause < turns_of_a_look; ++pause) {
+            spin_pause();
+            if (worker.count.load(std::memory_order_relaxed) != 0) {
+                return take(worker);
+            }
+        }
+        if (Fibre* next = steal(worker, looks)) {
+            return next;
+        }
+    }
+    return nullptr;
+}
+
+// Takes half of what a worker has ready, the nearest worker's first.
+Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
+    const std::size_t count = started_.load(std::memory_order_acquire);
+    for (std::size_t step = 1; step < count; ++step) {
+        // 1, -1, 2, -2, …: processors that are near have numbers that are.
+        const std::size_t distance = (step + 1) / 2;
+        const std::size_t index =
+            (worker.number + (step % 2 == 1 ? distance : count - distance)) % count;
+        Worker& other = *workers_[index];
+        const std::uint32_t ready = other.count.load(std::memory_order_relaxed);
+        if (ready == 0) {
+            continue;
+        }
+        Look& look = looks[index];
+        const std::uint64_t switches = other.switches.load(std::memory_order_relaxed);
+        const std::uint64_t now = ticks();
+        if (look.switches != switches) {
+            look = {switches, now};
+        }
+        if ((ready == 1 && now - look.since < patience_ticks) || !other.lock.try_lock()) {
+            continue;
+        }
+        Fibre* taken = other.first;
+        Fibre* last = taken;
+        const std::uint32_t there = other.count.load(std::memory_order_relaxed);
+        const std::uint32_t some = (there + 1) / 2;
+        if (taken != nullptr) {
+            for (std::uint32_t more = 1; more < some; ++more) {
+                last = last->next;
+            }
+            other.first = last->next;
+            other.count.store(there - some, std::memory_order_relaxed);
+        }
+        other.lock.unlock();
+        if (taken == nullptr) {
+            continue;
+        }
+        if (taken != last) {
+            Fibre* rest = taken->next;
+            worker.lock.lock();
+            for (std::uint32_t more = 1; more < some; ++more) {
+                append(worker, *std::exchange(rest, rest->next));
+            }
+            worker.lock.unlock();
+        }
+        return taken;
+    }
+    return nullptr;
+}
+
+void Scheduler::sleep(Worker& worker) {
+    worker.lock.lock();
+    if (worker.first != nullptr) {
+        worker.lock.unlock();
+        return;
+    }
+    worker.sleeping.store(true, std::memory_order_relaxed);
+    const std::uint32_t seen = worker.bell.load(std::memory_order_relaxed);
+    worker.lock.unlock();
+    const bool others = awake_.fetch_sub(1, std::memory_order_seq_cst) != 1;
+    std::uint64_t now = monotonic_ns();
+    bool looks_again = false;
+    if (!others) {
+        looks_again = look_for_deadlock();
+    }
+    std::uint64_t until = timers_.earliest();
+    if (others && !worker.relieved.load(std::memory_order_relaxed)) {
+        until = std::min(until, now + patrol_ns);
+    } else if (looks_again) {
+        until = std::min(until, now + deadlock_ns);
+    }
+    const timespec limit = time_of(until > now ? until - now : 0);
+    kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
+    worker.lock.lock();
+    if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
+        awake_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    worker.lock.unlock();
+}
+
+// Nothing is ready and no worker awake. Threads that are no workers, and time limits, may change
+// that; else it stays so. True: it is to be looked at again, because there are such threads (also
+// donors that have yet to end).
+bool Scheduler::look_for_deadlock() {
+    show_waits();
+    bool waits_in_call = false;
+    for (std::uint32_t number = 0; number < made_; ++number) {
+        const Fibre& fibre = fibres_[number];
+        switch (fibre.state.load(std::memory_order_relaxed)) {
+        case State::ended:
+            break;
+        case State::parked:
+            waits_in_call |= fibre.note.load(std::memory_order_relaxed) != nullptr;
+            break;
+        default:
+            return false;
+        }
+    }
+    if (!waits_in_call || options_.stuck == nullptr) {
+        return false;
+    }
+    if (count_threads() > started_ + 1 + other_threads_) {
+        return true;
+    }
+    if (awake_.load(std::memory_order_seq_cst) == 0 &&
+        !told_stuck_.exchange(true, std::memory_order_relaxed)) {
+        options_.stuck();
+    }
+    return false;
+}
+
+} // namespace warren::fibre

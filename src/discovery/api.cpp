@@ -20,6 +20,7 @@ using warren::fail;
 using warren::topology::ImageMemory;
 
 constexpr const char* variable = "WARREN_TOPOLOGY";
+constexpr const char* way_variable = "WARREN_TOPOLOGY_WAY";
 
 // `text` behind `prefix`, if that is how it begins.
 bool behind(std::string_view text, std::string_view prefix, std::string& rest) {
@@ -91,6 +92,7 @@ Error open_source(const std::string& source, std::string& note, warren_topology*
 int report_failure(Error error, warren_topology_report* report) {
     const std::unique_ptr<warren::ErrorRecord> record(error.take());
     if (report != nullptr) {
+        report->way = 0;
         std::snprintf(report->problem, sizeof report->problem, "%s", record->text.c_str());
     }
     return record->error_class;
@@ -130,15 +132,30 @@ WARREN_API int warren_topology_open(const char* source, warren_topology** topolo
 
 WARREN_API int warren_topology_load(warren_topology** topology, warren_topology_report* report) {
     const char* source = std::getenv(variable);
-    if (source == nullptr || *source == '\0') {
+    const bool is_given = source != nullptr && *source != '\0';
+    const char* forced = std::getenv(way_variable);
+    const std::string_view way = forced != nullptr ? forced : "";
+    if ((!way.empty() && way != "image" && way != "native") || (way == "image" && !is_given)) {
+        if (topology != nullptr) {
+            *topology = nullptr;
+        }
+        return report_failure(
+            is_given || way != "image"
+                ? fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "%s=%s: image or native", way_variable, forced)
+                : fail(WARREN_TOPOLOGY_ERR_FILE, "%s=image, and %s names none", way_variable,
+                       variable),
+            report);
+    }
+    if (!is_given || way == "native") {
         return warren_topology_open("native", topology, report);
     }
     int descriptor = -1;
     if (is_number(source, descriptor)) {
         warren::topology::request_image(descriptor);
     }
-    if (warren_topology_open(source, topology, report) == WARREN_TOPOLOGY_SUCCESS) {
-        return WARREN_TOPOLOGY_SUCCESS;
+    const int by_source = warren_topology_open(source, topology, report);
+    if (by_source == WARREN_TOPOLOGY_SUCCESS || way == "image") {
+        return by_source;
     }
     warren_topology_report native{};
     const int status = warren_topology_open("native", topology, &native);

@@ -187,6 +187,31 @@ TEST_F(Api, loads_what_the_environment_names_or_else_the_machine) {
     warren_topology_close(own);
 }
 
+TEST_F(Api, loads_by_the_way_that_the_environment_forces) {
+    warren_topology* loaded = nullptr;
+    warren_topology_report report;
+    setenv("WARREN_TOPOLOGY", "synthetic:core:3 pu:1", 1);
+    setenv("WARREN_TOPOLOGY_WAY", "native", 1);
+    ASSERT_EQ(warren_topology_load(&loaded, &report), WARREN_TOPOLOGY_SUCCESS) << report.problem;
+    EXPECT_EQ(report.way, WARREN_TOPOLOGY_NATIVE);
+    warren_topology_close(loaded);
+    setenv("WARREN_TOPOLOGY_WAY", "image", 1);
+    ASSERT_EQ(warren_topology_load(&loaded, &report), WARREN_TOPOLOGY_SUCCESS) << report.problem;
+    EXPECT_EQ(warren_topology_count(loaded, WARREN_OBJECT_CORE), 3U);
+    warren_topology_close(loaded);
+    setenv("WARREN_TOPOLOGY", "image:/no/such/image", 1);
+    EXPECT_NE(warren_topology_load(&loaded, &report), WARREN_TOPOLOGY_SUCCESS);
+    EXPECT_EQ(loaded, nullptr);
+    EXPECT_EQ(report.way, 0);
+    unsetenv("WARREN_TOPOLOGY");
+    EXPECT_EQ(warren_topology_load(&loaded, &report), WARREN_TOPOLOGY_ERR_FILE);
+    EXPECT_NE(std::strstr(report.problem, "names none"), nullptr);
+    setenv("WARREN_TOPOLOGY_WAY", "guess", 1);
+    EXPECT_EQ(warren_topology_load(&loaded, &report), WARREN_TOPOLOGY_ERR_ARGUMENT);
+    EXPECT_EQ(loaded, nullptr);
+    unsetenv("WARREN_TOPOLOGY_WAY");
+}
+
 TEST_F(Api, answers_wrong_arguments) {
     const warren_topology* t = topology_;
     const uint32_t beyond = warren_topology_objects(t);

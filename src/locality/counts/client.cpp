@@ -1,0 +1,294 @@
+// The DynamoRIO client of counts mode: the library that `warren locality record` has
+// loaded into the program, and what happens there.
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "dr_api.h"
+#include "drmgr.h"
+#include "drwrap.h"
+#include "locality/counts/instrument.hpp"
+#include "locality/counts/recorder.hpp"
+#include "locality/counts/settings.hpp"
+
+namespace warren::locality::counts {
+namespace {
+
+Recorder* recorder;
+int thread_field;
+
+Thread* this_thread(void* context) {
+    return static_cast<Thread*>(drmgr_get_tls_field(context, thread_field));
+}
+
+void begin_thread(void* context) {
+    Thread* const thread =
+        recorder->thread_began(static_cast<std::uint32_t>(dr_get_thread_id(context)));
+    drmgr_set_tls_field(context, thread_field, thread);
+    thread->instructions = set_thread(thread->counters, thread->stack_end());
+}
+
+void end_thread(void* context) {
+    if (Thread* const thread = this_thread(context)) {
+        drmgr_set_tls_field(context, thread_field, nullptr);
+        recorder->thread_ended(thread);
+    }
+}
+
+[[noreturn]] void give_up(const std::string& problem) {
+    dr_fprintf(STDERR, "warren locality: %s\n", problem.c_str());
+    dr_exit_process(125);
+    __builtin_unreachable();
+}
+
+// --- What the program loads
+
+std::uint64_t note_of_build(const module_data_t* module, ModuleRecord& record) {
+    // The notes of the file are in its first mapped part, if anywhere.
+    struct Header {
+        unsigned char ident[16];
+        std::uint16_t type, machine;
+        std::uint32_t version;
+        std::uint64_t entry, programs, sections;
+        std::uint32_t flags;
+        std::uint16_t header_bytes, program_bytes, program_count;
+    };
+    struct Program {
+        std::uint32_t type, flags;
+        std::uint64_t offset, address, physical, file_bytes, memory_bytes, alignment;
+    };
+    constexpr std::uint32_t note_program = 4;
+    constexpr std::uint32_t build_id_note = 3;
+    const auto* const base = reinterpret_cast<const char*>(module->start);
+    Header header{};
+    std::size_t got = 0;
+    if (!dr_safe_read(base, sizeof header, &header, &got)) {
+        return 0;
+    }
+    const std::uint64_t bias =
+        header.type == 2 ? 0 : reinterpret_cast<std::uint64_t>(module->start);
+    for (unsigned index = 0; index < header.program_count; ++index) {
+        Program program{};
+        if (!dr_safe_read(base + header.programs + index * sizeof program, sizeof program, &program,
+                          &got) ||
+            program.type != note_program) {
+            continue;
+        }
+        for (std::uint64_t at = 0; at + 12 <= program.memory_bytes;) {
+            std::uint32_t note[3]; // bytes of the name, of the description; type
+            const char* const place = reinterpret_cast<const char*>(bias + program.address + at);
+            if (!dr_safe_read(place, sizeof note, note, &got)) {
+                break;
+            }
+            const std::uint64_t name = (note[0] + 3ULL) & ~3ULL;
+            if (note[2] == build_id_note && note[1] <= sizeof record.build_id &&
+                dr_safe_read(place + 12 + name, note[1], record.build_id, &got)) {
+                record.build_id_bytes = note[1];
+                return note[1];
+            }
+            at += 12 + name + ((note[1] + 3ULL) & ~3ULL);
+        }
+    }
+    return 0;
+}
+
+void noted(void* call, void**) {
+    const auto argument = [&](int index) {
+        return reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, index));
+    };
+    const auto event = static_cast<std::uint32_t>(argument(0));
+    if (event == AllocationRecord::began) {
+        recorder->allocation_began(argument(1), argument(2), argument(3));
+    } else if (event == AllocationRecord::ended) {
+        recorder->allocation_ended(argument(2), argument(3));
+    }
+}
+
+void phase_noted(void* call, void**) {
+    const auto event = reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, 0));
+    const auto number = reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, 1));
+    recorder->new_interval(event == PhaseRecord::ended ? 0 : static_cast<std::uint32_t>(number));
+}
+
+void load_module(void*, const module_data_t* module, bool) {
+    const std::string path = module->full_path != nullptr ? module->full_path : "";
+    ModuleRecord record{};
+    record.event = ModuleRecord::loaded;
+    note_of_build(module, record);
+    for (unsigned index = 0; index < module->num_segments; ++index) {
+        const module_segment_data_t& segment = module->segments[index];
+        record.begin = reinterpret_cast<std::uint64_t>(segment.start);
+        record.end = reinterpret_cast<std::uint64_t>(segment.end);
+        record.file_offset = segment.offset;
+        recorder->module_loaded(record, path);
+    }
+    if (auto* const function = reinterpret_cast<app_pc>(
+            dr_get_proc_address(module->handle, "warren_locality_noted"))) {
+        drwrap_wrap(function, noted, nullptr);
+        if (auto* const phases = reinterpret_cast<app_pc>(
+                dr_get_proc_address(module->handle, "warren_locality_phase_noted"))) {
+            drwrap_wrap(phases, phase_noted, nullptr);
+        }
+        leave_alone(reinterpret_cast<std::uint64_t>(module->start),
+                    reinterpret_cast<std::uint64_t>(module->end));
+    }
+}
+
+void unload_module(void*, const module_data_t* module) {
+    ModuleRecord record{};
+    record.event = ModuleRecord::unloaded;
+    record.begin = reinterpret_cast<std::uint64_t>(module->start);
+    record.end = reinterpret_cast<std::uint64_t>(module->end);
+    recorder->module_loaded(record, module->full_path != nullptr ? module->full_path : "");
+}
+
+// --- System calls
+
+// All: they are where the time is looked at.
+bool wanted(void*, int) {
+    return true;
+}
+
+bool before_call(void* context, int number) {
+    const auto argument = [&](int index) {
+        return static_cast<std::uint64_t>(dr_syscall_get_param(context, index));
+    };
+    recorder->look_at_time();
+    switch (number) {
+    case SYS_munmap:
+        recorder->memory_gone(argument(0), argument(0) + argument(1));
+        break;
+    case SYS_mmap:
+        if ((argument(3) & MAP_FIXED) != 0) {
+            recorder->memory_gone(argument(0), argument(0) + argument(1));
+        }
+        break;
+    case SYS_mremap:
+        recorder->memory_gone(argument(0), argument(0) + argument(1));
+        break;
+    case SYS_madvise:
+        if (argument(2) == MADV_DONTNEED || argument(2) == MADV_REMOVE) {
+            recorder->memory_gone(argument(0), argument(0) + argument(1));
+        }
+        break;
+    case SYS_brk:
+        if (argument(0) != 0) {
+            recorder->break_moves(argument(0));
+        }
+        break;
+    case SYS_execve:
+    case SYS_execveat:
+        recorder->set_end("exec");
+        recorder->save();
+        break;
+    case SYS_exit_group:
+        recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
+        break;
+    case SYS_read:
+    case SYS_pread64:
+    case SYS_recvfrom: // where they go is needed afterwards
+        if (Thread* const thread = this_thread(context)) {
+            thread->call_address = argument(1);
+        }
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+void after_call(void* context, int number) {
+    const auto result = static_cast<std::int64_t>(dr_syscall_get_result(context));
+    Thread* const thread = this_thread(context);
+    switch (number) {
+    case SYS_execve:
+    case SYS_execveat:
+        recorder->set_end(""); // it failed: the process goes on
+        break;
+    case SYS_read:
+    case SYS_pread64:
+    case SYS_recvfrom:
+        if (thread != nullptr && result > 0) {
+            dr_mcontext_t machine;
+            machine.size = sizeof machine;
+            machine.flags = DR_MC_CONTROL;
+            dr_get_mcontext(context, &machine);
+            note_kernel_write(thread->counters, thread->call_address,
+                              static_cast<std::uint64_t>(result),
+                              reinterpret_cast<std::uint64_t>(machine.pc));
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+// --- The process
+
+void forked(void* context) {
+    std::string problem;
+    // The thread's object goes with all others.
+    drmgr_set_tls_field(context, thread_field, nullptr);
+    if (!recorder->forked(problem)) {
+        dr_fprintf(STDERR, "warren locality: a forked process is not recorded: %s\n",
+                   problem.c_str());
+    }
+    begin_thread(context);
+}
+
+dr_signal_action_t on_signal(void*, dr_siginfo_t* information) {
+    if (information->sig == SIGSEGV || information->sig == SIGBUS || information->sig == SIGABRT ||
+        information->sig == SIGILL || information->sig == SIGFPE) {
+        recorder->save(); // it may be the end
+    }
+    return DR_SIGNAL_DELIVER;
+}
+
+void end_process() {
+    recorder->finish();
+    stop_instrumentation();
+    drwrap_exit();
+    drmgr_exit();
+}
+
+void start(int count, const char** words) {
+    Settings settings;
+    std::string problem;
+    if (!read_settings(count, words, settings, problem)) {
+        give_up(problem);
+    }
+    recorder = new Recorder;
+    if (!drmgr_init() || !drwrap_init() || !recorder->start(settings, problem)) {
+        give_up(problem);
+    }
+    if (!start_instrumentation(recorder->process().layout)) {
+        give_up("DynamoRIO's parts can't be started");
+    }
+    thread_field = drmgr_register_tls_field();
+    drwrap_set_global_flags(
+        static_cast<drwrap_global_flags_t>(DRWRAP_NO_FRILLS | DRWRAP_FAST_CLEANCALLS));
+    dr_register_filter_syscall_event(wanted);
+    if (thread_field < 0 || !drmgr_register_thread_init_event(begin_thread) ||
+        !drmgr_register_thread_exit_event(end_thread) ||
+        !drmgr_register_module_load_event(load_module) ||
+        !drmgr_register_module_unload_event(unload_module) ||
+        !drmgr_register_pre_syscall_event(before_call) ||
+        !drmgr_register_post_syscall_event(after_call) || !drmgr_register_signal_event(on_signal)) {
+        give_up("DynamoRIO refuses an event");
+    }
+    dr_register_fork_init_event(forked);
+    dr_register_exit_event(end_process);
+}
+
+} // namespace
+} // namespace warren::locality::counts
+
+DR_EXPORT void dr_client_main(client_id_t, int count, const char* words[]) {
+    dr_set_client_name("warren locality", "the project Warren");
+    warren::locality::counts::start(count, words);
+}

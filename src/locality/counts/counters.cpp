@@ -1,0 +1,321 @@
+#include "locality/counts/counters.hpp"
+
+#include <initializer_list>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+namespace warren::locality::counts {
+namespace {
+
+// Where tables are: between where programs and where libraries are loaded, so that the addresses
+// that the program gets are dense, as without us. Sanitizers' shadow memory ends below.
+constexpr std::uint64_t arena_begin = 0x1800'0000'0000;
+constexpr std::uint64_t arena_end = 0x5400'0000'0000;
+constexpr std::uint64_t gap = std::uint64_t{1} << 21;
+constexpr unsigned owner_pieces_bits = 8;
+
+std::uint64_t next_hint = arena_begin;
+
+long system_call(long number, std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d,
+                 std::uint64_t e, std::uint64_t f) {
+    long result = number;
+    register std::uint64_t r10 asm("r10") = d;
+    register std::uint64_t r8 asm("r8") = e;
+    register std::uint64_t r9 asm("r9") = f;
+    asm volatile("syscall"
+                 : "+a"(result)
+                 : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                 : "rcx", "r11", "memory");
+    return result;
+}
+
+template <typename Item>
+void append(Chunk<Item>*& first, Chunk<Item>*& last, const Item& item, Process& process) {
+    if (last == nullptr || last->count == Chunk<Item>::room) {
+        auto* chunk = static_cast<Chunk<Item>*>(reserve(Chunk<Item>::bytes));
+        if (chunk == nullptr) {
+            __atomic_fetch_add(&process.failures, 1, __ATOMIC_RELAXED);
+            return;
+        }
+        if (last == nullptr) {
+            __atomic_store_n(&first, chunk, __ATOMIC_RELEASE);
+        } else {
+            __atomic_store_n(&last->next, chunk, __ATOMIC_RELEASE);
+        }
+        last = chunk;
+    }
+    last->items[last->count] = item;
+    __atomic_store_n(&last->count, last->count + 1,
+                     __ATOMIC_RELEASE); // pairs with readers' acquire
+}
+
+void add(Sums& sums, Direction direction, std::uint64_t accesses, std::uint64_t bytes) {
+    if (direction == writing) {
+        sums.writes += accesses;
+        sums.bytes_written += bytes;
+    } else {
+        sums.reads += accesses;
+        sums.bytes_read += bytes;
+    }
+}
+
+// Of all threads it may be the first.
+void note_touch(ThreadCounters& thread, std::uint64_t unit, Direction direction,
+                std::uint64_t instruction) {
+    std::uint8_t& touched = thread.process->touched[thread.process->layout.index(unit)];
+    const std::uint8_t mark = direction == writing ? 3 : 1;
+    if ((__atomic_load_n(&touched, __ATOMIC_RELAXED) & mark) == mark) {
+        return;
+    }
+    const std::uint8_t before = __atomic_fetch_or(&touched, mark, __ATOMIC_RELAXED);
+    if ((before & mark) != mark) {
+        append(thread.first_firsts, thread.last_firsts,
+               FirstTouch{unit, instruction, __builtin_ia32_rdtsc(), direction}, *thread.process);
+    }
+}
+
+// The thread has not accessed this unit in this direction before.
+void note_first(ThreadCounters& thread, std::uint64_t address, Direction direction,
+                std::uint64_t instruction) {
+    Process& process = *thread.process;
+    const std::uint64_t index = process.layout.index(address);
+    const auto bit = static_cast<std::uint8_t>(1U << (index & 7));
+    const std::uint64_t unit = address >> process.layout.unit_shift << process.layout.unit_shift;
+    if ((thread.listed[index >> 3] & bit) == 0) {
+        thread.listed[index >> 3] |= bit;
+        append(thread.first_units, thread.last_units, unit, process);
+    }
+    const auto above = static_cast<std::uint32_t>(
+        (address >> process.layout.unit_shift >> process.layout.unit_bits) + 1);
+    std::uint32_t& owner = process.owners[index >> (process.layout.unit_bits - owner_pieces_bits)];
+    std::uint32_t expected = 0;
+    if (!__atomic_compare_exchange_n(&owner, &expected, above, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED) &&
+        expected != above) {
+        __atomic_fetch_add(&process.clashes, 1, __ATOMIC_RELAXED);
+    }
+    note_touch(thread, unit, direction, instruction);
+}
+
+// After a subtraction of `constant` that borrowed.
+void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
+              Direction direction, std::uint64_t instruction) {
+    const std::uint64_t index = thread.process->layout.index(address);
+    std::uint32_t& word = thread.words[2 * index + direction];
+    if (word == 0U - constant) {
+        note_first(thread, address, direction, instruction);
+        return;
+    }
+    const std::uint64_t sum = (std::uint64_t{1} << 33) - word;
+    add(thread.accounts[index].spilt, direction, (sum >> count_shift) - 1,
+        sum & ((1U << count_shift) - 1));
+    word = 0U - constant_of(1, 0);
+}
+
+void subtract(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
+              Direction direction, std::uint64_t instruction) {
+    std::uint32_t& word = thread.words[2 * thread.process->layout.index(address) + direction];
+    const std::uint32_t before = word;
+    word = before - constant;
+    if (before < constant) {
+        borrowed(thread, address, constant, direction, instruction);
+    }
+}
+
+// Any number of accesses within one unit.
+void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
+                std::uint64_t bytes, Direction direction, std::uint64_t instruction) {
+    if (accesses == 1 && bytes <= 64) {
+        subtract(thread, address, constant_of(1, static_cast<std::uint32_t>(bytes)), direction,
+                 instruction);
+        return;
+    }
+    const std::uint64_t index = thread.process->layout.index(address);
+    std::uint32_t& word = thread.words[2 * index + direction];
+    if (word == 0) {
+        note_first(thread, address, direction, instruction);
+        word = 0U - constant_of(1, 0);
+        add(thread.accounts[index].spilt, direction, accesses - 1, bytes);
+    } else {
+        add(thread.accounts[index].spilt, direction, accesses, bytes);
+    }
+}
+
+// The units that one access lies in count it each, with the bytes that are theirs.
+void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
+                  Direction direction, std::uint64_t instruction) {
+    const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
+    while (bytes != 0) {
+        const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
+        const std::uint64_t here = bytes < room ? bytes : room;
+        count_many(thread, address, 1, here, direction, instruction);
+        address += here;
+        bytes -= here;
+    }
+}
+
+std::uint64_t instruction_of(const Site& site, Direction direction) {
+    for (unsigned index = 0; index < site.accesses; ++index) {
+        if (site.access[index].write == (direction == writing)) {
+            return site.access[index].instruction;
+        }
+    }
+    return 0;
+}
+
+template <typename Item>
+void free_chunks(Chunk<Item>* chunk) {
+    while (chunk != nullptr) {
+        Chunk<Item>* const next = chunk->next;
+        release(chunk, Chunk<Item>::bytes);
+        chunk = next;
+    }
+}
+
+} // namespace
+
+Layout Layout::of(std::uint64_t granularity) {
+    const auto shift = static_cast<unsigned>(__builtin_ctzll(granularity));
+    unsigned bits = shift < 12 ? 31 : 28;
+    bits = bits + shift > 47 ? 47 - shift : bits;
+    return {shift, bits};
+}
+
+void* reserve(std::uint64_t bytes) {
+    bytes = (bytes + gap - 1) & ~(gap - 1);
+    // The next free place; after the last one, from the beginning, where threads have ended.
+    for (unsigned attempt = 0; attempt < 1 << 16; ++attempt) {
+        std::uint64_t hint = __atomic_fetch_add(&next_hint, bytes + gap, __ATOMIC_RELAXED);
+        if (hint + bytes > arena_end) {
+            __atomic_store_n(&next_hint, arena_begin, __ATOMIC_RELAXED);
+            if (attempt != 0 && bytes > arena_end - arena_begin) {
+                return nullptr;
+            }
+            continue;
+        }
+        const long result =
+            system_call(SYS_mmap, hint, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                        ~std::uint64_t{0}, 0);
+        if (result > 0 || result < -4095) {
+            return reinterpret_cast<void*>(result);
+        }
+        if (result != -17 /* EEXIST */) {
+            return nullptr;
+        }
+    }
+    return nullptr;
+}
+
+void release(void* memory, std::uint64_t bytes) {
+    bytes = (bytes + gap - 1) & ~(gap - 1);
+    system_call(SYS_munmap, reinterpret_cast<std::uint64_t>(memory), bytes, 0, 0, 0, 0);
+}
+
+bool make_tables(ThreadCounters& thread, Process& process) {
+    void* memory = reserve(process.layout.table_bytes());
+    if (memory == nullptr) {
+        return false;
+    }
+    const std::uint64_t units = process.layout.units();
+    thread.process = &process;
+    thread.words = static_cast<std::uint32_t*>(memory);
+    thread.accounts = reinterpret_cast<Account*>(static_cast<char*>(memory) + 8 * units);
+    thread.listed = reinterpret_cast<std::uint8_t*>(thread.accounts + units);
+    return true;
+}
+
+void free_tables(ThreadCounters& thread) {
+    release(thread.words, thread.process->layout.table_bytes());
+    thread.words = nullptr;
+    free_chunks(thread.first_units);
+    free_chunks(thread.first_firsts);
+    thread.first_units = thread.last_units = nullptr;
+    thread.first_firsts = thread.last_firsts = nullptr;
+}
+
+extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t address,
+                                    std::uint64_t site_and_event) {
+    const auto& site = *reinterpret_cast<const Site*>(site_and_event & ~std::uint64_t{3});
+    const Direction first = site.first();
+    const Direction second = first == reading ? writing : reading;
+    switch (site_and_event & 3) {
+    case crossing:
+        for (unsigned index = 0; index < site.accesses; ++index) {
+            const Access& access = site.access[index];
+            count_access(*thread, address + static_cast<std::uint64_t>(std::int64_t{access.offset}),
+                         access.bytes, access.write ? writing : reading, access.instruction);
+        }
+        break;
+    case first_borrow:
+        borrowed(*thread, address, site.constants[first], first, instruction_of(site, first));
+        if (site.constants[second] != 0) {
+            subtract(*thread, address, site.constants[second], second,
+                     instruction_of(site, second));
+        }
+        break;
+    default:
+        borrowed(*thread, address, site.constants[second], second, instruction_of(site, second));
+    }
+}
+
+void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
+               std::uint32_t each, Direction direction, std::uint64_t instruction) {
+    const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
+    while (accesses != 0) {
+        const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
+        const std::uint64_t whole = room / each < accesses ? room / each : accesses;
+        if (whole != 0) {
+            count_many(thread, address, whole, whole * each, direction, instruction);
+            address += whole * each;
+            accesses -= whole;
+        }
+        if (accesses != 0 && whole * each != room) {
+            count_access(thread, address, each, direction, instruction);
+            address += each;
+            --accesses;
+        }
+    }
+}
+
+void note_kernel_write(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
+                       std::uint64_t instruction) {
+    const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
+    for (std::uint64_t unit = address & ~(unit_bytes - 1); unit < address + bytes;
+         unit += unit_bytes) {
+        note_touch(thread, unit, writing, instruction);
+    }
+}
+
+Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
+    Sums sums{};
+    for (const Direction direction : {reading, writing}) {
+        const std::uint32_t word =
+            __atomic_load_n(&thread.words[2 * index + direction], __ATOMIC_RELAXED);
+        if (word == 0) {
+            continue; // without a word there is no account either
+        }
+        const std::uint64_t sum = (std::uint64_t{1} << 32) - word;
+        const Sums& spilt = thread.accounts[index].spilt;
+        if (direction == writing) {
+            sums.writes = spilt.writes + (sum >> count_shift);
+            sums.bytes_written = spilt.bytes_written + (sum & ((1U << count_shift) - 1));
+        } else {
+            sums.reads = spilt.reads + (sum >> count_shift);
+            sums.bytes_read = spilt.bytes_read + (sum & ((1U << count_shift) - 1));
+        }
+    }
+    return sums;
+}
+
+void forget(ThreadCounters& thread, std::uint64_t index) {
+    std::uint32_t* const words = &thread.words[2 * index];
+    if (words[reading] == 0 && words[writing] == 0) {
+        return;
+    }
+    words[reading] = 0;
+    words[writing] = 0;
+    thread.accounts[index] = Account{};
+}
+
+} // namespace warren::locality::counts

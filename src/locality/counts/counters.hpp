@@ -1,0 +1,154 @@
+// Counters of accesses per thread and unit of memory (a unit is a cache line, a page, 2 MiB …).
+//
+// Each thread has a table of two 32-bit words per unit, one for reads and one for writes, that
+// inline code counts down. A word is 0 until the first access; after that it is minus (accesses ·
+// 2^20 + bytes), modulo 2^32. So one subtraction counts, and its borrow says that something rare
+// has happened: the thread touches the unit for the first time, or the word has gone round (after
+// about 4,096 accesses), in which case what it held is added to the unit's account.
+//
+// Tables are reserved, not allocated: they take memory where units are touched, 8 B per unit and
+// thread, and 64 B more where an account is needed. They are indexed by the low bits of a unit's
+// number, unit_bits of them; two addresses that differ only above would share their counters, which
+// is noticed (`clashes`) and does not happen while a program uses less than span_bytes().
+//
+// Thread rule: only its thread changes a table, with two exceptions: forget(), for memory that no
+// thread may access any more, and accounts' `folded`, under the lock of the recorder. Others read
+// at any time; what they miss of accesses that happen meanwhile, they see the next time.
+//
+// Everything in counters.cpp runs in the middle of the program's own code: it is compiled to use
+// general registers only, and calls nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace warren::locality::counts {
+
+struct Sums {
+    std::uint64_t reads;
+    std::uint64_t writes;
+    std::uint64_t bytes_read;
+    std::uint64_t bytes_written;
+};
+
+enum Direction : unsigned { reading = 0, writing = 1 };
+
+// What does not fit in the words, and what has been reported already.
+struct Account {
+    Sums spilt;
+    Sums folded;
+};
+static_assert(sizeof(Account) == 64);
+
+constexpr unsigned count_shift = 20; // of the accesses in a word; below it are the bytes
+constexpr std::uint32_t constant_of(std::uint32_t accesses, std::uint32_t bytes) {
+    return (accesses << count_shift) + bytes;
+}
+// What one subtraction may add: the bytes of 4,096 + accesses_at_once accesses stay below 2^20.
+constexpr unsigned accesses_at_once = 30;
+constexpr unsigned bytes_at_once = 64 * accesses_at_once;
+
+struct Layout {
+    unsigned unit_shift; // log2 of the bytes of a unit
+    unsigned unit_bits;  // of a unit's number, that index the tables
+
+    static Layout of(std::uint64_t granularity);
+    std::uint64_t units() const { return std::uint64_t{1} << unit_bits; }
+    std::uint64_t index(std::uint64_t address) const {
+        return (address >> unit_shift) & (units() - 1);
+    }
+    std::uint64_t span_bytes() const { return units() << unit_shift; }
+    std::uint64_t table_bytes() const { return units() * (8 + sizeof(Account)) + units() / 8; }
+};
+
+// A list that one thread makes longer and others may read meanwhile.
+template <typename Item>
+struct Chunk {
+    static constexpr std::size_t bytes = 1 << 20;
+    enum : std::size_t { room = (bytes - 16) / sizeof(Item) };
+    Chunk* next;
+    std::uint64_t count; // released after the item is there
+    Item items[room];
+};
+
+struct FirstTouch {
+    std::uint64_t address;
+    std::uint64_t instruction;
+    std::uint64_t clock; // time-stamp counter
+    std::uint64_t write;
+};
+
+// Shared by all threads of the process.
+struct Process {
+    Layout layout;
+    std::uint8_t* touched;  // per unit: 1 touched, 2 written
+    std::uint32_t* owners;  // per piece of the tables: the bits of addresses above the index
+    std::uint64_t clashes;  // units with counters that belong to another address
+    std::uint64_t failures; // lists that could not grow
+};
+
+struct ThreadCounters {
+    std::uint32_t* words; // [unit][direction]
+    Account* accounts;
+    std::uint8_t* listed; // a bit per unit: it is in `units`
+    Process* process;
+    Chunk<std::uint64_t>* first_units; // addresses of all units that the thread has touched
+    Chunk<std::uint64_t>* last_units;
+    Chunk<FirstTouch>* first_firsts;
+    Chunk<FirstTouch>* last_firsts;
+    std::uint32_t number;
+    bool uncounted; // shares a table that nobody reads
+};
+
+// One memory operand of an instruction.
+struct Access {
+    std::uint64_t instruction;
+    std::int32_t offset; // from the lowest address of its site
+    std::uint32_t bytes;
+    bool write;
+};
+
+// Accesses of a basic block that are counted together, because their addresses differ by constants.
+struct Site {
+    std::uint32_t constants[2]; // per direction, for the case that all are in one unit
+    std::uint32_t accesses;
+    Access access[accesses_at_once];
+
+    // What is subtracted first, so that first touches have the instruction that did it.
+    Direction first() const { return access[0].write ? writing : reading; }
+};
+static_assert(alignof(Site) >= 4);
+
+// What inline code met, in the low bits of the site's address.
+enum Event : std::uint64_t {
+    crossing = 0,     // more than one unit: nothing is counted yet
+    first_borrow = 1, // the direction of the first access is subtracted, the other not yet
+    second_borrow = 2 // both are
+};
+
+void* reserve(std::uint64_t bytes); // null: the kernel refuses
+void release(void* memory, std::uint64_t bytes);
+
+// Tables for a thread; false: there is no room, and `thread` is unchanged.
+bool make_tables(ThreadCounters& thread, Process& process);
+void free_tables(ThreadCounters& thread);
+
+// Called by generated code.
+extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t address,
+                                    std::uint64_t site_and_event);
+
+// Counts `accesses` of `each` bytes that begin at `address` and follow each other upwards.
+void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
+               std::uint32_t each, Direction direction, std::uint64_t instruction);
+
+// The kernel wrote for the thread: no access, but perhaps the first touch.
+void note_kernel_write(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
+                       std::uint64_t instruction);
+
+// All accesses of a thread to a unit up to now.
+Sums sums_of(const ThreadCounters& thread, std::uint64_t index);
+
+// The memory of the unit is gone: whoever touches it next is the first.
+void forget(ThreadCounters& thread, std::uint64_t index);
+
+} // namespace warren::locality::counts

@@ -1,0 +1,219 @@
+#include "locality/counts/counters.hpp"
+
+#include <gtest/gtest.h>
+
+#include "locality/counts/settings.hpp"
+
+namespace warren::locality::counts {
+namespace {
+
+// Counting as inline code does it, without DynamoRIO.
+class Counters : public testing::Test {
+  protected:
+    void SetUp() override {
+        process_.layout = Layout::of(4096);
+        process_.touched = static_cast<std::uint8_t*>(reserve(process_.layout.units()));
+        process_.owners = static_cast<std::uint32_t*>(reserve(4096));
+        ASSERT_NE(process_.touched, nullptr);
+        ASSERT_TRUE(make_tables(thread_, process_));
+        ASSERT_TRUE(make_tables(other_, process_));
+    }
+    void TearDown() override {
+        free_tables(thread_);
+        free_tables(other_);
+        release(process_.touched, process_.layout.units());
+        release(process_.owners, 4096);
+    }
+
+    static Site site_of(std::initializer_list<Access> accesses) {
+        Site site{};
+        for (const Access& access : accesses) {
+            site.constants[access.write ? writing : reading] += constant_of(1, access.bytes);
+            site.access[site.accesses++] = access;
+        }
+        return site;
+    }
+
+    void run(ThreadCounters& thread, const Site& site, std::uint64_t address) {
+        std::uint64_t low = address;
+        std::uint64_t high = address;
+        for (unsigned index = 0; index < site.accesses; ++index) {
+            const std::uint64_t at =
+                address + static_cast<std::uint64_t>(site.access[index].offset);
+            low = at < low ? at : low;
+            high = at + site.access[index].bytes > high ? at + site.access[index].bytes : high;
+        }
+        const auto number = reinterpret_cast<std::uint64_t>(&site);
+        if (low >> 12 != (high - 1) >> 12) {
+            warren_counts_event(&thread, address, number | crossing);
+            return;
+        }
+        for (const bool second : {false, true}) {
+            const Direction direction = (site.first() == writing) != second ? writing : reading;
+            if (site.constants[direction] == 0) {
+                continue;
+            }
+            std::uint32_t& word = thread.words[2 * process_.layout.index(address) + direction];
+            const std::uint32_t before = word;
+            word -= site.constants[direction];
+            if (before < site.constants[direction]) {
+                warren_counts_event(&thread, address,
+                                    number | (second ? second_borrow : first_borrow));
+                if (!second) {
+                    return; // which has counted the other direction
+                }
+            }
+        }
+    }
+
+    Sums sums(const ThreadCounters& thread, std::uint64_t address) const {
+        return sums_of(thread, process_.layout.index(address));
+    }
+
+    Process process_{};
+    ThreadCounters thread_{};
+    ThreadCounters other_{};
+};
+
+constexpr std::uint64_t page = 0x7fff'1234'5000;
+
+TEST_F(Counters, CountExactlyHoweverOftenWordsGoRound) {
+    const Site site = site_of({{1, 0, 64, false}, {2, 8, 8, true}, {3, 16, 1, true}});
+    constexpr std::uint64_t times = 100'000;
+    for (std::uint64_t time = 0; time < times; ++time) {
+        run(thread_, site, page);
+    }
+    const Sums all = sums(thread_, page);
+    EXPECT_EQ(all.reads, times);
+    EXPECT_EQ(all.writes, 2 * times);
+    EXPECT_EQ(all.bytes_read, 64 * times);
+    EXPECT_EQ(all.bytes_written, 9 * times);
+}
+
+TEST_F(Counters, HoldTheLargestSite) {
+    Site site{};
+    for (unsigned index = 0; index < accesses_at_once; ++index) {
+        site.access[site.accesses++] = {index, 0, 64, true};
+        site.constants[writing] += constant_of(1, 64);
+    }
+    for (int time = 0; time < 5000; ++time) {
+        run(thread_, site, page);
+    }
+    EXPECT_EQ(sums(thread_, page).writes, 5000U * accesses_at_once);
+    EXPECT_EQ(sums(thread_, page).bytes_written, 5000U * bytes_at_once);
+}
+
+TEST_F(Counters, SplitWhatCrossesUnits) {
+    const Site site = site_of({{1, 0, 32, true}});
+    run(thread_, site, page + 4096 - 10);
+    EXPECT_EQ(sums(thread_, page).writes, 1U);
+    EXPECT_EQ(sums(thread_, page).bytes_written, 10U);
+    EXPECT_EQ(sums(thread_, page + 4096).writes, 1U);
+    EXPECT_EQ(sums(thread_, page + 4096).bytes_written, 22U);
+}
+
+TEST_F(Counters, CountLargeAndRepeatedAccesses) {
+    count_row(thread_, page + 4090, 1000, 8, writing, 7); // the first crosses
+    EXPECT_EQ(sums(thread_, page).writes, 1U);
+    EXPECT_EQ(sums(thread_, page).bytes_written, 6U);
+    EXPECT_EQ(sums(thread_, page + 4096).writes, 513U); // one from before, one into the next
+    EXPECT_EQ(sums(thread_, page + 4096).bytes_written, 4096U);
+    EXPECT_EQ(sums(thread_, page + 8192).bytes_written, 8000U - 6 - 4096);
+    const Site site = site_of({{1, 0, 2696, true}}); // xsave
+    warren_counts_event(&other_, page, reinterpret_cast<std::uint64_t>(&site) | crossing);
+    EXPECT_EQ(sums(other_, page).writes, 1U);
+    EXPECT_EQ(sums(other_, page).bytes_written, 2696U);
+}
+
+TEST_F(Counters, KnowTheFirstTouchOfAllThreads) {
+    const Site read = site_of({{11, 0, 8, false}});
+    const Site write = site_of({{22, 0, 8, true}});
+    run(thread_, read, page);
+    run(other_, write, page);
+    run(thread_, write, page);
+    ASSERT_NE(thread_.first_firsts, nullptr);
+    ASSERT_EQ(thread_.first_firsts->count, 1U); // it read first …
+    EXPECT_EQ(thread_.first_firsts->items[0].instruction, 11U);
+    EXPECT_EQ(thread_.first_firsts->items[0].write, 0U);
+    ASSERT_EQ(other_.first_firsts->count, 1U); // … and the other wrote first
+    EXPECT_EQ(other_.first_firsts->items[0].instruction, 22U);
+    EXPECT_EQ(other_.first_firsts->items[0].write, 1U);
+}
+
+TEST_F(Counters, BeginAnewWhenMemoryIsGone) {
+    const Site write = site_of({{22, 0, 8, true}});
+    for (int time = 0; time < 10'000; ++time) {
+        run(thread_, write, page);
+    }
+    forget(thread_, process_.layout.index(page));
+    process_.touched[process_.layout.index(page)] = 0;
+    run(other_, write, page);
+    run(thread_, write, page);
+    EXPECT_EQ(sums(thread_, page).writes, 1U);
+    EXPECT_EQ(other_.first_firsts->count, 1U);
+    EXPECT_EQ(thread_.first_units->count, 1U); // listed once, however often it comes back
+}
+
+TEST_F(Counters, NoticeAddressesThatShareThem) {
+    const Site write = site_of({{22, 0, 8, true}});
+    run(thread_, write, page);
+    EXPECT_EQ(process_.clashes, 0U);
+    run(thread_, site_of({{23, 0, 8, false}}), page ^ process_.layout.span_bytes());
+    EXPECT_EQ(process_.clashes, 1U);
+}
+
+TEST(Layout, CoversAllGranularities) {
+    for (std::uint64_t unit = least_granularity; unit <= largest_granularity; unit *= 2) {
+        const Layout layout = Layout::of(unit);
+        EXPECT_EQ(std::uint64_t{1} << layout.unit_shift, unit);
+        EXPECT_GE(layout.span_bytes(), std::uint64_t{128} << 30);
+        EXPECT_LT(layout.index(~std::uint64_t{0}), layout.units());
+    }
+}
+
+TEST(Settings, ComeBackAsTheyWere) {
+    Settings settings;
+    settings.folder = "/tmp/a b;'\"`%41\n/ü";
+    settings.granularity = 64;
+    settings.save_ns = 2;
+    const std::string text = "client " + write_settings(settings);
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at != std::string::npos;) {
+        const std::size_t blank = text.find(' ', at);
+        words.push_back(text.substr(at, blank - at));
+        at = blank == std::string::npos ? blank : blank + 1;
+    }
+    std::vector<const char*> pointers;
+    for (const std::string& word : words) {
+        pointers.push_back(word.c_str());
+    }
+    Settings read;
+    std::string problem;
+    ASSERT_TRUE(read_settings(static_cast<int>(pointers.size()), pointers.data(), read, problem))
+        << problem;
+    EXPECT_EQ(read.folder, settings.folder);
+    EXPECT_EQ(read.mode, settings.mode);
+    EXPECT_EQ(read.granularity, 64U);
+    EXPECT_EQ(read.save_ns, 2U);
+}
+
+TEST(Settings, RefuseWhatIsWrong) {
+    const auto refused = [](const char* word) {
+        const char* const words[] = {"client", "folder=x", word};
+        Settings settings;
+        std::string problem;
+        return !read_settings(3, words, settings, problem) && !problem.empty();
+    };
+    EXPECT_TRUE(refused("granularity=100"));
+    EXPECT_TRUE(refused("granularity=32"));
+    EXPECT_TRUE(refused("granularity=4194304"));
+    EXPECT_TRUE(refused("granularity="));
+    EXPECT_TRUE(refused("granularity=12x"));
+    EXPECT_TRUE(refused("mode=first-touch"));
+    EXPECT_TRUE(refused("mode=sample"));
+    EXPECT_TRUE(refused("colour=red"));
+    EXPECT_TRUE(refused("folder="));
+}
+
+} // namespace
+} // namespace warren::locality::counts

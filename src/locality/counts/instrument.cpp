@@ -1,0 +1,673 @@
+#include "locality/counts/instrument.hpp"
+
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include "dr_api.h"
+#include "drmgr.h"
+#include "drreg.h"
+#include "drutil.h"
+#include "drx.h"
+
+namespace warren::locality::counts {
+namespace {
+
+enum Slot : unsigned {
+    words_slot,
+    instructions_slot,
+    address_slot,
+    site_slot,
+    return_slot,
+    program_stack_slot,
+    own_stack_slot,
+    thread_slot,
+    slots
+};
+
+struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+};
+
+reg_id_t segment;
+uint first_slot;
+Layout layout;
+std::int32_t widest_site; // bytes from its lowest to its highest
+byte* stub;
+bool rotates; // the processor has BMI2
+void* lock;   // of the two below
+std::unordered_multimap<std::uint64_t, Site*>* sites;
+std::vector<Range>* left_alone;
+
+opnd_t slot(Slot which) {
+    return opnd_create_far_base_disp(segment, DR_REG_NULL, DR_REG_NULL, 0,
+                                     static_cast<int>(first_slot + which * sizeof(void*)), OPSZ_8);
+}
+
+void insert(instrlist_t* block, instr_t* where, instr_t* instruction) {
+    instrlist_meta_preinsert(block, where, instruction);
+}
+
+// --- What a block accesses
+
+// A register's value as a constant distance from what it was at some place of the block.
+struct Value {
+    unsigned version;
+    std::int64_t distance;
+};
+
+struct Group {
+    instr_t* where; // its first access
+    opnd_t operand; // of that
+    unsigned base_version;
+    unsigned index_version;
+    std::int64_t low; // of the operand's own displacement, plus the register's distance
+    std::int64_t high;
+    std::int64_t origin;          // of the first access, like low
+    std::vector<Access> accesses; // offsets from the origin at first
+};
+
+struct Cold {
+    Site* site;
+    Event event;
+    reg_id_t address;
+    reg_id_t scratch;
+    instr_t* entry;
+    instr_t* back;
+    instr_t* within = nullptr; // where to go if nothing is crossed after all …
+    std::int64_t extent = 0;   // … by so many bytes
+};
+
+struct Plan {
+    bool counted = false;
+    bool expanded = false; // one access at a time
+    unsigned instructions = 0;
+    std::vector<Group> groups;
+    std::size_t next = 0;
+    std::vector<Cold> cold;
+};
+
+bool accesses_memory(instr_t* instruction) {
+    switch (instr_get_opcode(instruction)) {
+    case OP_clflush:
+    case OP_clflushopt:
+    case OP_clwb:
+    case OP_invlpg:
+    case OP_lea:
+    case OP_nop_modrm:
+        return false;
+    default:
+        return !instr_is_prefetch(instruction) &&
+               (instr_reads_memory(instruction) || instr_writes_memory(instruction));
+    }
+}
+
+bool is_row(instr_t* instruction) {
+    switch (instr_get_opcode(instruction)) {
+    case OP_rep_movs:
+    case OP_rep_stos:
+    case OP_rep_lods:
+        return true;
+    default:
+        return false;
+    }
+}
+
+template <typename Function>
+void for_each_access(instr_t* instruction, Function function) {
+    for (int index = 0; index < instr_num_srcs(instruction); ++index) {
+        const opnd_t operand = instr_get_src(instruction, static_cast<uint>(index));
+        if (opnd_is_memory_reference(operand)) {
+            function(operand, false);
+        }
+    }
+    for (int index = 0; index < instr_num_dsts(instruction); ++index) {
+        const opnd_t operand = instr_get_dst(instruction, static_cast<uint>(index));
+        if (opnd_is_memory_reference(operand)) {
+            function(operand, true);
+        }
+    }
+}
+
+bool has_displacement(opnd_t operand) {
+    return opnd_is_base_disp(operand);
+}
+
+std::int64_t displacement(opnd_t operand) {
+    return has_displacement(operand)
+               ? opnd_get_disp(operand)
+               : static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(opnd_get_addr(operand)));
+}
+
+// The operand, moved by some bytes.
+opnd_t moved(opnd_t operand, std::int64_t bytes) {
+    if (bytes == 0) {
+        return operand;
+    }
+    if (has_displacement(operand)) {
+        const auto to = static_cast<int>(opnd_get_disp(operand) + bytes);
+        return opnd_is_far_base_disp(operand)
+                   ? opnd_create_far_base_disp(opnd_get_segment(operand), opnd_get_base(operand),
+                                               opnd_get_index(operand), opnd_get_scale(operand), to,
+                                               OPSZ_lea)
+                   : opnd_create_base_disp(opnd_get_base(operand), opnd_get_index(operand),
+                                           opnd_get_scale(operand), to, OPSZ_lea);
+    }
+    auto* const address = static_cast<byte*>(opnd_get_addr(operand)) + bytes;
+    return opnd_create_abs_addr(address, OPSZ_lea);
+}
+
+// What registers hold along a block.
+class Registers {
+  public:
+    Value of(reg_id_t reg) const {
+        return reg == DR_REG_NULL ? Value{} : values_[reg_to_pointer_sized(reg) - DR_REG_START_64];
+    }
+
+    void pass(instr_t* instruction) {
+        for (reg_id_t reg = DR_REG_START_64; reg <= DR_REG_STOP_64; ++reg) {
+            if (!instr_writes_to_reg(instruction, reg, DR_QUERY_INCLUDE_ALL)) {
+                continue;
+            }
+            Value& value = values_[reg - DR_REG_START_64];
+            std::int64_t step = 0;
+            if (adds_constant(instruction, reg, step)) {
+                value.distance += step;
+            } else {
+                value = {++versions_, 0};
+            }
+        }
+    }
+
+  private:
+    static bool adds_constant(instr_t* instruction, reg_id_t reg, std::int64_t& step) {
+        const int opcode = instr_get_opcode(instruction);
+        const bool to_it = instr_num_dsts(instruction) >= 1 &&
+                           opnd_is_reg(instr_get_dst(instruction, 0)) &&
+                           opnd_get_reg(instr_get_dst(instruction, 0)) == reg;
+        if (!to_it) {
+            return false;
+        }
+        switch (opcode) {
+        case OP_push:
+        case OP_push_imm:
+            step = -8;
+            return reg == DR_REG_RSP && has_bytes(instr_get_dst(instruction, 1), 8);
+        case OP_add:
+        case OP_sub: {
+            const opnd_t by = instr_get_src(instruction, 0);
+            if (!opnd_is_immed_int(by)) {
+                return false;
+            }
+            step = opcode == OP_add ? opnd_get_immed_int(by) : -opnd_get_immed_int(by);
+            return true;
+        }
+        case OP_inc:
+        case OP_dec:
+            step = opcode == OP_inc ? 1 : -1;
+            return true;
+        case OP_lea: {
+            const opnd_t from = instr_get_src(instruction, 0);
+            if (!opnd_is_base_disp(from) || opnd_get_base(from) != reg ||
+                opnd_get_index(from) != DR_REG_NULL) {
+                return false;
+            }
+            step = opnd_get_disp(from);
+            return true;
+        }
+        default:
+            return false;
+        }
+    }
+    static bool has_bytes(opnd_t operand, uint bytes) {
+        return opnd_size_in_bytes(opnd_get_size(operand)) == bytes;
+    }
+
+    Value values_[DR_REG_STOP_64 - DR_REG_START_64 + 1] = {};
+    unsigned versions_ = 0;
+};
+
+bool same_place(const Group& group, opnd_t operand, unsigned base_version, unsigned index_version) {
+    if (has_displacement(group.operand) != has_displacement(operand)) {
+        return false;
+    }
+    if (!has_displacement(operand)) {
+        return true; // absolute addresses: their displacement is all
+    }
+    return opnd_get_base(group.operand) == opnd_get_base(operand) &&
+           opnd_get_index(group.operand) == opnd_get_index(operand) &&
+           opnd_get_scale(group.operand) == opnd_get_scale(operand) &&
+           opnd_is_far_base_disp(group.operand) == opnd_is_far_base_disp(operand) &&
+           (!opnd_is_far_base_disp(operand) ||
+            opnd_get_segment(group.operand) == opnd_get_segment(operand)) &&
+           group.base_version == base_version && group.index_version == index_version;
+}
+
+void put_in_group(Plan& plan, instr_t* where, instr_t* instruction, opnd_t operand, bool write,
+                  const Registers& registers) {
+    const uint bytes = drutil_opnd_mem_size_in_bytes(operand, instruction);
+    Value base{};
+    Value index{};
+    if (has_displacement(operand)) {
+        base = registers.of(opnd_get_base(operand));
+        index = registers.of(opnd_get_index(operand));
+    }
+    // An index that has moved is another: it is scaled, and rare.
+    const auto index_version = static_cast<unsigned>(index.version ^ (index.distance << 8));
+    const std::int64_t low = displacement(operand) + base.distance;
+    const std::int64_t high = low + bytes;
+    Access access{reinterpret_cast<std::uint64_t>(instr_get_app_pc(instruction)), 0, bytes, write};
+    for (Group& group : plan.groups) {
+        const std::int64_t new_low = low < group.low ? low : group.low;
+        const std::int64_t new_high = high > group.high ? high : group.high;
+        const bool contained = new_low == group.low && new_high == group.high;
+        if (bytes <= 64 && group.accesses.front().bytes <= 64 &&
+            group.accesses.size() < accesses_at_once &&
+            (contained || new_high - new_low <= widest_site) &&
+            same_place(group, operand, base.version, index_version)) {
+            access.offset = static_cast<std::int32_t>(low - group.origin);
+            group.low = new_low;
+            group.high = new_high;
+            group.accesses.push_back(access);
+            return;
+        }
+    }
+    plan.groups.push_back({where, operand, base.version, index_version, low, high, low, {access}});
+}
+
+void plan_block(instrlist_t* block, Plan& plan) {
+    Registers registers;
+    for (instr_t* instruction = instrlist_first_app(block); instruction != nullptr;
+         instruction = instr_get_next_app(instruction)) {
+        if (!is_row(instruction) && accesses_memory(instruction)) {
+            for_each_access(instruction, [&](opnd_t operand, bool write) {
+                put_in_group(plan, instruction, instruction, operand, write, registers);
+            });
+        }
+        registers.pass(instruction);
+    }
+}
+
+// --- Sites
+
+Site* site_of(const Group& group) {
+    Site site{};
+    for (Access access : group.accesses) {
+        access.offset -= static_cast<std::int32_t>(group.low - group.origin);
+        site.constants[access.write ? writing : reading] += constant_of(1, access.bytes);
+        site.access[site.accesses++] = access;
+    }
+    // Blocks are built again and again, of the same instructions.
+    const std::uint64_t key = site.access[0].instruction;
+    dr_mutex_lock(lock);
+    Site* result = nullptr;
+    const auto known = sites->equal_range(key);
+    for (auto entry = known.first; entry != known.second && result == nullptr; ++entry) {
+        const Site& other = *entry->second;
+        bool equal = other.accesses == site.accesses;
+        for (unsigned index = 0; equal && index < site.accesses; ++index) {
+            const Access& left = site.access[index];
+            const Access& right = other.access[index];
+            equal = left.instruction == right.instruction && left.offset == right.offset &&
+                    left.bytes == right.bytes && left.write == right.write;
+        }
+        result = equal ? entry->second : nullptr;
+    }
+    if (result == nullptr) {
+        // Only as long as its accesses, for there are many.
+        const std::size_t bytes = offsetof(Site, access) + site.accesses * sizeof(Access);
+        result = static_cast<Site*>(dr_global_alloc(bytes));
+        std::memcpy(static_cast<void*>(result), &site, bytes);
+        sites->emplace(key, result);
+    }
+    dr_mutex_unlock(lock);
+    return result;
+}
+
+// --- Code
+
+// Sets `not zero` if so many bytes lie in more than one unit.
+void insert_crossing_test(void* context, instrlist_t* block, instr_t* where, reg_id_t address,
+                          reg_id_t scratch, std::int64_t extent) {
+    const opnd_t cell = opnd_create_reg(scratch);
+    insert(block, where,
+           INSTR_CREATE_lea(context, cell,
+                            opnd_create_base_disp(address, DR_REG_NULL, 0,
+                                                  static_cast<int>(extent - 1), OPSZ_lea)));
+    insert(block, where, INSTR_CREATE_xor(context, cell, opnd_create_reg(address)));
+    insert(block, where,
+           INSTR_CREATE_test(context, cell, OPND_CREATE_INT32(-(1 << layout.unit_shift))));
+}
+
+void insert_site(void* context, instrlist_t* block, instr_t* where, const Group& group,
+                 Plan& plan) {
+    Site* const site = site_of(group);
+    const std::int64_t extent = group.high - group.low;
+    const opnd_t operand = moved(group.operand, group.low - group.origin);
+    reg_id_t address = DR_REG_NULL;
+    reg_id_t scratch = DR_REG_NULL;
+    bool reserved =
+        drreg_reserve_aflags(context, block, where) == DRREG_SUCCESS &&
+        drreg_reserve_register(context, block, where, nullptr, &address) == DRREG_SUCCESS &&
+        drreg_reserve_register(context, block, where, nullptr, &scratch) == DRREG_SUCCESS;
+    if (!reserved) {
+        dr_fprintf(STDERR, "warren: no register is free to count with\n");
+        dr_abort();
+    }
+    drreg_restore_app_values(context, block, where, operand, nullptr);
+    drutil_insert_get_mem_addr(context, block, where, operand, address, scratch);
+    const opnd_t at = opnd_create_reg(address);
+    const opnd_t cell = opnd_create_reg(scratch);
+    instr_t* const back = INSTR_CREATE_label(context);
+    const auto leave = [&](Event event, int jump) {
+        instr_t* const entry = INSTR_CREATE_label(context);
+        insert(block, where, INSTR_CREATE_jcc(context, jump, opnd_create_instr(entry)));
+        plan.cold.push_back({site, event, address, scratch, entry, back});
+    };
+    const bool large = group.accesses.front().bytes > 64;
+    if (large) {
+        // Always by the stub: their bytes would not fit in a word.
+        instr_t* const entry = INSTR_CREATE_label(context);
+        insert(block, where, INSTR_CREATE_jmp(context, opnd_create_instr(entry)));
+        plan.cold.push_back({site, crossing, address, scratch, entry, back});
+    } else {
+        instr_t* within = nullptr;
+        const bool natural = extent > 1 && extent <= 64 && (extent & (extent - 1)) == 0;
+        if (natural) {
+            // What is aligned to its own size crosses nothing; the rest looks closer elsewhere.
+            instr_t* const entry = INSTR_CREATE_label(context);
+            within = INSTR_CREATE_label(context);
+            insert(block, where,
+                   INSTR_CREATE_test(context, opnd_create_reg(reg_resize_to_opsz(address, OPSZ_1)),
+                                     OPND_CREATE_INT8(static_cast<int>(extent - 1))));
+            insert(block, where, INSTR_CREATE_jcc(context, OP_jnz, opnd_create_instr(entry)));
+            plan.cold.push_back({site, crossing, address, scratch, entry, back, within, extent});
+            insert(block, where, within);
+        } else if (extent > 1) {
+            insert_crossing_test(context, block, where, address, scratch, extent);
+            leave(crossing, OP_jnz);
+        }
+        const opnd_t low_half = opnd_create_reg(reg_64_to_32(scratch));
+        // A rotation does for a shift: what comes in at the top is masked.
+        const auto rotate = [&](unsigned bits) {
+            if (rotates) {
+                insert(
+                    block, where,
+                    INSTR_CREATE_rorx(context, cell, at, OPND_CREATE_INT8(static_cast<int>(bits))));
+            } else {
+                insert(block, where, INSTR_CREATE_mov_ld(context, cell, at));
+                insert(block, where,
+                       INSTR_CREATE_shr(context, cell, OPND_CREATE_INT8(static_cast<int>(bits))));
+            }
+        };
+        const unsigned shift = layout.unit_shift;
+        if (layout.unit_bits + 3 <= 32) {
+            rotate(shift - 3);
+            insert(
+                block, where,
+                INSTR_CREATE_and(context, low_half,
+                                 OPND_CREATE_INT32(static_cast<int>((layout.units() - 1) << 3))));
+        } else {
+            rotate(shift);
+            insert(block, where,
+                   INSTR_CREATE_and(context, low_half,
+                                    OPND_CREATE_INT32(static_cast<int>(layout.units() - 1))));
+            insert(block, where, INSTR_CREATE_shl(context, cell, OPND_CREATE_INT8(3)));
+        }
+        insert(block, where, INSTR_CREATE_add(context, cell, slot(words_slot)));
+        for (const bool second : {false, true}) {
+            const Direction direction = (site->first() == writing) != second ? writing : reading;
+            if (site->constants[direction] == 0) {
+                continue;
+            }
+            insert(block, where,
+                   INSTR_CREATE_sub(
+                       context,
+                       opnd_create_base_disp(scratch, DR_REG_NULL, 0, 4 * direction, OPSZ_4),
+                       OPND_CREATE_INT32(static_cast<int>(site->constants[direction]))));
+            leave(second ? second_borrow : first_borrow, OP_jb);
+        }
+    }
+    insert(block, where, back);
+    drreg_unreserve_register(context, block, where, scratch);
+    drreg_unreserve_register(context, block, where, address);
+    drreg_unreserve_aflags(context, block, where);
+}
+
+// Ways to the stub, out of the way of what runs often: in front of the block's last instruction.
+void insert_cold(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
+    if (plan.cold.empty()) {
+        return;
+    }
+    instr_t* const over = INSTR_CREATE_label(context);
+    insert(block, where, INSTR_CREATE_jmp(context, opnd_create_instr(over)));
+    for (const Cold& cold : plan.cold) {
+        insert(block, where, cold.entry);
+        if (cold.within != nullptr) {
+            insert_crossing_test(context, block, where, cold.address, cold.scratch, cold.extent);
+            insert(block, where, INSTR_CREATE_jcc(context, OP_jz, opnd_create_instr(cold.within)));
+        }
+        const opnd_t scratch = opnd_create_reg(cold.scratch);
+        insert(block, where,
+               INSTR_CREATE_mov_st(context, slot(address_slot), opnd_create_reg(cold.address)));
+        insert(block, where,
+               INSTR_CREATE_mov_imm(
+                   context, scratch,
+                   OPND_CREATE_INT64(reinterpret_cast<std::uint64_t>(cold.site) | cold.event)));
+        insert(block, where, INSTR_CREATE_mov_st(context, slot(site_slot), scratch));
+        insert(block, where, INSTR_CREATE_mov_imm(context, scratch, opnd_create_instr(cold.back)));
+        insert(block, where, INSTR_CREATE_mov_st(context, slot(return_slot), scratch));
+        insert(block, where, INSTR_CREATE_jmp(context, opnd_create_pc(stub)));
+    }
+    insert(block, where, over);
+    plan.cold.clear();
+}
+
+void count_row_of(app_pc instruction, int opcode, uint bytes) {
+    void* const context = dr_get_current_drcontext();
+    dr_mcontext_t machine;
+    machine.size = sizeof machine;
+    machine.flags = static_cast<dr_mcontext_flags_t>(DR_MC_INTEGER | DR_MC_CONTROL);
+    dr_get_mcontext(context, &machine);
+    auto* const thread =
+        *reinterpret_cast<ThreadCounters**>(static_cast<byte*>(dr_get_dr_segment_base(segment)) +
+                                            first_slot + thread_slot * sizeof(void*));
+    const std::uint64_t times = machine.xcx;
+    if (times == 0) {
+        return;
+    }
+    constexpr std::uint64_t direction_flag = 0x400;
+    const std::uint64_t back =
+        (machine.xflags & direction_flag) != 0 ? (times - 1) * bytes : 0; // downwards
+    const auto pc = reinterpret_cast<std::uint64_t>(instruction);
+    if (opcode != OP_rep_stos) {
+        count_row(*thread, machine.xsi - back, times, bytes, reading, pc);
+    }
+    if (opcode != OP_rep_lods) {
+        count_row(*thread, machine.xdi - back, times, bytes, writing, pc);
+    }
+}
+
+void insert_row(void* context, instrlist_t* block, instr_t* where) {
+    uint bytes = 0;
+    for_each_access(where, [&](opnd_t operand, bool) {
+        bytes = drutil_opnd_mem_size_in_bytes(operand, where);
+    });
+    dr_insert_clean_call_ex(context, block, where, reinterpret_cast<void*>(count_row_of),
+                            static_cast<dr_cleancall_save_t>(DR_CLEANCALL_READS_APP_CONTEXT), 3,
+                            OPND_CREATE_INTPTR(instr_get_app_pc(where)),
+                            OPND_CREATE_INT32(instr_get_opcode(where)), OPND_CREATE_INT32(bytes));
+}
+
+bool is_left_alone(std::uint64_t address) {
+    dr_mutex_lock(lock);
+    bool found = false;
+    for (const Range& range : *left_alone) {
+        found = found || (range.begin <= address && address < range.end);
+    }
+    dr_mutex_unlock(lock);
+    return found;
+}
+
+// --- DynamoRIO's four passes over a block
+
+dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool, void** data) {
+    auto* const plan = new Plan;
+    *data = plan;
+    plan->counted = !is_left_alone(reinterpret_cast<std::uint64_t>(dr_fragment_app_pc(tag)));
+    if (!plan->counted) {
+        return DR_EMIT_DEFAULT;
+    }
+    bool loops = false;
+    for (instr_t* instruction = instrlist_first_app(block); instruction != nullptr;
+         instruction = instr_get_next_app(instruction)) {
+        ++plan->instructions;
+        loops = loops || (instr_is_rep_string_op(instruction) && !is_row(instruction));
+    }
+    bool expanded = false;
+    if (loops) {
+        drutil_expand_rep_string_ex(context, block, &expanded, nullptr);
+        plan->expanded = expanded;
+    }
+    drx_expand_scatter_gather(context, block, &expanded);
+    plan->expanded = plan->expanded || expanded;
+    return DR_EMIT_DEFAULT;
+}
+
+dr_emit_flags_t analyse(void*, void*, instrlist_t* block, bool, bool, void* data) {
+    auto& plan = *static_cast<Plan*>(data);
+    if (plan.counted && !plan.expanded) {
+        plan_block(block, plan);
+    }
+    return DR_EMIT_DEFAULT;
+}
+
+dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* where, bool, bool,
+                           void* data) {
+    auto& plan = *static_cast<Plan*>(data);
+    if (!plan.counted) {
+        return DR_EMIT_DEFAULT;
+    }
+    if (drmgr_is_first_instr(context, where)) {
+        drreg_reserve_aflags(context, block, where);
+        insert(block, where,
+               INSTR_CREATE_add(context, slot(instructions_slot),
+                                OPND_CREATE_INT32(static_cast<int>(plan.instructions))));
+        drreg_unreserve_aflags(context, block, where);
+    }
+    if (instr_is_app(where) && is_row(where)) {
+        insert_row(context, block, where);
+    } else if (plan.expanded) {
+        instr_t* const instruction = drmgr_orig_app_instr_for_operands(context);
+        if (instruction != nullptr && accesses_memory(instruction)) {
+            const Registers registers;
+            plan.groups.clear();
+            for_each_access(instruction, [&](opnd_t operand, bool write) {
+                put_in_group(plan, where, instruction, operand, write, registers);
+            });
+            for (const Group& group : plan.groups) {
+                insert_site(context, block, where, group, plan);
+            }
+        }
+    } else {
+        while (plan.next < plan.groups.size() && plan.groups[plan.next].where == where) {
+            insert_site(context, block, where, plan.groups[plan.next++], plan);
+        }
+    }
+    if (drmgr_is_last_instr(context, where)) {
+        insert_cold(context, block, where, plan);
+    }
+    return DR_EMIT_DEFAULT;
+}
+
+dr_emit_flags_t finish(void*, void*, instrlist_t*, bool, bool, void* data) {
+    delete static_cast<Plan*>(data);
+    return DR_EMIT_DEFAULT;
+}
+
+constexpr std::size_t stub_bytes = 4096;
+
+// From inline code to warren_counts_event and back: on a stack of the thread's own, saving what
+// such functions may change.
+bool make_stub() {
+    stub = static_cast<byte*>(
+        dr_nonheap_alloc(stub_bytes, DR_MEMPROT_READ | DR_MEMPROT_WRITE | DR_MEMPROT_EXEC));
+    if (stub == nullptr) {
+        return false;
+    }
+    static constexpr reg_id_t saved[] = {DR_REG_RAX, DR_REG_RCX, DR_REG_RDX, DR_REG_RSI, DR_REG_RDI,
+                                         DR_REG_R8,  DR_REG_R9,  DR_REG_R10, DR_REG_R11};
+    void* const context = dr_get_current_drcontext();
+    instrlist_t* const code = instrlist_create(context);
+    const auto add = [&](instr_t* instruction) { instrlist_meta_append(code, instruction); };
+    const opnd_t stack = opnd_create_reg(DR_REG_RSP);
+    add(INSTR_CREATE_mov_st(context, slot(program_stack_slot), stack));
+    add(INSTR_CREATE_mov_ld(context, stack, slot(own_stack_slot)));
+    for (const reg_id_t reg : saved) {
+        add(INSTR_CREATE_push(context, opnd_create_reg(reg)));
+    }
+    add(INSTR_CREATE_mov_ld(context, opnd_create_reg(DR_REG_RDI), slot(thread_slot)));
+    add(INSTR_CREATE_mov_ld(context, opnd_create_reg(DR_REG_RSI), slot(address_slot)));
+    add(INSTR_CREATE_mov_ld(context, opnd_create_reg(DR_REG_RDX), slot(site_slot)));
+    add(INSTR_CREATE_mov_imm(
+        context, opnd_create_reg(DR_REG_RAX),
+        OPND_CREATE_INT64(reinterpret_cast<std::uint64_t>(&warren_counts_event))));
+    add(INSTR_CREATE_call_ind(context, opnd_create_reg(DR_REG_RAX)));
+    for (std::size_t index = std::size(saved); index-- > 0;) {
+        add(INSTR_CREATE_pop(context, opnd_create_reg(saved[index])));
+    }
+    add(INSTR_CREATE_mov_ld(context, stack, slot(program_stack_slot)));
+    add(INSTR_CREATE_jmp_ind(context, slot(return_slot)));
+    byte* const end = instrlist_encode(context, code, stub, false);
+    instrlist_clear_and_destroy(context, code);
+    return end != nullptr && end < stub + stub_bytes &&
+           dr_memory_protect(stub, stub_bytes, DR_MEMPROT_READ | DR_MEMPROT_EXEC);
+}
+
+} // namespace
+
+std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end) {
+    auto** const base =
+        reinterpret_cast<void**>(static_cast<byte*>(dr_get_dr_segment_base(segment)) + first_slot);
+    base[words_slot] = thread.words;
+    base[instructions_slot] = nullptr;
+    base[thread_slot] = &thread;
+    // With nine registers above it, the call finds the stack aligned.
+    base[own_stack_slot] = static_cast<char*>(stack_end) - 8;
+    return reinterpret_cast<std::uint64_t*>(&base[instructions_slot]);
+}
+
+void leave_alone(std::uint64_t begin, std::uint64_t end) {
+    dr_mutex_lock(lock);
+    left_alone->push_back({begin, end});
+    dr_mutex_unlock(lock);
+}
+
+bool start_instrumentation(const Layout& of_tables) {
+    layout = of_tables;
+    const std::int64_t unit = std::int64_t{1} << layout.unit_shift;
+    // A site that crosses units costs as much as ten others: it is to be rare.
+    widest_site = static_cast<std::int32_t>(unit / 32 < 8      ? 8
+                                            : unit / 32 > 1024 ? 1024
+                                                               : unit / 32);
+    rotates = proc_has_feature(FEATURE_BMI2);
+    lock = dr_mutex_create();
+    sites = new std::unordered_multimap<std::uint64_t, Site*>;
+    left_alone = new std::vector<Range>;
+    drreg_options_t registers = {sizeof registers, 3, false, nullptr, true};
+    if (!drmgr_init() || !drutil_init() || drreg_init(&registers) != DRREG_SUCCESS || !drx_init() ||
+        !dr_raw_tls_calloc(&segment, &first_slot, slots, 0) || !make_stub()) {
+        return false;
+    }
+    return drmgr_register_bb_instrumentation_ex_event(expand, analyse, instrument, finish, nullptr);
+}
+
+void stop_instrumentation() {
+    drx_exit();
+    drreg_exit();
+    drutil_exit();
+    drmgr_exit();
+}
+
+} // namespace warren::locality::counts

@@ -1,0 +1,35 @@
+// The code that counts: inserted into the program's basic blocks by DynamoRIO.
+//
+// Accesses of a block whose addresses differ by constants (of a structure, of neighbours in an
+// array, pushes) are one site: one check that all of them lie in one unit, and one subtraction per
+// direction. What is rare, a site that crosses units or a borrow (counters.hpp), goes by a stub to
+// warren_counts_event on a stack of its own. Instructions that repeat themselves (rep movs, stos,
+// lods) are counted by multiplication before they run; those that end early (rep cmps, scas) and
+// gathers and scatters are first expanded into loops and single accesses.
+//
+// What counts as an access: every memory operand that an instruction reads or writes, explicit or
+// not (push, call, ret, xsave), with its whole size; read-modify-write is one read and one write.
+// Not counted: prefetches and flushes of cache lines, what the kernel does in system calls. A
+// masked vector instruction counts as if its mask were full; of a gather or scatter only what is
+// done.
+//
+// Thread rule: start() and stop() once per process; the rest is called by DynamoRIO.
+#pragma once
+
+#include <cstdint>
+
+#include "locality/counts/counters.hpp"
+
+namespace warren::locality::counts {
+
+// Gives inline code what it needs of the calling thread, in DynamoRIO's thread-local storage, with
+// a stack for events that ends at a multiple of 16. Returns where its instructions are counted.
+std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end);
+
+// Of the program's threads any: code of [begin, end) is left alone.
+void leave_alone(std::uint64_t begin, std::uint64_t end);
+
+bool start_instrumentation(const Layout& layout);
+void stop_instrumentation();
+
+} // namespace warren::locality::counts

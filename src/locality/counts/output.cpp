@@ -1,0 +1,114 @@
+#include "locality/counts/output.hpp"
+
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "dr_api.h"
+
+namespace warren::locality::counts {
+
+bool OutputBytes::open(const std::string& path, std::size_t unit, std::size_t head,
+                       Allowance& allowance) {
+    close();
+    path_ = path;
+    problem_.clear();
+    unit_ = unit;
+    head_ = head;
+    allowance_ = &allowance;
+    waiting_ = 0;
+    in_file_ = 0;
+    file_ = dr_open_file(path.c_str(), DR_FILE_WRITE_REQUIRE_NEW);
+    if (file_ == INVALID_FILE) {
+        file_ = -1;
+        give_up("it can't be made");
+        return false;
+    }
+    if (buffer_ == nullptr) {
+        buffer_ = static_cast<char*>(dr_global_alloc(buffer_bytes));
+    }
+    return true;
+}
+
+void OutputBytes::give_up(const std::string& why) {
+    problem_ = path_ + ": " + why;
+    waiting_ = 0;
+}
+
+void OutputBytes::append(const void* data, std::size_t bytes) {
+    if (file_ < 0 || !problem_.empty()) {
+        return;
+    }
+    if (allowance_->bytes < bytes) {
+        flush();
+        if (problem_.empty()) {
+            give_up("the recording has reached its limit");
+        }
+        return;
+    }
+    allowance_->bytes -= bytes;
+    if (waiting_ + bytes > buffer_bytes) {
+        flush();
+    }
+    std::memcpy(buffer_ + waiting_, data, bytes);
+    waiting_ += bytes;
+}
+
+void OutputBytes::flush() {
+    if (file_ < 0 || !problem_.empty()) {
+        return;
+    }
+    std::size_t done = 0;
+    while (done < waiting_) {
+        const ssize_t written = dr_write_file(file_, buffer_ + done, waiting_ - done);
+        if (written <= 0) {
+            in_file_ += done;
+            in_file_ = in_file_ < head_ ? 0 : in_file_ - (in_file_ - head_) % unit_;
+            const bool cut = ftruncate(file_, static_cast<off_t>(in_file_)) == 0;
+            give_up(cut ? "it can't be written (is the disk full?)"
+                        : "it can't be written, and ends with a part of a record");
+            return;
+        }
+        done += static_cast<std::size_t>(written);
+    }
+    in_file_ += waiting_;
+    waiting_ = 0;
+}
+
+void OutputBytes::close() {
+    flush();
+    abandon();
+}
+
+void OutputBytes::abandon() {
+    if (file_ >= 0) {
+        dr_close_file(file_);
+        file_ = -1;
+    }
+    if (buffer_ != nullptr) {
+        dr_global_free(buffer_, buffer_bytes);
+        buffer_ = nullptr;
+    }
+    waiting_ = 0;
+}
+
+bool write_text(const std::string& path, const std::string& text) {
+    // A descriptor that the program could see, but not for long.
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) {
+        return false;
+    }
+    // Not shorter than it was: the rest of a longer one is blank, which JSON allows, and nothing is
+    // lost when the disk is full.
+    const off_t before = lseek(file, 0, SEEK_END);
+    std::string padded = text;
+    if (static_cast<off_t>(padded.size()) < before) {
+        padded.append(static_cast<std::size_t>(before) - padded.size(), ' ');
+    }
+    const bool done =
+        pwrite(file, padded.data(), padded.size(), 0) == static_cast<ssize_t>(padded.size());
+    ::close(file);
+    return done;
+}
+
+} // namespace warren::locality::counts

@@ -1,0 +1,87 @@
+// The files of a recording (locality/format.hpp), written from within the recorded process: through
+// DynamoRIO, which keeps their descriptors out of the program's reach, whatever that closes.
+//
+// Records reach a file whole and in order. A file that can't be written any more (the disk is full,
+// the limit is reached) is cut to whole records, says why, and counts what is lost after that.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "locality/recording.hpp"
+
+namespace warren::locality::counts {
+
+class OutputBytes {
+  public:
+    OutputBytes() = default;
+    OutputBytes(const OutputBytes&) = delete;
+    OutputBytes& operator=(const OutputBytes&) = delete;
+    ~OutputBytes() { close(); }
+
+    // Records of `unit` bytes after a head of `head` bytes.
+    bool open(const std::string& path, std::size_t unit, std::size_t head, Allowance& allowance);
+    void append(const void* data, std::size_t bytes);
+    void flush();
+    void close();
+    // Closes without writing what waits: in a forked child, which it does not belong to.
+    void abandon();
+
+    std::uint64_t bytes() const { return in_file_ + waiting_; }
+    const std::string& problem() const { return problem_; }
+
+  private:
+    void give_up(const std::string& why);
+
+    static constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
+
+    int file_ = -1;
+    Allowance* allowance_ = nullptr;
+    std::size_t unit_ = 1;
+    std::size_t head_ = 0;
+    std::size_t waiting_ = 0;
+    std::uint64_t in_file_ = 0;
+    char* buffer_ = nullptr;
+    std::string path_;
+    std::string problem_;
+};
+
+template <typename Record>
+class Output {
+  public:
+    bool open(const std::string& folder, Allowance& allowance, const char* name = Record::file) {
+        if (!bytes_.open(folder + "/" + name, sizeof(Record), sizeof(FileHeader), allowance)) {
+            return false;
+        }
+        const FileHeader header = header_of<Record>();
+        bytes_.append(&header, sizeof header);
+        appended_ = 0;
+        return true;
+    }
+    // The number of the record, from 1.
+    std::uint64_t append(const Record& record) {
+        bytes_.append(&record, sizeof record);
+        return ++appended_;
+    }
+    void flush() { bytes_.flush(); }
+    void close() { bytes_.close(); }
+    void abandon() { bytes_.abandon(); }
+    std::uint64_t lost() const {
+        const std::uint64_t bytes = bytes_.bytes();
+        const std::uint64_t there =
+            bytes < sizeof(FileHeader) ? 0 : (bytes - sizeof(FileHeader)) / sizeof(Record);
+        return appended_ - there;
+    }
+    const std::string& problem() const { return bytes_.problem(); }
+
+  private:
+    OutputBytes bytes_;
+    std::uint64_t appended_ = 0;
+};
+
+// Replaces a small file's text in its place; false: it could not be written.
+bool write_text(const std::string& path, const std::string& text);
+
+} // namespace warren::locality::counts

@@ -1,0 +1,628 @@
+#include "locality/counts/recorder.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "dr_api.h"
+
+namespace warren::locality::counts {
+namespace {
+
+class Guard {
+  public:
+    explicit Guard(void* lock) : lock_(lock) { dr_mutex_lock(lock_); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    ~Guard() { dr_mutex_unlock(lock_); }
+
+  private:
+    void* lock_;
+};
+
+std::uint64_t time_of(clockid_t clock) {
+    timespec time{};
+    if (clock_gettime(clock, &time) != 0) {
+        return 0;
+    }
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// The clock of another thread's processor time, as the kernel numbers them.
+clockid_t processor_clock(std::uint32_t tid) {
+    return static_cast<clockid_t>((~tid << 3) | 6U);
+}
+
+std::string read_file(const char* path) {
+    std::string text;
+    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+    char buffer[4096];
+    for (ssize_t got = 0; file >= 0 && (got = read(file, buffer, sizeof buffer)) > 0;) {
+        text.append(buffer, static_cast<std::size_t>(got));
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    return text;
+}
+
+// Who this process is among the ranks of its job, by the environment of whatever started it.
+void find_rank(ProcessDescription& description) {
+    struct Launcher {
+        const char* name;
+        const char* rank;
+        const char* size;
+    };
+    static constexpr Launcher launchers[] = {
+        {"Warren", "WARREN_RANK", "WARREN_SIZE"},
+        {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"PMI", "PMI_RANK", "PMI_SIZE"},
+        {"PMIx", "PMIX_RANK", "PMIX_SIZE"},
+        {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
+    };
+    for (const Launcher& launcher : launchers) {
+        const char* const rank = std::getenv(launcher.rank);
+        if (rank != nullptr && *rank != 0) {
+            const char* const size = std::getenv(launcher.size);
+            description.rank = std::strtol(rank, nullptr, 10);
+            description.size = size == nullptr ? -1 : std::strtol(size, nullptr, 10);
+            description.rank_source = launcher.name;
+            return;
+        }
+    }
+}
+
+} // namespace
+
+std::uint64_t now_ns() {
+    return time_of(CLOCK_MONOTONIC);
+}
+
+bool Recorder::start(const Settings& settings, std::string& problem) {
+    settings_ = settings;
+    lock_ = dr_mutex_create();
+    process_.layout = Layout::of(settings.granularity);
+    return open(problem);
+}
+
+bool Recorder::open(std::string& problem) {
+    process_.touched = static_cast<std::uint8_t*>(reserve(process_.layout.units()));
+    process_.owners = static_cast<std::uint32_t*>(reserve(4096));
+    ThreadCounters sink{};
+    if (process_.touched == nullptr || process_.owners == nullptr || !make_tables(sink, process_)) {
+        problem = "the kernel refuses to reserve address space for counters (is it limited by "
+                  "`ulimit -v`, or vm.overcommit_memory 2?)";
+        return false;
+    }
+    sink.uncounted = true;
+    sink_ = sink;
+    ProcessDescription who;
+    find_rank(who);
+    // A rank's folder belongs to the first process that calls itself so: its children inherit the
+    // environment.
+    const auto pid = static_cast<long>(getpid());
+    char name[64];
+    bool made = false;
+    for (int attempt = 0; !made && attempt < 1000; ++attempt) {
+        if (attempt == 0 && who.rank >= 0) {
+            std::snprintf(name, sizeof name, "rank-%05lld", static_cast<long long>(who.rank));
+        } else if (attempt <= 1) {
+            std::snprintf(name, sizeof name, "process-%ld", pid);
+        } else {
+            std::snprintf(name, sizeof name, "process-%ld-%d", pid, attempt);
+        }
+        folder_ = settings_.folder + "/" + name;
+        made = mkdir(folder_.c_str(), 0777) == 0;
+        if (!made && errno != EEXIST) {
+            break;
+        }
+    }
+    if (!made) {
+        problem = folder_ + " can't be made: " + std::strerror(errno);
+        return false;
+    }
+    start_ns_ = now_ns();
+    clock_start_ = __rdtsc();
+    start_unix_ns_ = static_cast<std::int64_t>(time_of(CLOCK_REALTIME));
+    allowance_.bytes = settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes;
+    interval_ = 1;
+    phase_ = 0;
+    interval_begin_ns_ = start_ns_;
+    next_interval_ns_ = start_ns_ + settings_.interval_ns;
+    next_save_ns_ = start_ns_ + settings_.save_ns;
+    set_due();
+    strings_bytes_ = 0;
+    next_thread_ = 0;
+    end_.clear();
+    running_ = thread_file_.open(folder_, allowance_) && module_file_.open(folder_, allowance_) &&
+               strings_file_.open(folder_ + "/" + strings_file, 1, 0, allowance_) &&
+               interval_file_.open(folder_, allowance_) && count_file_.open(folder_, allowance_) &&
+               first_file_.open(folder_, allowance_);
+    if (!running_) {
+        problem = "files in " + folder_ + " can't be made";
+        return false;
+    }
+    flush();
+    describe(false);
+    return true;
+}
+
+bool Recorder::forked(std::string& problem) {
+    // The lock may have been another thread's, which is not here.
+    lock_ = dr_mutex_create();
+    thread_file_.abandon();
+    module_file_.abandon();
+    strings_file_.abandon();
+    interval_file_.abandon();
+    count_file_.abandon();
+    first_file_.abandon();
+    for (Thread* thread : threads_) {
+        delete_thread(thread);
+    }
+    threads_.clear();
+    release(process_.touched, process_.layout.units());
+    release(process_.owners, 4096);
+    free_tables(sink_);
+    process_.clashes = 0;
+    process_.failures = 0;
+    missing_.clear();
+    uncounted_threads_ = 0;
+    return open(problem);
+}
+
+void Recorder::describe(bool ended) {
+    ProcessDescription description;
+    description.mode = settings_.mode;
+    description.granularity = settings_.granularity;
+    description.page_size = dr_page_size();
+    description.pid = getpid();
+    description.parent = getppid();
+    find_rank(description);
+    if (folder_.find("/rank-") == std::string::npos) {
+        description.rank = -1;
+        description.size = -1;
+        description.rank_source.clear();
+    }
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    description.host = host;
+    const std::string words = read_file("/proc/self/cmdline");
+    for (std::size_t at = 0; at < words.size();) {
+        description.command.emplace_back(words.c_str() + at);
+        at += description.command.back().size() + 1;
+    }
+    if (module_data_t* const program = dr_get_main_module()) {
+        description.executable = program->full_path != nullptr ? program->full_path : "";
+        dr_free_module_data(program);
+    }
+    description.start_ns = start_ns_;
+    description.start_unix_ns = start_unix_ns_;
+    description.end_ns = ended ? now_ns() : 0;
+    description.end = end_;
+    description.limit_bytes = settings_.limit_bytes;
+    description.missing = missing_;
+    description.missing.push_back(
+        "accesses within system calls are not counted; they are first touches of nobody");
+    if (uncounted_threads_ != 0) {
+        description.lost.push_back(
+            {"threads", uncounted_threads_, "there was no address space for their counters"});
+    }
+    if (process_.clashes != 0) {
+        description.lost.push_back(
+            {"units", process_.clashes,
+             "addresses that differ by a multiple of " +
+                 std::to_string(process_.layout.span_bytes() >> 30) +
+                 " GiB share counters; a coarser granularity tells them apart"});
+    }
+    if (process_.failures != 0) {
+        description.lost.push_back({"units", process_.failures, "the kernel gave no memory"});
+    }
+    const auto losses = [&](const auto& file, const char* what) {
+        if (!file.problem().empty()) {
+            description.lost.push_back({what, file.lost(), file.problem()});
+        }
+    };
+    losses(thread_file_, "threads");
+    losses(module_file_, "modules");
+    losses(interval_file_, "intervals");
+    losses(count_file_, "counts");
+    losses(first_file_, "first touches");
+    write_text(folder_ + "/" + process_file, to_json(description));
+}
+
+Thread* Recorder::thread_began(std::uint32_t tid) {
+    auto* const thread = new Thread;
+    thread->tid = tid;
+    const Guard guard(lock_);
+    thread->counters.number = next_thread_++;
+    thread->parent = thread->counters.number == 0 ? no_thread : 0;
+    if (!make_tables(thread->counters, process_)) {
+        const std::uint32_t number = thread->counters.number;
+        thread->counters = sink_;
+        thread->counters.number = number;
+        ++uncounted_threads_;
+    }
+    thread->stack = static_cast<char*>(dr_global_alloc(Thread::stack_bytes));
+    threads_.push_back(thread);
+    if (running_) {
+        write_thread(*thread, ThreadRecord::began);
+    }
+    return thread;
+}
+
+void Recorder::delete_thread(Thread* thread) {
+    if (!thread->counters.uncounted) {
+        free_tables(thread->counters);
+    }
+    dr_global_free(thread->stack, Thread::stack_bytes);
+    delete thread;
+}
+
+void Recorder::thread_ended(Thread* thread) {
+    const Guard guard(lock_);
+    if (running_) {
+        write_firsts(*thread);
+        write_all_counts(*thread);
+        write_thread(*thread, ThreadRecord::ended);
+    }
+    for (std::size_t index = 0; index < threads_.size(); ++index) {
+        if (threads_[index] == thread) {
+            threads_.erase(threads_.begin() + static_cast<std::ptrdiff_t>(index));
+            break;
+        }
+    }
+    delete_thread(thread);
+}
+
+void Recorder::write_thread(Thread& thread, ThreadRecord::Event event) {
+    ThreadRecord record{};
+    record.event = event;
+    record.thread = thread.counters.number;
+    record.tid = thread.tid;
+    record.parent = thread.parent;
+    record.time_ns = now_ns();
+    if (event != ThreadRecord::began) {
+        record.cpu_ns = time_of(processor_clock(thread.tid));
+        record.instructions = thread.instructions != nullptr ? *thread.instructions : 0;
+        const std::string path = "/proc/self/task/" + std::to_string(thread.tid) + "/comm";
+        const std::string name = read_file(path.c_str());
+        for (std::size_t at = 0; at < name.size() && at + 1 < sizeof record.name; ++at) {
+            record.name[at] = name[at] == '\n' ? '\0' : name[at];
+        }
+    }
+    thread_file_.append(record);
+}
+
+void Recorder::module_loaded(const ModuleRecord& given, const std::string& path) {
+    const Guard guard(lock_);
+    if (!running_) {
+        return;
+    }
+    ModuleRecord record = given;
+    record.time_ns = now_ns();
+    record.path_bytes = static_cast<std::uint32_t>(path.size());
+    record.path_offset = strings_bytes_;
+    strings_file_.append(path.data(), path.size());
+    strings_bytes_ += path.size();
+    module_file_.append(record);
+}
+
+std::uint32_t Recorder::allocation_of(std::uint64_t unit) const {
+    const auto after = allocations_.upper_bound(unit);
+    if (after != allocations_.begin()) {
+        const auto before = std::prev(after);
+        if (before->second.end > unit) {
+            return before->second.number;
+        }
+    }
+    const std::uint64_t unit_end = unit + settings_.granularity;
+    return after != allocations_.end() && after->first < unit_end ? after->second.number
+                                                                  : no_allocation;
+}
+
+void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
+    const std::uint64_t index = process_.layout.index(unit);
+    const Sums sums = sums_of(thread.counters, index);
+    Sums& folded = thread.counters.accounts[index].folded;
+    const auto difference = [](std::uint64_t now, std::uint64_t before) {
+        return now > before ? now - before : 0; // less: seen in the middle of a borrow
+    };
+    CountRecord record{};
+    record.reads = difference(sums.reads, folded.reads);
+    record.writes = difference(sums.writes, folded.writes);
+    record.bytes_read = difference(sums.bytes_read, folded.bytes_read);
+    record.bytes_written = difference(sums.bytes_written, folded.bytes_written);
+    if ((record.reads | record.writes) == 0) {
+        return;
+    }
+    folded.reads += record.reads;
+    folded.writes += record.writes;
+    folded.bytes_read += record.bytes_read;
+    folded.bytes_written += record.bytes_written;
+    record.interval = interval_;
+    record.thread = thread.counters.number;
+    record.address = unit;
+    record.allocation = allocation;
+    count_file_.append(record);
+}
+
+void Recorder::write_all_counts(Thread& thread) {
+    if (thread.counters.uncounted) {
+        return;
+    }
+    for (auto* chunk = __atomic_load_n(&thread.counters.first_units, __ATOMIC_ACQUIRE);
+         chunk != nullptr; chunk = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE)) {
+        const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
+        for (std::uint64_t at = 0; at < count; ++at) {
+            write_counts(thread, chunk->items[at], allocation_of(chunk->items[at]));
+        }
+    }
+}
+
+void Recorder::write_firsts(Thread& thread) {
+    if (thread.counters.uncounted) {
+        return;
+    }
+    // Nanoseconds per tick of the time-stamp counter, of all the time since the start.
+    const double ticks = static_cast<double>(__rdtsc() - clock_start_);
+    const double rate = ticks > 0 ? static_cast<double>(now_ns() - start_ns_) / ticks : 0;
+    Chunk<FirstTouch>* chunk = thread.written_chunk;
+    if (chunk == nullptr) {
+        chunk = __atomic_load_n(&thread.counters.first_firsts, __ATOMIC_ACQUIRE);
+    }
+    while (chunk != nullptr) {
+        const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
+        for (; thread.written < count; ++thread.written) {
+            const FirstTouch& touch = chunk->items[thread.written];
+            FirstRecord record{};
+            record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U);
+            record.thread = thread.counters.number;
+            record.address = touch.address;
+            const auto since =
+                static_cast<double>(static_cast<std::int64_t>(touch.clock - clock_start_));
+            record.time_ns = start_ns_ + static_cast<std::uint64_t>(since > 0 ? since * rate : 0);
+            record.instruction = touch.instruction;
+            record.allocation = allocation_of(touch.address);
+            first_file_.append(record);
+        }
+        thread.written_chunk = chunk;
+        auto* const next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
+        if (next == nullptr) {
+            break;
+        }
+        chunk = next;
+        thread.written = 0;
+    }
+}
+
+void Recorder::write_everything() {
+    for (Thread* thread : threads_) {
+        write_firsts(*thread);
+        write_all_counts(*thread);
+        write_thread(*thread, ThreadRecord::so_far);
+    }
+}
+
+void Recorder::allocation_began(std::uint64_t number, std::uint64_t address, std::uint64_t size) {
+    const Guard guard(lock_);
+    if (!running_ || size == 0) {
+        return;
+    }
+    // What was there before is another's.
+    const std::uint64_t unit = settings_.granularity;
+    for (std::uint64_t at = address & ~(unit - 1); at < address + size; at += unit) {
+        if (process_.touched[process_.layout.index(at)] == 0) {
+            continue;
+        }
+        for (Thread* thread : threads_) {
+            if (!thread->counters.uncounted) {
+                write_counts(*thread, at, allocation_of(at));
+            }
+        }
+    }
+    allocations_[address] = {address + size, static_cast<std::uint32_t>(number)};
+}
+
+void Recorder::allocation_ended(std::uint64_t address, std::uint64_t size) {
+    const Guard guard(lock_);
+    const auto found = allocations_.find(address);
+    if (!running_ || found == allocations_.end()) {
+        return;
+    }
+    const std::uint64_t unit = settings_.granularity;
+    const std::uint64_t end = size != 0 ? address + size : found->second.end;
+    for (Thread* thread : threads_) {
+        write_firsts(*thread);
+    }
+    for (std::uint64_t at = address & ~(unit - 1); at < end; at += unit) {
+        if (process_.touched[process_.layout.index(at)] == 0) {
+            continue;
+        }
+        const std::uint32_t owner = allocation_of(at);
+        for (Thread* thread : threads_) {
+            if (!thread->counters.uncounted) {
+                write_counts(*thread, at, owner);
+            }
+        }
+    }
+    allocations_.erase(found);
+}
+
+void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
+    const Guard guard(lock_);
+    if (!running_) {
+        return;
+    }
+    const std::uint64_t unit = settings_.granularity;
+    begin = (begin + unit - 1) & ~(unit - 1);
+    end &= ~(unit - 1);
+    if (begin >= end) {
+        return;
+    }
+    for (Thread* thread : threads_) {
+        write_firsts(*thread);
+    }
+    const auto gone = [&](std::uint64_t address) {
+        const std::uint64_t index = process_.layout.index(address);
+        if (process_.touched[index] == 0) {
+            return;
+        }
+        const std::uint32_t owner = allocation_of(address);
+        for (Thread* thread : threads_) {
+            if (!thread->counters.uncounted) {
+                write_counts(*thread, address, owner);
+                forget(thread->counters, index);
+            }
+        }
+        process_.touched[index] = 0;
+    };
+    constexpr std::uint64_t few_units = std::uint64_t{1} << 20;
+    if ((end - begin) / unit <= few_units) {
+        for (std::uint64_t at = begin; at < end; at += unit) {
+            gone(at);
+        }
+        return;
+    }
+    for (Thread* thread : threads_) {
+        for (auto* chunk = thread->counters.first_units; chunk != nullptr; chunk = chunk->next) {
+            for (std::uint64_t at = 0; at < chunk->count; ++at) {
+                if (begin <= chunk->items[at] && chunk->items[at] < end) {
+                    gone(chunk->items[at]);
+                }
+            }
+        }
+    }
+}
+
+void Recorder::end_interval() {
+    IntervalRecord record{};
+    record.number = interval_;
+    record.phase = phase_;
+    record.begin_ns = interval_begin_ns_;
+    record.end_ns = now_ns();
+    interval_begin_ns_ = record.end_ns;
+    interval_file_.append(record);
+}
+
+void Recorder::next_interval(std::uint32_t phase) {
+    if (!running_) {
+        return;
+    }
+    write_everything();
+    end_interval();
+    ++interval_;
+    phase_ = phase;
+}
+
+void Recorder::new_interval(std::uint32_t phase) {
+    const Guard guard(lock_);
+    next_interval(phase);
+}
+
+void Recorder::look_at_time() {
+    const std::uint64_t now = now_ns();
+    if (now < due_ns_.load(std::memory_order_relaxed)) {
+        return;
+    }
+    const Guard guard(lock_);
+    if (!running_ || now < due_ns_.load(std::memory_order_relaxed)) {
+        return;
+    }
+    if (settings_.interval_ns != 0 && now >= next_interval_ns_) {
+        next_interval(phase_);
+        next_interval_ns_ = now + settings_.interval_ns;
+    }
+    if (settings_.save_ns != 0 && now >= next_save_ns_) {
+        write_everything();
+        flush();
+        describe(false);
+        // Where much is touched it may take long: at most a tenth of the time goes into it.
+        const std::uint64_t end = now_ns();
+        const std::uint64_t pause = 10 * (end - now);
+        next_save_ns_ = end + (pause > settings_.save_ns ? pause : settings_.save_ns);
+    }
+    set_due();
+}
+
+void Recorder::set_due() {
+    std::uint64_t due = UINT64_MAX;
+    if (settings_.interval_ns != 0) {
+        due = next_interval_ns_;
+    }
+    if (settings_.save_ns != 0 && next_save_ns_ < due) {
+        due = next_save_ns_;
+    }
+    due_ns_.store(due, std::memory_order_relaxed);
+}
+
+void Recorder::break_moves(std::uint64_t to) {
+    std::uint64_t from = 0;
+    {
+        const Guard guard(lock_);
+        from = break_;
+        break_ = to;
+    }
+    if (to < from) {
+        memory_gone(to, from);
+    }
+}
+
+void Recorder::save() {
+    const Guard guard(lock_);
+    if (!running_) {
+        return;
+    }
+    write_everything();
+    flush();
+    describe(false);
+}
+
+void Recorder::flush() {
+    thread_file_.flush();
+    strings_file_.flush(); // before the modules, whose paths are in it
+    module_file_.flush();
+    first_file_.flush();
+    count_file_.flush();
+    interval_file_.flush();
+}
+
+void Recorder::miss(const std::string& what) {
+    const Guard guard(lock_);
+    for (const std::string& known : missing_) {
+        if (known == what) {
+            return;
+        }
+    }
+    missing_.push_back(what);
+}
+
+void Recorder::finish() {
+    // All other threads are gone, perhaps one of them with the lock.
+    constexpr int longest_ms = 500;
+    for (int turn = 0; !dr_mutex_trylock(lock_) && turn < longest_ms; ++turn) {
+        dr_sleep(1);
+    }
+    if (!running_) {
+        return;
+    }
+    write_everything();
+    end_interval();
+    flush();
+    thread_file_.close();
+    module_file_.close();
+    strings_file_.close();
+    first_file_.close();
+    count_file_.close();
+    interval_file_.close();
+    describe(true);
+    running_ = false;
+}
+
+} // namespace warren::locality::counts

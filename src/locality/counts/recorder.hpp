@@ -1,0 +1,130 @@
+// What one process records in counts mode: which thread accessed which unit of memory
+// how often, in which interval, and to which allocation the unit belonged at the time.
+//
+// Counters run on (counters.hpp); what is written are differences, at these occasions:
+//   an allocation ends      its units, with its number, before the memory has another use
+//   memory is unmapped      its units; whoever touches that place next is the first
+//   a thread ends           all units that it has touched
+//   an interval ends        all units of all threads: a phase of the program, a span of time
+//   every save_ns           the same, within the interval: what a crash or kill -9 leaves
+// The last two happen in the program's system calls: one that makes none for long is saved later.
+// Thread rule: all functions may be called by any thread, but start() and forked(); one lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "locality/counts/counters.hpp"
+#include "locality/counts/output.hpp"
+#include "locality/counts/settings.hpp"
+#include "locality/recording.hpp"
+
+namespace warren::locality::counts {
+
+struct Thread {
+    ThreadCounters counters{};
+    std::uint32_t tid = 0;
+    std::uint32_t parent = no_thread;
+    std::uint64_t* instructions = nullptr;
+    char* stack = nullptr; // for warren_counts_event
+    static constexpr std::size_t stack_bytes = std::size_t{16} << 10;
+    void* stack_end() const { return stack + stack_bytes; }
+    std::uint64_t call_address = 0; // of the system call that it is in
+    // Up to where `counters.first_firsts` is written.
+    Chunk<FirstTouch>* written_chunk = nullptr;
+    std::uint64_t written = 0;
+};
+
+class Recorder {
+  public:
+    // False, with the reason in `problem`: nothing is recorded.
+    bool start(const Settings& settings, std::string& problem);
+    // In a forked child: a process of its own, with one thread, that has accessed nothing.
+    bool forked(std::string& problem);
+
+    Process& process() { return process_; }
+    const Settings& settings() const { return settings_; }
+    const std::string& folder() const { return folder_; }
+
+    Thread* thread_began(std::uint32_t tid);
+    void thread_ended(Thread* thread);
+
+    void module_loaded(const ModuleRecord& record, const std::string& path);
+
+    void allocation_began(std::uint64_t number, std::uint64_t address, std::uint64_t size);
+    void allocation_ended(std::uint64_t address, std::uint64_t size);
+    // The memory is unmapped, or given back to the kernel.
+    void memory_gone(std::uint64_t begin, std::uint64_t end);
+
+    void break_moves(std::uint64_t to);
+
+    // Ends the interval, and begins one of the phase (0: of none).
+    void new_interval(std::uint32_t phase);
+    // Ends intervals of time, and saves, when it is time for that.
+    void look_at_time();
+    void save();
+
+    // A sentence that the report shows.
+    void miss(const std::string& what);
+    void set_end(const std::string& how) { end_ = how; }
+    void finish();
+
+  private:
+    struct Allocation {
+        std::uint64_t end;
+        std::uint32_t number;
+    };
+
+    bool open(std::string& problem);
+    void describe(bool ended);
+    std::uint32_t allocation_of(std::uint64_t unit) const;
+    void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
+    void write_all_counts(Thread& thread);
+    void write_firsts(Thread& thread);
+    void write_thread(Thread& thread, ThreadRecord::Event event);
+    void write_everything();
+    void end_interval();
+    void set_due();
+    void next_interval(std::uint32_t phase);
+    void flush();
+    void delete_thread(Thread* thread);
+
+    Settings settings_;
+    Process process_{};
+    std::string folder_;
+    std::string name_;
+    void* lock_ = nullptr;
+    bool running_ = false;
+    std::uint64_t clock_start_ = 0; // time-stamp counter at start_ns
+    std::uint64_t start_ns_ = 0;
+    std::int64_t start_unix_ns_ = 0;
+    std::string end_;
+    std::vector<std::string> missing_;
+    std::uint64_t uncounted_threads_ = 0;
+    std::uint32_t next_thread_ = 0;
+    std::vector<Thread*> threads_;
+    ThreadCounters sink_{}; // of threads for which there was no room
+    std::map<std::uint64_t, Allocation> allocations_;
+    std::uint32_t interval_ = 1;
+    std::uint32_t phase_ = 0;
+    std::uint64_t interval_begin_ns_ = 0;
+    std::uint64_t next_interval_ns_ = 0;
+    std::uint64_t next_save_ns_ = 0;
+    std::atomic<std::uint64_t> due_ns_{0}; // of the two
+    std::uint64_t break_ = 0;              // of the program, the last that it asked for
+    Allowance allowance_;
+    Output<ThreadRecord> thread_file_;
+    Output<ModuleRecord> module_file_;
+    OutputBytes strings_file_;
+    std::uint64_t strings_bytes_ = 0;
+    Output<IntervalRecord> interval_file_;
+    Output<CountRecord> count_file_;
+    Output<FirstRecord> first_file_;
+};
+
+std::uint64_t now_ns();
+
+} // namespace warren::locality::counts

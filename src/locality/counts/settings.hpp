@@ -1,0 +1,32 @@
+// How `warren locality record` tells the client in the program what to do: words `key=value`, in
+// DynamoRIO's options, which exec'ed images inherit even if the program clears their environment.
+// Values are written so that DynamoRIO, which splits words at blanks and has several quotes, leaves
+// them alone: what is no letter, digit or one of `/._-` is %XX.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace warren::locality::counts {
+
+struct Settings {
+    std::string folder; // of the recording: each process makes its own in it
+    std::string mode = "counts";
+    std::uint64_t granularity = 4096;       // bytes of a unit: a power of two, 64 … 2 MiB
+    std::uint64_t interval_ns = 0;          // 0: no intervals of time
+    std::uint64_t save_ns = 10'000'000'000; // 0: never before the end
+    std::uint64_t limit_bytes = 0;          // of a process's folder; 0: none
+};
+
+constexpr std::uint64_t least_granularity = 64;
+constexpr std::uint64_t largest_granularity = std::uint64_t{2} << 20;
+
+std::string write_settings(const Settings& settings);
+
+// Whether they make sense; else the reason is in `problem`.
+bool check(const Settings& settings, std::string& problem);
+
+// False, with the reason in `problem`. words[0] is the client's own name.
+bool read_settings(int count, const char* const* words, Settings& settings, std::string& problem);
+
+} // namespace warren::locality::counts

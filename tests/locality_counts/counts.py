@@ -1,0 +1,197 @@
+"""Records programs with `warren locality record --mode counts` and compares what is counted with what
+they are known to do.
+    counts.py BUILD TEST PROGRAM [ARGUMENT …]
+Status 77: DynamoRIO isn't built, or the processor lacks what the program needs."""
+
+import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+COUNT = struct.Struct("<IIQIIQQQQ")  # CountRecord and so on: src/locality/format.hpp
+FIRST = struct.Struct("<IIQQQII")
+THREAD = struct.Struct("<IIIIQQQ16s")
+HEADER = 32
+PAGE = 4096
+SKIPPED = 77
+
+build = pathlib.Path(sys.argv[1])
+program = str(build / "tests" / sys.argv[3])
+arguments = sys.argv[4:]
+
+
+def records(folder, name, form):
+    data = (folder / name).read_bytes()[HEADER:]
+    return list(form.iter_unpack(data[: len(data) // form.size * form.size]))
+
+
+class Process:
+    def __init__(self, folder):
+        self.folder = folder
+        self.about = json.loads((folder / "process.json").read_text())
+        self.counts = {}  # (unit, thread) -> reads, writes, bytes read, bytes written
+        for _, thread, unit, _, _, *sums in records(folder, "counts.rec", COUNT):
+            known = self.counts.setdefault((unit, thread), [0, 0, 0, 0])
+            self.counts[unit, thread] = [old + new for old, new in zip(known, sums)]
+        self.firsts = records(folder, "first.rec", FIRST)
+        self.threads = records(folder, "threads.rec", THREAD)
+
+    def writes(self, unit):
+        return {thread: sums[1] for (at, thread), sums in self.counts.items() if at == unit and sums[1]}
+
+
+def command(folder, *options):
+    return [str(build / "bin/warren"), "locality", "record", "--mode", "counts", "-o", folder, *options, "--"]
+
+
+def record(scratch, *options, words=None, status=0):
+    done = subprocess.run(command(scratch + "/recording", *options) + (words or [program, *arguments]),
+                          capture_output=True, text=True, timeout=100, check=False)
+    if done.returncode == SKIPPED:
+        print("skipped: the processor lacks these instructions")
+        sys.exit(SKIPPED)
+    if done.returncode != status:
+        raise AssertionError(f"status {done.returncode}, not {status}: {done.stdout}{done.stderr}")
+    folders = sorted(pathlib.Path(scratch, "recording").iterdir())
+    return done.stdout, [Process(folder) for folder in folders]
+
+
+def check_exactly(output, process, unit_bytes=PAGE):
+    expected = 0
+    firsts = {}
+    for line in output.splitlines():
+        kind, *words = line.split()
+        unit = int(words[0], 16) & ~(unit_bytes - 1)
+        if kind == "expect":
+            thread, *sums = map(int, words[1:])
+            found = process.counts.get((unit, thread), [0, 0, 0, 0])
+            assert found == sums, f"{line}: {found}"
+            expected += 1
+        elif kind == "first":
+            firsts.setdefault(unit, []).append((int(words[1]), words[2] == "1"))
+    for unit, touches in firsts.items():
+        found = [(thread, flags & 2 != 0) for flags, thread, at, *_ in process.firsts if at == unit]
+        if not touches[0][1]:  # by a read; a write may follow
+            found = found[:1]
+        elif len(touches) == 1:
+            assert found[-1:] == found[:1] or not found[0][1], found
+            found = found[:1] if found[0][1] else found[-1:]
+        assert found == touches, f"first touches of {unit:x}: {found}, not {touches}"
+    assert expected, output
+    assert process.about["lost"] == [], process.about["lost"]
+
+
+def exact(scratch):
+    output, (process,) = record(scratch)
+    check_exactly(output, process)
+    assert process.about["end"] == "exit 0", process.about["end"]
+
+
+def lines(scratch):
+    output, (process,) = record(scratch, "--granularity", "64")
+    check_exactly(output, process, 64)
+
+
+def example(scratch):
+    """Page A: 20, 5 and 10 accesses, page B: 0, 1 and 10; the first touches are thread 1's and 2's."""
+    output, (process,) = record(scratch)
+    pages = int(output.split()[-1], 16)
+    local, total, right = [], [], 0
+    for page in (pages, pages + PAGE):
+        accesses = {thread: sums[0] + sums[1] for (at, thread), sums in process.counts.items() if at == page}
+        first = next(thread for flags, thread, at, *_ in process.firsts if at == page)
+        local.append(accesses[first])
+        total.append(sum(accesses.values()))
+        right += accesses[first] == max(accesses.values())
+    assert (local, total) == ([20, 1], [35, 11]), (local, total)
+    shares = [local[0] / total[0], local[1] / total[1], sum(local) / sum(total), right / 2]
+    assert [round(100 * share, 1) for share in shares] == [57.1, 9.1, 45.7, 50.0], shares
+
+
+def killed(scratch):
+    with subprocess.Popen(command(scratch + "/recording", "--save", "0.1") + [program, *arguments],
+                          stdout=subprocess.PIPE, text=True) as running:
+        try:
+            page = int(running.stdout.readline().split()[1], 16)
+            (folder,) = pathlib.Path(scratch, "recording").iterdir()
+            limit = time.monotonic() + 60
+            while Process(folder).writes(page) != {0: 1000}:
+                assert time.monotonic() < limit, "nothing was saved"
+                time.sleep(0.05)
+        finally:
+            running.send_signal(signal.SIGKILL)
+    process = Process(folder)
+    assert process.writes(page) == {0: 1000}
+    assert process.about["end"] is None and process.about["end_ns"] is None, process.about
+
+
+def children(scratch):
+    output, processes = record(scratch)
+    page = int(output.split()[1], 16)
+    ends = {process.about["end"]: process for process in processes}
+    assert sorted(ends) == ["exec", "exit 0", "exit 3", "exit 4"], sorted(ends)
+    assert ends["exit 0"].writes(page) == {0: 1}
+    assert ends["exit 3"].writes(page) == {0: 2000}  # nothing of its parent's
+    assert len({process.about["pid"] for process in processes}) == 3
+
+
+def many(scratch):
+    output, (process,) = record(scratch)
+    page = int(output.split()[1], 16)
+    writes = process.writes(page)
+    assert len(writes) == 200 and set(writes.values()) == {10}, writes
+    assert len({number for _, number, *_ in process.threads}) == 201
+    assert all(instructions for event, *_, instructions, _ in process.threads if event == 2)
+
+
+def ends(scratch):
+    _, (process,) = record(scratch, words=[program, "exit", "7"], status=7)
+    assert process.about["end"] == "exit 7"
+    os.makedirs(scratch + "/2")
+    output, (process,) = record(scratch + "/2", words=[program, "signal", str(int(signal.SIGTERM))],
+                                status=-signal.SIGTERM)
+    page = int(output.split()[1], 16)
+    assert process.writes(page) == {0: 500}, process.writes(page)
+
+
+def refusals(scratch):
+    folder = scratch + "/recording"
+
+    def refused(words, status, text):
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == status and text in done.stderr, (words, done.returncode, done.stderr)
+
+    refused(command(folder, "--granularity", "100") + [program], 2, "power of two")
+    refused(command(folder, "--granularity", "4M") + [program], 2, "power of two")
+    refused(command(folder, "--save", "-1") + [program], 2, "no number of seconds")
+    refused(command(folder, "--limit", "1K") + [program], 2, "less than 1M")
+    refused(command(folder, "--colour", "red") + [program], 2, "--colour")
+    refused(command(folder), 2, "no program")
+    refused(command(folder) + ["/nonexistent/program"], 125, "No such file")
+    refused(command(folder) + [scratch], 125, "no program")
+    os.makedirs(folder)
+    pathlib.Path(folder, "file").touch()
+    refused(command(folder) + [program], 125, "not empty")
+    script = pathlib.Path(scratch, "script")
+    script.write_text("#!/bin/sh\nexit 5\n")
+    script.chmod(0o755)
+    refused(command(scratch + "/of a script") + [str(script)], 5, "")
+
+
+def main():
+    parts = build / "lib/warren"
+    if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
+        print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
+        return SKIPPED
+    tests = {test.__name__: test for test in (exact, lines, example, killed, children, many, ends, refusals)}
+    with tempfile.TemporaryDirectory() as scratch:
+        tests[sys.argv[2]](scratch)
+    return 0
+
+
+sys.exit(main())

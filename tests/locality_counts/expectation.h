@@ -1,0 +1,20 @@
+// What a program of known accesses says of itself, for counts.py.
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum { page_bytes = 4096 };
+
+// The accesses of a thread to the unit at `address`, all that it ever does there.
+static inline void expect(const volatile void* address, int thread, unsigned long reads,
+                          unsigned long writes, unsigned long bytes_read,
+                          unsigned long bytes_written) {
+    printf("expect %lx %d %lu %lu %lu %lu\n", (unsigned long)(uintptr_t)address, thread, reads,
+           writes, bytes_read, bytes_written);
+}
+
+// Who touches the unit first, and whether by a write.
+static inline void expect_first(const volatile void* address, int thread, int write) {
+    printf("first %lx %d %d\n", (unsigned long)(uintptr_t)address, thread, write);
+}

@@ -1,0 +1,114 @@
+// What becomes of processes, threads and memory.
+//     counts_lives kill         writes a page 1,000 times, says so, and waits to be killed
+//     counts_lives fork         a child that writes, and one that executes this program again
+//     counts_lives threads      200 threads, of which 100 are there when the process ends
+//     counts_lives mappings     the same addresses, mapped again and again
+//     counts_lives exit N | signal N
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "expectation.h"
+
+static volatile char* page;
+static pthread_barrier_t barrier;
+
+static void write_times(volatile char* at, int times) {
+    for (int time = 0; time < times; ++time) {
+        *at = 1;
+    }
+}
+
+static void* write_one(void* argument) {
+    write_times(page, 10);
+    if (argument != NULL) {
+        pthread_barrier_wait(&barrier);
+        for (;;) {
+            pause();
+        }
+    }
+    return NULL;
+}
+
+static void many_threads(void) {
+    enum { half = 100 };
+    pthread_t id;
+    for (int thread = 0; thread < half; ++thread) {
+        pthread_create(&id, NULL, write_one, NULL);
+        pthread_join(id, NULL);
+    }
+    pthread_barrier_init(&barrier, NULL, half + 1);
+    for (int thread = 0; thread < half; ++thread) {
+        pthread_create(&id, NULL, write_one, &barrier);
+    }
+    pthread_barrier_wait(&barrier);
+    printf("page %lx\n", (unsigned long)(uintptr_t)page);
+    fflush(stdout);
+    exit(0);
+}
+
+static void mappings(void) {
+    enum { turns = 5 };
+    char* const place =
+        mmap(NULL, 4 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int turn = 0; turn < turns; ++turn) {
+        write_times(place, 100);
+        munmap(place, 4 * page_bytes);
+        mmap(place, 4 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+             -1, 0);
+        expect_first(place, 0, 1); // each time
+    }
+    expect(place, 0, 0, turns * 100, 0, turns * 100);
+    write_times(place + page_bytes, 10);
+    madvise(place + page_bytes, page_bytes, MADV_DONTNEED);
+    write_times(place + page_bytes, 10);
+    expect(place + page_bytes, 0, 0, 20, 0, 20);
+    expect_first(place + page_bytes, 0, 1);
+    expect_first(place + page_bytes, 0, 1);
+}
+
+int main(int count, char** words) {
+    page = aligned_alloc(page_bytes, page_bytes);
+    const char* const what = count > 1 ? words[1] : "";
+    const int number = count > 2 ? atoi(words[2]) : 0;
+    if (strcmp(what, "kill") == 0) {
+        write_times(page, 1000);
+        printf("page %lx\n", (unsigned long)(uintptr_t)page);
+        fflush(stdout);
+        for (;;) {
+            pause();
+        }
+    } else if (strcmp(what, "fork") == 0) {
+        write_times(page, 1);
+        printf("page %lx\n", (unsigned long)(uintptr_t)page);
+        fflush(stdout);
+        if (fork() == 0) {
+            write_times(page, 2000);
+            _exit(3);
+        }
+        wait(NULL);
+        if (fork() == 0) {
+            execl(words[0], words[0], "exit", "4", (char*)NULL);
+            _exit(127);
+        }
+        wait(NULL);
+    } else if (strcmp(what, "threads") == 0) {
+        many_threads();
+    } else if (strcmp(what, "mappings") == 0) {
+        mappings();
+    } else if (strcmp(what, "exit") == 0) {
+        exit(number);
+    } else if (strcmp(what, "signal") == 0) {
+        write_times(page, 500);
+        printf("page %lx\n", (unsigned long)(uintptr_t)page);
+        fflush(stdout);
+        raise(number);
+    }
+    return 0;
+}

@@ -1,0 +1,351 @@
+#include "locality_counts.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/personality.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch/own_place.hpp"
+#include "locality/counts/settings.hpp"
+
+namespace warren::tools {
+namespace {
+
+using locality::counts::Settings;
+
+constexpr int status_usage = 2;
+constexpr int status_failed = 125; // as env and timeout: the program's own are below
+
+const char* const help_text =
+    "usage: warren locality record --mode counts [OPTION …] [--] PROGRAM [ARGUMENT …]\n"
+    "\n"
+    "Runs PROGRAM and counts each thread's reads and writes, and their bytes, per unit of memory;\n"
+    "which thread and instruction touched a unit first; each thread's instructions. For programs "
+    "as\n"
+    "they are, alone or behind a launcher (`mpiexec -n 4 warren locality record --mode counts "
+    "…`),\n"
+    "with all processes that they start. Needs DynamoRIO, which tools/build_dynamorio builds.\n"
+    "\n"
+    "  -o, --output FOLDER     where the recording goes (warren-locality); must be empty or new\n"
+    "  --granularity BYTES     of a unit: 64 (a cache line) to 2M, a power of two (4096, a page)\n"
+    "  --interval SECONDS      differences per interval of time (none: per phase of the program)\n"
+    "  --save SECONDS          how often what is counted is written, in a system call of the\n"
+    "                          program, for the case that it is killed (10; 0: at the end only)\n"
+    "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
+    "\n"
+    "Memory: up to 80 B per unit and thread that touches it. The exit status is the program's;\n"
+    "125 if it could not be recorded.\n";
+
+bool bytes_in(const std::string& text, std::uint64_t& bytes) {
+    static constexpr char letters[] = "KMGT";
+    char* end = nullptr;
+    errno = 0;
+    if (text.empty() || text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    bytes = std::strtoull(text.c_str(), &end, 10);
+    if (const char* letter = *end != 0 ? std::strchr(letters, *end) : nullptr) {
+        const auto shift = static_cast<unsigned>(10 * (letter - letters + 1));
+        if (bytes > UINT64_MAX >> shift) {
+            return false;
+        }
+        bytes <<= shift;
+        ++end;
+    }
+    return errno == 0 && *end == 0;
+}
+
+bool seconds_in(const std::string& text, std::uint64_t& ns) {
+    constexpr double most = 1e9;
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != 0 || !std::isfinite(value) || value < 0 || value > most) {
+        return false;
+    }
+    ns = static_cast<std::uint64_t>(value * 1e9);
+    return true;
+}
+
+int failed(const std::string& text, int status = status_failed) {
+    std::fprintf(stderr, "warren locality record: %s\n", text.c_str());
+    return status;
+}
+
+struct Option {
+    const char* name;
+    bool (*parse)(const std::string&, std::uint64_t&);
+    std::uint64_t Settings::*value;
+};
+
+constexpr Option options[] = {
+    {"--granularity", bytes_in, &Settings::granularity},
+    {"--limit", bytes_in, &Settings::limit_bytes},
+    {"--interval", seconds_in, &Settings::interval_ns},
+    {"--save", seconds_in, &Settings::save_ns},
+};
+
+// One option with its value at words[at], which moves to its last word. 0, or the exit status.
+int read_option(const std::vector<std::string>& words, std::size_t& at, Settings& settings) {
+    std::string name = words[at];
+    std::string value;
+    const std::size_t equals = name.rfind("--", 0) == 0 ? name.find('=') : std::string::npos;
+    if (equals != std::string::npos) {
+        value = name.substr(equals + 1);
+        name.resize(equals);
+    } else if (at + 1 < words.size()) {
+        value = words[++at];
+    } else {
+        return failed(name + " needs a value", status_usage);
+    }
+    if (name == "-o" || name == "--output") {
+        settings.folder = value;
+        return value.empty() ? failed("the name of the folder is empty", status_usage) : 0;
+    }
+    if (name == "--mode") {
+        settings.mode = value;
+        return 0;
+    }
+    for (const Option& option : options) {
+        if (name == option.name) {
+            return option.parse(value, settings.*option.value)
+                       ? 0
+                       : failed(name + ": '" + value + "' is no number of " +
+                                    (option.parse == bytes_in ? "bytes" : "seconds"),
+                                status_usage);
+        }
+    }
+    return failed("mode " + settings.mode + " has no option " + name, status_usage);
+}
+
+// 0, or the exit status.
+int read_words(const std::vector<std::string>& words, Settings& settings,
+               std::vector<std::string>& command) {
+    constexpr std::uint64_t least_limit = std::uint64_t{1} << 20;
+    settings.folder = "warren-locality";
+    settings.limit_bytes = std::uint64_t{4} << 30;
+    std::size_t at = 0;
+    for (; at < words.size() && words[at].size() > 1 && words[at][0] == '-'; ++at) {
+        if (words[at] == "--") {
+            ++at;
+            break;
+        }
+        if (words[at] == "-q" || words[at] == "--quiet") {
+            continue; // it says nothing anyway
+        }
+        if (const int wrong = read_option(words, at, settings)) {
+            return wrong;
+        }
+    }
+    command.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+    if (command.empty()) {
+        return failed("no program is given", status_usage);
+    }
+    if (settings.limit_bytes < least_limit) {
+        return failed("--limit: less than 1M", status_usage);
+    }
+    std::string problem;
+    return locality::counts::check(settings, problem) ? 0 : failed(problem, status_usage);
+}
+
+// Where a shell would find it; empty: nowhere.
+std::string find_program(const std::string& name) {
+    if (name.find('/') != std::string::npos) {
+        return name;
+    }
+    const char* const path = std::getenv("PATH");
+    const std::string folders = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+    for (std::size_t at = 0; at <= folders.size();) {
+        std::size_t end = folders.find(':', at);
+        end = end == std::string::npos ? folders.size() : end;
+        std::string candidate = folders.substr(at, end - at);
+        candidate = (candidate.empty() ? "." : candidate) + "/" + name;
+        struct stat about {};
+        if (access(candidate.c_str(), X_OK) == 0 && stat(candidate.c_str(), &about) == 0 &&
+            S_ISREG(about.st_mode)) {
+            return candidate;
+        }
+        at = end + 1;
+    }
+    return "";
+}
+
+// Makes of a script's command that of its interpreter, as the kernel does, and refuses what can't
+// be recorded.
+int resolve(std::string& program, std::vector<std::string>& command) {
+    constexpr int most_interpreters = 4;
+    for (int turn = 0; turn < most_interpreters; ++turn) {
+        struct stat about {};
+        if (access(program.c_str(), X_OK) != 0 || stat(program.c_str(), &about) != 0) {
+            return failed(program + ": " + std::strerror(errno));
+        }
+        if (!S_ISREG(about.st_mode)) {
+            return failed(program + " is no program");
+        }
+        if ((about.st_mode & (S_ISUID | S_ISGID)) != 0 && geteuid() != 0) {
+            return failed(program + " changes its user or group when it starts, which a recorded "
+                                    "program can't");
+        }
+        char head[256] = "";
+        const int file = open(program.c_str(), O_RDONLY | O_CLOEXEC);
+        const ssize_t got = file < 0 ? -1 : read(file, head, sizeof head - 1);
+        if (file >= 0) {
+            close(file);
+        }
+        if (got < 0) {
+            return failed(program + " can't be read: " + std::strerror(errno));
+        }
+        if (got > 2 && head[0] == '#' && head[1] == '!') {
+            std::string line(head + 2, std::strcspn(head + 2, "\n"));
+            line.erase(0, line.find_first_not_of(" \t"));
+            line.erase(line.find_last_not_of(" \t\r") + 1);
+            const std::size_t blank = line.find_first_of(" \t");
+            std::vector<std::string> words = {line.substr(0, blank)};
+            if (blank != std::string::npos) {
+                words.push_back(line.substr(line.find_first_not_of(" \t", blank)));
+            }
+            words.push_back(program);
+            words.insert(words.end(), command.begin() + 1, command.end());
+            command = words;
+            program = command[0];
+            continue;
+        }
+        Elf64_Ehdr header;
+        if (got < static_cast<ssize_t>(sizeof header)) {
+            return failed(program + " is no program");
+        }
+        std::memcpy(&header, head, sizeof header);
+        if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+            header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
+            return failed(program + " is no 64-bit x86 program");
+        }
+        return 0;
+    }
+    return failed(command[0] + ": too many interpreters of interpreters");
+}
+
+bool is_empty(const std::string& folder) {
+    DIR* const entries = opendir(folder.c_str());
+    bool empty = entries != nullptr;
+    while (const dirent* entry = empty ? readdir(entries) : nullptr) {
+        empty = std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0;
+    }
+    if (entries != nullptr) {
+        closedir(entries);
+    }
+    return empty;
+}
+
+// Ranks share a folder, and none is the first.
+bool is_rank() {
+    for (const char* name :
+         {"WARREN_RANK", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
+        if (std::getenv(name) != nullptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int make_folder(std::string& folder) {
+    if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
+        return failed("the folder " + folder + " can't be made: " + std::strerror(errno));
+    }
+    if (!is_rank() && !is_empty(folder)) {
+        return failed("the folder " + folder + " is not empty: choose another by -o, or remove it");
+    }
+    char* const real = realpath(folder.c_str(), nullptr);
+    if (real == nullptr) {
+        return failed(folder + ": " + std::strerror(errno));
+    }
+    folder = real;
+    std::free(real);
+    return 0;
+}
+
+} // namespace
+
+bool wants_counts(const std::vector<std::string>& words) {
+    for (std::size_t at = 0;
+         at < words.size() && words[at].size() > 1 && words[at][0] == '-' && words[at] != "--";
+         ++at) {
+        const std::string& word = words[at];
+        const std::string mode = word.rfind("--mode=", 0) == 0               ? word.substr(7)
+                                 : word == "--mode" && at + 1 < words.size() ? words[at + 1]
+                                                                             : "";
+        if (mode == "counts") {
+            return true;
+        }
+        if (word.rfind("--", 0) != 0 ? word == "-o"
+                                     : word.find('=') == std::string::npos && word != "--quiet") {
+            ++at; // its value
+        }
+    }
+    return false;
+}
+
+int record_counts(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+        if (word == "--help") {
+            std::fputs(help_text, stdout);
+            return 0;
+        }
+        if (word == "--" || word[0] != '-') {
+            break;
+        }
+    }
+    Settings settings;
+    std::vector<std::string> command;
+    if (const int wrong = read_words(words, settings, command)) {
+        return wrong;
+    }
+    const std::string parts = launch::own_folder() + launch::library_folder + "warren/";
+    const std::string client = parts + "libwarren-counts.so";
+    const std::string engine = parts + "dynamorio/libdynamorio.so";
+    for (const std::string& part : {client, engine}) {
+        if (access(part.c_str(), R_OK) != 0) {
+            return failed("mode " + settings.mode + " needs DynamoRIO, and there is no " + part +
+                          ". Run tools/build_dynamorio in Warren's source, then build Warren "
+                          "again. Mode first-touch works without.");
+        }
+        if (part.find_first_of(";'\"` ") != std::string::npos) {
+            return failed(part + ": DynamoRIO can't be told of a name with a quote, a blank or a "
+                                 "semicolon");
+        }
+    }
+    std::string program = find_program(command[0]);
+    if (program.empty()) {
+        return failed(command[0] + ": there is no such program");
+    }
+    if (const int wrong = resolve(program, command)) {
+        return wrong;
+    }
+    if (const int wrong = make_folder(settings.folder)) {
+        return wrong;
+    }
+    char* const real = realpath(program.c_str(), nullptr);
+    // Programs and libraries at the same places in each run, heap and libraries far apart:
+    // addresses in recordings can be compared, and counters don't clash (counters.hpp).
+    personality(ADDR_NO_RANDOMIZE);
+    setenv("DYNAMORIO_EXE_PATH", real != nullptr ? real : program.c_str(), 1);
+    setenv("DYNAMORIO_RUNUNDER", "1", 1);
+    setenv("DYNAMORIO_OPTIONS",
+           ("-code_api -client_lib '" + client + ";0;" + write_settings(settings) + "'").c_str(),
+           1);
+    std::vector<char*> arguments;
+    for (std::string& word : command) {
+        arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    execv(engine.c_str(), arguments.data());
+    return failed(engine + " can't be started: " + std::strerror(errno));
+}
+
+} // namespace warren::tools

@@ -113,14 +113,16 @@ int read_option(const std::vector<std::string>& words, std::size_t& at, Settings
         settings.mode = value;
         return 0;
     }
+    const Option* known = nullptr;
     for (const Option& option : options) {
-        if (name == option.name) {
-            return option.parse(value, settings.*option.value)
-                       ? 0
-                       : failed(name + ": '" + value + "' is no number of " +
-                                    (option.parse == bytes_in ? "bytes" : "seconds"),
-                                status_usage);
-        }
+        known = name == option.name ? &option : known;
+    }
+    if (known != nullptr) {
+        return known->parse(value, settings.*known->value)
+                   ? 0
+                   : failed(name + ": '" + value + "' is no number of " +
+                                (known->parse == bytes_in ? "bytes" : "seconds"),
+                            status_usage);
     }
     return failed("mode " + settings.mode + " has no option " + name, status_usage);
 }
@@ -166,7 +168,10 @@ std::string find_program(const std::string& name) {
         std::size_t end = folders.find(':', at);
         end = end == std::string::npos ? folders.size() : end;
         std::string candidate = folders.substr(at, end - at);
-        candidate = (candidate.empty() ? "." : candidate) + "/" + name;
+        if (candidate.empty()) {
+            candidate = ".";
+        }
+        candidate.append("/").append(name);
         struct stat about {};
         if (access(candidate.c_str(), X_OK) == 0 && stat(candidate.c_str(), &about) == 0 &&
             S_ISREG(about.st_mode)) {
@@ -340,6 +345,7 @@ int record_counts(const std::vector<std::string>& words) {
            ("-code_api -client_lib '" + client + ";0;" + write_settings(settings) + "'").c_str(),
            1);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (std::string& word : command) {
         arguments.push_back(word.data());
     }

@@ -56,7 +56,7 @@ static void many_threads(void) {
 static void mappings(void) {
     enum { turns = 5 };
     char* const place =
-        mmap(NULL, 4 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap((void*)0x300000000000, 4 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int turn = 0; turn < turns; ++turn) {
         write_times(place, 100);
         munmap(place, 4 * page_bytes);
@@ -82,7 +82,7 @@ int main(int count, char** words) {
         printf("page %lx\n", (unsigned long)(uintptr_t)page);
         fflush(stdout);
         for (;;) {
-            pause();
+            usleep(20000); // it is saved in system calls
         }
     } else if (strcmp(what, "fork") == 0) {
         write_times(page, 1);

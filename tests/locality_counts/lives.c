@@ -55,8 +55,8 @@ static void many_threads(void) {
 
 static void mappings(void) {
     enum { turns = 5 };
-    char* const place =
-        mmap((void*)0x300000000000, 4 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char* const place = mmap((void*)0x300000000000, 4 * page_bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int turn = 0; turn < turns; ++turn) {
         write_times(place, 100);
         munmap(place, 4 * page_bytes);

@@ -3,16 +3,42 @@
 #include <climits>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace warren {
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout) {
-    syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout, nullptr, 0);
+    if (const FibreFunctions* functions = fibres()) {
+        functions->wait(word, expected, timeout, nullptr);
+    } else {
+        kernel_wait(word, expected, timeout);
+    }
 }
 
 void futex_wake(std::atomic<std::uint32_t>& word, int count) {
+    if (const FibreFunctions* functions = fibres()) {
+        functions->wake(word, count);
+    } else {
+        kernel_wake(word, count);
+    }
+}
+
+void give_way() {
+    if (const FibreFunctions* functions = fibres()) {
+        functions->give_way();
+    } else {
+        sched_yield();
+    }
+}
+
+void kernel_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                 const timespec* timeout) {
+    syscall(SYS_futex, &word, FUTEX_WAIT, expected, timeout, nullptr, 0);
+}
+
+void kernel_wake(std::atomic<std::uint32_t>& word, int count) {
     syscall(SYS_futex, &word, FUTEX_WAKE, count, nullptr, nullptr, 0);
 }
 

@@ -15,6 +15,32 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
 // Wakes up to `count` sleepers of word.
 void futex_wake(std::atomic<std::uint32_t>& word, int count);
 
+// Lets other threads that are ready have the processor.
+void give_way();
+
+// Who sees to the three above in a process whose ranks are fibres (room fibre, in libwarren.so;
+// each library has its own pointer to it). Any thread may call them, fibres and others.
+struct WaitNote {
+    void (*show)(void* wait) = nullptr; // says, in shared memory, what the wait is for
+    void* wait = nullptr;
+    bool shown = false;
+};
+struct FibreFunctions {
+    // `note`, of a wait in a call of MPI, may be null; show() is called if the wait gets long.
+    void (*wait)(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
+                 WaitNote* note);
+    void (*wake)(std::atomic<std::uint32_t>& word, int count);
+    void (*give_way)();
+};
+// Null: no rank of this process is a fibre. Set once, before there are any.
+inline constinit std::atomic<const FibreFunctions*> fibre_functions{nullptr};
+inline const FibreFunctions* fibres() {
+    return fibre_functions.load(std::memory_order_acquire);
+}
+// The same past them: for those who make fibres.
+void kernel_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout);
+void kernel_wake(std::atomic<std::uint32_t>& word, int count);
+
 // Tells the kernel that this process takes part in sleeper_fence(). False when the kernel or a
 // filter refuses; every process of a node segment must have succeeded before it is relied on.
 bool register_sleeper_fence();

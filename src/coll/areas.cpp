@@ -1,7 +1,8 @@
 #include "coll/areas.hpp"
 
 #include <algorithm>
-#include <sched.h>
+
+#include "base/futex.hpp"
 
 namespace warren::coll {
 
@@ -86,7 +87,7 @@ std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& w
         word.store(said, std::memory_order_release);
     }
     while (said == deciding) {
-        sched_yield();
+        give_way();
         said = word.load(std::memory_order_acquire);
     }
     return said;

@@ -2,8 +2,8 @@
 
 #include <cstring>
 #include <iterator>
-#include <sched.h>
 
+#include "base/futex.hpp"
 #include "comm/context_ids.hpp"
 
 namespace warren::coll {
@@ -189,7 +189,7 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, Done done) {
     const bool polls_alone = !node_rank_.lock.shared();
     if (polls_alone && node_rank_.oversubscribed()) {
         for (int turn = 0; turn < yields_before_sleep; ++turn) {
-            sched_yield();
+            give_way();
             if (done()) {
                 return;
             }

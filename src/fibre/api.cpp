@@ -13,6 +13,7 @@ WARREN_API void warren_fibre_prepare(const HostOptions* options) {
                    .stuck = options->stuck,
                    .begin_worker = options->begin_worker,
                    .blocked = options->blocked});
+    fibre_functions.store(warren_fibre_functions(), std::memory_order_release);
 }
 
 WARREN_API int warren_fibre_make(void* stack, std::size_t bytes, void (*function)(void*),

@@ -7,9 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fibre/waiting.hpp"
+#include "base/futex.hpp"
 
 namespace warren::fibre {
+
+// What the launcher tells the MPI library in a process whose ranks are fibres: any value.
+inline constexpr const char* fibres_variable = "WARREN_FIBRES";
 
 struct HostOptions {
     const int* processors; // one worker on each; -1: not bound

@@ -19,9 +19,9 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/futex.hpp"
 #include "fibre/spin_lock.hpp"
 #include "fibre/switch.hpp"
-#include "fibre/waiting.hpp"
 
 namespace warren::fibre {
 

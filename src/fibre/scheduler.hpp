@@ -12,7 +12,7 @@
 // every few milliseconds, sees it, and starts a spare worker on the same processor, which takes
 // over what waits in that worker's queue until it is back.
 //
-// Waits are as those of base/futex.hpp; kernel threads may take part in them.
+// Waits are those of base/futex.hpp; kernel threads may take part in them.
 //
 // Invariants (those of a fibre are in fibre.hpp)
 //  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has

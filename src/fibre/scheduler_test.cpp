@@ -28,6 +28,7 @@ struct Fibres {
                     void (*stuck)() = nullptr) {
         made =
             new Scheduler({.processors = std::move(processors), .fibres = count, .stuck = stuck});
+        fibre_functions.store(nullptr);
     }
     void add(std::function<void()> function) {
         void* stack = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,

@@ -11,8 +11,11 @@
 #include <cwchar>
 #include <dlfcn.h>
 #include <link.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/select.h>
 #include <threads.h>
+#include <unistd.h>
 
 struct option;
 
@@ -41,6 +44,18 @@ int create_key(pthread_key_t* key, void (*destructor)(void*));
 int delete_key(pthread_key_t key);
 void delete_key_c11(tss_t key);
 int cxa_thread_atexit(void (*destructor)(void*), void* object, void* module);
+
+// Waits (inside_waits.cpp)
+int yield_processor();
+void yield_c11();
+unsigned sleep_seconds(unsigned seconds);
+int sleep_microseconds(useconds_t microseconds);
+int sleep_time(const timespec* time, timespec* left);
+int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left);
+int sleep_c11(const timespec* time, timespec* left);
+int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
+                       timeval* limit);
+int poll_descriptors(pollfd* descriptors, nfds_t count, int limit_ms);
 
 // Modules (inside_modules.cpp, unwinding.cpp)
 int iterate_modules(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fibre/scheduler.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/inside.hpp"
@@ -34,6 +35,21 @@ bool may_exec(const char* path) {
     return false;
 }
 
+// What a child gets as 0, 1 and 2 where the image's are other descriptors of the process.
+void pass_streams_on(posix_spawn_file_actions_t& actions) {
+    const Image* image = current_image();
+    if (image == nullptr || image->options().descriptors.own_table) {
+        return;
+    }
+    const Descriptors& own = image->options().descriptors;
+    const int given[3] = {own.input, own.output, own.error};
+    for (int number = 0; number < 3; ++number) {
+        if (given[number] > 2) {
+            posix_spawn_file_actions_adddup2(&actions, given[number], number);
+        }
+    }
+}
+
 pid_t spawn_shell(const char* command, const posix_spawn_file_actions_t* actions) {
     const char* const arguments[] = {"sh", "-c", command, nullptr};
     pid_t child = -1;
@@ -48,6 +64,14 @@ pid_t spawn_shell(const char* command, const posix_spawn_file_actions_t* actions
 
 int wait_for(pid_t child) {
     int status = -1;
+    if (fibre::Scheduler::current() != nullptr) {
+        // Others run meanwhile.
+        constexpr useconds_t look_again_us = 1000;
+        while (waitpid(child, &status, WNOHANG) == 0) {
+            sleep_microseconds(look_again_us);
+        }
+        return status;
+    }
     while (waitpid(child, &status, 0) < 0) {
         if (errno != EINTR) {
             return -1;
@@ -63,7 +87,11 @@ int run_command(const char* command) {
     if (command == nullptr) {
         return 1; // there is a shell
     }
-    const pid_t child = spawn_shell(command, nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    pass_streams_on(actions);
+    const pid_t child = spawn_shell(command, &actions);
+    posix_spawn_file_actions_destroy(&actions);
     return child < 0 ? -1 : wait_for(child);
 }
 
@@ -78,6 +106,7 @@ std::FILE* open_command(const char* command, const char* mode) {
     const int other = reads ? ends[1] : ends[0];
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
+    pass_streams_on(actions);
     posix_spawn_file_actions_adddup2(&actions, other, reads ? STDOUT_FILENO : STDIN_FILENO);
     const pid_t child = spawn_shell(command, &actions);
     posix_spawn_file_actions_destroy(&actions);

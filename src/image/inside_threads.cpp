@@ -50,7 +50,7 @@ void exit_thread(void* result) {
     run_thread_destructors(*thread_head().thread);
     image.run_key_destructors();
     while (image.other_threads() > 0) {
-        usleep(1000);
+        sleep_microseconds(1000);
     }
     inside::exit(0);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "launch/cpu_set.hpp"
 #include "mpi.h"
 #include "node/segment.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 enum class Option : std::uint8_t {
     ranks,
     rank_kind,
+    workers,
+    stack_size,
     ranks_per_process,
     library,
     directory,
@@ -47,6 +50,8 @@ constexpr std::array option_names{
     OptionName{"n", Option::ranks, true},
     OptionName{"np", Option::ranks, true},
     OptionName{"ranks", Option::rank_kind, true},
+    OptionName{"workers", Option::workers, true},
+    OptionName{"stack-size", Option::stack_size, true},
     OptionName{"ranks-per-process", Option::ranks_per_process, true},
     OptionName{"library", Option::library, true},
     OptionName{"wdir", Option::directory, true},
@@ -167,6 +172,14 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
     case Option::rank_kind:
         made_.rank_kind_given = true;
         return parse_rank_kind("option " + word, value, made_.rank_kind);
+    case Option::workers:
+        if (!whole_number(value, CpuSet::limit, made_.workers)) {
+            return fail(MPI_ERR_ARG, "option %s needs a number of workers from 1 to %zu, not '%s'",
+                        word.c_str(), CpuSet::limit, value.c_str());
+        }
+        return {};
+    case Option::stack_size:
+        return parse_size("option " + word, value, made_.stack_bytes);
     case Option::ranks_per_process:
         if (!whole_number(value, node::rank_limit, made_.ranks_per_process)) {
             return fail(MPI_ERR_ARG, "option %s needs a number of ranks from 1 to %u, not '%s'",
@@ -372,13 +385,62 @@ Error parse_hwloc_sharing(const std::string& what, const std::string& value,
 }
 
 Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind) {
-    if (value != "processes" && value != "threads") {
-        return fail(MPI_ERR_ARG, "%s needs processes or threads, not '%s'", what.c_str(),
+    if (value != "processes" && value != "threads" && value != "fibres") {
+        return fail(MPI_ERR_ARG, "%s needs processes, threads or fibres, not '%s'", what.c_str(),
                     value.c_str());
     }
-    kind = value == "threads" ? RankKind::thread : RankKind::process;
+    kind = value == "threads"  ? RankKind::thread
+           : value == "fibres" ? RankKind::fibre
+                               : RankKind::process;
     return {};
 }
+
+Error parse_size(const std::string& what, const std::string& value, std::uint64_t& bytes) {
+    constexpr std::string_view units = "kMG";
+    constexpr std::uint64_t least = 64 << 10; // the C library and a signal's frame need as much
+    constexpr std::uint64_t most = std::uint64_t{1} << 40;
+    char* end = nullptr;
+    errno = 0;
+    bytes = std::strtoull(value.c_str(), &end, 10);
+    bool sound = errno == 0 && end != value.c_str() && value[0] != '-' && bytes <= most;
+    if (const std::size_t unit = units.find(*end); sound && *end != '\0') {
+        sound = unit != std::string_view::npos && end[1] == '\0';
+        bytes <<= sound ? 10 * (unit + 1) : 0;
+    }
+    if (!sound || bytes < least || bytes > most) {
+        return fail(MPI_ERR_ARG, "%s needs a size from 64k to 1024G, not '%s'", what.c_str(),
+                    value.c_str());
+    }
+    return {};
+}
+
+namespace {
+
+// What threads have and fibres share.
+Error check_fibres(const CommandLine& line) {
+    if (line.rank_kind != RankKind::fibre) {
+        return line.workers == 0 ? Error{} : fail(MPI_ERR_ARG, "--workers is for --ranks fibres");
+    }
+    if (!line.library.empty()) {
+        return fail(MPI_ERR_ARG, "--library is for --ranks threads: another library's waits would "
+                                 "keep the worker from other fibres");
+    }
+    if (line.bind_to != BindTo::automatic && line.bind_to != BindTo::none) {
+        return fail(MPI_ERR_ARG, "--bind-to is not for --ranks fibres: workers are bound, to a "
+                                 "processor each, and ranks move among them");
+    }
+    for (const Program& program : line.programs) {
+        if (program.directory != line.programs[0].directory) {
+            return fail(MPI_ERR_ARG,
+                        "--ranks fibres: fibres share a working directory, and %s and "
+                        "%s are to be started in different ones",
+                        line.programs[0].arguments[0].c_str(), program.arguments[0].c_str());
+        }
+    }
+    return {};
+}
+
+} // namespace
 
 Error check_combinations(const CommandLine& line) {
     const std::uint32_t together = line.ranks_per_process;
@@ -392,6 +454,13 @@ Error check_combinations(const CommandLine& line) {
     if (!line.library.empty() && !line.library.ends_with("/" + std::string(library_name))) {
         return fail(MPI_ERR_ARG, "--library needs a path that ends in /%s, not '%s'", library_name,
                     line.library.c_str());
+    }
+    if (line.rank_kind == RankKind::process && line.stack_bytes != 0) {
+        return fail(MPI_ERR_ARG, "--stack-size is for --ranks threads or fibres; processes go by "
+                                 "the limit (ulimit -s)");
+    }
+    if (Error error = check_fibres(line)) {
+        return error;
     }
     if (line.rank_kind == RankKind::process) {
         return line.library.empty()
@@ -437,7 +506,11 @@ const char* usage() {
            "                       as there are: more ranks than processors need no option\n"
            "  --ranks WHAT         processes (default), or threads: all ranks in one process, each "
            "with\n"
-           "                       a private image of the program; also from WARREN_RANKS\n"
+           "                       a private image of the program; or fibres: the same as "
+           "user-level\n"
+           "                       threads, thousands of them; also from WARREN_RANKS\n"
+           "  --workers N          kernel threads that run fibres (default: one per processor)\n"
+           "  --stack-size SIZE    of each thread or fibre (512k, 8M; default: ulimit -s)\n"
            "  --ranks-per-process T  processes of T ranks each, for programs whose threads become\n"
            "                       ranks by warren_rank_bind\n"
            "  --library PATH       with --ranks threads: each rank has a copy of this MPI "
@@ -489,7 +562,9 @@ const char* usage() {
            "The exit code is 0 when all ranks succeed, else that of the first rank that failed "
            "(128\n"
            "+ the signal when it was killed; the code given to MPI_Abort); 2 for a wrong command\n"
-           "line, 126 and 127 for a program that cannot be run or is not there.\n";
+           "line, 125 when fibres wait for each other, 126 and 127 for a program that cannot be "
+           "run\n"
+           "or is not there.\n";
 }
 
 } // namespace warren::launch

@@ -35,7 +35,8 @@ inline constexpr const char* library_name = "libmpi_abi.so.1";
 // What a rank is to the system.
 enum class RankKind : std::uint8_t {
     process, // a part of a process: all of it, but for --ranks-per-process
-    thread   // of one process of the node, which runs a private image of the program
+    thread,  // of one process of the node, which runs a private image of the program
+    fibre    // the same as a user-level thread: many on a worker thread per processor
 };
 
 struct EnvironmentSetting {
@@ -69,6 +70,8 @@ struct CommandLine {
     BindTo bind_to = BindTo::automatic;
     RankKind rank_kind = RankKind::process;
     bool rank_kind_given = false;
+    std::uint32_t workers = 0;     // of fibres; 0: one per processor
+    std::uint64_t stack_bytes = 0; // of a thread or fibre; 0: as a process would have
     std::uint32_t ranks_per_process = 1;
     std::string library; // another MPI library, of which each thread has its own; empty: Warren's
     HwlocSharing hwloc;
@@ -84,6 +87,9 @@ struct CommandLine {
 
 // Reads a time limit; `what` asks for it (an option, a variable).
 Error parse_timeout(const std::string& what, const std::string& value, double& seconds);
+
+// Reads a size in bytes, also with k, M or G behind it.
+Error parse_size(const std::string& what, const std::string& value, std::uint64_t& bytes);
 
 // Reads what ranks are; `what` asks for it.
 Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind);

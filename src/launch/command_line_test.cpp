@@ -124,7 +124,8 @@ TEST(CommandLine, RanksAreProcessesOrThreads) {
     EXPECT_EQ(parsed({"a"}).rank_kind, RankKind::process);
     EXPECT_EQ(parsed({"--ranks", "threads", "a"}).rank_kind, RankKind::thread);
     EXPECT_EQ(parsed({"--ranks=processes", "a"}).rank_kind, RankKind::process);
-    EXPECT_NE(refused({"--ranks", "fibres", "a"}).find("'fibres'"), std::string::npos);
+    EXPECT_EQ(parsed({"--ranks", "fibres", "a"}).rank_kind, RankKind::fibre);
+    EXPECT_NE(refused({"--ranks", "green", "a"}).find("'green'"), std::string::npos);
     EXPECT_EQ(parsed({"--ranks-per-process", "4", "-n", "8", "a"}).ranks_per_process, 4U);
     EXPECT_NE(refused({"--ranks-per-process", "0", "a"}).find("'0'"), std::string::npos);
 }
@@ -145,6 +146,28 @@ TEST(CommandLine, WhatDoesNotGoTogetherIsRefused) {
               std::string::npos);
     EXPECT_NE(combination({"--ranks", "threads", "--ranks-per-process", "2", "-n", "2", "a"})
                   .find("in one process already"),
+              std::string::npos);
+}
+
+TEST(CommandLine, FibresHaveWorkersAndStacks) {
+    EXPECT_EQ(parsed({"--ranks", "fibres", "--workers", "3", "a"}).workers, 3U);
+    EXPECT_EQ(parsed({"--ranks", "fibres", "--stack-size", "65536", "a"}).stack_bytes, 65536U);
+    EXPECT_EQ(parsed({"--ranks", "fibres", "--stack-size=512k", "a"}).stack_bytes, 512U << 10);
+    EXPECT_EQ(parsed({"--ranks", "threads", "--stack-size=2M", "a"}).stack_bytes, 2U << 20);
+    for (const char* size : {"", "k", "63k", "2Mi", "-1M", "2000G", "99999999999999999999999"}) {
+        EXPECT_NE(refused({"--stack-size", size, "a"}).find("64k to"), std::string::npos) << size;
+    }
+    EXPECT_NE(refused({"--workers", "0", "a"}).find("'0'"), std::string::npos);
+    EXPECT_EQ(combination({"--ranks", "fibres", "--workers", "2", "--bind-to", "none", "a"}), "");
+    EXPECT_NE(combination({"--workers", "2", "a"}).find("--ranks fibres"), std::string::npos);
+    EXPECT_NE(combination({"--stack-size", "1M", "a"}).find("ulimit"), std::string::npos);
+    EXPECT_NE(combination({"--ranks", "fibres", "--bind-to", "core", "a"}).find("--bind-to"),
+              std::string::npos);
+    EXPECT_NE(combination({"--ranks", "fibres", "-wdir", "/", "a", ":", "-wdir", "/tmp", "b"})
+                  .find("working directory"),
+              std::string::npos);
+    EXPECT_NE(combination({"--ranks", "fibres", "--library", "/l/libmpi_abi.so.1", "a"})
+                  .find("--library"),
               std::string::npos);
 }
 

@@ -94,6 +94,12 @@ Error HostPlan::write(int& descriptor) const {
     writer.number(magic);
     writer.number(first_rank);
     writer.descriptor(reports);
+    writer.number(stack_bytes);
+    writer.number(verbose ? 1 : 0);
+    writer.number(workers.size());
+    for (const int processor : workers) {
+        writer.descriptor(processor);
+    }
     writer.text(library);
     writer.number(kept.size());
     for (const int one : kept) {
@@ -144,6 +150,12 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     bool sound = reader.number() == magic;
     plan.first_rank = static_cast<std::uint32_t>(reader.number());
     plan.reports = reader.descriptor();
+    plan.stack_bytes = reader.number();
+    plan.verbose = reader.number() != 0;
+    plan.workers.resize(reader.count());
+    for (int& processor : plan.workers) {
+        processor = reader.descriptor();
+    }
     plan.library = reader.text();
     plan.kept.resize(reader.count());
     for (int& one : plan.kept) {

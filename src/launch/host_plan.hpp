@@ -38,6 +38,10 @@ struct HostPlan {
 
     std::uint32_t first_rank = 0;
     int reports = -1;
+    std::uint64_t stack_bytes = 0; // of a rank; 0: as large as a process's would be
+    // Ranks are fibres, run by a worker on each of these processors; empty: ranks are threads.
+    std::vector<int> workers;
+    bool verbose = false;
     std::string library;   // that all ranks share, under the names above; empty: none
     std::vector<int> kept; // descriptors that ranks keep beside these: of the library
     std::vector<Program> programs;
@@ -52,9 +56,11 @@ struct HostPlan {
 // What became of a rank; a report's size is far below what a pipe takes at once (PIPE_BUF).
 struct HostReport {
     enum class Kind : std::uint32_t {
-        started, // value: the number of its thread
-        ended,   // value: its exit code
-        crashed  // value: the signal that is about to end the host
+        started,    // value: the number of its thread
+        ended,      // value: its exit code
+        crashed,    // value: the signal that is about to end the host
+        overflowed, // the same, because the rank's stack is full
+        stuck       // all ranks wait for each other; rank and value mean nothing
     };
 
     std::uint32_t rank; // within the process

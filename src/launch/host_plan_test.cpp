@@ -12,6 +12,9 @@ HostPlan small_plan() {
     HostPlan plan;
     plan.first_rank = 5;
     plan.reports = 7;
+    plan.stack_bytes = 1 << 20;
+    plan.verbose = true;
+    plan.workers = {3, -1, 0};
     plan.library = "/lib/libmpi";
     plan.kept = {4, 9};
     plan.programs = {{"./a", "/tmp", {"a", "", "two words"}, {"WARREN_RANK=", "A=1"}},
@@ -41,6 +44,9 @@ TEST(HostPlan, IsReadAsWritten) {
     close(descriptor);
     EXPECT_EQ(read.first_rank, 5U);
     EXPECT_EQ(read.reports, 7);
+    EXPECT_EQ(read.stack_bytes, 1U << 20);
+    EXPECT_EQ(read.workers, plan.workers);
+    EXPECT_TRUE(read.verbose);
     EXPECT_EQ(read.library, plan.library);
     EXPECT_EQ(read.kept, plan.kept);
     ASSERT_EQ(read.programs.size(), 2U);

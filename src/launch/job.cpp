@@ -168,6 +168,10 @@ bool Job::plan_processors() {
         explain("a control group grants the time of " + std::to_string(quota) + " of the " +
                 std::to_string(allowed.count()) + " processors");
     }
+    if (has_fibres()) {
+        plan_workers(allowed);
+        return true;
+    }
     explain(std::to_string(line_.ranks()) + " ranks on " + std::to_string(processors_) +
             " processors (CPUs " + allowed.text() + ")" +
             (line_.ranks() > processors_ ? ": oversubscribed, waiting ranks yield and sleep early"
@@ -191,11 +195,34 @@ bool Job::plan_processors() {
     return true;
 }
 
+// A worker per processor, or as many as the user wants; more than processors are not bound.
+void Job::plan_workers(const CpuSet& allowed) {
+    const std::uint32_t count = line_.workers != 0 ? line_.workers : processors_;
+    const bool bound = count <= allowed.count() && count <= processors_ &&
+                       line_.bind_to != BindTo::none && processors_ == allowed.count();
+    std::size_t processor = 0;
+    for (std::uint32_t worker = 0; worker < count; ++worker) {
+        while (bound && !allowed.has(processor)) {
+            ++processor;
+        }
+        workers_.push_back(bound ? static_cast<int>(processor++) : -1);
+    }
+    const std::string text = std::to_string(line_.ranks()) + " fibres on " + std::to_string(count) +
+                             " workers, " + (bound ? "bound to a processor each" : "not bound") +
+                             " (CPUs " + allowed.text() + ")";
+    explain(text);
+    if (line_.report_bindings) {
+        say(text);
+    }
+    processors_ = std::min(processors_, count);
+}
+
 bool Job::make_segment() {
     const node::SegmentOptions options = {.ranks = line_.ranks(),
                                           .cores = processors_,
                                           .verbose = line_.verbose,
                                           .keeps_going = line_.keeps_going,
+                                          .crowded = has_fibres(),
                                           .commit = false};
     if (Error error = node::Segment::create(options, segment_)) {
         fail_with(1, error);

@@ -76,6 +76,7 @@ class Job {
         bool ended = false;
         int reports = -1;               // of a host process (host_plan.hpp)
         std::int64_t crashed_rank = -1; // who is about to end it by a signal, if known
+        bool overflowed = false;        // …because its stack is full
     };
 
     // What an event of epoll is about: the number in it is of streams (output, errors), a process
@@ -99,6 +100,7 @@ class Job {
     // Each returns false when the job cannot go on; message and exit code are then set.
     bool prepare();
     bool plan_processors();
+    void plan_workers(const CpuSet& allowed);
     bool make_segment();
     bool publish_topology(RankEnvironment& environment);
     bool offer_hwloc(HwlocOffer offer, RankEnvironment& environment);
@@ -138,6 +140,7 @@ class Job {
     void process_ended(Process& process, int wait_status);
     void read_reports(Process& process);
     void serve_manager(std::uint32_t rank);
+    void all_ranks_wait();
     void rank_ended(std::uint32_t rank, pid_t pid, int wait_status);
     void judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status);
     void forward(int number);
@@ -158,7 +161,8 @@ class Job {
     void explain(const std::string& text); // with -v
     void print_states();
 
-    bool has_host() const { return line_.rank_kind == RankKind::thread; }
+    bool has_host() const { return line_.rank_kind != RankKind::process; }
+    bool has_fibres() const { return line_.rank_kind == RankKind::fibre; }
 
     // Of a program whose further processes are copies of its first.
     struct Copies {
@@ -176,6 +180,7 @@ class Job {
     ProcessManager manager_; // of another MPI library's ranks
     BindingPlan bindings_;
     std::uint32_t processors_ = 1;
+    std::vector<int> workers_; // of fibres: the processor of each
     TopologyPublication topology_;
     HwlocPublication hwloc_;
     std::array<std::uint32_t, 4> topologies_loaded_{}; // by HwlocWay

@@ -141,6 +141,9 @@ bool Job::start_host(Spawner& spawner) {
     plan.reports = reports[1];
     manager_ = ProcessManager(line_.ranks(), "warren-" + name_);
     plan.library = line_.library.empty() ? own_folder() + library_folder + library_name : "";
+    plan.workers = workers_;
+    plan.verbose = line_.verbose;
+    plan.stack_bytes = line_.stack_bytes;
     plan.kept = hwloc_.descriptors();
     plan.kept.insert(plan.kept.end(), {segment_.descriptor(), lifeline_number_,
                                        topology_.file_of_ranks(), topology_.socket_of_ranks()});
@@ -212,11 +215,26 @@ void Job::read_reports(Process& process) {
             case HostReport::Kind::ended:
                 rank_ended(rank, process.pid, wait_status_of(report));
                 break;
+            case HostReport::Kind::overflowed:
+                process.overflowed = true;
+                [[fallthrough]];
             case HostReport::Kind::crashed:
                 process.crashed_rank = rank; // the process ends next
                 break;
+            case HostReport::Kind::stuck:
+                all_ranks_wait();
+                break;
             }
         }
+    }
+}
+
+// A host of fibres knows: nothing will happen any more.
+void Job::all_ranks_wait() {
+    if (ending_ == Ending::not_yet) {
+        print_states();
+        end_job(exit_deadlock, "deadlock: all ranks that have not ended wait, for what none of "
+                               "them will do; the job is ended");
     }
 }
 

@@ -272,6 +272,7 @@ void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait
     ended.wait_status = wait_status;
     ended.program = programs_[ranks_[ended.ranks.front()].program].name();
     ended.forwarded_signal = forwarded_;
+    ended.overflowed = processes_[ranks_[ended.ranks.front()].process].overflowed;
     if (ended.state == node::RankState::not_started) {
         ended.others_initialised = any_initialised();
         if (!ended_without_init_) {

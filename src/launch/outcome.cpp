@@ -85,6 +85,9 @@ Outcome judge(const EndedRanks& ended) {
         if (number == ended.forwarded_signal) {
             return {Verdict::failed, killed_exit_code + number, message};
         }
+        if (ended.overflowed) {
+            message += ": its stack is full; a larger one: --stack-size SIZE";
+        }
         if (number == SIGKILL) {
             message += ": by somebody, or by the kernel for want of memory";
         }

@@ -25,6 +25,7 @@ struct EndedRanks {
     std::string program;
     bool others_initialised = false; // another rank is between MPI_Init and MPI_Finalize
     int forwarded_signal = 0;        // that mpiexec has passed on to all ranks
+    bool overflowed = false;         // the signal came of a stack that was full
 };
 
 // Of ranks that have ended together with their process, those whose end matters most, with their

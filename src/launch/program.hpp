@@ -17,6 +17,7 @@ namespace warren::launch {
 // Exit codes of mpiexec itself; the last two are the shell's.
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_timeout = 124;
+inline constexpr int exit_deadlock = 125;
 inline constexpr int exit_not_executable = 126;
 inline constexpr int exit_not_found = 127;
 

@@ -1,7 +1,6 @@
 #include "message/direct.hpp"
 
 #include <algorithm>
-#include <sched.h>
 
 #include "base/futex.hpp"
 
@@ -70,7 +69,7 @@ void DirectSend::receive(const Place& target, std::uint64_t size,
         if (spins < spins_until_yield) {
             spin_pause();
         } else {
-            sched_yield();
+            give_way();
         }
     }
     std::atomic_ref(finished).store(1, std::memory_order_release);

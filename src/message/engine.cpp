@@ -122,7 +122,8 @@ void Engine::cancel(Request& request) {
 
 Unexpected* Engine::peek(const Envelope& envelope) {
     Unexpected* message = unexpected_.find(envelope);
-    if (message == nullptr && progress()) {
+    if (message == nullptr) {
+        look();
         message = unexpected_.find(envelope);
     }
     return message;

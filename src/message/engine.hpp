@@ -163,6 +163,12 @@ class Engine {
 
     // --- Progress, and waiting for something that is not a request (a collective's step).
     bool progress();
+    // For calls that don't wait: programs make them again and again.
+    void look() {
+        if (!progress()) {
+            rank_.found_nothing();
+        }
+    }
     // `what` names it to who asks why the program hangs.
     template <typename Done>
     void wait_until(Done done, const WaitReason& what, BroughtBy brought_by = BroughtBy::progress) {

@@ -123,7 +123,7 @@ Error test(Context& context, Request* request, MPI_Request* request_handle, int*
         return {};
     }
     if (!request->complete) {
-        context.messages.progress();
+        context.messages.look();
     }
     *flag = request->complete;
     return request->complete ? end_request(context, *request, request_handle, status) : Error();
@@ -136,7 +136,7 @@ Error request_get_status(Context& context, Request* request, int* flag, MPI_Stat
         return {};
     }
     if (!request->complete) {
-        context.messages.progress();
+        context.messages.look();
     }
     *flag = request->complete;
     if (!request->complete) {
@@ -240,7 +240,7 @@ Error testall(Context& context, int count, MPI_Request array_of_requests[], int*
         return error;
     }
     if (!all_complete(context, count, array_of_requests)) {
-        context.messages.progress();
+        context.messages.look();
         if (!all_complete(context, count, array_of_requests)) {
             *flag = 0;
             return {};
@@ -256,7 +256,7 @@ Error request_get_status_all(Context& context, int count, const MPI_Request arra
         return error;
     }
     if (!all_complete(context, count, array_of_requests)) {
-        context.messages.progress();
+        context.messages.look();
     }
     *flag = all_complete(context, count, array_of_requests);
     for (int i = 0; *flag && i < count; ++i) {
@@ -299,7 +299,7 @@ Error testany(Context& context, int count, MPI_Request array_of_requests[], int*
     bool any_active = false;
     *indx = first_complete(context, count, array_of_requests, any_active);
     if (*indx == MPI_UNDEFINED && any_active) {
-        context.messages.progress();
+        context.messages.look();
         *indx = first_complete(context, count, array_of_requests, any_active);
     }
     *flag = *indx != MPI_UNDEFINED || !any_active;
@@ -321,7 +321,7 @@ Error request_get_status_any(Context& context, int count, const MPI_Request arra
     bool any_active = false;
     *indx = first_complete(context, count, array_of_requests, any_active);
     if (*indx == MPI_UNDEFINED && any_active) {
-        context.messages.progress();
+        context.messages.look();
         *indx = first_complete(context, count, array_of_requests, any_active);
     }
     *flag = *indx != MPI_UNDEFINED || !any_active;
@@ -388,7 +388,7 @@ Error testsome(Context& context, int incount, MPI_Request array_of_requests[], i
     bool any_active = false;
     if (first_complete(context, incount, array_of_requests, any_active) == MPI_UNDEFINED &&
         any_active) {
-        context.messages.progress();
+        context.messages.look();
     }
     if (!any_active) {
         *outcount = MPI_UNDEFINED;
@@ -407,7 +407,7 @@ Error request_get_status_some(Context& context, int incount, const MPI_Request a
     bool any_active = false;
     if (first_complete(context, incount, array_of_requests, any_active) == MPI_UNDEFINED &&
         any_active) {
-        context.messages.progress();
+        context.messages.look();
     }
     if (!any_active) {
         *outcount = MPI_UNDEFINED;

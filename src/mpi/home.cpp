@@ -6,6 +6,7 @@
 #include <memory>
 #include <unistd.h>
 
+#include "fibre/api.hpp"
 #include "member/member.hpp"
 
 namespace warren::mpi {
@@ -40,6 +41,12 @@ const Members* members() {
         find("warren_member_arguments", made.arguments);
         find("warren_member_flush", made.flush);
         find("warren_member_exit", made.exit);
+        // Its ranks may be fibres.
+        decltype(&warren_fibre_functions) functions = nullptr;
+        find("warren_fibre_functions", functions);
+        if (functions != nullptr) {
+            fibre_functions.store(functions(), std::memory_order_release);
+        }
         return &made;
     }();
     return found;

@@ -186,7 +186,7 @@ Error parrived(Context& context, Request* request, int partition, int* flag) {
         return receive.posted && receive.arrived(context.messages, partition);
     };
     if (!has_arrived()) {
-        context.messages.progress();
+        context.messages.look();
         *flag = request->complete || has_arrived();
     }
     return {};

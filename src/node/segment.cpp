@@ -46,7 +46,7 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.cores = options.cores;
     header.verbose = options.verbose;
     header.keeps_going = options.keeps_going;
-    header.oversubscribed = options.ranks > options.cores;
+    header.oversubscribed = options.crowded || options.ranks > options.cores;
     header.slots_offset = page_bytes;
     header.room_offset = header.slots_offset + ranks * sizeof(RankSlot);
     header.queues_offset =
@@ -169,7 +169,10 @@ Error Segment::attach(int descriptor, Segment& made) {
         return fail(MPI_ERR_OTHER, "descriptor %d is not a node segment", descriptor);
     }
     SegmentHeader plan = {};
-    lay_out(plan, {.ranks = header.ranks, .cores = header.cores, .verbose = header.verbose != 0});
+    lay_out(plan, {.ranks = header.ranks,
+                   .cores = header.cores,
+                   .verbose = header.verbose != 0,
+                   .crowded = header.oversubscribed != 0});
     if (header.version != segment_version || header.ranks == 0 || header.ranks > rank_limit ||
         header.bytes != plan.bytes || static_cast<std::uint64_t>(status.st_size) != plan.bytes) {
         return fail(MPI_ERR_OTHER,

@@ -187,6 +187,7 @@ struct SegmentOptions {
     std::uint32_t cores = 1;
     bool verbose = false;
     bool keeps_going = false;
+    bool crowded = false; // ranks take turns on the processors, however many there are (fibres)
     bool commit =
         true; // false: the caller has commit(0, committed_bytes) done before anybody attaches
 };

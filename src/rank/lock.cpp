@@ -1,7 +1,5 @@
 #include "rank/lock.hpp"
 
-#include <sched.h>
-
 #include "base/futex.hpp"
 
 namespace warren {
@@ -27,7 +25,7 @@ void RankLock::acquire_slowly() {
             if (spins_) {
                 spin_pause();
             } else {
-                sched_yield();
+                give_way();
             }
         }
         return false;
@@ -50,7 +48,7 @@ void RankLock::release() {
 void RankLock::pass() {
     release();
     if (!spins_) {
-        sched_yield(); // the other one needs this processor
+        give_way(); // the other one needs this processor
     }
     for (int spin = 0; spin < spins_of_pass && word_.load(std::memory_order_relaxed) == unheld;
          ++spin) {

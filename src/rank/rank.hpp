@@ -5,8 +5,8 @@
 #pragma once
 
 #include <cstdint>
-#include <sched.h>
 
+#include "base/futex.hpp"
 #include "node/segment.hpp"
 #include "rank/doorbell.hpp"
 #include "rank/lock.hpp"
@@ -63,6 +63,16 @@ class Rank {
         }
     }
 
+    // A call that doesn't wait has found nothing (MPI_Test and its like): programs that ask again
+    // and again let the ranks run that could bring it.
+    void found_nothing() {
+        if (fibres() != nullptr && ++empty_looks_ % wait_policy::looks_of_fibre == 0) {
+            lock.unlock();
+            give_way();
+            lock.lock();
+        }
+    }
+
     // From now on several of its threads may call MPI (MPI_THREAD_MULTIPLE). Once, before they do.
     void share_by_threads();
 
@@ -76,6 +86,7 @@ class Rank {
 
     const bool oversubscribed_;
     ThreadWaits threads_;
+    std::uint32_t empty_looks_ = 0;
 };
 
 template <typename Done, typename Progress, typename Arrange, typename Reason>
@@ -118,11 +129,28 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
     const auto gives_way = [&] { return oversubscribed_ || (shared && threads_.crowded()); };
     const auto yield = [&] {
         lock.unlock();
-        sched_yield();
+        give_way();
         lock.lock();
     };
-    const std::uint32_t most_yields =
+    const FibreFunctions* const functions = fibres();
+    std::uint32_t most_yields =
         oversubscribed_ ? wait_policy::yields : wait_policy::yields_among_threads;
+    std::uint32_t most_spins = wait_policy::spins_shared;
+    struct Shown {
+        Rank* rank;
+        Reason* reason;
+    } shown{this, &reason};
+    WaitNote note{.show =
+                      [](void* given) {
+                          const auto* its = static_cast<Shown*>(given);
+                          its->rank->publish((*its->reason)());
+                      },
+                  .wait = &shown};
+    if (functions != nullptr) {
+        // To sleep is a fibre's cheapest way to let others run, and who wakes it knows when.
+        most_yields = 0;
+        most_spins = wait_policy::spins_of_fibre;
+    }
     std::uint32_t turn = 0;
     std::uint32_t yielded = 0;
     bool published = false;
@@ -138,8 +166,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
         if (done()) {
             break;
         }
-        if (++turn < (gives_way() ? wait_policy::spins_shared : wait_policy::spins_alone))
-            [[likely]] {
+        if (++turn < (gives_way() ? most_spins : wait_policy::spins_alone)) [[likely]] {
             // Also from the first poll on: hammering the line that the sender is about to write
             // makes its way longer.
             spin_pause();
@@ -153,7 +180,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
             yield();
             continue;
         }
-        if (!published) {
+        if (!published && functions == nullptr) {
             publish(reason());
             published = true;
         }
@@ -168,7 +195,12 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
                 threads_.poller_falls_asleep();
             }
             lock.unlock();
-            doorbell.sleep(seen);
+            if (functions == nullptr) {
+                doorbell.sleep(seen);
+            } else {
+                doorbell.sleep(seen, *functions, note);
+                published = note.shown;
+            }
             lock.lock();
             if (shared) [[unlikely]] {
                 threads_.poller_wakes();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sched.h>
 
 #include "base/futex.hpp"
 #include "rank/wait_policy.hpp"
@@ -32,7 +31,7 @@ void ThreadWaits::sleep(Waiter& self, RankLock& lock, bool shares_processor) {
             break;
         }
         if (gives_way) {
-            sched_yield();
+            give_way();
         } else {
             spin_pause();
         }
@@ -64,7 +63,7 @@ bool ThreadWaits::wake_some(RankLock& lock, bool shares_processor) {
     lock.unlock();
     wakes.send();
     if (gives_way) {
-        sched_yield(); // to those who go on now
+        give_way(); // to those who go on now
     }
     lock.lock();
     return true;

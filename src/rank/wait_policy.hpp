@@ -16,5 +16,9 @@ inline constexpr std::uint32_t yields = 64;
 // The same for a thread that polls for others of its rank, which share a processor with it and
 // nobody else: while they all wait, nobody else wants it.
 inline constexpr std::uint32_t yields_among_threads = 2'000;
+// Polls of a fibre: who brings what it waits for needs its worker.
+inline constexpr std::uint32_t spins_of_fibre = 1;
+// How many calls that don't wait (MPI_Test) a fibre makes in vain before it gives way.
+inline constexpr std::uint32_t looks_of_fibre = 8;
 
 } // namespace warren::wait_policy

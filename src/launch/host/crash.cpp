@@ -29,6 +29,7 @@ constexpr std::size_t signal_stack_bytes = 256 * 1024;
 struct Actions {
     std::uint32_t ranks = 0;
     std::unique_ptr<struct sigaction[]> of_ranks;
+    std::unique_ptr<Stack[]> stacks;
     std::mutex lock;
 
     struct sigaction& of(std::uint32_t rank, std::size_t index) const {
@@ -87,6 +88,18 @@ void run_handler(const struct sigaction& action, int number, siginfo_t* informat
     pthread_sigmask(SIG_SETMASK, &former, nullptr);
 }
 
+// Whether the calling rank's thread has run out of stack: by the address, or, when a function has
+// more on it at a time than the guard is large, by where the stack pointer was.
+bool is_overflow(std::uint32_t rank, const void* address, const void* context) {
+    const Stack& stack = actions().stacks[rank];
+    if (address >= stack.guard && address < stack.begin) {
+        return true;
+    }
+    const auto* state = static_cast<const ucontext_t*>(context);
+    const auto* pointer = reinterpret_cast<const std::byte*>(state->uc_mcontext.gregs[REG_RSP]);
+    return pthread_equal(stack.owner, pthread_self()) != 0 && pointer < stack.begin;
+}
+
 void crashed(int number, siginfo_t* information, void* context) {
     const bool is_sent = information->si_code <= 0; // by kill, raise or the like
     const bool is_of_others =
@@ -105,7 +118,9 @@ void crashed(int number, siginfo_t* information, void* context) {
         if (is_ignored(own) && is_sent) {
             return;
         }
-        report_crash(rank, number);
+        report_crash(rank, number,
+                     (number == SIGSEGV || number == SIGBUS) && !is_sent &&
+                         is_overflow(rank, information->si_addr, context));
     }
     take_default(number);
     if (is_sent || number == SIGTRAP || number == SIGSYS) {
@@ -153,6 +168,7 @@ Handler set_handler(int number, Handler handler) {
 void watch_for_crashes(std::uint32_t ranks) {
     Actions& all = actions();
     all.ranks = ranks;
+    all.stacks = std::make_unique<Stack[]>(ranks);
     all.of_ranks = std::make_unique<struct sigaction[]>(ranks * crash_signal_count);
     for (std::size_t index = 0; index < crash_signal_count; ++index) {
         struct sigaction action {};
@@ -177,6 +193,10 @@ std::span<const warren_image_binding> crash_bindings() {
         {"bsd_signal", reinterpret_cast<void*>(&set_handler)},
     };
     return bindings;
+}
+
+void note_stack(std::uint32_t rank, const Stack& stack) {
+    actions().stacks[rank] = stack;
 }
 
 void make_signal_stack() {

@@ -7,7 +7,9 @@
 // Thread rule: watch_for_crashes once, before there are threads; the others any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <pthread.h>
 #include <span>
 
 #include "warren/image.h"
@@ -18,6 +20,14 @@ void watch_for_crashes(std::uint32_t ranks);
 
 // What programs call instead of the C library's functions that set such handlers.
 std::span<const warren_image_binding> crash_bindings();
+
+// A rank's stack, with what lies below it to stop it; by its own thread.
+struct Stack {
+    const std::byte* guard;
+    const std::byte* begin;
+    pthread_t owner;
+};
+void note_stack(std::uint32_t rank, const Stack& stack);
 
 // Gives the calling thread a stack for signal handlers, on which the overflow of its own can be
 // told.

@@ -1,10 +1,12 @@
-// warren-rank-host: the process whose threads are ranks (mpiexec --ranks threads).
+// warren-rank-host: the process whose threads, or fibres, are ranks (mpiexec --ranks
+// threads|fibres).
 //
 // mpiexec starts it with a plan (launch/host_plan.hpp). Each rank gets a thread with a stack as
 // large as a process's first one, with descriptors and a working directory of its own, and in it a
-// private image of its program. The process ends with the last of its ranks. Threads that a program
-// leaves running when it ends go on until then: nobody can end them without leaving behind what
-// they hold, as the memory allocator's locks.
+// private image of its program. Fibres (src/fibre) share the workers' descriptors and working
+// directory: their programs' standard ones are translated (standard_streams.hpp). The process ends
+// with the last of its ranks. Threads that a program leaves running when it ends go on until then:
+// nobody can end them without leaving behind what they hold, as the memory allocator's locks.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -23,10 +25,13 @@
 #include <unistd.h>
 #include <vector>
 
+#include "base/futex.hpp"
+#include "fibre/api.hpp"
 #include "image/suitability.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/standard_streams.hpp"
 #include "launch/host_plan.hpp"
 #include "warren/image.h"
 #include "warren/ranks.h"
@@ -42,7 +47,7 @@ namespace {
 // A process's stack grows up to its limit; a thread's has its size from the start, of which memory
 // is only what was used. Without a limit, this much of the address space.
 constexpr std::size_t largest_stack_bytes = std::size_t{1} << 30;
-constexpr std::size_t smallest_stack_bytes = std::size_t{256} << 10;
+constexpr std::size_t smallest_stack_bytes = std::size_t{64} << 10;
 // Thread-local variables lie in the same memory.
 constexpr std::size_t beside_stack_bytes = std::size_t{128} << 10;
 constexpr std::size_t guard_bytes = std::size_t{64} << 10;
@@ -51,7 +56,12 @@ struct Start {
     const HostPlan* plan;
     std::uint32_t rank;
     sigset_t signals;
+    Stack stack;
 };
+
+bool has_fibres(const HostPlan& plan) {
+    return !plan.workers.empty();
+}
 
 [[noreturn]] void complain(const std::string& text) {
     std::fprintf(stderr, "mpiexec: %s\n", text.c_str());
@@ -79,7 +89,7 @@ void close_all_but(std::vector<int> kept) {
 // Other MPI libraries open each other's descriptors in /proc/PID/fd, where those of the process
 // are.
 bool has_own_descriptors(const HostPlan& plan) {
-    return !plan.library.empty();
+    return !plan.library.empty() && !has_fibres(plan);
 }
 
 bool take_own_descriptors(const HostPlan& plan, const HostPlan::Rank& rank) {
@@ -118,6 +128,11 @@ void ended(void* context, const warren_image_end* end) {
     if (end->signal != 0) {
         die_by(end->signal);
     }
+    if (fibres() != nullptr) {
+        close_streams(rank);
+        report_end_of_fibre(rank, end->status);
+        return;
+    }
     // No handler of another rank's program may run here from now on.
     sigset_t all;
     sigfillset(&all);
@@ -126,6 +141,9 @@ void ended(void* context, const warren_image_end* end) {
 }
 
 [[noreturn]] void stay() {
+    if (fibres() != nullptr) {
+        warren_fibre_end();
+    }
     while (true) {
         pause();
     }
@@ -146,7 +164,11 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     const HostPlan::Rank& rank = start.plan->ranks[start.rank];
     dprintf(STDERR_FILENO, "mpiexec: %s: %s\n",
             start.plan->programs[rank.program].arguments[0].c_str(), what);
-    report_end(start.rank, 1);
+    if (has_fibres(*start.plan)) {
+        report_end_of_fibre(start.rank, 1);
+    } else {
+        report_end(start.rank, 1);
+    }
     stay();
 }
 
@@ -176,15 +198,17 @@ void* run_rank(void* argument) {
     const std::unique_ptr<Start> start(static_cast<Start*>(argument));
     const HostPlan& plan = *start->plan;
     const HostPlan::Rank& rank = plan.ranks[start->rank];
-    report_start(start->rank);
-    // What debuggers and top show.
-    const std::string name = "rank " + std::to_string(plan.first_rank + start->rank);
-    pthread_setname_np(pthread_self(), name.c_str());
-    release_reserve();
-    make_signal_stack();
-    if (!take_own(plan, rank)) {
-        not_started(*start, std::strerror(errno));
+    if (!has_fibres(plan)) {
+        report_start(start->rank);
+        // What debuggers and top show.
+        const std::string name = "rank " + std::to_string(plan.first_rank + start->rank);
+        pthread_setname_np(pthread_self(), name.c_str());
+        make_signal_stack();
+        if (!take_own(plan, rank)) {
+            not_started(*start, std::strerror(errno));
+        }
     }
+    release_reserve();
     HostPlan::Program program = plan.programs[rank.program];
     program.environment[0] = "WARREN_RANK=" + std::to_string(plan.first_rank + start->rank);
     if (rank.manager >= 0) {
@@ -201,7 +225,7 @@ void* run_rank(void* argument) {
     }
     shared.push_back(nullptr);
     options.shared = shared.data();
-    options.flags = WARREN_IMAGE_OWN_DIRECTORY;
+    options.flags = has_fibres(plan) ? 0 : WARREN_IMAGE_OWN_DIRECTORY;
     if (has_own_descriptors(plan)) {
         options.input = STDIN_FILENO;
         options.output = STDOUT_FILENO;
@@ -213,7 +237,13 @@ void* run_rank(void* argument) {
         options.error = rank.errors;
     }
     std::vector<warren_image_binding> bindings;
-    for (const auto& group : {crash_bindings(), child_bindings()}) {
+    std::vector groups = {crash_bindings()};
+    if (has_fibres(plan)) {
+        groups.insert(groups.end(), {stream_bindings(), fibre_child_bindings()});
+    } else {
+        groups.push_back(child_bindings());
+    }
+    for (const auto& group : groups) {
         bindings.insert(bindings.end(), group.begin(), group.end());
     }
     bindings.push_back({nullptr, nullptr});
@@ -231,7 +261,11 @@ void* run_rank(void* argument) {
     if (bound != WARREN_RANK_SUCCESS) {
         not_started(*start, warren_rank_error(bound));
     }
-    pthread_sigmask(SIG_SETMASK, &start->signals, nullptr);
+    start->stack.owner = pthread_self();
+    note_stack(start->rank, start->stack);
+    if (!has_fibres(plan)) {
+        pthread_sigmask(SIG_SETMASK, &start->signals, nullptr);
+    }
     warren_image_end end{};
     if (warren_image_load_program(image, program.path.c_str()) != WARREN_IMAGE_SUCCESS ||
         warren_image_run(image, static_cast<int>(program.arguments.size()), arguments.data(),
@@ -242,17 +276,19 @@ void* run_rank(void* argument) {
     stay();
 }
 
-std::size_t stack_bytes() {
+std::size_t stack_bytes(const HostPlan& plan) {
     rlimit limit{};
     std::size_t bytes = largest_stack_bytes;
-    if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes) {
-        bytes = std::max<std::size_t>(limit.rlim_cur, smallest_stack_bytes);
+    if (plan.stack_bytes != 0) {
+        bytes = plan.stack_bytes;
+    } else if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < bytes) {
+        bytes = limit.rlim_cur;
     }
-    return (bytes + 4095) / 4096 * 4096;
+    return (std::max(bytes, smallest_stack_bytes) + 4095) / 4096 * 4096;
 }
 
-// Starts a thread on a stack that takes no huge pages, which would be memory that nobody uses.
-bool start_thread(std::size_t bytes, Start* start) {
+// Starts a rank on a stack that takes no huge pages, which would be memory that nobody uses.
+bool start_rank(std::size_t bytes, Start* start) {
     bytes += beside_stack_bytes + guard_bytes;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -261,15 +297,56 @@ bool start_thread(std::size_t bytes, Start* start) {
     }
     madvise(memory, bytes, MADV_NOHUGEPAGE);
     mprotect(memory, guard_bytes, PROT_NONE);
+    auto* stack = static_cast<std::byte*>(memory) + guard_bytes;
+    start->stack = {static_cast<std::byte*>(memory), stack, {}};
+    if (has_fibres(*start->plan)) {
+        errno = warren_fibre_make(
+            stack, bytes - guard_bytes, [](void* given) { run_rank(given); }, start);
+        return errno == 0;
+    }
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, static_cast<std::byte*>(memory) + guard_bytes,
-                          bytes - guard_bytes);
+    pthread_attr_setstack(&attributes, stack, bytes - guard_bytes);
     pthread_t thread;
     const int error = pthread_create(&thread, &attributes, run_rank, start);
     pthread_attr_destroy(&attributes);
     errno = error;
     return error == 0;
+}
+
+sigset_t signals_of_workers;
+
+// With -v, once per rank.
+void explain_blocked(std::uint32_t rank) {
+    static std::vector<bool> said;
+    said.resize(std::max<std::size_t>(said.size(), rank + 1));
+    if (!said[rank]) {
+        said[rank] = true;
+        dprintf(STDERR_FILENO,
+                "mpiexec: rank %u keeps its worker in a system call that sleeps; another worker "
+                "takes over meanwhile\n",
+                rank);
+    }
+}
+
+void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
+    signals_of_workers = signals;
+    const fibre::HostOptions options{
+        .processors = plan.workers.data(),
+        .workers = static_cast<std::uint32_t>(plan.workers.size()),
+        .fibres = static_cast<std::uint32_t>(plan.ranks.size()),
+        .begin_worker =
+            [] {
+                make_signal_stack();
+                pthread_sigmask(SIG_SETMASK, &signals_of_workers, nullptr);
+            },
+        .stuck = report_stuck,
+        .blocked = plan.verbose ? explain_blocked : nullptr,
+    };
+    warren_fibre_prepare(&options);
+    fibre_functions.store(warren_fibre_functions(), std::memory_order_release);
+    prepare_streams(plan);
+    prepare_children(static_cast<std::uint32_t>(plan.ranks.size()));
 }
 
 } // namespace
@@ -304,12 +381,24 @@ int main(int argc, char** argv) {
     sigset_t former;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &former);
-    const std::size_t bytes = stack_bytes();
+    if (has_fibres(plan)) {
+        prepare_fibres(plan, former);
+        const std::string& directory = plan.programs[0].directory; // of all: mpiexec has seen to it
+        if (!directory.empty() && chdir(directory.c_str()) != 0) {
+            complain(directory + ": " + std::strerror(errno));
+        }
+    }
+    const std::size_t bytes = stack_bytes(plan);
     for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
-        if (!start_thread(bytes, new Start{&plan, rank, former})) {
+        if (!start_rank(bytes, new Start{&plan, rank, former, {}})) {
             complain("a thread for rank " + std::to_string(plan.first_rank + rank) + " with " +
                      std::to_string(bytes >> 10) + " kB of stack: " + std::strerror(errno) +
                      " (the limits of processes, ulimit -u, and of memory, ulimit -v)");
+        }
+    }
+    if (has_fibres(plan)) {
+        if (const int error = warren_fibre_start()) {
+            complain(std::string("the workers of ranks: ") + std::strerror(error));
         }
     }
     pass_reports_on();

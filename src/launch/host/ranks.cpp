@@ -52,9 +52,9 @@ void post(std::uint32_t rank, HostReport::Kind kind, int value) {
                                               std::memory_order_relaxed)) {
     }
     all.posted.fetch_add(1, std::memory_order_release);
-    futex_wake(all.posted, 1);
+    kernel_wake(all.posted, 1);
     while (letter.written.load(std::memory_order_acquire) == 0) {
-        futex_wait(letter.written, 0);
+        kernel_wait(letter.written, 0, nullptr);
     }
     errno = error;
 }
@@ -92,14 +92,14 @@ void pass_reports_on() {
             letter = older;
         }
         if (first == nullptr) {
-            futex_wait(all.posted, posted);
+            kernel_wait(all.posted, posted, nullptr);
         }
         while (first != nullptr) {
             Letter& letter = *first;
             first = letter.next; // before its owner goes on
             write_report(letter.report);
             letter.written.store(1, std::memory_order_release);
-            futex_wake(letter.written, 1);
+            kernel_wake(letter.written, 1);
         }
     }
 }
@@ -116,8 +116,19 @@ void report_end(std::uint32_t rank, int exit_code) {
     }
 }
 
-void report_crash(std::uint32_t rank, int signal) {
-    post(rank, HostReport::Kind::crashed, signal);
+void report_end_of_fibre(std::uint32_t rank, int exit_code) {
+    post(rank, HostReport::Kind::ended, exit_code);
+    if (ranks().running.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        _exit(0);
+    }
+}
+
+void report_crash(std::uint32_t rank, int signal, bool overflow) {
+    post(rank, overflow ? HostReport::Kind::overflowed : HostReport::Kind::crashed, signal);
+}
+
+void report_stuck() {
+    write_report({.rank = 0, .kind = HostReport::Kind::stuck, .value = 0});
 }
 
 } // namespace warren::launch

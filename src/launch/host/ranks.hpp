@@ -21,8 +21,12 @@ void report_start(std::uint32_t rank);
 // The rank will run no more: closes the thread's descriptors, and ends the process with the last
 // rank.
 void report_end(std::uint32_t rank, int exit_code);
-// The signal is about to end the process, because of this rank.
-void report_crash(std::uint32_t rank, int signal);
+// The same for a fibre, which shares the process's descriptors.
+void report_end_of_fibre(std::uint32_t rank, int exit_code);
+// The signal is about to end the process, because of this rank; its stack is full.
+void report_crash(std::uint32_t rank, int signal, bool overflow = false);
+// All ranks wait for each other.
+void report_stuck();
 
 // The main thread's life once all ranks are started: it writes the reports of ends and crashes, for
 // which their threads wait.

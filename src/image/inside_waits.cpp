@@ -1,0 +1,115 @@
+// Waits that only let time pass, or others run: a fibre gives its worker to other ranks meanwhile.
+// (Waits for what the program's own threads do, or the system, keep the worker.)
+#include <algorithm>
+#include <cerrno>
+#include <sched.h>
+#include <unistd.h>
+
+#include "base/futex.hpp"
+#include "fibre/scheduler.hpp"
+#include "image/inside.hpp"
+
+namespace warren::image::inside {
+
+namespace {
+
+constexpr std::uint64_t ns_of_s = 1'000'000'000;
+
+bool is_fibre() {
+    return fibre::Scheduler::current() != nullptr;
+}
+
+std::uint64_t in_ns(const timespec& time) {
+    return static_cast<std::uint64_t>(time.tv_sec) * ns_of_s +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+bool is_time(const timespec& time) {
+    return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < static_cast<long>(ns_of_s);
+}
+
+void sleep_for(std::uint64_t ns) {
+    fibre::scheduler()->sleep_until(monotonic_ns() + ns);
+}
+
+} // namespace
+
+int yield_processor() {
+    give_way();
+    return 0;
+}
+
+void yield_c11() {
+    give_way();
+}
+
+unsigned sleep_seconds(unsigned seconds) {
+    if (!is_fibre()) {
+        return ::sleep(seconds);
+    }
+    sleep_for(seconds * ns_of_s);
+    return 0;
+}
+
+int sleep_microseconds(useconds_t microseconds) {
+    if (!is_fibre()) {
+        return ::usleep(microseconds);
+    }
+    sleep_for(std::uint64_t{microseconds} * 1000);
+    return 0;
+}
+
+int sleep_time(const timespec* time, timespec* left) {
+    if (!is_fibre()) {
+        return ::nanosleep(time, left);
+    }
+    if (!is_time(*time)) {
+        errno = EINVAL;
+        return -1;
+    }
+    sleep_for(in_ns(*time));
+    return 0;
+}
+
+int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left) {
+    if (!is_fibre() || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
+        return ::clock_nanosleep(clock, flags, time, left);
+    }
+    if (!is_time(*time)) {
+        return EINVAL;
+    }
+    std::uint64_t ns = in_ns(*time);
+    if ((flags & TIMER_ABSTIME) != 0) {
+        timespec now{};
+        clock_gettime(clock, &now);
+        ns -= std::min(ns, in_ns(now));
+    }
+    sleep_for(ns);
+    return 0;
+}
+
+int sleep_c11(const timespec* time, timespec* left) {
+    const int result = sleep_time(time, left);
+    return result == 0 ? 0 : errno == EINTR ? -1 : -2;
+}
+
+int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
+                       timeval* limit) {
+    if (!is_fibre() || count != 0 || limit == nullptr || limit->tv_sec < 0 || limit->tv_usec < 0) {
+        return ::select(count, to_read, to_write, exceptional, limit);
+    }
+    sleep_for(static_cast<std::uint64_t>(limit->tv_sec) * ns_of_s +
+              static_cast<std::uint64_t>(limit->tv_usec) * 1000);
+    *limit = {};
+    return 0;
+}
+
+int poll_descriptors(pollfd* descriptors, nfds_t count, int limit_ms) {
+    if (!is_fibre() || count != 0 || limit_ms < 0) {
+        return ::poll(descriptors, count, limit_ms);
+    }
+    sleep_for(static_cast<std::uint64_t>(limit_ms) * 1'000'000);
+    return 0;
+}
+
+} // namespace warren::image::inside

@@ -1,0 +1,265 @@
+#include "launch/host/standard_streams.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <memory>
+#include <pthread.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <vector>
+
+#include "launch/host/ranks.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+// The place of 0, 1 and 2 among the process's descriptors; -1: closed.
+struct Streams {
+    std::atomic<int> place[3];
+};
+
+std::unique_ptr<Streams[]> all_streams;
+std::uint32_t stream_count = 0;
+std::atomic<bool> is_child{false}; // of fork: it has them where programs expect them
+
+// The host's own descriptors and its ranks' pipes, which no program has opened.
+std::vector<bool> of_host;
+
+bool is_of_host(int descriptor) {
+    return !is_child.load(std::memory_order_relaxed) && descriptor > 2 &&
+           static_cast<std::size_t>(descriptor) < of_host.size() &&
+           of_host[static_cast<std::size_t>(descriptor)];
+}
+
+Streams* streams_of_caller() {
+    if (is_child.load(std::memory_order_relaxed)) {
+        return nullptr;
+    }
+    const std::uint32_t rank = rank_of_thread();
+    return rank < stream_count ? &all_streams[rank] : nullptr;
+}
+
+bool is_standard(int descriptor) {
+    return descriptor >= 0 && descriptor <= 2;
+}
+
+// The process's descriptor that a program means.
+int real(int descriptor) {
+    if (!is_standard(descriptor)) {
+        return descriptor;
+    }
+    Streams* own = streams_of_caller();
+    return own != nullptr ? own->place[descriptor].load(std::memory_order_relaxed) : descriptor;
+}
+
+ssize_t read_some(int descriptor, void* data, std::size_t bytes) {
+    return read(real(descriptor), data, bytes);
+}
+
+ssize_t write_some(int descriptor, const void* data, std::size_t bytes) {
+    return write(real(descriptor), data, bytes);
+}
+
+ssize_t read_pieces(int descriptor, const iovec* pieces, int count) {
+    return readv(real(descriptor), pieces, count);
+}
+
+ssize_t write_pieces(int descriptor, const iovec* pieces, int count) {
+    return writev(real(descriptor), pieces, count);
+}
+
+int close_one(int descriptor) {
+    Streams* own = is_standard(descriptor) ? streams_of_caller() : nullptr;
+    const int place = own != nullptr ? own->place[descriptor].exchange(-1) : descriptor;
+    if (own == nullptr && is_of_host(descriptor)) {
+        errno = EBADF; // as if the program were alone
+        return -1;
+    }
+    // The host writes its own messages to what it was started with.
+    return own != nullptr && is_standard(place) ? 0 : close(place);
+}
+
+// Of programs that close whatever there is.
+int close_several(unsigned first, unsigned last, int flags) {
+    if (is_child.load(std::memory_order_relaxed) || (flags & CLOSE_RANGE_CLOEXEC) != 0) {
+        return close_range(first, last, flags);
+    }
+    constexpr unsigned limit = 1 << 20;
+    const int error = errno;
+    for (unsigned one = first; one <= last && one < limit; ++one) {
+        close_one(static_cast<int>(one));
+    }
+    errno = error;
+    return 0;
+}
+
+void close_from(int first) {
+    close_several(static_cast<unsigned>(std::max(first, 0)), ~0U, 0);
+}
+
+int duplicate(int descriptor) {
+    return dup(real(descriptor));
+}
+
+int duplicate_as(int from, int to, int flags) {
+    Streams* own = is_standard(to) ? streams_of_caller() : nullptr;
+    if (own == nullptr) {
+        return from == to && flags == 0 ? dup2(real(from), to) : dup3(real(from), to, flags);
+    }
+    if (from == to) {
+        return fcntl(real(from), F_GETFD) < 0 ? -1 : to;
+    }
+    const int copy = fcntl(real(from), F_DUPFD_CLOEXEC, 3);
+    if (copy < 0) {
+        return -1;
+    }
+    const int former = own->place[to].exchange(copy);
+    if (!is_standard(former)) {
+        close(former);
+    }
+    return to;
+}
+
+int duplicate_to(int from, int to) {
+    return duplicate_as(from, to, 0);
+}
+
+int control(int descriptor, int command, ...) {
+    va_list arguments;
+    va_start(arguments, command);
+    void* argument = va_arg(arguments, void*); // as wide as any
+    va_end(arguments);
+    return fcntl(real(descriptor), command, argument);
+}
+
+int control_device(int descriptor, unsigned long request, ...) {
+    va_list arguments;
+    va_start(arguments, request);
+    void* argument = va_arg(arguments, void*);
+    va_end(arguments);
+    return ioctl(real(descriptor), request, argument);
+}
+
+int is_terminal(int descriptor) {
+    return isatty(real(descriptor));
+}
+
+int describe(int descriptor, struct stat* status) {
+    return fstat(real(descriptor), status);
+}
+
+off_t move_to(int descriptor, off_t offset, int from) {
+    return lseek(real(descriptor), offset, from);
+}
+
+int synchronise(int descriptor) {
+    return fsync(real(descriptor));
+}
+
+int print_list(int descriptor, const char* format, va_list arguments) {
+    return vdprintf(real(descriptor), format, arguments);
+}
+
+int print(int descriptor, const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int count = vdprintf(real(descriptor), format, arguments);
+    va_end(arguments);
+    return count;
+}
+
+// In a child of fork: the descriptors are its own.
+void take_streams() {
+    Streams* own = streams_of_caller();
+    is_child.store(true, std::memory_order_relaxed);
+    for (int number = 0; own != nullptr && number < 3; ++number) {
+        const int place = own->place[number].load(std::memory_order_relaxed);
+        if (place < 0) {
+            close(number);
+        } else if (place != number) {
+            dup2(place, number);
+        }
+    }
+}
+
+} // namespace
+
+void prepare_streams(const HostPlan& plan) {
+    stream_count = static_cast<std::uint32_t>(plan.ranks.size());
+    all_streams = std::make_unique<Streams[]>(stream_count);
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (std::uint32_t rank = 0; rank < stream_count; ++rank) {
+        const HostPlan::Rank& planned = plan.ranks[rank];
+        Streams& streams = all_streams[rank];
+        streams.place[0] = planned.input >= 0 ? planned.input : nothing;
+        streams.place[1] = planned.output;
+        streams.place[2] = planned.errors;
+    }
+    const auto keep = [](int descriptor) {
+        if (descriptor >= 0) {
+            const auto index = static_cast<std::size_t>(descriptor);
+            of_host.resize(std::max(of_host.size(), index + 1));
+            of_host[index] = true;
+        }
+    };
+    for (const HostPlan::Rank& rank : plan.ranks) {
+        keep(rank.output);
+        keep(rank.errors);
+    }
+    for (const int one : plan.kept) {
+        keep(one);
+    }
+    keep(plan.reports);
+    keep(nothing);
+    pthread_atfork(nullptr, nullptr, take_streams);
+}
+
+std::span<const warren_image_binding> stream_bindings() {
+    static const warren_image_binding bindings[] = {
+        {"read", reinterpret_cast<void*>(&read_some)},
+        {"__read", reinterpret_cast<void*>(&read_some)},
+        {"write", reinterpret_cast<void*>(&write_some)},
+        {"__write", reinterpret_cast<void*>(&write_some)},
+        {"readv", reinterpret_cast<void*>(&read_pieces)},
+        {"writev", reinterpret_cast<void*>(&write_pieces)},
+        {"close_range", reinterpret_cast<void*>(&close_several)},
+        {"closefrom", reinterpret_cast<void*>(&close_from)},
+        {"close", reinterpret_cast<void*>(&close_one)},
+        {"__close", reinterpret_cast<void*>(&close_one)},
+        {"dup", reinterpret_cast<void*>(&duplicate)},
+        {"dup2", reinterpret_cast<void*>(&duplicate_to)},
+        {"dup3", reinterpret_cast<void*>(&duplicate_as)},
+        {"fcntl", reinterpret_cast<void*>(&control)},
+        {"fcntl64", reinterpret_cast<void*>(&control)},
+        {"ioctl", reinterpret_cast<void*>(&control_device)},
+        {"isatty", reinterpret_cast<void*>(&is_terminal)},
+        {"fstat", reinterpret_cast<void*>(&describe)},
+        {"fstat64", reinterpret_cast<void*>(&describe)},
+        {"lseek", reinterpret_cast<void*>(&move_to)},
+        {"lseek64", reinterpret_cast<void*>(&move_to)},
+        {"fsync", reinterpret_cast<void*>(&synchronise)},
+        {"dprintf", reinterpret_cast<void*>(&print)},
+        {"vdprintf", reinterpret_cast<void*>(&print_list)},
+    };
+    return bindings;
+}
+
+void close_streams(std::uint32_t rank) {
+    for (std::atomic<int>& place : all_streams[rank].place) {
+        // 0 to 2 are the host's own; rank 0 reads from the first.
+        const int descriptor = place.exchange(-1);
+        if (descriptor > 2 && &place != &all_streams[rank].place[0]) {
+            close(descriptor);
+        }
+    }
+}
+
+} // namespace warren::launch

@@ -1,0 +1,26 @@
+// The standard descriptors of ranks that are fibres: 0, 1 and 2 of their programs.
+//
+// The descriptors of a process are all its kernel threads', which fibres move among. So a rank's
+// pipes keep the numbers that they have in the host, and the calls of its program that name 0, 1 or
+// 2 get those instead: reading, writing, closing, asking, duplicating. A child that a rank forks
+// has them as 0, 1 and 2. All other descriptors, and the working directory, are all ranks'. Thread
+// rule: prepare_streams before there are ranks; close_streams by the rank's end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "launch/host_plan.hpp"
+#include "warren/image.h"
+
+namespace warren::launch {
+
+void prepare_streams(const HostPlan& plan);
+
+// What programs call instead of the C library's functions.
+std::span<const warren_image_binding> stream_bindings();
+
+// The rank writes and reads no more: who reads its output sees the end of it.
+void close_streams(std::uint32_t rank);
+
+} // namespace warren::launch

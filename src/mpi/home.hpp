@@ -25,7 +25,10 @@ struct Home {
     // What the last session has left; another one takes it up. Under the process's mutex.
     Context* sleeping_context = nullptr;
     std::uint32_t number = 0; // among the ranks of this process
-    bool bound = true;        // false: the home of threads that belong to no rank
+    // Of the tool information interface, whose life is the rank's own, apart from MPI_Init and
+    // MPI_Finalize.
+    std::atomic<int> tool_initialisations{0};
+    bool bound = true; // false: the home of threads that belong to no rank
 };
 
 // The home of the calling thread's rank.

@@ -4,12 +4,11 @@
 #include <atomic>
 #include <cstdint>
 
+#include "mpi/home.hpp"
+
 namespace warren::mpi {
 
 namespace {
-
-// The interface's life is the process's own, apart from MPI_Init and MPI_Finalize.
-std::atomic<int> initialisations{0};
 
 int give_none(int* number) {
     if (!tool_interface_initialised()) {
@@ -30,19 +29,20 @@ MPI_T_pvar_session the_session() {
 } // namespace
 
 bool tool_interface_initialised() {
-    return initialisations.load(std::memory_order_relaxed) > 0;
+    return find_home().tool_initialisations.load(std::memory_order_relaxed) > 0;
 }
 
 int t_init_thread(int required, int* provided) {
     if (provided == nullptr) {
         return MPI_T_ERR_INVALID;
     }
-    initialisations.fetch_add(1, std::memory_order_relaxed);
+    find_home().tool_initialisations.fetch_add(1, std::memory_order_relaxed);
     *provided = std::clamp(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE);
     return MPI_SUCCESS;
 }
 
 int t_finalize() {
+    std::atomic<int>& initialisations = find_home().tool_initialisations;
     int before = initialisations.load(std::memory_order_relaxed);
     do {
         if (before == 0) {

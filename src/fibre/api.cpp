@@ -51,8 +51,3 @@ WARREN_API bool warren_fibre_sleep_until(std::uint64_t time_ns) {
     scheduler()->sleep_until(time_ns);
     return true;
 }
-
-WARREN_API Load warren_fibre_load(std::uint32_t number) {
-    const Fibre& one = scheduler()->fibre(number);
-    return {one.ran.load(std::memory_order_relaxed), one.worker->number};
-}

@@ -1,5 +1,5 @@
 // What libwarren.so offers of fibres to the host process (launch/host) and to the MPI library,
-// which finds functions() by its name when the launcher says that ranks are fibres.
+// which finds functions() by its name where a process has several ranks.
 //
 // Thread rule: that of Scheduler.
 #pragma once
@@ -11,9 +11,6 @@
 
 namespace warren::fibre {
 
-// What the launcher tells the MPI library in a process whose ranks are fibres: any value.
-inline constexpr const char* fibres_variable = "WARREN_FIBRES";
-
 struct HostOptions {
     const int* processors; // one worker on each; -1: not bound
     std::uint32_t workers;
@@ -21,12 +18,6 @@ struct HostOptions {
     void (*begin_worker)();
     void (*stuck)();
     void (*blocked)(std::uint32_t fibre);
-};
-
-// A fibre's load, for reports.
-struct Load {
-    std::uint64_t ran_ticks;
-    std::uint32_t worker; // that it ran on last
 };
 
 } // namespace warren::fibre
@@ -45,6 +36,4 @@ bool warren_fibre_is_one(void);
 // Puts the calling fibre, if it is one, to sleep until then (monotonic clock). Returns whether it
 // is one.
 bool warren_fibre_sleep_until(std::uint64_t time_ns);
-// What a fibre has cost, by its number in the order of making.
-warren::fibre::Load warren_fibre_load(std::uint32_t number);
 }

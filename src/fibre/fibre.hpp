@@ -74,6 +74,8 @@ struct alignas(64) Worker {
     std::atomic<bool> relieved{false};
     // The monitor's: what it saw last.
     std::uint64_t seen_switches = 0;
+    // By what runs here: since the clock was looked at.
+    std::uint32_t unclocked = 0;
     Worker* spare = nullptr; // that stands in for this one
 };
 

@@ -15,7 +15,7 @@ namespace warren::fibre {
 namespace {
 
 // A worker that is never idle looks at the clock when it has switched so many times.
-constexpr std::uint64_t switches_per_clock = 64;
+constexpr std::uint32_t switches_per_clock = 64;
 // Far more than programs have calls that sleep at a time.
 constexpr std::size_t spare_limit = 1024;
 
@@ -145,14 +145,18 @@ void Scheduler::push(Fibre& fibre) {
     worker.lock.lock();
     append(worker, fibre);
     const bool wakes = worker.sleeping.exchange(false, std::memory_order_relaxed);
+    bool all_slept = false;
     if (wakes) {
-        awake_.fetch_add(1, std::memory_order_seq_cst);
+        all_slept = awake_.fetch_add(1, std::memory_order_seq_cst) == 0;
         worker.bell.fetch_add(1, std::memory_order_relaxed);
     }
     const std::uint32_t count = worker.count.load(std::memory_order_relaxed);
     worker.lock.unlock();
     if (wakes) {
         kernel_wake(worker.bell, 1);
+        if (all_slept) {
+            call_helper(); // who looks for what stands behind this fibre, should it compute
+        }
     } else if (count > 1 &&
                awake_.load(std::memory_order_relaxed) < started_.load(std::memory_order_relaxed)) {
         call_helper();
@@ -221,12 +225,19 @@ void Scheduler::resume(Worker& worker, Fibre& next) {
 
 // The calling fibre, which is parked or has ended, gives its worker to another one. (Who woke it
 // may have put it into a queue already.)
+// Now and then: the others may have so much to do that nobody is ever idle.
+void Scheduler::look_at_clock(Worker& worker) {
+    if (++worker.unclocked >= switches_per_clock) {
+        worker.unclocked = 0;
+        if (timers_.earliest() != UINT64_MAX) {
+            expire_timers();
+        }
+    }
+}
+
 void Scheduler::leave(Fibre& self) {
     Worker& worker = *self.worker;
-    if (worker.switches.load(std::memory_order_relaxed) % switches_per_clock == 0 &&
-        timers_.earliest() != UINT64_MAX) {
-        expire_timers();
-    }
+    look_at_clock(worker);
     if (worker.relieved.load(std::memory_order_relaxed)) {
         go_idle(self, nullptr);
         return;
@@ -263,6 +274,8 @@ void Scheduler::give_way() {
             return;
         }
         expire_timers(); // it may never be anybody's turn otherwise
+    } else {
+        look_at_clock(worker);
     }
     worker.lock.lock();
     Fibre* next = worker.first;

@@ -75,7 +75,6 @@ class Scheduler {
     // Has those that wait say what for (WaitNote).
     void show_waits();
 
-    std::uint32_t fibre_count() const { return made_; }
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
     bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
@@ -103,6 +102,7 @@ class Scheduler {
     void push(Fibre& fibre);
     bool call(Worker& worker);
     void call_helper();
+    void look_at_clock(Worker& worker);
     void leave(Fibre& self);
     void switch_to(Fibre& self, Fibre& next);
     static void resume(Worker& worker, Fibre& next);

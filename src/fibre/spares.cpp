@@ -75,9 +75,11 @@ bool sleeps(int thread) {
 void Scheduler::look_after(Worker& worker) {
     const std::uint64_t switches = worker.switches.load(std::memory_order_relaxed);
     if (std::exchange(worker.seen_switches, switches) != switches) {
-        if (Worker* spare = std::exchange(worker.spare, nullptr)) {
+        Worker* spare = std::exchange(worker.spare, nullptr);
+        while (spare != nullptr) { // and who stands in for it
             spare->relieved.store(true, std::memory_order_release);
             call(*spare);
+            spare = std::exchange(spare->spare, nullptr);
         }
         return;
     }
@@ -104,6 +106,7 @@ bool Scheduler::stand_in(Worker& worker) {
         if (former.relieved.load(std::memory_order_relaxed) && &former != &worker &&
             former.running.load(std::memory_order_relaxed) == nullptr) {
             former.principal.store(&worker, std::memory_order_relaxed);
+            former.processor = worker.processor;
             bind(former.thread.load(std::memory_order_relaxed), worker.processor);
             worker.spare = &former;
             former.relieved.store(false, std::memory_order_release);

@@ -29,13 +29,15 @@ constexpr std::uint64_t deadlock_ns = 100'000'000;
 
 // The kernel threads of this process.
 std::size_t Scheduler::count_threads() {
-    std::size_t count = 0;
-    if (DIR* folder = opendir("/proc/self/task")) {
-        while (const dirent* entry = readdir(folder)) {
-            count += entry->d_name[0] != '.';
-        }
-        closedir(folder);
+    DIR* folder = opendir("/proc/self/task");
+    if (folder == nullptr) {
+        return SIZE_MAX; // there may be any
     }
+    std::size_t count = 0;
+    while (const dirent* entry = readdir(folder)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(folder);
     return count;
 }
 

@@ -2,6 +2,7 @@
 // (Waits for what the program's own threads do, or the system, keep the worker.)
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <sched.h>
 #include <unistd.h>
 
@@ -15,13 +16,21 @@ namespace {
 
 constexpr std::uint64_t ns_of_s = 1'000'000'000;
 
+// Not on the worker's own stack of signals: nobody else may use that meanwhile.
 bool is_fibre() {
-    return fibre::Scheduler::current() != nullptr;
+    stack_t signals{};
+    return fibre::Scheduler::current() != nullptr && sigaltstack(nullptr, &signals) == 0 &&
+           (signals.ss_flags & SS_ONSTACK) == 0;
+}
+
+// At most a century.
+std::uint64_t in_ns(std::uint64_t seconds, std::uint64_t ns) {
+    constexpr std::uint64_t century_s = 3'155'760'000;
+    return std::min(seconds, century_s) * ns_of_s + ns;
 }
 
 std::uint64_t in_ns(const timespec& time) {
-    return static_cast<std::uint64_t>(time.tv_sec) * ns_of_s +
-           static_cast<std::uint64_t>(time.tv_nsec);
+    return in_ns(static_cast<std::uint64_t>(time.tv_sec), static_cast<std::uint64_t>(time.tv_nsec));
 }
 
 bool is_time(const timespec& time) {
@@ -98,8 +107,8 @@ int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exc
     if (!is_fibre() || count != 0 || limit == nullptr || limit->tv_sec < 0 || limit->tv_usec < 0) {
         return ::select(count, to_read, to_write, exceptional, limit);
     }
-    sleep_for(static_cast<std::uint64_t>(limit->tv_sec) * ns_of_s +
-              static_cast<std::uint64_t>(limit->tv_usec) * 1000);
+    sleep_for(in_ns(static_cast<std::uint64_t>(limit->tv_sec),
+                    static_cast<std::uint64_t>(limit->tv_usec) * 1000));
     *limit = {};
     return 0;
 }

@@ -404,7 +404,8 @@ Error parse_size(const std::string& what, const std::string& value, std::uint64_
     bytes = std::strtoull(value.c_str(), &end, 10);
     bool sound = errno == 0 && end != value.c_str() && value[0] != '-' && bytes <= most;
     if (const std::size_t unit = units.find(*end); sound && *end != '\0') {
-        sound = unit != std::string_view::npos && end[1] == '\0';
+        sound =
+            unit != std::string_view::npos && end[1] == '\0' && bytes <= most >> 10 * (unit + 1);
         bytes <<= sound ? 10 * (unit + 1) : 0;
     }
     if (!sound || bytes < least || bytes > most) {

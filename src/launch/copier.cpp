@@ -43,7 +43,8 @@ bool Copier::fits(const ResolvedProgram& program) {
         return false;
     }
     const auto& needed = file->dynamic().needed;
-    return file->has_interpreter() &&
+    // (What a program has in that array runs before any library: static sanitizers begin there.)
+    return file->has_interpreter() && file->dynamic().preinit_array.bytes == 0 &&
            std::none_of(needed.begin(), needed.end(), [](const char* name) {
                return std::strncmp(name, "libasan.so", 10) == 0 ||
                       std::strncmp(name, "libtsan.so", 10) == 0;

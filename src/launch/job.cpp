@@ -279,7 +279,7 @@ void Job::plan_copies(const RankEnvironment& environment, ResolvedProgram& progr
     std::unique_ptr<Copies>& copies = copies_.emplace_back();
     const std::string library = Copier::library();
     const std::uint32_t processes = program.ranks() / line_.ranks_per_process;
-    if (processes <= most_executed_per_processor * processors_ || library.empty() ||
+    if (has_host() || processes <= most_executed_per_processor * processors_ || library.empty() ||
         !Copier::fits(program)) {
         return;
     }

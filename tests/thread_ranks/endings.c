@@ -3,7 +3,9 @@
    job or, where it does not end all, return */
 #define _GNU_SOURCE // close_range
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +90,43 @@ int main(int argc, char** argv) {
             children += WEXITSTATUS(status) / 10 == rank ? 1 : 100;
         }
         printf("%d children\n", children);
+        return 0;
+    }
+    if (strcmp(way, "redirect") == 0) {
+        /* By the C library's streams, by a child, and closed for good. */
+        const int saved = dup(1);
+        const int hidden = open("/dev/null", O_WRONLY);
+        puts("before");
+        fflush(stdout);
+        dup2(hidden, 1);
+        puts("hidden");
+        fflush(stdout);
+        int status = system("echo hidden too");
+        dup2(saved, 1);
+        close(saved);
+        close(hidden);
+        puts("back");
+        fflush(stdout);
+        status += system("echo child");
+        close(1);
+        return status + (write(1, "hidden", 6) == 6);
+    }
+    if (strcmp(way, "poll") == 0) {
+        /* The first sleeps, and ends the others, which are always ready. */
+        static char path[64];
+        snprintf(path, sizeof path, "/tmp/warren-endings.%d", (int)getpid());
+        if (rank == 0) {
+            usleep(100 * 1000);
+            puts("slept");
+            fflush(stdout);
+            close(open(path, O_CREAT | O_WRONLY, 0600));
+            usleep(100 * 1000);
+            unlink(path);
+            return 0;
+        }
+        while (access(path, F_OK) != 0) {
+            sched_yield();
+        }
         return 0;
     }
     if (strcmp(way, "wait") == 0) {

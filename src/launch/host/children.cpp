@@ -13,6 +13,7 @@
 #include "base/futex.hpp"
 #include "fibre/api.hpp"
 #include "launch/host/ranks.hpp"
+#include "launch/host/standard_streams.hpp"
 
 namespace warren::launch {
 
@@ -78,23 +79,56 @@ pid_t make_child() {
     return note(fork());
 }
 
-int spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
-          const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
-    const int error = posix_spawn(pid, path, actions, attributes, arguments, environment);
+// What a child gets whose parent says nothing of descriptors: the rank's own 0, 1 and 2. (In
+// actions of the program's these numbers are the host's.)
+class OwnStreams {
+  public:
+    OwnStreams() {
+        posix_spawn_file_actions_init(&actions_);
+        for (int number = 0; number < 3; ++number) {
+            const int place = place_of_standard(number);
+            if (place < 0) {
+                posix_spawn_file_actions_addclose(&actions_, number);
+            } else if (place != number) {
+                posix_spawn_file_actions_adddup2(&actions_, place, number);
+            }
+        }
+    }
+    ~OwnStreams() { posix_spawn_file_actions_destroy(&actions_); }
+    OwnStreams(const OwnStreams&) = delete;
+    OwnStreams& operator=(const OwnStreams&) = delete;
+
+    const posix_spawn_file_actions_t* get() const { return &actions_; }
+
+  private:
+    posix_spawn_file_actions_t actions_;
+};
+
+int spawn_by(decltype(&posix_spawn) function, pid_t* pid, const char* path,
+             const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
+             char* const* arguments, char* const* environment) {
+    const OwnStreams own;
+    pid_t child = -1;
+    const int error = function(&child, path, actions != nullptr ? actions : own.get(), attributes,
+                               arguments, environment);
     if (error == 0) {
-        note(*pid);
+        note(child);
+        if (pid != nullptr) {
+            *pid = child;
+        }
     }
     return error;
+}
+
+int spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+          const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment) {
+    return spawn_by(&posix_spawn, pid, path, actions, attributes, arguments, environment);
 }
 
 int spawn_found(pid_t* pid, const char* name, const posix_spawn_file_actions_t* actions,
                 const posix_spawnattr_t* attributes, char* const* arguments,
                 char* const* environment) {
-    const int error = posix_spawnp(pid, name, actions, attributes, arguments, environment);
-    if (error == 0) {
-        note(*pid);
-    }
-    return error;
+    return spawn_by(&posix_spawnp, pid, name, actions, attributes, arguments, environment);
 }
 
 // Asks look(pid), which never sleeps, of `pid`, or of all children of the rank when it is -1, until
@@ -110,7 +144,10 @@ pid_t look_for(Children& own, pid_t pid, bool waits, Look look) {
             return -1;
         }
         for (const pid_t one : asked) {
-            if (const pid_t said = look(one); said != 0) {
+            const pid_t said = look(one);
+            if (said < 0 && errno == ECHILD && pid == -1) {
+                own.remove(one); // whose end the program has asked not to hear of
+            } else if (said != 0) {
                 return said;
             }
         }

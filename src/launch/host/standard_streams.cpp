@@ -21,13 +21,17 @@ namespace warren::launch {
 
 namespace {
 
-// The place of 0, 1 and 2 among the process's descriptors; -1: closed.
+// The place of 0, 1 and 2 among the process's descriptors; -1: closed. The C library's streams of
+// the rank, and the programs that it starts, know the place that it was started with: that stays
+// the rank's, whatever is put there.
 struct Streams {
     std::atomic<int> place[3];
+    int reserved[3]; // -1: none (0 to 2 are the host's own, and all ranks share the empty input)
 };
 
 std::unique_ptr<Streams[]> all_streams;
 std::uint32_t stream_count = 0;
+int nothing = -1;                  // /dev/null, to be read
 std::atomic<bool> is_child{false}; // of fork: it has them where programs expect them
 
 // The host's own descriptors and its ranks' pipes, which no program has opened.
@@ -76,6 +80,16 @@ ssize_t write_pieces(int descriptor, const iovec* pieces, int count) {
     return writev(real(descriptor), pieces, count);
 }
 
+// What was in a place has been given up. (The host writes its own messages to what it was started
+// with.)
+void empty(const Streams& streams, int number, int place) {
+    if (place == streams.reserved[number]) {
+        dup3(nothing, place, O_CLOEXEC);
+    } else if (!is_standard(place) && place != nothing) {
+        close(place);
+    }
+}
+
 int close_one(int descriptor) {
     Streams* own = is_standard(descriptor) ? streams_of_caller() : nullptr;
     const int place = own != nullptr ? own->place[descriptor].exchange(-1) : descriptor;
@@ -83,8 +97,15 @@ int close_one(int descriptor) {
         errno = EBADF; // as if the program were alone
         return -1;
     }
-    // The host writes its own messages to what it was started with.
-    return own != nullptr && is_standard(place) ? 0 : close(place);
+    if (own == nullptr) {
+        return close(place);
+    }
+    if (place < 0) {
+        errno = EBADF;
+        return -1;
+    }
+    empty(*own, descriptor, place);
+    return 0;
 }
 
 // Of programs that close whatever there is.
@@ -117,13 +138,20 @@ int duplicate_as(int from, int to, int flags) {
     if (from == to) {
         return fcntl(real(from), F_GETFD) < 0 ? -1 : to;
     }
-    const int copy = fcntl(real(from), F_DUPFD_CLOEXEC, 3);
+    const int source = real(from);
+    if (const int place = own->reserved[to]; place >= 0) {
+        if (source != place && dup3(source, place, O_CLOEXEC) < 0) {
+            return -1;
+        }
+        own->place[to].store(place, std::memory_order_relaxed);
+        return to;
+    }
+    const int copy = fcntl(source, F_DUPFD_CLOEXEC, 3);
     if (copy < 0) {
         return -1;
     }
-    const int former = own->place[to].exchange(copy);
-    if (!is_standard(former)) {
-        close(former);
+    if (const int former = own->place[to].exchange(copy); former >= 0) {
+        empty(*own, to, former);
     }
     return to;
 }
@@ -195,13 +223,16 @@ void take_streams() {
 void prepare_streams(const HostPlan& plan) {
     stream_count = static_cast<std::uint32_t>(plan.ranks.size());
     all_streams = std::make_unique<Streams[]>(stream_count);
-    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (std::uint32_t rank = 0; rank < stream_count; ++rank) {
         const HostPlan::Rank& planned = plan.ranks[rank];
         Streams& streams = all_streams[rank];
         streams.place[0] = planned.input >= 0 ? planned.input : nothing;
         streams.place[1] = planned.output;
         streams.place[2] = planned.errors;
+        streams.reserved[0] = -1;
+        streams.reserved[1] = planned.output;
+        streams.reserved[2] = planned.errors;
     }
     const auto keep = [](int descriptor) {
         if (descriptor >= 0) {
@@ -220,6 +251,10 @@ void prepare_streams(const HostPlan& plan) {
     keep(plan.reports);
     keep(nothing);
     pthread_atfork(nullptr, nullptr, take_streams);
+}
+
+int place_of_standard(int number) {
+    return real(number);
 }
 
 std::span<const warren_image_binding> stream_bindings() {
@@ -253,11 +288,11 @@ std::span<const warren_image_binding> stream_bindings() {
 }
 
 void close_streams(std::uint32_t rank) {
-    for (std::atomic<int>& place : all_streams[rank].place) {
-        // 0 to 2 are the host's own; rank 0 reads from the first.
-        const int descriptor = place.exchange(-1);
-        if (descriptor > 2 && &place != &all_streams[rank].place[0]) {
-            close(descriptor);
+    Streams& streams = all_streams[rank];
+    for (int number = 0; number < 3; ++number) {
+        const int place = streams.place[number].exchange(-1);
+        if (place >= 0) {
+            empty(streams, number, place);
         }
     }
 }

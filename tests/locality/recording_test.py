@@ -3,6 +3,7 @@
     recording_test.py FOLDER-OF-THE-PYTHON-MODULES PROGRAM-THAT-WRITES-ONE
 """
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -175,9 +176,19 @@ class Recordings(unittest.TestCase):
         subprocess.run([WRITER, str(self.top)], check=True)
         good = json.loads(path.read_text())
         for key, value, words in (("version", 9, ["version 9"]), ("mode", 3, ["'mode'"]),
+                                  ("rank", "3", ["'rank'"]), ("lost", None, ["'lost'"]),
+                                  ("lost", [{"what": "x", "why": "y"}], ["'lost'"]),
+                                  ("missing", [3], ["'missing'"]), ("start_ns", [], ["'start_ns'"]),
+                                  ("command", [1], ["'command'"]), ("granularity", True, ["'granularity'"]),
                                   ("page_size", 4095, ["no power of two"])):
             path.write_text(json.dumps({**good, key: value}))
             self.refused(*words)
+
+    def test_a_description_that_is_a_pipe_does_not_hang(self):
+        path = self.folder / "process.json"
+        path.unlink()
+        os.mkfifo(path)
+        self.refused("process.json", "no regular file")
 
     def test_what_is_no_recording(self):
         for folder, words in ((self.top / "nothing", "does not exist"), (WRITER, "no folder"),

@@ -98,7 +98,8 @@ def report(options):
             text.what_if(where, options.placement, results, page)
         if other:
             text.comparison(found, other, page)
-        sys.stdout.write(page.text())
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        sys.stdout.write(page.text().encode(encoding, "replace").decode(encoding))
 
 
 def main(arguments=None):
@@ -118,6 +119,9 @@ def main(arguments=None):
         sys.stdout.flush()
     except (recording.Error, machine.Error, tables.Error) as problem:
         print(f"warren locality: {problem}", file=sys.stderr)
+        return 1
+    except UnicodeError as problem:
+        print(f"warren locality: a name can't be written: {problem}", file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

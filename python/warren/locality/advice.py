@@ -105,7 +105,10 @@ def _change(analysis, index, members, before, after):
              f"({place}), but used most by {_thread_list(trace, users)}")
     exclusivity = summary.exclusivity or 0
     kind = "first touch"
-    if exclusivity < SPREAD_BELOW and (summary.sharers or 0) > 2:
+    if structure.kind == "other":
+        text = ("let the threads that use these pages write to them first; which structures they are is "
+                f"not known ({structure.reason})")
+    elif exclusivity < SPREAD_BELOW and (summary.sharers or 0) > 2:
         kind = "interleave"
         text = ("no thread has most of its accesses: spread its pages over the memories "
                 "(interleave), or give each thread a part of its own")

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from . import metrics, structures, symbols, trace as traces
+from . import metrics, recording, structures, symbols, trace as traces
 
 
 class Analysis:
@@ -48,7 +48,7 @@ class Analysis:
             own = self.symbolizer.own_frames(site)
             if own:
                 name = own[0].file.rsplit("/", 1)[-1]
-                self._first_places[site] = (f"{name}:{own[0].line}", own[0].function, own[0].file,
+                self._first_places[site] = (recording.shown(f"{name}:{own[0].line}"), own[0].function, own[0].file,
                                             own[0].line)
             else:
                 functions = [f.function for f in self.symbolizer.frames(site) if f.function]

@@ -11,6 +11,8 @@ malloc(n)`): then the caller knows the name.
 import functools
 import pathlib
 
+from . import files
+
 # Members that allocate for their object.
 GROWING = {"resize", "reserve", "push_back", "emplace_back", "assign", "insert", "emplace", "append",
            "allocate", "reset", "shrink_to_fit", "push_front", "emplace_front", "try_emplace",
@@ -43,7 +45,7 @@ def _parser(language):
 def _source(path):
     """The kind and tree of a file; None if it can't be read."""
     try:
-        text = pathlib.Path(path).read_bytes()
+        text = files.read_regular(path, files.SOURCE_LIMIT)
     except OSError:
         return None
     kind = "fortran" if pathlib.Path(path).suffix.lower() in FORTRAN_SUFFIXES else "cpp"

@@ -8,6 +8,8 @@ import struct
 
 import numpy as np
 
+from . import files
+
 SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"),
                    ("value", "<u8"), ("size", "<u8")])
 SECTION = np.dtype([("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("address", "<u8"),
@@ -31,8 +33,11 @@ class File:
     def __init__(self, path):
         self.path = path
         try:
-            self.data = np.memmap(path, "u1", "r")
-        except (OSError, ValueError) as problem:
+            with files.open_regular(path, files.PROGRAM_LIMIT) as file:
+                self.data = np.memmap(file, "u1", "r")
+        except OSError as problem:
+            raise Error(f"{path}: {problem.strerror}") from None
+        except ValueError as problem:  # nothing is in it
             raise Error(f"{path}: {problem}") from None
         head = bytes(self.data[:64])
         if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":

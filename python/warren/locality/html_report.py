@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from . import advice, tables
+from . import advice, files, tables
 
 ASSETS = pathlib.Path(__file__).parent / "assets"
 # Cells of the heat map, pages × threads: a byte each in the browser. Beyond this neighbouring pages
@@ -41,7 +41,7 @@ def write(analysis, changes, path, other=None, machine=None, placement="", resul
              "FACTS": json.dumps(facts, ensure_ascii=True).replace("<", "\\u003c"),
              "BLOBS": "".join(f'<script type="application/octet-stream" id="{name}">{blob}</script>\n'
                               for name, blob in blobs.items())}
-    with open(path, "w", encoding="utf-8") as file:
+    with tables.output(path) as file:
         for part in template.split("@@"):
             file.write(parts.get(part, part))
 
@@ -144,7 +144,8 @@ def _sources(analysis, order):
     sources = {}
     for path, of_file in marks.items():
         try:
-            lines = pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+            text = files.read_regular(path, files.SOURCE_LIMIT).decode("utf-8", "replace")
+            lines = text.splitlines()
         except OSError:
             lines = None
         shown = []

@@ -26,6 +26,8 @@ import pathlib
 import numpy as np
 from numpy.lib import recfunctions
 
+from . import files
+
 __all__ = ["Error", "Process", "Recording", "open"]
 
 VERSION = 1
@@ -86,8 +88,23 @@ FIRST_VALID, FIRST_WRITE = 1, 2
 PHASE_BEGAN, PHASE_ENDED, PHASE_PCONTROL = 1, 2, 3
 
 
+# Of process.json: types of values, and whether they are needed.
+KEYS = {"mode": (str, True), "granularity": (int, True), "page_size": (int, True), "pid": (int, True),
+        "parent": (int, False), "rank": (int, False), "size": (int, False), "start_ns": (int, False),
+        "end_ns": (int, False), "end": (str, False), "host": (str, False), "executable": (str, False)}
+
+
 class Error(Exception):
     """A recording can't be used; the text names the file and the reason."""
+
+
+def shown(text):
+    """What people see of a path or name: what can't be written as UTF-8 becomes `?`."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _all_are(values, kind):
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
 def _read(path, kind, dtype, warnings, finished):
@@ -152,7 +169,12 @@ class Process:
             setattr(self, name, _read(self.folder / f"{name}.rec", kind, np.dtype(fields),
                                       self.warnings, finished))
         strings = self.folder / "strings.bin"
-        self._strings = strings.read_bytes() if strings.exists() else b""
+        self._strings = b""
+        if strings.exists():
+            try:
+                self._strings = files.read_regular(strings, files.DESCRIPTION_LIMIT)
+            except OSError as problem:
+                raise Error(f"{strings}: {problem.strerror}") from None
         self._check()
         self._join_stacks()
         self._number_threads()
@@ -160,25 +182,36 @@ class Process:
     def _read_info(self):
         path = self.folder / "process.json"
         try:
-            info = json.loads(path.read_text(encoding="utf-8"))
+            info = json.loads(files.read_regular(path, files.DESCRIPTION_LIMIT).decode("utf-8"))
         except OSError as problem:
             raise Error(f"{path}: {problem.strerror}") from None
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise Error(f"{path} is damaged: {problem}") from None
         if not isinstance(info, dict) or info.get("format") != "warren locality recording":
             raise Error(f"{path} doesn't describe a locality recording")
         if info.get("version") != VERSION:
             raise Error(f"{path} has version {info.get('version')} of the format; this reader is for "
                         f"version {VERSION}")
-        for key, kind in (("mode", str), ("granularity", int), ("page_size", int), ("pid", int)):
-            if not isinstance(info.get(key), kind):
-                raise Error(f"{path} is damaged: {key!r} is {info.get(key)!r}")
+        for key, (kind, needed) in KEYS.items():
+            value = info.get(key)  # (type(), as true is an int)
+            if type(value) is not kind and (needed or value is not None):
+                raise Error(f"{path} is damaged: {key!r} is {value!r}")
         for key in ("granularity", "page_size"):
-            if info[key] <= 0 or info[key] & (info[key] - 1):
+            if not 0 < info[key] <= 1 << 40 or info[key] & (info[key] - 1):
                 raise Error(f"{path} is damaged: {key!r} is {info[key]}, no power of two")
-        for loss in info.get("lost", []):
+        command = info.get("command", [])
+        lost, missing = info.get("lost", []), info.get("missing", [])
+        for key, good in (
+                ("command", isinstance(command, str) or _all_are(command, str)),
+                ("missing", _all_are(missing, str)),
+                ("lost", _all_are(lost, dict) and all(
+                    type(loss.get("count")) is int and isinstance(loss.get("what"), str)
+                    and isinstance(loss.get("why"), str) for loss in lost))):
+            if not good:
+                raise Error(f"{path} is damaged: {key!r} is {info[key]!r}")
+        for loss in lost:
             self.warnings.append(f"{self.folder}: {loss['count']} {loss['what']} were lost: {loss['why']}")
-        for sentence in info.get("missing", []):
+        for sentence in missing:
             self.warnings.append(f"{self.folder}: {sentence}")
         if info.get("end_ns") is None:
             self.warnings.append(f"{self.folder}: the recording has no end: the recorder was stopped, "
@@ -262,6 +295,11 @@ class Process:
         known = first < end
         return np.where(known, self._numbers[np.where(known, found, 0)], -1)
 
+    @property
+    def size(self):
+        """Records of accesses and touches."""
+        return len(self.counts) + len(self.touches)
+
     def path(self, module):
         """The path of a record of modules; empty if it is not known."""
         begin, count = int(module["path_offset"]), int(module["path_bytes"])
@@ -307,10 +345,29 @@ class Recording:
     def ranks(self):
         return [process for process in self.processes if process.info.get("rank") is not None]
 
+    def leave_out_replaced(self):
+        """Of the images that a process had one after the other, by exec, leaves the last, which is the
+        rank if one before was (`mpiexec env X=1 ./program`)."""
+        before, kept = {}, []
+        for process in sorted(self.processes, key=lambda one: (one.info.get("start_ns") or 0, one.name)):
+            of = (process.info.get("host"), process.info["pid"])
+            replaced = before.get(of)
+            if replaced is not None and replaced.info.get("end") == "exec":
+                kept.remove(replaced)
+                if process.info.get("rank") is None:
+                    process.info.update({key: replaced.info.get(key) for key in ("rank", "size")})
+                if replaced.size > process.size:
+                    process.warnings.append(
+                        f"{replaced.folder} has more records than {process.name}, which replaced it by "
+                        "exec, and is left out (--everything shows it)")
+            before[of] = process
+            kept.append(process)
+        self.processes = sorted(kept, key=_order)
+
 
 def _order(process):
     rank = process.info.get("rank")
-    return (rank is None, rank or 0, process.info.get("start_ns", 0), process.name)
+    return (rank is None, rank or 0, process.info.get("start_ns") or 0, process.name)
 
 
 def open(folder):  # as in gzip.open

@@ -37,7 +37,7 @@ class Structure:
 
     @property
     def location(self):
-        return f"{os.path.basename(self.file)}:{self.line}" if self.line else self.place
+        return recording.shown(f"{os.path.basename(self.file)}:{self.line}" if self.line else self.place)
 
 
 def find(trace, symbolizer):
@@ -191,9 +191,10 @@ class _Finder:
                     self._name_statics(inside, module, processes, process)
         rest = np.flatnonzero(self.unit_structure < 0)
         if len(rest):
-            other = self._add(Structure(OTHER, "other", named=False,
-                                        reason="in no allocation that was recorded: too small, or "
-                                               "of the system"))
+            reason = "in no allocation that was recorded: too small, or of the system"
+            if trace.mode == "counts" and len(trace.allocation_address) == 0:
+                reason = "counts mode records no allocations"
+            other = self._add(Structure(OTHER, "other", named=False, reason=reason))
             self.unit_structure[rest] = other
             processes[other].update(np.unique(trace.unit_process[rest]).tolist())
 
@@ -214,7 +215,7 @@ class _Finder:
 
     def _name_statics(self, units, module, processes, process):
         path, file, bias = module
-        library = os.path.basename(path) or "unknown"
+        library = recording.shown(os.path.basename(path)) or "unknown"
         whole = self._add(Structure(f"({library})", "static", place=library, named=False,
                                     reason="variables of less than a page, or without symbols"))
         starts, sizes, names = file.variables if file is not None else ((), (), [])
@@ -250,7 +251,8 @@ def _demangled(names):
     if mangled and filter_program:
         try:
             done = subprocess.run([filter_program], input="\n".join(mangled) + "\n",
-                                  capture_output=True, text=True, timeout=60, check=False)
+                                  capture_output=True, encoding="utf-8", errors="replace",
+                                  timeout=60, check=False)
             lines = done.stdout.splitlines()
             if len(lines) == len(mangled):
                 table = dict(zip(mangled, lines))

@@ -142,7 +142,7 @@ class Symbolizer:
         lines = "".join(f'"{code.path}" {code.address:#x}\n' for code in codes)
         done = subprocess.run([self._program, "--output-style=JSON", "--inlines", "--demangle"],
                               input=lines, capture_output=True, text=True, timeout=TIME_LIMIT_S,
-                              check=False)
+                              check=False, errors="surrogateescape")
         answers = [line for line in done.stdout.splitlines() if line.strip()]
         if len(answers) != len(codes):
             raise ValueError(f"{len(answers)} answers to {len(codes)} questions "
@@ -160,7 +160,7 @@ class Symbolizer:
             lines = "".join(f"{code.address:#x}\n0x0\n" for code in own)
             done = subprocess.run([self._program, "-e", path, "-i", "-f", "-C", "-A", "-a"],
                                   input=lines, capture_output=True, text=True, timeout=TIME_LIMIT_S,
-                                  check=False)
+                                  check=False, errors="surrogateescape")
             found = re.split(r"(?m)^(0x[0-9a-f]+)\n", done.stdout)[1:]
             answers = {int(address, 16): text.splitlines()
                        for address, text in zip(found[::2], found[1::2])}
@@ -200,5 +200,5 @@ class Symbolizer:
         codes = [code for code in self.codes(site) if code is not None] if site >= 0 else []
         own = [code for code in codes if not FOREIGN.match(code.path)]
         for code in own + codes:
-            return f"{os.path.basename(code.path)}+{code.address:#x}"
+            return recording.shown(f"{os.path.basename(code.path)}+{code.address:#x}")
         return "unknown"

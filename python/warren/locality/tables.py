@@ -1,11 +1,16 @@
 """Tables of an analysis: CSV with a line per unit, as Diener et al. (2017) have them in their table 2,
 JSON, Parquet, and columns as dictionaries of arrays, which data frames are made of."""
 
+import contextlib
 import csv
 import io
 import json
+import os
+import stat
 
 import numpy as np
+
+from . import recording
 
 # Cells, units × threads, that are written at a time.
 CELLS = 1 << 22
@@ -24,7 +29,7 @@ def _labels(analysis):
 
 def _texts(analysis):
     """Arrays of texts, by index in structures, allocations' structures and sites; the last is empty."""
-    names = np.array([one.name for one in analysis.structures] + [""], object)
+    names = np.array([recording.shown(one.name) for one in analysis.structures] + [""], object)
     places = np.array([one.location for one in analysis.structures] + [""], object)
     sites = np.array([""] * (len(analysis.trace.sites) + 1), object)
     for site in np.unique(analysis.trace.first_site):
@@ -70,6 +75,8 @@ def structure_columns(analysis):
     chosen = [(analysis.structures[i], analysis.of_structure[i]) for i in order]
     columns = {key: [getattr(one, key) for one, _ in chosen]
                for key in ("name", "kind", "file", "line", "function", "allocations", "named", "reason")}
+    for key in ("name", "file", "function", "reason"):
+        columns[key] = [recording.shown(text) for text in columns[key]]
     for key in ("units", "bytes", "accesses", "locality", "correctness", "exclusivity", "sharers",
                 "shared", "wrong", "remote"):
         columns[key] = [getattr(one, key) for _, one in chosen]
@@ -89,8 +96,27 @@ def thread_columns(analysis):
             "works": analysis.balance.worker}
 
 
+def _discard(path):
+    """Removes what was begun, if it is a file (/dev/stdout is none)."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISREG(os.lstat(path).st_mode):
+            os.unlink(path)
+
+
+@contextlib.contextmanager
+def output(path, newline=None):
+    """A file for text, of which nothing stays if writing it fails."""
+    file = open(path, "w", encoding="utf-8", errors="replace", newline=newline)
+    try:
+        with file:
+            yield file
+    except BaseException:
+        _discard(path)
+        raise
+
+
 def write_csv(analysis, path):
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    with output(path, newline="") as file:
         writer = None
         for begin, end in _pieces(analysis.trace):
             columns = unit_columns(analysis, begin, end)
@@ -151,7 +177,7 @@ def write_json(analysis, changes, results, path):
     else:
         data["units_left_out"] = (f"{analysis.trace.units} are more than {JSON_UNITS}: write CSV or "
                                   "Parquet")
-    with open(path, "w", encoding="utf-8") as file:
+    with output(path) as file:
         json.dump(data, file, ensure_ascii=False)
         file.write("\n")
 
@@ -173,6 +199,10 @@ def write_parquet(analysis, path):
             if writer is None:
                 writer = pyarrow.parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)
+    except BaseException:
+        if writer is not None:
+            _discard(path)
+        raise
     finally:
         if writer is not None:
             writer.close()

@@ -6,7 +6,8 @@
     trace.thread[begin:end], trace.accesses[begin:end]   # its accesses, thread by thread
 
 A unit is a piece of `granularity` bytes (a page, usually) in one life of an allocation: memory that
-is freed and used again is other units. Threads of all processes have numbers of one row. Units of
+is freed and used again is other units, where the recording has allocations (one of counts mode has
+none, and adds these lives: a warning says so). Threads of all processes have numbers of one row. Units of
 memory that several processes share are joined when their identity is known (the physical page), and
 are then of the first of these processes. Everything is in flat arrays, so that ten million units
 take half a gigabyte.
@@ -129,11 +130,32 @@ def _of_interest(processes):
     return ranks or others or processes
 
 
+def _larger_children(processes):
+    """Sentences about what ranks have started and what has more records than they: the program,
+    perhaps, where the rank is a script."""
+    by_pid = {(one.info.get("host"), one.info["pid"]): one for one in processes}
+    found = []
+    for process in processes:
+        rank = process
+        for _ in processes:  # in a damaged recording parents may be a ring
+            if rank is None or rank.info.get("rank") is not None:
+                break
+            rank = by_pid.get((rank.info.get("host"), rank.info.get("parent")))
+        if rank is not None and rank is not process and rank.info.get("rank") is not None \
+                and process.size > rank.size:
+            found.append(f"{process.folder}, started by rank {rank.info['rank']}, has more records than "
+                         "that and is left out (--everything shows it)")
+    return found
+
+
 def load(folder, intervals=None, everything=False):
     """The trace of a recording. `intervals` are numbers of the intervals whose accesses count, or such
     sets by the names of processes. Of a job its ranks are what is looked at, unless `everything` is."""
     whole = recording.open(folder)
+    notes = []
     if not everything:
+        whole.leave_out_replaced()
+        notes = _larger_children(whole.processes)
         whole.processes = _of_interest(whole.processes)
     modes = {process.info["mode"] for process in whole.processes}
     sizes = {process.info["granularity"] for process in whole.processes}
@@ -141,7 +163,11 @@ def load(folder, intervals=None, everything=False):
         raise recording.Error(f"{folder}: its processes were recorded in different ways: modes "
                               f"{sorted(modes)}, granularities {sorted(sizes)}")
     trace = Trace(mode=modes.pop(), granularity=sizes.pop(), processes=whole.processes,
-                  warnings=[text for process in whole.processes for text in process.warnings])
+                  warnings=notes + [text for process in whole.processes for text in process.warnings])
+    if trace.mode == "counts" and any(len(process.counts) and not len(process.allocations)
+                                      for process in whole.processes):
+        trace.warnings.insert(0, "counts mode records no allocations: of memory that was freed and used "
+                              "again all lives are added up")
     parts = [_Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]
     _put_together(trace, parts)
     _join_shared(trace, np.concatenate([part.identity for part in parts]))
@@ -268,8 +294,11 @@ class _Part:
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
         key = self._key(first["address"] >> shift, first["allocation"])
         order = np.argsort(key, kind="stable")
-        if (np.diff(key[order]) == 0).any():  # several threads at once: the earliest is the first
-            order = np.lexsort((first["time_ns"], key))
+        if (np.diff(key[order]) == 0).any():  # the first that places, as in _read_touches
+            rows = (key & np.uint64((1 << self.bits) - 1)).astype("<i8") - 1
+            private = ~np.isin(np.append(self.kind, 0)[rows], SHARED)
+            read = (first["flags"] & recording.FIRST_WRITE) == 0
+            order = np.lexsort((first["time_ns"], read & private, key))
         key = key[order]
         once = np.ones(len(key), bool)
         once[1:] = key[1:] != key[:-1]
@@ -491,7 +520,7 @@ def _put_together(trace, parts):
     def moved(values, by):
         return np.where(values >= 0, values + by, -1) if by else values
 
-    trace.process_names = [part.process.name for part in parts]
+    trace.process_names = [recording.shown(part.process.name) for part in parts]
     for index, part in enumerate(parts):
         if part.process.info.get("rank") is not None:
             trace.process_names[index] = f"rank {part.process.info['rank']}"
@@ -541,7 +570,7 @@ def _join_shared(trace, identity):
     candidates = np.flatnonzero(shared & (identity != 0))
     if len(candidates) == 0:
         return
-    hosts = [process.info.get("host", "") for process in trace.processes]
+    hosts = [process.info.get("host") or "" for process in trace.processes]
     host = np.unique(hosts, return_inverse=True)[1][trace.unit_process[candidates]]
     pages = np.stack([identity[candidates], host.astype("<u8")], axis=1)
     _, first, inverse, sizes = np.unique(pages, axis=0, return_index=True, return_inverse=True,

@@ -72,6 +72,14 @@ class Html(unittest.TestCase):
         self.assertEqual((heat.reshape(2, 4) > 0).tolist(), [[True, False, False, False],
                                                              [False, True, True, False]])
 
+    def test_sources_that_are_no_files_are_not_read(self):
+        found = analysis.Analysis(traces.synthetic([[1]], [0]))
+        pipe = str(self.folder / "pipe")
+        os.mkfifo(pipe)
+        for path in (pipe, "/dev/zero"):
+            found.structures[0].file, found.structures[0].line = path, 1
+            self.assertFalse(html_report._sources(found, [0])[path]["there"])
+
     def test_large_recordings_share_rows(self):
         found = analysis.Analysis(traces.synthetic(np.eye(100, 3, dtype=int) + 1, np.zeros(100)))
         pages, facts = html_report._pages(found, 90)

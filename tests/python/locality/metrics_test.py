@@ -156,6 +156,70 @@ class Recordings(unittest.TestCase):
         self.assertEqual(json.loads(path.read_text())["program"]["accesses"], 20)
         self.assertIn("rest, solve", self.run_report(self.folder, "--phase", "x")[2])
 
+    def test_names_that_are_no_text_are_written_nevertheless(self):
+        path, base = "/nowhere/lib\udcff.so", 1 << 32
+        made.write_process(self.folder / "process-1", counts=made.counts([[3]], base),
+                           first=made.first([0], base), threads=made.threads(1), paths=[path],
+                           info={"command": ["\ud800"]},
+                           modules=[{"event": recording.MODULE_LOADED, "begin": base, "end": base + 4096,
+                                     "path_bytes": len(path)}])
+        files = {kind: self.folder / f"all.{kind}" for kind in ("csv", "json", "html")}
+        with io.TextIOWrapper(io.BytesIO(), encoding="ascii") as out, mock.patch("sys.stdout", out):
+            self.assertEqual(program.main(["report", str(self.folder)] + [
+                text for kind, file in files.items() for text in (f"--{kind}", str(file))]), 0)
+            self.assertIn(b"(lib?.so)", out.buffer.getvalue())
+        self.assertIn("lib?.so,", files["csv"].read_text())
+        self.assertEqual(json.loads(files["json"].read_text())["structures"]["name"], ["(lib?.so)"])
+        self.assertIn("(lib?.so)", files["html"].read_text())
+
+    def test_no_cut_files_stay(self):
+        path = self.folder / "out"
+        with self.assertRaises(ValueError), tables.output(path) as file:
+            file.write("some")
+            raise ValueError
+        self.assertFalse(path.exists())
+
+    def test_reads_do_not_place_private_memory(self):
+        base = 1 << 32
+        first = np.concatenate([made.first([1], base, 1), made.first([0], base, 1)])
+        first["flags"][0] = recording.FIRST_VALID
+        first["time_ns"][1] = 20
+        for name, kind, thread in (("private", 2, 0), ("shared", 3, 1)):
+            made.write_process(self.folder / name / "process-1", counts=made.counts([[5, 5]], base, 1),
+                               first=first, allocations=[made.allocation(base, 4096, what=kind)])
+            self.assertEqual(traces.load(self.folder / name).first_thread.tolist(), [thread])
+
+    def test_counts_without_allocations_say_so(self):
+        made.write_process(self.folder / "process-1", counts=made.counts([[1, 9], [1, 9]]),
+                           first=made.first([0, 0]), threads=made.threads(2))
+        found = analysis.Analysis.of(self.folder)
+        self.assertEqual(found.structures[0].reason, "counts mode records no allocations")
+        self.assertIn("all lives are added up", found.warnings[0])
+        self.assertIn("which structures they are is not known", advice.advise(found)[0].text)
+        made.write_process(self.folder / "b" / "process-1", counts=made.counts([[1]]), first=made.first([0]),
+                           allocations=[made.allocation(1 << 40, 4096)])
+        found = analysis.Analysis.of(self.folder / "b")
+        self.assertIn("too small", found.structures[0].reason)
+        self.assertEqual([text for text in found.warnings if "lives" in text], [])
+
+    def test_what_exec_replaced_hands_its_rank_on(self):
+        def write(name, matrix, rank=None, **info):
+            made.write_process(self.folder / name, rank=rank, counts=made.counts(matrix),
+                               first=made.first([0] * len(matrix)), threads=made.threads(1), info=info)
+        write("rank-00000", [[1]], 0, pid=7, end="exec", start_ns=1)
+        write("process-7", [[1]], pid=7, end="exec", start_ns=2)
+        write("process-7-2", [[5]] * 3, pid=7, end="exit 0", start_ns=3)
+        write("rank-00001", [[1]], 1, pid=8, end="exit 0", start_ns=1)  # a script
+        write("process-9", [[1]], pid=9, parent=8, end="exit 0", start_ns=2)
+        write("process-10", [[5]] * 4, pid=10, parent=9, end="exit 0", start_ns=2)
+        trace = traces.load(self.folder)
+        self.assertEqual([one.name for one in trace.processes], ["process-7-2", "rank-00001"])
+        self.assertEqual(trace.process_names, ["rank 0", "rank 1"])
+        self.assertEqual(trace.units, 4)
+        self.assertEqual(len([text for text in trace.warnings if "started by rank 1" in text]), 1)
+        self.assertIn("process-10", trace.warnings[1])
+        self.assertEqual(len(traces.load(self.folder, everything=True).processes), 6)
+
     def test_names_do_not_command_the_terminal(self):
         made.write_process(self.folder / "process-1", counts=made.counts([[3]]), first=made.first([0]),
                            threads=made.threads(1), info={"command": ["a\033[31mb"]})

@@ -127,6 +127,16 @@ class Names(unittest.TestCase):
                 elf.File(str(cut)).build_id()
                 _ = elf.File(str(cut)).variables
 
+    def test_pipes_devices_and_huge_files_are_not_read(self):
+        pipe, huge = self.folder / "pipe.cpp", self.folder / "huge.cpp"
+        os.mkfifo(pipe)
+        with huge.open("wb") as file:
+            file.truncate(1 << 40)
+        for path in (str(pipe), "/dev/zero", str(huge), "a\0b", str(self.folder)):
+            self.assertIsNone(declarators.name_at(path, 1, 1))
+            with self.assertRaises(elf.Error):
+                elf.File(path)
+
     def test_places_outside_of_the_source(self):
         source = str(HERE / "structures.cpp")
         for place in ((source, 0, 0), (source, 100000, 1), (source, 1, 500), ("nowhere.cpp", 1, 1)):

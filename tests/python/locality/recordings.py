@@ -32,7 +32,7 @@ def write_process(folder, mode="counts", rank=None, granularity=4096, paths=(), 
                                    dtype.itemsize, 0))
             records.tofile(file)
     with open(os.path.join(folder, "strings.bin"), "wb") as file:
-        file.write("".join(paths).encode())
+        file.write("".join(paths).encode("utf-8", "surrogateescape"))
 
 
 def counts(matrix, base=1 << 32, allocation=0, granularity=4096):

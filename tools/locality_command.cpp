@@ -9,6 +9,7 @@
 
 #include "launch/own_place.hpp"
 #include "locality/recorder.hpp"
+#include "locality_counts.hpp"
 #include "locality_report.hpp"
 
 namespace warren::tools {
@@ -30,6 +31,10 @@ const char* const help_text =
     "(`mpiexec -n 4 warren locality record -- ./a.out`): ranks have folders by their numbers.\n"
     "Needs no privileges, and no more of the system than kernel.perf_event_paranoid up to 2.\n"
     "\n"
+    "  --mode MODE            first-touch (this one), or counts: each thread's reads and writes "
+    "of\n"
+    "                         each page, by other options: warren locality record --mode counts "
+    "--help\n"
     "  -o, --output FOLDER    where the recording goes (warren-locality); must be empty or new\n"
     "  --threshold BYTES      record heap blocks from this size on (4096); K, M, G may follow\n"
     "  --limit BYTES          most that a process may take on the disk (4G), at least 1M\n"
@@ -95,7 +100,7 @@ int read_options(const std::vector<std::string>& words, locality::RecordOptions&
             name.resize(equals);
         }
         if (name != "-o" && name != "--output" && name != "--threshold" && name != "--limit" &&
-            name != "--stack-depth") {
+            name != "--stack-depth" && name != "--mode") {
             return usage_error("there is no option " + name + "; warren locality help lists them");
         }
         if (equals == std::string::npos) {
@@ -103,6 +108,9 @@ int read_options(const std::vector<std::string>& words, locality::RecordOptions&
                 return usage_error(name + " needs a value");
             }
             value = words[at];
+        }
+        if (name == "--mode") {
+            continue; // known already
         }
         std::uint64_t number = 0;
         if (name == "-o" || name == "--output") {
@@ -151,8 +159,7 @@ int end_as(int status, int signal) {
 
 int locality_command(const std::vector<std::string>& words) {
     const std::string command = words.empty() ? "" : words[0];
-    if (command == "help" || command == "--help" ||
-        (command == "record" && words.size() == 2 && words[1] == "--help")) {
+    if (command == "help" || command == "--help") {
         std::fputs(help_text, stdout);
         return 0;
     }
@@ -163,6 +170,19 @@ int locality_command(const std::vector<std::string>& words) {
         std::fputs(help_text, stderr);
         return status_usage;
     }
+    const std::vector<std::string> behind(words.begin() + 1, words.end());
+    const Asked asked = asked_of(behind);
+    if (asked.mode != "first-touch" && asked.mode != "counts") {
+        return usage_error("there is no mode '" + asked.mode + "', but first-touch and counts");
+    }
+    if (asked.help) {
+        if (asked.mode == "counts") {
+            show_counts_help();
+        } else {
+            std::fputs(help_text, stdout);
+        }
+        return 0;
+    }
     // As a private image in a rank's thread this has the host's place.
     if (access((launch::own_folder() + "/warren-rank-host").c_str(), F_OK) == 0) {
         std::fputs(
@@ -170,6 +190,9 @@ int locality_command(const std::vector<std::string>& words) {
             "that whole, by warren locality record -- mpiexec …\n",
             stderr);
         return status_failed;
+    }
+    if (asked.mode == "counts") {
+        return record_counts(behind);
     }
     locality::RecordOptions options;
     if (const int wrong = read_options(words, options)) {

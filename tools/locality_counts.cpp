@@ -6,15 +6,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <memory>
 #include <sys/personality.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "launch/own_place.hpp"
 #include "locality/counts/settings.hpp"
+#include "locality/rank_environment.hpp"
+#include "locality/recorder.hpp"
 
 namespace warren::tools {
 namespace {
@@ -36,13 +38,20 @@ const char* const help_text =
     "\n"
     "  -o, --output FOLDER     where the recording goes (warren-locality); must be empty or new\n"
     "  --granularity BYTES     of a unit: 64 (a cache line) to 2M, a power of two (4096, a page)\n"
-    "  --interval SECONDS      differences per interval of time (none: per phase of the program)\n"
+    "  --interval SECONDS      counts per interval of time (none: of the whole run)\n"
     "  --save SECONDS          how often what is counted is written, in a system call of the\n"
     "                          program, for the case that it is killed (10; 0: at the end only)\n"
     "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
     "\n"
     "Memory: up to 80 B per unit and thread that touches it. The exit status is the program's;\n"
-    "125 if it could not be recorded.\n";
+    "125 if it could not be recorded.\n"
+    "\n"
+    "What it doesn't record: allocations and phases of the program (reports show the heap as "
+    "other\n"
+    "memory, and add what one block after the other had at the same address); who communicates\n"
+    "with whom, beyond what reports conclude from units that threads share; accesses within\n"
+    "system calls. There is no mode that samples. It saves in system calls of the program only,\n"
+    "so a program that makes none has nothing saved when it is killed.\n";
 
 bool bytes_in(const std::string& text, std::uint64_t& bytes) {
     static constexpr char letters[] = "KMGT";
@@ -236,76 +245,46 @@ int resolve(std::string& program, std::vector<std::string>& command) {
     return failed(command[0] + ": too many interpreters of interpreters");
 }
 
-bool is_empty(const std::string& folder) {
-    DIR* const entries = opendir(folder.c_str());
-    bool empty = entries != nullptr;
-    while (const dirent* entry = empty ? readdir(entries) : nullptr) {
-        empty = std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0;
-    }
-    if (entries != nullptr) {
-        closedir(entries);
-    }
-    return empty;
-}
-
-// Ranks share a folder, and none is the first.
-bool is_rank() {
-    for (const char* name :
-         {"WARREN_RANK", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
-        if (std::getenv(name) != nullptr) {
-            return true;
-        }
-    }
-    return false;
-}
-
 int make_folder(std::string& folder) {
-    if (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) {
-        return failed("the folder " + folder + " can't be made: " + std::strerror(errno));
+    const locality::RankEnvironment rank =
+        locality::rank_in([](const char* name) -> const char* { return std::getenv(name); });
+    std::string absolute;
+    if (Error error = locality::make_folder(folder, rank.rank, absolute)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        return failed(record->text);
     }
-    if (!is_rank() && !is_empty(folder)) {
-        return failed("the folder " + folder + " is not empty: choose another by -o, or remove it");
-    }
-    char* const real = realpath(folder.c_str(), nullptr);
-    if (real == nullptr) {
-        return failed(folder + ": " + std::strerror(errno));
-    }
-    folder = real;
-    std::free(real);
+    folder = absolute;
     return 0;
 }
 
 } // namespace
 
-bool wants_counts(const std::vector<std::string>& words) {
+Asked asked_of(const std::vector<std::string>& words) {
+    Asked asked;
     for (std::size_t at = 0;
          at < words.size() && words[at].size() > 1 && words[at][0] == '-' && words[at] != "--";
          ++at) {
         const std::string& word = words[at];
-        const std::string mode = word.rfind("--mode=", 0) == 0               ? word.substr(7)
-                                 : word == "--mode" && at + 1 < words.size() ? words[at + 1]
-                                                                             : "";
-        if (mode == "counts") {
-            return true;
+        const bool has_value = word.rfind("--", 0) == 0 ? word.find('=') == std::string::npos &&
+                                                              word != "--quiet" && word != "--help"
+                                                        : word == "-o";
+        if (word == "--help") {
+            asked.help = true;
+        } else if (word.rfind("--mode=", 0) == 0) {
+            asked.mode = word.substr(std::strlen("--mode="));
+        } else if (word == "--mode") {
+            asked.mode = at + 1 < words.size() ? words[at + 1] : "";
         }
-        if (word.rfind("--", 0) != 0 ? word == "-o"
-                                     : word.find('=') == std::string::npos && word != "--quiet") {
-            ++at; // its value
-        }
+        at += has_value ? 1 : 0; // which is the next word
     }
-    return false;
+    return asked;
+}
+
+void show_counts_help() {
+    std::fputs(help_text, stdout);
 }
 
 int record_counts(const std::vector<std::string>& words) {
-    for (const std::string& word : words) {
-        if (word == "--help") {
-            std::fputs(help_text, stdout);
-            return 0;
-        }
-        if (word == "--" || word[0] != '-') {
-            break;
-        }
-    }
     Settings settings;
     std::vector<std::string> command;
     if (const int wrong = read_words(words, settings, command)) {
@@ -315,7 +294,12 @@ int record_counts(const std::vector<std::string>& words) {
     const std::string client = parts + "libwarren-counts.so";
     const std::string engine = parts + "dynamorio/libdynamorio.so";
     for (const std::string& part : {client, engine}) {
-        if (access(part.c_str(), R_OK) != 0) {
+        // The engine is executed.
+        if (access(part.c_str(), part == engine ? R_OK | X_OK : R_OK) != 0) {
+            if (errno == EACCES) {
+                return failed(part + " can't be " + (part == engine ? "executed" : "read") + ": " +
+                              std::strerror(EACCES));
+            }
             return failed("mode " + settings.mode + " needs DynamoRIO, and there is no " + part +
                           ". Run tools/build_dynamorio in Warren's source, then build Warren "
                           "again. Mode first-touch works without.");

@@ -8,8 +8,14 @@
 
 namespace warren::tools {
 
-// Whether the words behind `record` ask for that mode.
-bool wants_counts(const std::vector<std::string>& words);
+// What the options among the words behind `record` ask for, in any mode.
+struct Asked {
+    std::string mode = "first-touch"; // the last one that is named
+    bool help = false;
+};
+Asked asked_of(const std::vector<std::string>& words);
+
+void show_counts_help();
 
 // Returns the exit status if the program is not started.
 int record_counts(const std::vector<std::string>& words);

@@ -32,7 +32,6 @@
 #include "launch/limits.hpp"
 #include "launch/state_report.hpp"
 #include "locality_command.hpp"
-#include "locality_counts.hpp"
 #include "memory_command.hpp"
 #include "node/segment.hpp"
 #include "run_command.hpp"
@@ -201,10 +200,6 @@ int main(int argc, char** argv) {
     }
     if (command == "topo") {
         return warren::tools::topology_command({argv + 2, argv + argc});
-    }
-    if (command == "locality" && argc >= 3 && std::strcmp(argv[2], "record") == 0 &&
-        warren::tools::wants_counts({argv + 3, argv + argc})) {
-        return warren::tools::record_counts({argv + 3, argv + argc});
     }
     if (command == "locality") {
         return warren::tools::locality_command({argv + 2, argv + argc});

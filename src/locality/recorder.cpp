@@ -91,41 +91,6 @@ bool is_empty(const std::string& folder) {
     return empty;
 }
 
-// Ranks of a job share the folder; what is recorded alone wants one for itself.
-Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute) {
-    if (mkdir(wanted.c_str(), 0777) != 0 && errno != EEXIST) {
-        return fail(other_error, "the folder %s can't be made: %s", wanted.c_str(),
-                    std::strerror(errno));
-    }
-    char* real = realpath(wanted.c_str(), nullptr);
-    if (real == nullptr) {
-        return fail(other_error, "%s: %s", wanted.c_str(), std::strerror(errno));
-    }
-    absolute = real;
-    std::free(real);
-    struct stat about {};
-    if (stat(absolute.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) {
-        return fail(other_error, "%s is no folder", wanted.c_str());
-    }
-    if (rank < 0) {
-        if (!is_empty(absolute)) {
-            return fail(other_error,
-                        "the folder %s is not empty: choose another by -o, or remove it",
-                        wanted.c_str());
-        }
-        return {};
-    }
-    char name[32];
-    std::snprintf(name, sizeof name, "/rank-%05d", rank);
-    if (access((absolute + name).c_str(), F_OK) == 0) {
-        return fail(other_error,
-                    "the folder %s has a recording of rank %d already: choose another by -o, or "
-                    "remove it",
-                    wanted.c_str(), rank);
-    }
-    return {};
-}
-
 class Recorder {
   public:
     explicit Recorder(const RecordOptions& options) : options_(options) {}
@@ -605,6 +570,40 @@ Error Recorder::run(int& status, int& signal) {
 }
 
 } // namespace
+
+Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute) {
+    if (mkdir(wanted.c_str(), 0777) != 0 && errno != EEXIST) {
+        return fail(other_error, "the folder %s can't be made: %s", wanted.c_str(),
+                    std::strerror(errno));
+    }
+    char* real = realpath(wanted.c_str(), nullptr);
+    if (real == nullptr) {
+        return fail(other_error, "%s: %s", wanted.c_str(), std::strerror(errno));
+    }
+    absolute = real;
+    std::free(real);
+    struct stat about {};
+    if (stat(absolute.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) {
+        return fail(other_error, "%s is no folder", wanted.c_str());
+    }
+    if (rank < 0) {
+        if (!is_empty(absolute)) {
+            return fail(other_error,
+                        "the folder %s is not empty: choose another by -o, or remove it",
+                        wanted.c_str());
+        }
+        return {};
+    }
+    char name[32];
+    std::snprintf(name, sizeof name, "/rank-%05d", rank);
+    if (access((absolute + name).c_str(), F_OK) == 0) {
+        return fail(other_error,
+                    "the folder %s has a recording of rank %d already: choose another by -o, or "
+                    "remove it",
+                    wanted.c_str(), rank);
+    }
+    return {};
+}
 
 Error record(const RecordOptions& options, int& status, int& signal) {
     Recorder recorder(options);

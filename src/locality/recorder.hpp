@@ -24,6 +24,11 @@ struct RecordOptions {
     bool quiet = false;
 };
 
+// Makes the folder `wanted` of a recording, or takes it if it's there; its absolute name is
+// `absolute`. Ranks of a job share it, and each may be there once; what is recorded alone (`rank`
+// is -1) wants one for itself.
+Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute);
+
 // Records. `status` is what the caller is to exit with; if the program was ended by a signal, that
 // is `signal`, and the caller is to end by it, too.
 Error record(const RecordOptions& options, int& status, int& signal);

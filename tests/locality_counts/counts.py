@@ -17,6 +17,7 @@ COUNT = struct.Struct("<IIQIIQQQQ")  # CountRecord and so on: src/locality/forma
 FIRST = struct.Struct("<IIQQQII")
 THREAD = struct.Struct("<IIIIQQQ16s")
 HEADER = 32
+MODULE = 72
 PAGE = 4096
 SKIPPED = 77
 
@@ -39,6 +40,7 @@ class Process:
             known = self.counts.setdefault((unit, thread), [0, 0, 0, 0])
             self.counts[unit, thread] = [old + new for old, new in zip(known, sums)]
         self.firsts = records(folder, "first.rec", FIRST)
+        self.modules = ((folder / "modules.rec").stat().st_size - HEADER) // MODULE
         self.threads = records(folder, "threads.rec", THREAD)
 
     def writes(self, unit):
@@ -137,6 +139,8 @@ def children(scratch):
     assert sorted(ends) == ["exec", "exit 0", "exit 3", "exit 4"], sorted(ends)
     assert ends["exit 0"].writes(page) == {0: 1}
     assert ends["exit 3"].writes(page) == {0: 2000}  # nothing of its parent's
+    assert all(process.about["end_ns"] for process in processes)
+    assert all(process.modules >= 3 for process in processes), [process.modules for process in processes]
     assert len({process.about["pid"] for process in processes}) == 3
 
 
@@ -181,6 +185,35 @@ def refusals(scratch):
     script.write_text("#!/bin/sh\nexit 5\n")
     script.chmod(0o755)
     refused(command(scratch + "/of a script") + [str(script)], 5, "")
+    rank = scratch + "/rank-folder/job"  # whose name is not that of a rank's recording
+    os.makedirs(rank)
+    os.environ["SLURM_PROCID"] = "1"  # also of what srun starts that is no rank
+    refused(command(rank) + [str(script)], 5, "")
+    (only,) = (Process(path) for path in pathlib.Path(rank).iterdir())
+    assert only.folder.name.startswith("process-") and only.about["rank"] is None, only.about
+    refused(command(rank) + [str(script)], 125, "not empty")
+    os.environ["PMI_RANK"] = "2"
+    refused(command(rank) + [str(script)], 5, "")
+    refused(command(rank) + [str(script)], 125, "recording of rank 2 already")
+
+
+def words(_):
+    def said(*options):
+        done = subprocess.run([str(build / "bin/warren"), "locality", "record", *options],
+                              capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    for options in (["--mode", "counts", "--help"], ["--help", "--mode=counts"], ["--granularity", "64", "--mode",
+                                                                                  "counts", "--help"]):
+        status, text = said(*options)
+        assert status == 0 and "--granularity" in text, text
+    for options in (["--help"], ["--mode", "first-touch", "--help"]):
+        status, text = said(*options)
+        assert status == 0 and "--threshold" in text and "--mode" in text, text
+    status, text = said("--mode", "first-touch")
+    assert status == 2 and "no program" in text, text
+    status, text = said("--mode", "sample", "true")
+    assert status == 2 and "no mode 'sample'" in text, text
 
 
 def main():
@@ -188,7 +221,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, lines, example, killed, children, many, ends, refusals)}
+    tests = {test.__name__: test for test in (exact, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

@@ -71,6 +71,20 @@ static void mappings(void) {
     expect(place + page_bytes, 0, 0, 20, 0, 20);
     expect_first(place + page_bytes, 0, 1);
     expect_first(place + page_bytes, 0, 1);
+    // It is refused the second page, gives back what is behind, and only then leaves the place.
+    char* const moved = place + 2 * page_bytes;
+    write_times(moved, 10);
+    mremap(moved, page_bytes, 2 * page_bytes, 0);
+    write_times(moved, 10);
+    mremap(moved, 2 * page_bytes, page_bytes, 0);
+    write_times(moved, 10);
+    expect_first(moved, 0, 1);
+    mremap(moved, page_bytes, page_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, place + 8 * page_bytes);
+    mmap(moved, page_bytes, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    write_times(moved, 10);
+    expect_first(moved, 0, 1);
+    expect(moved, 0, 0, 40, 0, 40);
 }
 
 int main(int count, char** words) {

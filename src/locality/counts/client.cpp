@@ -115,7 +115,7 @@ void phase_noted(void* call, void**) {
     recorder->new_interval(event == PhaseRecord::ended ? 0 : static_cast<std::uint32_t>(number));
 }
 
-void load_module(void*, const module_data_t* module, bool) {
+void record_module(const module_data_t* module) {
     const std::string path = module->full_path != nullptr ? module->full_path : "";
     ModuleRecord record{};
     record.event = ModuleRecord::loaded;
@@ -127,6 +127,10 @@ void load_module(void*, const module_data_t* module, bool) {
         record.file_offset = segment.offset;
         recorder->module_loaded(record, path);
     }
+}
+
+void load_module(void*, const module_data_t* module, bool) {
+    record_module(module);
     if (auto* const function = reinterpret_cast<app_pc>(
             dr_get_proc_address(module->handle, "warren_locality_noted"))) {
         drwrap_wrap(function, noted, nullptr);
@@ -168,8 +172,12 @@ bool before_call(void* context, int number) {
             recorder->memory_gone(argument(0), argument(0) + argument(1));
         }
         break;
-    case SYS_mremap:
-        recorder->memory_gone(argument(0), argument(0) + argument(1));
+    case SYS_mremap: // what it does is known afterwards
+        if (Thread* const thread = this_thread(context)) {
+            thread->call_address = argument(0);
+            thread->call_bytes = argument(1);
+            thread->call_new_bytes = argument(2);
+        }
         break;
     case SYS_madvise:
         if (argument(2) == MADV_DONTNEED || argument(2) == MADV_REMOVE) {
@@ -183,8 +191,8 @@ bool before_call(void* context, int number) {
         break;
     case SYS_execve:
     case SYS_execveat:
-        recorder->set_end("exec");
         recorder->save();
+        recorder->set_end("exec");
         break;
     case SYS_exit_group:
         recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
@@ -202,6 +210,17 @@ bool before_call(void* context, int number) {
     return true;
 }
 
+// Memory is forgotten only where it has left its place.
+void remapped(const Thread& thread, std::uint64_t place) {
+    const std::uint64_t old = thread.call_address;
+    if (place != old) {
+        recorder->memory_gone(place, place + thread.call_new_bytes); // what was there before
+        recorder->memory_gone(old, old + thread.call_bytes);
+    } else if (thread.call_new_bytes < thread.call_bytes) {
+        recorder->memory_gone(old + thread.call_new_bytes, old + thread.call_bytes);
+    }
+}
+
 void after_call(void* context, int number) {
     const auto result = static_cast<std::int64_t>(dr_syscall_get_result(context));
     Thread* const thread = this_thread(context);
@@ -209,6 +228,11 @@ void after_call(void* context, int number) {
     case SYS_execve:
     case SYS_execveat:
         recorder->set_end(""); // it failed: the process goes on
+        break;
+    case SYS_mremap:
+        if (thread != nullptr && (result > 0 || result < -4095)) {
+            remapped(*thread, static_cast<std::uint64_t>(result));
+        }
         break;
     case SYS_read:
     case SYS_pread64:
@@ -238,6 +262,13 @@ void forked(void* context) {
         dr_fprintf(STDERR, "warren locality: a forked process is not recorded: %s\n",
                    problem.c_str());
     }
+    dr_module_iterator_t* const modules = dr_module_iterator_start();
+    while (dr_module_iterator_hasnext(modules)) {
+        module_data_t* const module = dr_module_iterator_next(modules);
+        record_module(module);
+        dr_free_module_data(module);
+    }
+    dr_module_iterator_stop(modules);
     begin_thread(context);
 }
 

@@ -107,9 +107,11 @@ void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
         return;
     }
     const std::uint64_t sum = (std::uint64_t{1} << 33) - word;
+    // In this order: who reads meanwhile sees less, never more than there is.
+    __atomic_store_n(&word, 0U - constant_of(1, 0), __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
     add(thread.accounts[index].spilt, direction, (sum >> count_shift) - 1,
         sum & ((1U << count_shift) - 1));
-    word = 0U - constant_of(1, 0);
 }
 
 void subtract(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
@@ -290,20 +292,24 @@ void note_kernel_write(ThreadCounters& thread, std::uint64_t address, std::uint6
 Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
     Sums sums{};
     for (const Direction direction : {reading, writing}) {
-        const std::uint32_t word =
-            __atomic_load_n(&thread.words[2 * index + direction], __ATOMIC_RELAXED);
-        if (word == 0) {
+        const std::uint32_t& word = thread.words[2 * index + direction];
+        if (__atomic_load_n(&word, __ATOMIC_RELAXED) == 0) {
             continue; // without a word there is no account either
         }
-        const std::uint64_t sum = (std::uint64_t{1} << 32) - word;
         const Sums& spilt = thread.accounts[index].spilt;
-        if (direction == writing) {
-            sums.writes = spilt.writes + (sum >> count_shift);
-            sums.bytes_written = spilt.bytes_written + (sum & ((1U << count_shift) - 1));
-        } else {
-            sums.reads = spilt.reads + (sum >> count_shift);
-            sums.bytes_read = spilt.bytes_read + (sum & ((1U << count_shift) - 1));
-        }
+        const std::uint64_t& accesses = direction == writing ? spilt.writes : spilt.reads;
+        const std::uint64_t& bytes = direction == writing ? spilt.bytes_written : spilt.bytes_read;
+        std::uint64_t accesses_before = 0;
+        std::uint64_t bytes_before = 0;
+        std::uint64_t sum = 0;
+        do { // again if the word went round meanwhile: it may be of before, the account of after
+            accesses_before = __atomic_load_n(&accesses, __ATOMIC_ACQUIRE);
+            bytes_before = __atomic_load_n(&bytes, __ATOMIC_ACQUIRE);
+            sum = (std::uint64_t{1} << 32) - __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+        } while (__atomic_load_n(&accesses, __ATOMIC_RELAXED) != accesses_before ||
+                 __atomic_load_n(&bytes, __ATOMIC_RELAXED) != bytes_before);
+        add(sums, direction, accesses_before + (sum >> count_shift),
+            bytes_before + (sum & ((1U << count_shift) - 1)));
     }
     return sums;
 }

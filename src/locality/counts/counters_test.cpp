@@ -1,6 +1,8 @@
 #include "locality/counts/counters.hpp"
 
+#include <atomic>
 #include <gtest/gtest.h>
+#include <thread>
 
 #include "locality/counts/settings.hpp"
 
@@ -169,6 +171,28 @@ TEST(Layout, CoversAllGranularities) {
         EXPECT_GE(layout.span_bytes(), std::uint64_t{128} << 30);
         EXPECT_LT(layout.index(~std::uint64_t{0}), layout.units());
     }
+}
+
+TEST_F(Counters, NobodySeesMoreThanThereIs) {
+    constexpr std::uint64_t address = 0x10000;
+    constexpr std::uint64_t accesses = 3'000'000; // the word goes round every 4,096
+    const Site site = site_of({{1, 0, 8, true}});
+    std::atomic<std::uint64_t> begun{0};
+    std::thread counting([&] {
+        for (std::uint64_t access = 1; access <= accesses; ++access) {
+            begun.store(access, std::memory_order_release);
+            run(thread_, site, address);
+        }
+    });
+    std::uint64_t too_many = 0;
+    for (std::uint64_t done = 0; done < accesses;) {
+        const Sums sums = sums_of(thread_, process_.layout.index(address));
+        done = begun.load(std::memory_order_acquire);
+        too_many += sums.writes > done || sums.bytes_written > 8 * done ? 1 : 0;
+    }
+    counting.join();
+    EXPECT_EQ(too_many, 0U);
+    EXPECT_EQ(sums_of(thread_, process_.layout.index(address)).writes, accesses);
 }
 
 TEST(Settings, ComeBackAsTheyWere) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,30 +54,18 @@ std::string read_file(const char* path) {
     return text;
 }
 
-// Who this process is among the ranks of its job, by the environment of whatever started it.
-void find_rank(ProcessDescription& description) {
-    struct Launcher {
-        const char* name;
-        const char* rank;
-        const char* size;
-    };
-    static constexpr Launcher launchers[] = {
-        {"Warren", "WARREN_RANK", "WARREN_SIZE"},
-        {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-        {"PMI", "PMI_RANK", "PMI_SIZE"},
-        {"PMIx", "PMIX_RANK", "PMIX_SIZE"},
-        {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
-    };
-    for (const Launcher& launcher : launchers) {
-        const char* const rank = std::getenv(launcher.rank);
-        if (rank != nullptr && *rank != 0) {
-            const char* const size = std::getenv(launcher.size);
-            description.rank = std::strtol(rank, nullptr, 10);
-            description.size = size == nullptr ? -1 : std::strtol(size, nullptr, 10);
-            description.rank_source = launcher.name;
-            return;
-        }
-    }
+// In every recording of this mode.
+constexpr const char* always_missing[] = {
+    "allocations and phases of the program are not recorded with counts: blocks of the heap are "
+    "other memory, and what is counted of blocks that had the same address one after the other is "
+    "added; mode first-touch records them",
+    "accesses within system calls are not counted; memory that read, pread64 or recvfrom fill is "
+    "first touched by who calls them, memory that others fill by whoever accesses it next",
+    "what is counted is saved in the program's system calls only: a process that is killed loses "
+    "what it did since the last"};
+
+const char* variable(const char* name) {
+    return std::getenv(name);
 }
 
 } // namespace
@@ -93,6 +82,7 @@ bool Recorder::start(const Settings& settings, std::string& problem) {
 }
 
 bool Recorder::open(std::string& problem) {
+    running_ = false;
     process_.touched = static_cast<std::uint8_t*>(reserve(process_.layout.units()));
     process_.owners = static_cast<std::uint32_t*>(reserve(4096));
     ThreadCounters sink{};
@@ -103,17 +93,17 @@ bool Recorder::open(std::string& problem) {
     }
     sink.uncounted = true;
     sink_ = sink;
-    ProcessDescription who;
-    find_rank(who);
+    rank_ = rank_in(variable);
     // A rank's folder belongs to the first process that calls itself so: its children inherit the
     // environment.
     const auto pid = static_cast<long>(getpid());
     char name[64];
     bool made = false;
     for (int attempt = 0; !made && attempt < 1000; ++attempt) {
-        if (attempt == 0 && who.rank >= 0) {
-            std::snprintf(name, sizeof name, "rank-%05lld", static_cast<long long>(who.rank));
+        if (attempt == 0 && rank_.rank >= 0) {
+            std::snprintf(name, sizeof name, "rank-%05d", rank_.rank);
         } else if (attempt <= 1) {
+            rank_ = {};
             std::snprintf(name, sizeof name, "process-%ld", pid);
         } else {
             std::snprintf(name, sizeof name, "process-%ld-%d", pid, attempt);
@@ -150,8 +140,11 @@ bool Recorder::open(std::string& problem) {
         return false;
     }
     flush();
-    describe(false);
-    return true;
+    if (!describe(false)) {
+        running_ = false;
+        problem = folder_ + "/" + process_file + " can't be written";
+    }
+    return running_;
 }
 
 bool Recorder::forked(std::string& problem) {
@@ -177,19 +170,16 @@ bool Recorder::forked(std::string& problem) {
     return open(problem);
 }
 
-void Recorder::describe(bool ended) {
+bool Recorder::describe(bool ended) {
     ProcessDescription description;
     description.mode = settings_.mode;
     description.granularity = settings_.granularity;
     description.page_size = dr_page_size();
     description.pid = getpid();
     description.parent = getppid();
-    find_rank(description);
-    if (folder_.find("/rank-") == std::string::npos) {
-        description.rank = -1;
-        description.size = -1;
-        description.rank_source.clear();
-    }
+    description.rank = rank_.rank;
+    description.size = rank_.size;
+    description.rank_source = rank_.source;
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     description.host = host;
@@ -204,12 +194,12 @@ void Recorder::describe(bool ended) {
     }
     description.start_ns = start_ns_;
     description.start_unix_ns = start_unix_ns_;
-    description.end_ns = ended ? now_ns() : 0;
+    description.end_ns = ended || !end_.empty() ? now_ns() : 0;
     description.end = end_;
     description.limit_bytes = settings_.limit_bytes;
     description.missing = missing_;
-    description.missing.push_back(
-        "accesses within system calls are not counted; they are first touches of nobody");
+    description.missing.insert(description.missing.end(), std::begin(always_missing),
+                               std::end(always_missing));
     if (uncounted_threads_ != 0) {
         description.lost.push_back(
             {"threads", uncounted_threads_, "there was no address space for their counters"});
@@ -234,7 +224,7 @@ void Recorder::describe(bool ended) {
     losses(interval_file_, "intervals");
     losses(count_file_, "counts");
     losses(first_file_, "first touches");
-    write_text(folder_ + "/" + process_file, to_json(description));
+    return write_text(folder_ + "/" + process_file, to_json(description));
 }
 
 Thread* Recorder::thread_began(std::uint32_t tid) {
@@ -603,6 +593,14 @@ void Recorder::miss(const std::string& what) {
     missing_.push_back(what);
 }
 
+void Recorder::set_end(const std::string& how) {
+    const Guard guard(lock_);
+    end_ = how;
+    if (running_) {
+        describe(false);
+    }
+}
+
 void Recorder::finish() {
     // All other threads are gone, perhaps one of them with the lock.
     constexpr int longest_ms = 500;
@@ -621,7 +619,10 @@ void Recorder::finish() {
     first_file_.close();
     count_file_.close();
     interval_file_.close();
-    describe(true);
+    if (!describe(true)) {
+        dr_fprintf(STDERR, "warren locality: %s/%s can't be written: it lacks the end\n",
+                   folder_.c_str(), process_file);
+    }
     running_ = false;
 }
 

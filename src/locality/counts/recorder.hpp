@@ -20,6 +20,7 @@
 #include "locality/counts/counters.hpp"
 #include "locality/counts/output.hpp"
 #include "locality/counts/settings.hpp"
+#include "locality/rank_environment.hpp"
 #include "locality/recording.hpp"
 
 namespace warren::locality::counts {
@@ -32,7 +33,10 @@ struct Thread {
     char* stack = nullptr; // for warren_counts_event
     static constexpr std::size_t stack_bytes = std::size_t{16} << 10;
     void* stack_end() const { return stack + stack_bytes; }
-    std::uint64_t call_address = 0; // of the system call that it is in
+    // Of the system call that it is in.
+    std::uint64_t call_address = 0;
+    std::uint64_t call_bytes = 0;     // of mremap: old ones
+    std::uint64_t call_new_bytes = 0; // of mremap
     // Up to where `counters.first_firsts` is written.
     Chunk<FirstTouch>* written_chunk = nullptr;
     std::uint64_t written = 0;
@@ -69,7 +73,8 @@ class Recorder {
 
     // A sentence that the report shows.
     void miss(const std::string& what);
-    void set_end(const std::string& how) { end_ = how; }
+    // How the process is about to end; empty: it goes on.
+    void set_end(const std::string& how);
     void finish();
 
   private:
@@ -79,7 +84,7 @@ class Recorder {
     };
 
     bool open(std::string& problem);
-    void describe(bool ended);
+    bool describe(bool ended); // false: it could not be written
     std::uint32_t allocation_of(std::uint64_t unit) const;
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
@@ -95,7 +100,7 @@ class Recorder {
     Settings settings_;
     Process process_{};
     std::string folder_;
-    std::string name_;
+    RankEnvironment rank_; // whose folder it is
     void* lock_ = nullptr;
     bool running_ = false;
     std::uint64_t clock_start_ = 0; // time-stamp counter at start_ns

@@ -125,6 +125,8 @@ def killed(scratch):
             while Process(folder).writes(page) != {0: 1000}:
                 assert time.monotonic() < limit, "nothing was saved"
                 time.sleep(0.05)
+            about = folder / "process.json"  # whatever moment the end comes at, it is whole
+            assert all(about.stat().st_size for _ in range(100000))
         finally:
             running.send_signal(signal.SIGKILL)
     process = Process(folder)

@@ -1,7 +1,6 @@
 #include "locality/counts/output.hpp"
 
 #include <cstring>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "dr_api.h"
@@ -92,12 +91,7 @@ void OutputBytes::abandon() {
     waiting_ = 0;
 }
 
-bool write_text(const std::string& path, const std::string& text) {
-    // A descriptor that the program could see, but not for long.
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0) {
-        return false;
-    }
+bool write_text(int file, const std::string& text) {
     // Not shorter than it was: the rest of a longer one is blank, which JSON allows, and nothing is
     // lost when the disk is full.
     const off_t before = lseek(file, 0, SEEK_END);
@@ -105,10 +99,8 @@ bool write_text(const std::string& path, const std::string& text) {
     if (static_cast<off_t>(padded.size()) < before) {
         padded.append(static_cast<std::size_t>(before) - padded.size(), ' ');
     }
-    const bool done =
-        pwrite(file, padded.data(), padded.size(), 0) == static_cast<ssize_t>(padded.size());
-    ::close(file);
-    return done;
+    return before >= 0 &&
+           pwrite(file, padded.data(), padded.size(), 0) == static_cast<ssize_t>(padded.size());
 }
 
 } // namespace warren::locality::counts

@@ -81,7 +81,7 @@ class Output {
     std::uint64_t appended_ = 0;
 };
 
-// Replaces a small file's text in its place; false: it could not be written.
-bool write_text(const std::string& path, const std::string& text);
+// Replaces the text of a small file; false: it could not be written.
+bool write_text(int file, const std::string& text);
 
 } // namespace warren::locality::counts

@@ -140,6 +140,9 @@ bool Recorder::open(std::string& problem) {
         return false;
     }
     flush();
+    // Open all the time: open() empties files within DynamoRIO, and kill -9 may come then.
+    description_file_ =
+        dr_open_file((folder_ + "/" + process_file).c_str(), DR_FILE_WRITE_REQUIRE_NEW);
     if (!describe(false)) {
         running_ = false;
         problem = folder_ + "/" + process_file + " can't be written";
@@ -156,6 +159,10 @@ bool Recorder::forked(std::string& problem) {
     interval_file_.abandon();
     count_file_.abandon();
     first_file_.abandon();
+    if (description_file_ >= 0) {
+        dr_close_file(description_file_);
+        description_file_ = -1;
+    }
     for (Thread* thread : threads_) {
         delete_thread(thread);
     }
@@ -224,7 +231,7 @@ bool Recorder::describe(bool ended) {
     losses(interval_file_, "intervals");
     losses(count_file_, "counts");
     losses(first_file_, "first touches");
-    return write_text(folder_ + "/" + process_file, to_json(description));
+    return write_text(description_file_, to_json(description));
 }
 
 Thread* Recorder::thread_began(std::uint32_t tid) {

@@ -128,6 +128,7 @@ class Recorder {
     Output<IntervalRecord> interval_file_;
     Output<CountRecord> count_file_;
     Output<FirstRecord> first_file_;
+    int description_file_ = -1; // DynamoRIO's
 };
 
 std::uint64_t now_ns();

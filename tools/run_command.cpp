@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "image/elf_file.hpp"
@@ -61,7 +62,9 @@ std::string find_program(const std::string& name) {
         std::string file = folder;
         file += "/";
         file += name;
-        if (access(file.c_str(), X_OK) == 0) {
+        struct stat status {};
+        if (access(file.c_str(), X_OK) == 0 && stat(file.c_str(), &status) == 0 &&
+            S_ISREG(status.st_mode)) {
             return file;
         }
         begin = end + 1;
@@ -76,6 +79,9 @@ std::string no_preload(const std::string& path) {
     if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) != 0) {
         return "it changes its user or group, and the system loads nothing into such programs";
     }
+    if (getuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0) {
+        return "its file has capabilities, and the system loads nothing into such programs";
+    }
     std::ifstream file(path, std::ios::binary);
     char magic[4] = {};
     if (!file.read(magic, sizeof magic) || std::memcmp(magic, ELFMAG, SELFMAG) != 0) {
@@ -89,7 +95,8 @@ std::string no_preload(const std::string& path) {
     if (program->dynamic().needed.empty()) {
         return "it is linked statically, so its malloc is its own";
     }
-    for (const std::string& name : program->dynamic().needed) {
+    for (const char* needed : program->dynamic().needed) {
+        const std::string name = needed;
         if (name.starts_with("libasan.so") || name.starts_with("libtsan.so")) {
             return "it is built with a sanitizer (" + name + "), which has a malloc of its own";
         }

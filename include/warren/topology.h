@@ -159,7 +159,8 @@ typedef struct {
    WARREN_TOPOLOGY names, in one of the forms of warren_topology_open, which is what mpiexec gives
    its ranks (and makes when the first of them asks, which the others wait for); where there is none
    or it is refused, the machine natively. WARREN_TOPOLOGY_WAY in the environment forces one of the
-   two, "image" (which fails then rather than discover) or "native". `report` may be null. */
+   two, "image" (which fails then rather than discover, also where WARREN_TOPOLOGY is no image but
+   xml:, synthetic: or native) or "native". `report` may be null. */
 int warren_topology_load(warren_topology** topology, warren_topology_report* report);
 
 /* The topology that `source` says:

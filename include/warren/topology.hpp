@@ -87,17 +87,25 @@ class ObjectRange {
         using pointer = const Object*;
         using reference = Object;
 
-        Iterator(const ObjectRange* range, std::uint32_t index) : range_(range), index_(index) {}
+        Iterator(const warren_topology* topology, At at, std::uint32_t index)
+            : topology_(topology), at_(at), index_(index) {}
         Object operator*() const;
         Iterator& operator++() {
             ++index_;
             return *this;
         }
+        Iterator operator++(int) {
+            Iterator before = *this;
+            ++index_;
+            return before;
+        }
         bool operator==(const Iterator& other) const { return index_ == other.index_; }
         bool operator!=(const Iterator& other) const { return index_ != other.index_; }
 
       private:
-        const ObjectRange* range_;
+        // The range may be gone: objects(…).begin().
+        const warren_topology* topology_;
+        At at_;
         std::uint32_t index_;
     };
 
@@ -106,8 +114,8 @@ class ObjectRange {
     std::uint32_t size() const { return count_; }
     bool empty() const { return count_ == 0; }
     Object operator[](std::uint32_t index) const;
-    Iterator begin() const { return {this, 0}; }
-    Iterator end() const { return {this, count_}; }
+    Iterator begin() const { return {topology_, at_, 0}; }
+    Iterator end() const { return {topology_, at_, count_}; }
 
   private:
     const warren_topology* topology_;
@@ -152,12 +160,15 @@ class Object {
     }
     // `kind`: WARREN_CHILD_…
     auto children(int kind = WARREN_CHILD_TREE) const {
-        const warren_object own = number_;
-        const auto at = [own, kind](const warren_topology* topology, std::uint32_t index) {
-            return warren_object_child(topology, own, kind, index);
+        struct Child {
+            warren_object parent;
+            int kind;
+            warren_object operator()(const warren_topology* topology, std::uint32_t index) const {
+                return warren_object_child(topology, parent, kind, index);
+            }
         };
-        return ObjectRange<decltype(at)>(topology_,
-                                         warren_object_child_count(topology_, number_, kind), at);
+        return ObjectRange<Child>(topology_, warren_object_child_count(topology_, number_, kind),
+                                  Child{number_, kind});
     }
 
     bool operator==(const Object& other) const {
@@ -182,7 +193,7 @@ Object ObjectRange<At>::operator[](std::uint32_t index) const {
 
 template <typename At>
 Object ObjectRange<At>::Iterator::operator*() const {
-    return (*range_)[index_];
+    return {topology_, at_(topology_, index_)};
 }
 
 class Topology {
@@ -205,10 +216,13 @@ class Topology {
 
     std::uint32_t count(int type) const { return warren_topology_count(get(), type); }
     auto objects(int type) const {
-        const auto at = [type](const warren_topology* topology, std::uint32_t index) {
-            return warren_topology_object(topology, type, index);
+        struct OfType {
+            int type;
+            warren_object operator()(const warren_topology* topology, std::uint32_t index) const {
+                return warren_topology_object(topology, type, index);
+            }
         };
-        return ObjectRange<decltype(at)>(get(), count(type), at);
+        return ObjectRange<OfType>(get(), count(type), OfType{type});
     }
     Object machine() const { return {get(), 0}; }
     std::optional<Object> by_os_index(int type, std::uint32_t os_index) const {

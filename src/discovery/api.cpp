@@ -150,7 +150,19 @@ WARREN_API int warren_topology_load(warren_topology** topology, warren_topology_
         return warren_topology_open("native", topology, report);
     }
     int descriptor = -1;
-    if (is_number(source, descriptor)) {
+    const bool is_descriptor = is_number(source, descriptor);
+    std::string rest;
+    if (way == "image" && !is_descriptor && !behind(source, "image:", rest)) {
+        if (topology != nullptr) {
+            *topology = nullptr;
+        }
+        return report_failure(fail(WARREN_TOPOLOGY_ERR_ARGUMENT,
+                                   "%s=image, and %s=%s is none: a descriptor's number or "
+                                   "image:PATH",
+                                   way_variable, variable, source),
+                              report);
+    }
+    if (is_descriptor) {
         warren::topology::request_image(descriptor);
     }
     const int by_source = warren_topology_open(source, topology, report);

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <sys/mman.h>
 
 #include "memory/system_file.hpp"
 
@@ -19,35 +20,69 @@ struct Version {
     const char* mounted;
     const char* limit;
     const char* used;
-    const char* files; // in memory.stat
+    const char* files[2]; // in memory.stat: inactive, active
 };
 constexpr Version versions[] = {
-    {"::", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
-    {":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file "}};
+    {"::", "/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file ", "active_file "}},
+    {":memory:",
+     "/sys/fs/cgroup/memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     {"total_inactive_file ", "total_active_file "}}};
 
-bool read_of_group(const char* folder, const char* name, char* text, std::size_t bytes) {
+// What is too much for the stacks of threads, which may be as small as 16 KiB.
+struct Texts {
     char path[PATH_MAX];
-    return std::snprintf(path, sizeof path, "%s/%s", folder, name) <
-               static_cast<int>(sizeof path) &&
-           read_start(path, text, bytes);
+    char folder[PATH_MAX];
+    char groups[8192]; // /proc/self/cgroup
+    char text[8192];   // of one file of a group
+};
+
+class Room {
+  public:
+    Room() {
+        void* mapped = mmap(nullptr, sizeof(Texts), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        texts_ = mapped != MAP_FAILED ? static_cast<Texts*>(mapped) : nullptr;
+    }
+    ~Room() {
+        if (texts_ != nullptr) {
+            munmap(static_cast<void*>(texts_), sizeof(Texts));
+        }
+    }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+
+    Texts* texts() const { return texts_; }
+
+  private:
+    Texts* texts_;
+};
+
+bool read_of_group(Texts& texts, const char* name) {
+    return std::snprintf(texts.path, sizeof texts.path, "%s/%s", texts.folder, name) <
+               static_cast<int>(sizeof texts.path) &&
+           read_start(texts.path, texts.text);
 }
 
-std::int64_t left_in(const Version& version, const char* folder) {
-    char text[4096];
+// Of the group in texts.folder.
+std::int64_t left_in(const Version& version, Texts& texts) {
+    const char* text = texts.text;
     std::uint64_t limit = 0;
     std::uint64_t used = 0;
     // "max" is no number; version 1 has a very large one.
-    if (!read_of_group(folder, version.limit, text, sizeof text) ||
-        !number_behind(text, "", limit) || *text == 'm' || limit > INT64_MAX / 2 ||
-        !read_of_group(folder, version.used, text, sizeof text) || !number_behind(text, "", used)) {
+    if (!read_of_group(texts, version.limit) || !number_behind(text, "", limit) || *text == 'm' ||
+        limit > INT64_MAX / 2 || !read_of_group(texts, version.used) ||
+        !number_behind(text, "", used)) {
         return INT64_MAX;
     }
-    std::uint64_t files = 0;
-    if (read_of_group(folder, "memory.stat", text, sizeof text)) {
-        number_behind(text, version.files, files);
+    const bool is_known = read_of_group(texts, "memory.stat");
+    for (const char* label : version.files) {
+        std::uint64_t files = 0;
+        if (is_known && number_behind(text, label, files)) {
+            used -= std::min(used, files);
+        }
     }
-    used -= std::min(used, files);
     used += std::min(limit / 16, most_reserve_bytes);
     return used < limit ? static_cast<std::int64_t>(limit - used) : 0;
 }
@@ -55,17 +90,17 @@ std::int64_t left_in(const Version& version, const char* folder) {
 // The group and those above it, up to where they are mounted. In a container the path may be as
 // seen from outside: what is not there is no limit.
 std::int64_t left_along(const Version& version, const char* root, const char* group,
-                        std::size_t length) {
-    char folder[PATH_MAX];
-    const int mounted = std::snprintf(folder, sizeof folder, "%s%s%.*s", root, version.mounted,
-                                      static_cast<int>(length), group);
-    if (mounted < 0 || static_cast<std::size_t>(mounted) >= sizeof folder) {
+                        std::size_t length, Texts& texts) {
+    char* const folder = texts.folder;
+    const int mounted = std::snprintf(folder, sizeof texts.folder, "%s%s%.*s", root,
+                                      version.mounted, static_cast<int>(length), group);
+    if (mounted < 0 || static_cast<std::size_t>(mounted) >= sizeof texts.folder) {
         return INT64_MAX;
     }
     const std::size_t top = std::strlen(root) + std::strlen(version.mounted);
     std::int64_t left = INT64_MAX;
     for (;;) {
-        left = std::min(left, left_in(version, folder));
+        left = std::min(left, left_in(version, texts));
         char* slash = std::strrchr(folder, '/');
         if (slash == nullptr || slash < folder + top) {
             return left;
@@ -77,15 +112,16 @@ std::int64_t left_along(const Version& version, const char* root, const char* gr
 } // namespace
 
 std::int64_t group_bytes(const char* root) {
-    char path[PATH_MAX];
-    char text[8192];
-    if (std::snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >=
-            static_cast<int>(sizeof path) ||
-        !read_start(path, text)) {
+    const Room room;
+    Texts* const texts = room.texts();
+    if (texts == nullptr ||
+        std::snprintf(texts->path, sizeof texts->path, "%s/proc/self/cgroup", root) >=
+            static_cast<int>(sizeof texts->path) ||
+        !read_start(texts->path, texts->groups)) {
         return INT64_MAX;
     }
     std::int64_t left = INT64_MAX;
-    for (const char* line = text; line != nullptr && *line != '\0';) {
+    for (const char* line = texts->groups; line != nullptr && *line != '\0';) {
         const char* end = std::strchr(line, '\n');
         const std::size_t length =
             end != nullptr ? static_cast<std::size_t>(end - line) : std::strlen(line);
@@ -96,7 +132,8 @@ std::int64_t group_bytes(const char* root) {
             if (colon != line + length && std::strncmp(colon, version.controllers, skipped) == 0) {
                 const char* group = colon + skipped;
                 left = std::min(left, left_along(version, root, group,
-                                                 static_cast<std::size_t>(line + length - group)));
+                                                 static_cast<std::size_t>(line + length - group),
+                                                 *texts));
             }
         }
         line = end != nullptr ? end + 1 : nullptr;

@@ -31,11 +31,12 @@ class Root {
         std::ofstream(path) << text;
     }
     void group(const std::string& folder, const std::string& limit, std::int64_t used,
-               std::int64_t files) const {
+               std::int64_t files, std::int64_t active = 0) const {
         write("sys/fs/cgroup" + folder + "/memory.max", limit + "\n");
         write("sys/fs/cgroup" + folder + "/memory.current", std::to_string(used) + "\n");
         write("sys/fs/cgroup" + folder + "/memory.stat",
-              "anon 1\nfile 77\ninactive_file " + std::to_string(files) + "\n");
+              "anon 1\nfile 77\ninactive_file " + std::to_string(files) + "\nactive_file " +
+                  std::to_string(active) + "\n");
     }
     const std::string& path() const { return path_; }
     std::int64_t left() const { return group_bytes(path_.c_str()); }
@@ -64,6 +65,8 @@ TEST(ControlGroup, the_limit_less_what_is_used_but_for_copies_of_files) {
     const Root root;
     root.write("proc/self/cgroup", "0::/a/b\n");
     root.group("/a/b", bytes(160), 50 * MiB, 20 * MiB);
+    EXPECT_EQ(root.left(), (160 - 30 - 10) * MiB);
+    root.group("/a/b", bytes(160), 150 * MiB, 20 * MiB, 100 * MiB); // copies in use
     EXPECT_EQ(root.left(), (160 - 30 - 10) * MiB);
     root.group("/a/b", bytes(4096), 50 * MiB, 20 * MiB); // the reserve is bounded
     EXPECT_EQ(root.left(), (4096 - 30 - 32) * MiB);
@@ -96,8 +99,9 @@ TEST(ControlGroup, version_1) {
     root.write("sys/fs/cgroup/memory/memory.usage_in_bytes", bytes(1000));
     root.write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", bytes(320));
     root.write("sys/fs/cgroup/memory/x/memory.usage_in_bytes", bytes(120));
-    root.write("sys/fs/cgroup/memory/x/memory.stat",
-               "inactive_file 5\ntotal_inactive_file " + bytes(20) + "\n");
+    root.write("sys/fs/cgroup/memory/x/memory.stat", "inactive_file 5\ntotal_inactive_file " +
+                                                         bytes(12) + "\ntotal_active_file " +
+                                                         bytes(8) + "\n");
     EXPECT_EQ(root.left(), (320 - 100 - 20) * MiB);
 }
 

@@ -17,6 +17,7 @@ namespace {
 constinit std::mutex registry_mutex;
 constinit std::atomic<Heap*> heaps[heap_limit];
 constinit std::atomic<unsigned> heap_count{0};
+constinit bool guards_forks = false; // under the mutex
 
 void lock_heaps() {
     registry_mutex.lock();
@@ -36,6 +37,12 @@ void unlock_heaps() {
         heaps[i].load(std::memory_order_relaxed)->unlock();
     }
     registry_mutex.unlock();
+}
+
+// Under the mutex. A child of fork has whole heaps, whatever other threads were doing.
+bool guard_forks_once() {
+    guards_forks = guards_forks || pthread_atfork(lock_heaps, unlock_heaps, unlock_heaps) == 0;
+    return guards_forks;
 }
 
 bool makes_sense(const Kind& kind) {
@@ -91,8 +98,7 @@ Heap* heap_of_kind(const Kind& kind) {
     if (memory == nullptr) {
         return nullptr;
     }
-    // A child of fork has whole heaps, whatever other threads were doing.
-    if (index == 0 && pthread_atfork(lock_heaps, unlock_heaps, unlock_heaps) != 0) {
+    if (!guard_forks_once()) {
         errno = ENOMEM;
         return nullptr;
     }
@@ -100,6 +106,11 @@ Heap* heap_of_kind(const Kind& kind) {
     heaps[index].store(heap, std::memory_order_relaxed);
     heap_count.store(index + 1, std::memory_order_release); // with the heap
     return heap;
+}
+
+bool guard_forks() {
+    const std::lock_guard hold(registry_mutex);
+    return guard_forks_once();
 }
 
 unsigned heaps_made() {

@@ -16,6 +16,11 @@ inline constexpr unsigned heap_limit = 4096;
 // that must serve.
 Heap* heap_of_kind(const Kind& kind);
 
+// Has forks wait until heaps are whole, as the first heap has them: for who must be registered
+// before others (handlers of forks run in the order of that). May allocate. False: there is no
+// memory.
+bool guard_forks();
+
 // How many heaps there are; their indices count from 0.
 unsigned heaps_made();
 

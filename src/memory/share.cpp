@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/numa.hpp"
@@ -101,16 +102,17 @@ bool find_job(Job& job) {
     const int descriptor = std::atoi(segment);
     // Only a memory file can be asked for seals: whatever else the number stands for in a child of
     // a rank, which inherits the variable but not the file, is left alone.
-    node::SegmentHeader header;
+    node::SegmentHeader header; // read without pread, where a thread may be cancelled
     if (fcntl(descriptor, F_GET_SEALS) < 0 ||
-        pread(descriptor, static_cast<void*>(&header), sizeof header, 0) !=
-            static_cast<ssize_t>(sizeof header) ||
+        syscall(SYS_pread64, descriptor, static_cast<void*>(&header), sizeof header, 0) !=
+            static_cast<long>(sizeof header) ||
         header.magic != node::segment_magic || header.version != node::segment_version) {
         return false;
     }
     constexpr std::size_t bytes = node_limit * sizeof(node::MemoryUse);
     void* mapped = MAP_FAILED;
-    if (fallocate(descriptor, 0, static_cast<off_t>(header.memory_use_offset), bytes) == 0) {
+    if (syscall(SYS_fallocate, descriptor, 0, static_cast<off_t>(header.memory_use_offset),
+                bytes) == 0) {
         mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
                       static_cast<off_t>(header.memory_use_offset));
     }

@@ -4,23 +4,25 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace warren::memory {
 
 bool read_start(const char* path, char* text, std::size_t bytes) {
     const int saved = errno;
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    // The functions open, read and close are where a thread may be cancelled, with locks of ours.
+    const long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     std::size_t length = 0;
     while (file >= 0 && length < bytes - 1) {
-        const ssize_t got = read(file, text + length, bytes - 1 - length);
+        const long got = syscall(SYS_read, file, text + length, bytes - 1 - length);
         if (got <= 0 && !(got < 0 && errno == EINTR)) {
             break;
         }
         length += got > 0 ? static_cast<std::size_t>(got) : 0;
     }
     if (file >= 0) {
-        close(file);
+        syscall(SYS_close, file);
     }
     text[length] = '\0';
     errno = saved;

@@ -27,6 +27,11 @@ TEST(CppTopology, objects_are_those_of_the_c_functions) {
     for (std::uint32_t index = 0; index < 8; ++index) {
         EXPECT_EQ(cores[index], warren_topology_object(node.get(), WARREN_OBJECT_CORE, index));
     }
+    auto at = node.objects(WARREN_OBJECT_CORE).begin(); // of a range that is gone
+    auto before = at;
+    before = at++;
+    EXPECT_EQ((*before).number(), cores[0]);
+    EXPECT_EQ((*at).number(), cores[1]);
     const auto pus = node.objects(WARREN_OBJECT_PU);
     EXPECT_EQ(pus[0].common_ancestor(pus[15])->number(), node.machine().number());
     EXPECT_EQ(pus[0].parent()->parent()->children(WARREN_CHILD_MEMORY).size(), 1U);

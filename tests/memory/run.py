@@ -42,6 +42,9 @@ def a_program_has_all_functions_threads_and_children():
     for criteria in ("bandwidth", "latency,capacity full=strict", "capacity page=4k"):
         done = run("--memory", criteria)
         expect(done.returncode == 0 and "good, child 5" in done.stdout and not done.stderr, done)
+        done = run("--memory", criteria, "--report")
+        blocks, size, _ = served(done)["--memory"]
+        expect(done.returncode == 0 and blocks > 10_000 and size > 20_000_000, done)
 
 
 @case
@@ -80,8 +83,15 @@ def places_decide():
 
 @case
 def strict_memory_that_is_full_is_no_memory():
-    done = run("--memory", "capacity full=strict", program=[args.user, "strict"])
-    expect(done.returncode == 3, done)
+    done = run("--memory", "capacity full=strict", "--report", program=[args.user, "strict"])
+    blocks, size, refused = served(done)["--memory"]
+    expect(done.returncode == 3 and refused == 1 and blocks > 0 and size < 1 << 40, done)
+
+
+@case
+def a_program_keeps_operators_of_its_own():
+    done = run("--memory", "capacity", "--report", program=[args.own_operators])
+    expect(done.returncode == 0 and served(done)["--memory"][0] >= 3, done)
 
 
 @case
@@ -162,6 +172,7 @@ def openmp_runs():
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--warren", required=True)
 parser.add_argument("--user", required=True, help="heap_user")
+parser.add_argument("--own-operators", required=True, help="own_operators")
 parser.add_argument("--ranks", default="", help="a program of MPI with its arguments")
 parser.add_argument("--openmp", default="", help="a program of OpenMP")
 args = cases.parse(parser)

@@ -2,8 +2,10 @@
 //
 // Preloaded by `warren run`, it takes the place of the C library's functions. What no rule wants
 // elsewhere, and what comes before the plan is known, is left to those (__libc_malloc …); a block
-// is given back to whom it is of, which its address tells. operator new is here only to know who
-// calls it; where it can't give memory the program's own is asked, which says so as C++ wants it.
+// is given back to whom it is of, which its address tells. operator new is here to know who calls
+// it, and operator delete so that other libraries' don't get its blocks; where there is no memory
+// the C++ library's operator new is asked, which says so as C++ wants it. A program that has a
+// malloc of its own keeps it, and one that has some operators of its own keeps all of them.
 //
 // Where a preferred memory and all behind it are full, the system's malloc serves: a program that
 // asked for nothing runs on. Strict criteria make the allocation fail.
@@ -21,8 +23,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <elf.h>
+#include <iterator>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/allocator.hpp"
@@ -59,7 +65,8 @@ enum class State { unknown, starting, on, off };
 
 constinit std::atomic<State> state{State::unknown};
 constinit Plan plan;
-constinit std::atomic<Heap*>* heaps = nullptr; // by kind
+constinit std::atomic<Heap*>* heaps = nullptr;       // by kind
+constinit std::atomic<bool> leaves_operators{false}; // new and delete, to the program
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool busy = false;
 
 struct Count {
@@ -72,8 +79,55 @@ constinit Count counts[rule_limit + 1]; // by rule; behind them, those that none
 void say(const char* what) {
     char text[200];
     const int length = std::snprintf(text, sizeof text, "warren run: %s\n", what);
-    if (write(STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) {
+    // write is where a thread may be cancelled, which callers of malloc don't expect.
+    if (syscall(SYS_write, STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) {
         // Nobody reads it.
+    }
+}
+
+constexpr const char* operators[] = {"_Znwm",
+                                     "_Znam",
+                                     "_ZnwmRKSt9nothrow_t",
+                                     "_ZnamRKSt9nothrow_t",
+                                     "_ZnwmSt11align_val_t",
+                                     "_ZnamSt11align_val_t",
+                                     "_ZnwmSt11align_val_tRKSt9nothrow_t",
+                                     "_ZnamSt11align_val_tRKSt9nothrow_t",
+                                     "_ZdlPv",
+                                     "_ZdaPv",
+                                     "_ZdlPvm",
+                                     "_ZdaPvm",
+                                     "_ZdlPvRKSt9nothrow_t",
+                                     "_ZdaPvRKSt9nothrow_t",
+                                     "_ZdlPvSt11align_val_t",
+                                     "_ZdaPvSt11align_val_t",
+                                     "_ZdlPvmSt11align_val_t",
+                                     "_ZdaPvmSt11align_val_t",
+                                     "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                                     "_ZdaPvSt11align_val_tRKSt9nothrow_t"};
+
+// Whether the process's function of this name is ours, and not one that the program defines, which
+// comes before what is preloaded.
+bool is_ours(const char* name) {
+    void* found = dlsym(RTLD_DEFAULT, name);
+    Dl_info its{};
+    Dl_info own{};
+    void* entry = nullptr;
+    if (found == nullptr || dladdr(static_cast<void*>(&state), &own) == 0 ||
+        dladdr1(found, &its, &entry, RTLD_DL_SYMENT) == 0) {
+        return true;
+    }
+    const auto* symbol = static_cast<const ElfW(Sym)*>(entry);
+    // A program that isn't position-independent has addresses for functions that it only uses.
+    return its.dli_fbase == own.dli_fbase || symbol == nullptr || symbol->st_shndx == SHN_UNDEF;
+}
+
+void reset_in_child() {
+    unlock_sites();
+    for (Count& count : counts) { // its parent says those
+        count.blocks.store(0, std::memory_order_relaxed);
+        count.bytes.store(0, std::memory_order_relaxed);
+        count.refused.store(0, std::memory_order_relaxed);
     }
 }
 
@@ -90,7 +144,15 @@ void say(const char* what) {
     const int saved = errno;
     char* text = std::getenv(plan_variable);
     State after = State::off;
-    if (text != nullptr) {
+    const bool own_malloc = !is_ours("malloc") || !is_ours("free");
+    leaves_operators.store(own_malloc ||
+                               !std::all_of(std::begin(operators), std::end(operators), is_ours),
+                           std::memory_order_relaxed);
+    if (own_malloc) {
+        if (text != nullptr) {
+            say("the program has a malloc of its own, which serves");
+        }
+    } else if (text != nullptr) {
         const std::size_t bytes = std::strlen(text) + 1;
         auto* kept = static_cast<char*>(take_metadata(bytes));
         if (kept != nullptr) {
@@ -101,10 +163,14 @@ void say(const char* what) {
                 take_metadata((plan.kind_count + 1) * sizeof(std::atomic<Heap*>)));
             start_sites(plan);
             shares_count();
-            after = heaps != nullptr ? State::on : State::off;
+            // Before anybody else's, as far as can be: what others do at a fork may allocate.
+            const bool guarded =
+                guard_forks() && pthread_atfork(lock_sites, unlock_sites, reset_in_child) == 0;
+            after = heaps != nullptr && guarded ? State::on : State::off;
         }
         if (after == State::off) {
-            say("the plan of memories is damaged: the system's malloc serves");
+            say("the plan of memories is damaged, or there is no memory for it: the system's "
+                "malloc serves");
         }
     }
     errno = saved;
@@ -122,7 +188,7 @@ bool is_on() {
 }
 
 [[gnu::cold, gnu::noinline]] Heap* make_heap(unsigned kind) {
-    busy = true; // registering for forks allocates
+    busy = true;
     Heap* heap = heap_of_kind(plan.kinds[kind]);
     busy = false;
     if (heap != nullptr) {
@@ -152,6 +218,8 @@ struct Home {
     Heap* heap = nullptr;
     bool strict = false;
     unsigned rule = rule_limit;
+    bool counts = false; // in the report
+    bool lost = false;   // a heap is wanted, and there can't be one
 };
 
 Home home_of(std::size_t bytes, const void* site) {
@@ -159,12 +227,8 @@ Home home_of(std::size_t bytes, const void* site) {
         return {};
     }
     const unsigned rule = rule_for(bytes, site);
-    if (plan.report) {
-        counts[rule].blocks.fetch_add(1, std::memory_order_relaxed);
-        counts[rule].bytes.fetch_add(bytes, std::memory_order_relaxed);
-    }
     if (rule == rule_limit || plan.rules[rule].criteria == systems) {
-        return {nullptr, false, rule};
+        return {nullptr, false, rule, plan.report, false};
     }
     const PlanCriteria& criteria = plan.criteria[plan.rules[rule].criteria];
     unsigned kind = criteria.kind;
@@ -179,7 +243,16 @@ Home home_of(std::size_t bytes, const void* site) {
     if (heap == nullptr) [[unlikely]] {
         heap = make_heap(kind);
     }
-    return {heap, plan.kinds[kind].policy == Policy::strict, rule};
+    return {heap, plan.kinds[kind].policy == Policy::strict, rule, plan.report, heap == nullptr};
+}
+
+// The block, which the report counts if it is one.
+void* served(const Home& home, std::size_t bytes, void* block) {
+    if (home.counts && block != nullptr) {
+        counts[home.rule].blocks.fetch_add(1, std::memory_order_relaxed);
+        counts[home.rule].bytes.fetch_add(bytes, std::memory_order_relaxed);
+    }
+    return block;
 }
 
 // Ends an allocation that the home could not serve: true where the system's shall.
@@ -189,17 +262,20 @@ Home home_of(std::size_t bytes, const void* site) {
     return !home.strict;
 }
 
-void* allocate_at(std::size_t bytes, const void* site) {
-    const Home home = home_of(bytes, site);
+void* allocate_in(const Home& home, std::size_t bytes) {
     if (home.heap != nullptr) [[likely]] {
         void* block = allocate(*home.heap, bytes);
-        if (block != nullptr || !falls_back(home)) [[likely]] {
-            return block;
+        if (block != nullptr) [[likely]] {
+            return served(home, bytes, block);
         }
-    } else if (home.strict && !falls_back(home)) {
-        return nullptr;
+    } else if (!home.lost) {
+        return served(home, bytes, __libc_malloc(bytes));
     }
-    return __libc_malloc(bytes);
+    return falls_back(home) ? __libc_malloc(bytes) : nullptr;
+}
+
+void* allocate_at(std::size_t bytes, const void* site) {
+    return allocate_in(home_of(bytes, site), bytes);
 }
 
 // `alignment` is a power of two.
@@ -207,17 +283,34 @@ void* allocate_aligned_at(std::size_t alignment, std::size_t bytes, const void* 
     const Home home = home_of(bytes, site);
     if (home.heap != nullptr) [[likely]] {
         void* block = allocate_aligned(*home.heap, alignment, bytes);
-        if (block != nullptr || !falls_back(home)) [[likely]] {
-            return block;
+        if (block != nullptr) [[likely]] {
+            return served(home, bytes, block);
         }
-    } else if (home.strict && !falls_back(home)) {
-        return nullptr;
+    } else if (!home.lost) {
+        return served(home, bytes, __libc_memalign(alignment, bytes));
     }
-    return __libc_memalign(alignment, bytes);
+    return falls_back(home) ? __libc_memalign(alignment, bytes) : nullptr;
 }
 
 using UsableSize = std::size_t (*)(void*);
 constinit std::atomic<UsableSize> systems_usable_size{nullptr};
+
+// Not from within the loader, which may be changing its lists.
+void find_usable_of_system() {
+    if (systems_usable_size.load(std::memory_order_acquire) != nullptr) {
+        return;
+    }
+    const bool before = busy;
+    const int saved = errno;
+    busy = true;
+    if (void* library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD)) {
+        systems_usable_size.store(
+            reinterpret_cast<UsableSize>(dlsym(library, "malloc_usable_size")),
+            std::memory_order_release);
+    }
+    errno = saved;
+    busy = before;
+}
 
 // Bytes of a block of the system's; 0: not known yet.
 std::size_t usable_of_system(void* block) {
@@ -225,9 +318,8 @@ std::size_t usable_of_system(void* block) {
     return function != nullptr ? function(block) : 0;
 }
 
-// The block at a new home, or null; the old one stays then.
-void* move_to(void* block, std::size_t old_bytes, std::size_t bytes, const void* site) {
-    void* moved = allocate_at(bytes, site);
+// The block's contents in another one, or null, when there is none; the old one stays then.
+void* move_to(void* moved, void* block, std::size_t old_bytes, std::size_t bytes) {
     if (moved != nullptr) {
         std::memcpy(moved, block, std::min(old_bytes, bytes));
         if (!deallocate_ours(block)) {
@@ -254,15 +346,20 @@ void* reallocate_at(void* block, std::size_t bytes, const void* site) {
     if (own_bytes != 0) {
         if (home.heap == heap_of(block)) {
             void* grown = reallocate(block, bytes);
-            if (grown != nullptr || !falls_back(home)) {
-                return grown;
+            if (grown != nullptr) {
+                return served(home, bytes, grown);
             }
+            return falls_back(home) ? move_to(__libc_malloc(bytes), block, own_bytes, bytes)
+                                    : nullptr;
         }
-        return move_to(block, own_bytes, bytes, site);
+        return move_to(allocate_in(home, bytes), block, own_bytes, bytes);
     }
     const std::size_t systems_bytes = home.heap != nullptr ? usable_of_system(block) : 0;
-    return systems_bytes != 0 ? move_to(block, systems_bytes, bytes, site)
-                              : __libc_realloc(block, bytes);
+    if (systems_bytes != 0) {
+        return move_to(allocate_in(home, bytes), block, systems_bytes, bytes);
+    }
+    void* grown = __libc_realloc(block, bytes);
+    return home.heap == nullptr && !home.lost ? served(home, bytes, grown) : grown;
 }
 
 bool overflows(std::size_t count, std::size_t bytes, std::size_t& whole) {
@@ -298,13 +395,8 @@ void leave_environment() {
 }
 
 [[gnu::constructor]] void complete_start() {
-    if (!is_on()) {
-        return;
-    }
-    systems_usable_size.store(reinterpret_cast<UsableSize>(dlsym(RTLD_NEXT, "malloc_usable_size")),
-                              std::memory_order_release);
-    pthread_atfork(lock_sites, unlock_sites, unlock_sites);
-    if (!plan.children) {
+    find_usable_of_system();
+    if (is_on() && !plan.children) {
         leave_environment();
     }
 }
@@ -333,15 +425,61 @@ void leave_environment() {
     }
 }
 
-// The next operator new, of the C++ library: it fails as C++ wants it.
-template <typename... Arguments>
-void* next_new(const char* symbol, Arguments... arguments) {
-    auto* function = reinterpret_cast<void* (*)(Arguments...)>(dlsym(RTLD_NEXT, symbol));
-    if (function == nullptr) {
-        say("no memory, and no operator new that could say so");
+// The next operator of this name; null: there is none.
+void* next_operator(const char* symbol) {
+    void* function = dlsym(RTLD_NEXT, symbol);
+    if (function == nullptr) { // that of a library that was loaded for itself, as Python does
+        void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+        function = library != nullptr ? dlsym(library, symbol) : nullptr;
+    }
+    return function;
+}
+
+bool is_left() {
+    is_on(); // starts
+    return leaves_operators.load(std::memory_order_relaxed);
+}
+
+// An operator new: `take` gives the block. Where there is none the C++ library's fails as C++ wants
+// it.
+template <typename Take, typename... Arguments>
+inline void* new_block(const char* symbol, bool throws, const Take& take, Arguments... arguments) {
+    if (!is_left()) [[likely]] {
+        void* block = take();
+        if (block != nullptr) [[likely]] {
+            return block;
+        }
+    }
+    using Operator = void* (*)(Arguments...);
+    if (auto* next = reinterpret_cast<Operator>(next_operator(symbol))) {
+        return next(arguments...);
+    }
+    void* block = is_left() ? take() : nullptr;
+    if (block == nullptr && throws) {
+        say("there is no memory for operator new, and no libstdc++.so.6 that could throw "
+            "std::bad_alloc: the program ends");
         std::abort();
     }
-    return function(arguments...);
+    return block;
+}
+
+template <typename... Arguments>
+inline void delete_block(const char* symbol, void* block, Arguments... arguments) {
+    using Operator = void (*)(void*, Arguments...);
+    if (block == nullptr) {
+        return;
+    }
+    if (leaves_operators.load(std::memory_order_relaxed)) [[unlikely]] {
+        if (auto* next = reinterpret_cast<Operator>(next_operator(symbol))) {
+            next(block, arguments...);
+            return;
+        }
+    }
+    const int saved = errno;
+    if (!deallocate_ours(block)) {
+        __libc_free(block);
+    }
+    errno = saved;
 }
 
 } // namespace
@@ -359,15 +497,13 @@ WARREN_TAKEN void* calloc(std::size_t count, std::size_t each) {
     if (home.heap != nullptr) [[likely]] {
         void* block = allocate(*home.heap, bytes);
         if (block != nullptr) [[likely]] {
+            served(home, bytes, block);
             return bytes <= class_size_limit ? std::memset(block, 0, bytes) : block; // else new
         }
-        if (!falls_back(home)) {
-            return nullptr;
-        }
-    } else if (home.strict && !falls_back(home)) {
-        return nullptr;
+    } else if (!home.lost) {
+        return served(home, bytes, __libc_calloc(count, each));
     }
-    return __libc_calloc(count, each);
+    return falls_back(home) ? __libc_calloc(count, each) : nullptr;
 }
 
 WARREN_TAKEN void* realloc(void* block, std::size_t bytes) {
@@ -434,7 +570,11 @@ WARREN_TAKEN void* pvalloc(std::size_t bytes) {
 
 WARREN_TAKEN std::size_t malloc_usable_size(void* block) {
     const std::size_t bytes = usable_bytes(block);
-    return bytes != 0 || block == nullptr ? bytes : usable_of_system(block);
+    if (bytes != 0 || block == nullptr) {
+        return bytes;
+    }
+    find_usable_of_system();
+    return usable_of_system(block);
 }
 
 WARREN_TAKEN int malloc_trim(std::size_t) {
@@ -442,50 +582,110 @@ WARREN_TAKEN int malloc_trim(std::size_t) {
     return 1;
 }
 
-// operator new, in the forms of the C++ library.
+// operator new and delete, in the forms of the C++ library.
 // NOLINTBEGIN(readability-identifier-naming)
 
 WARREN_TAKEN void* _Znwm(std::size_t bytes) {
-    void* block = allocate_at(bytes, __builtin_return_address(0));
-    return block != nullptr ? block : next_new("_Znwm", bytes);
-}
-
-WARREN_TAKEN void* _Znam(std::size_t bytes) {
-    void* block = allocate_at(bytes, __builtin_return_address(0));
-    return block != nullptr ? block : next_new("_Znam", bytes);
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_Znwm", true, [=] { return allocate_at(bytes, site); }, bytes);
 }
 
 WARREN_TAKEN void* _ZnwmRKSt9nothrow_t(std::size_t bytes, const void* tag) {
-    void* block = allocate_at(bytes, __builtin_return_address(0));
-    return block != nullptr ? block : next_new("_ZnwmRKSt9nothrow_t", bytes, tag);
-}
-
-WARREN_TAKEN void* _ZnamRKSt9nothrow_t(std::size_t bytes, const void* tag) {
-    void* block = allocate_at(bytes, __builtin_return_address(0));
-    return block != nullptr ? block : next_new("_ZnamRKSt9nothrow_t", bytes, tag);
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_ZnwmRKSt9nothrow_t", false, [=] { return allocate_at(bytes, site); }, bytes, tag);
 }
 
 WARREN_TAKEN void* _ZnwmSt11align_val_t(std::size_t bytes, std::size_t alignment) {
-    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
-    return block != nullptr ? block : next_new("_ZnwmSt11align_val_t", bytes, alignment);
-}
-
-WARREN_TAKEN void* _ZnamSt11align_val_t(std::size_t bytes, std::size_t alignment) {
-    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
-    return block != nullptr ? block : next_new("_ZnamSt11align_val_t", bytes, alignment);
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_ZnwmSt11align_val_t", true, [=] { return allocate_aligned_at(alignment, bytes, site); },
+        bytes, alignment);
 }
 
 WARREN_TAKEN void* _ZnwmSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
                                                       const void* tag) {
-    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
-    return block != nullptr ? block
-                            : next_new("_ZnwmSt11align_val_tRKSt9nothrow_t", bytes, alignment, tag);
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_ZnwmSt11align_val_tRKSt9nothrow_t", false,
+        [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment, tag);
+}
+
+WARREN_TAKEN void* _Znam(std::size_t bytes) {
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_Znam", true, [=] { return allocate_at(bytes, site); }, bytes);
+}
+
+WARREN_TAKEN void* _ZnamRKSt9nothrow_t(std::size_t bytes, const void* tag) {
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_ZnamRKSt9nothrow_t", false, [=] { return allocate_at(bytes, site); }, bytes, tag);
+}
+
+WARREN_TAKEN void* _ZnamSt11align_val_t(std::size_t bytes, std::size_t alignment) {
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_ZnamSt11align_val_t", true, [=] { return allocate_aligned_at(alignment, bytes, site); },
+        bytes, alignment);
 }
 
 WARREN_TAKEN void* _ZnamSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
                                                       const void* tag) {
-    void* block = allocate_aligned_at(alignment, bytes, __builtin_return_address(0));
-    return block != nullptr ? block
-                            : next_new("_ZnamSt11align_val_tRKSt9nothrow_t", bytes, alignment, tag);
+    const void* site = __builtin_return_address(0);
+    return new_block(
+        "_ZnamSt11align_val_tRKSt9nothrow_t", false,
+        [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment, tag);
+}
+
+WARREN_TAKEN void _ZdlPv(void* block) {
+    delete_block("_ZdlPv", block);
+}
+
+WARREN_TAKEN void _ZdlPvm(void* block, std::size_t bytes) {
+    delete_block("_ZdlPvm", block, bytes);
+}
+
+WARREN_TAKEN void _ZdlPvRKSt9nothrow_t(void* block, const void* tag) {
+    delete_block("_ZdlPvRKSt9nothrow_t", block, tag);
+}
+
+WARREN_TAKEN void _ZdlPvSt11align_val_t(void* block, std::size_t alignment) {
+    delete_block("_ZdlPvSt11align_val_t", block, alignment);
+}
+
+WARREN_TAKEN void _ZdlPvmSt11align_val_t(void* block, std::size_t bytes, std::size_t alignment) {
+    delete_block("_ZdlPvmSt11align_val_t", block, bytes, alignment);
+}
+
+WARREN_TAKEN void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t alignment,
+                                                      const void* tag) {
+    delete_block("_ZdlPvSt11align_val_tRKSt9nothrow_t", block, alignment, tag);
+}
+
+WARREN_TAKEN void _ZdaPv(void* block) {
+    delete_block("_ZdaPv", block);
+}
+
+WARREN_TAKEN void _ZdaPvm(void* block, std::size_t bytes) {
+    delete_block("_ZdaPvm", block, bytes);
+}
+
+WARREN_TAKEN void _ZdaPvRKSt9nothrow_t(void* block, const void* tag) {
+    delete_block("_ZdaPvRKSt9nothrow_t", block, tag);
+}
+
+WARREN_TAKEN void _ZdaPvSt11align_val_t(void* block, std::size_t alignment) {
+    delete_block("_ZdaPvSt11align_val_t", block, alignment);
+}
+
+WARREN_TAKEN void _ZdaPvmSt11align_val_t(void* block, std::size_t bytes, std::size_t alignment) {
+    delete_block("_ZdaPvmSt11align_val_t", block, bytes, alignment);
+}
+
+WARREN_TAKEN void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t alignment,
+                                                      const void* tag) {
+    delete_block("_ZdaPvSt11align_val_tRKSt9nothrow_t", block, alignment, tag);
 }
 // NOLINTEND(readability-identifier-naming)

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/preload/source_files.hpp"
@@ -87,7 +88,9 @@ constexpr std::uintptr_t being_written = 1;
 class MappedFile {
   public:
     explicit MappedFile(const char* path) {
-        const int file = open(path, O_RDONLY | O_CLOEXEC);
+        // The functions open and close are where a thread may be cancelled, with our lock.
+        const int file =
+            static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
         struct stat status {};
         if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
             status.st_size > 0) {
@@ -99,7 +102,7 @@ class MappedFile {
             }
         }
         if (file >= 0) {
-            close(file);
+            syscall(SYS_close, file);
         }
     }
     ~MappedFile() {

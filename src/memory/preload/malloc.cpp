@@ -23,9 +23,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <elf.h>
-#include <iterator>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -33,6 +30,7 @@
 
 #include "memory/allocator.hpp"
 #include "memory/heaps.hpp"
+#include "memory/preload/own_functions.hpp"
 #include "memory/preload/plan.hpp"
 #include "memory/preload/sites.hpp"
 #include "memory/share.hpp"
@@ -85,43 +83,6 @@ void say(const char* what) {
     }
 }
 
-constexpr const char* operators[] = {"_Znwm",
-                                     "_Znam",
-                                     "_ZnwmRKSt9nothrow_t",
-                                     "_ZnamRKSt9nothrow_t",
-                                     "_ZnwmSt11align_val_t",
-                                     "_ZnamSt11align_val_t",
-                                     "_ZnwmSt11align_val_tRKSt9nothrow_t",
-                                     "_ZnamSt11align_val_tRKSt9nothrow_t",
-                                     "_ZdlPv",
-                                     "_ZdaPv",
-                                     "_ZdlPvm",
-                                     "_ZdaPvm",
-                                     "_ZdlPvRKSt9nothrow_t",
-                                     "_ZdaPvRKSt9nothrow_t",
-                                     "_ZdlPvSt11align_val_t",
-                                     "_ZdaPvSt11align_val_t",
-                                     "_ZdlPvmSt11align_val_t",
-                                     "_ZdaPvmSt11align_val_t",
-                                     "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-                                     "_ZdaPvSt11align_val_tRKSt9nothrow_t"};
-
-// Whether the process's function of this name is ours, and not one that the program defines, which
-// comes before what is preloaded.
-bool is_ours(const char* name) {
-    void* found = dlsym(RTLD_DEFAULT, name);
-    Dl_info its{};
-    Dl_info own{};
-    void* entry = nullptr;
-    if (found == nullptr || dladdr(static_cast<void*>(&state), &own) == 0 ||
-        dladdr1(found, &its, &entry, RTLD_DL_SYMENT) == 0) {
-        return true;
-    }
-    const auto* symbol = static_cast<const ElfW(Sym)*>(entry);
-    // A program that isn't position-independent has addresses for functions that it only uses.
-    return its.dli_fbase == own.dli_fbase || symbol == nullptr || symbol->st_shndx == SHN_UNDEF;
-}
-
 void reset_in_child() {
     unlock_sites();
     for (Count& count : counts) { // its parent says those
@@ -144,10 +105,8 @@ void reset_in_child() {
     const int saved = errno;
     char* text = std::getenv(plan_variable);
     State after = State::off;
-    const bool own_malloc = !is_ours("malloc") || !is_ours("free");
-    leaves_operators.store(own_malloc ||
-                               !std::all_of(std::begin(operators), std::end(operators), is_ours),
-                           std::memory_order_relaxed);
+    const bool own_malloc = has_own_malloc();
+    leaves_operators.store(own_malloc || has_own_operators(), std::memory_order_relaxed);
     if (own_malloc) {
         if (text != nullptr) {
             say("the program has a malloc of its own, which serves");
@@ -425,13 +384,23 @@ void leave_environment() {
     }
 }
 
-// The next operator of this name; null: there is none.
-void* next_operator(const char* symbol) {
-    void* function = dlsym(RTLD_NEXT, symbol);
+// An operator behind ours.
+struct Next {
+    const char* symbol;
+    std::atomic<void*> function; // null: not looked for yet, or there was none
+};
+
+void* find(Next& next) {
+    void* function = next.function.load(std::memory_order_relaxed);
+    if (function != nullptr) {
+        return function;
+    }
+    function = dlsym(RTLD_NEXT, next.symbol);
     if (function == nullptr) { // that of a library that was loaded for itself, as Python does
         void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-        function = library != nullptr ? dlsym(library, symbol) : nullptr;
+        function = library != nullptr ? dlsym(library, next.symbol) : nullptr;
     }
+    next.function.store(function, std::memory_order_relaxed);
     return function;
 }
 
@@ -443,7 +412,7 @@ bool is_left() {
 // An operator new: `take` gives the block. Where there is none the C++ library's fails as C++ wants
 // it.
 template <typename Take, typename... Arguments>
-inline void* new_block(const char* symbol, bool throws, const Take& take, Arguments... arguments) {
+inline void* new_block(Next& next, bool throws, const Take& take, Arguments... arguments) {
     if (!is_left()) [[likely]] {
         void* block = take();
         if (block != nullptr) [[likely]] {
@@ -451,8 +420,8 @@ inline void* new_block(const char* symbol, bool throws, const Take& take, Argume
         }
     }
     using Operator = void* (*)(Arguments...);
-    if (auto* next = reinterpret_cast<Operator>(next_operator(symbol))) {
-        return next(arguments...);
+    if (auto* function = reinterpret_cast<Operator>(find(next))) {
+        return function(arguments...);
     }
     void* block = is_left() ? take() : nullptr;
     if (block == nullptr && throws) {
@@ -464,14 +433,14 @@ inline void* new_block(const char* symbol, bool throws, const Take& take, Argume
 }
 
 template <typename... Arguments>
-inline void delete_block(const char* symbol, void* block, Arguments... arguments) {
+inline void delete_block(Next& next, void* block, Arguments... arguments) {
     using Operator = void (*)(void*, Arguments...);
     if (block == nullptr) {
         return;
     }
     if (leaves_operators.load(std::memory_order_relaxed)) [[unlikely]] {
-        if (auto* next = reinterpret_cast<Operator>(next_operator(symbol))) {
-            next(block, arguments...);
+        if (auto* function = reinterpret_cast<Operator>(find(next))) {
+            function(block, arguments...);
             return;
         }
     }
@@ -586,106 +555,124 @@ WARREN_TAKEN int malloc_trim(std::size_t) {
 // NOLINTBEGIN(readability-identifier-naming)
 
 WARREN_TAKEN void* _Znwm(std::size_t bytes) {
+    static constinit Next next{"_Znwm", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_Znwm", true, [=] { return allocate_at(bytes, site); }, bytes);
+        next, true, [=] { return allocate_at(bytes, site); }, bytes);
 }
 
 WARREN_TAKEN void* _ZnwmRKSt9nothrow_t(std::size_t bytes, const void* tag) {
+    static constinit Next next{"_ZnwmRKSt9nothrow_t", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_ZnwmRKSt9nothrow_t", false, [=] { return allocate_at(bytes, site); }, bytes, tag);
+        next, false, [=] { return allocate_at(bytes, site); }, bytes, tag);
 }
 
 WARREN_TAKEN void* _ZnwmSt11align_val_t(std::size_t bytes, std::size_t alignment) {
+    static constinit Next next{"_ZnwmSt11align_val_t", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_ZnwmSt11align_val_t", true, [=] { return allocate_aligned_at(alignment, bytes, site); },
-        bytes, alignment);
+        next, true, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment);
 }
 
 WARREN_TAKEN void* _ZnwmSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
                                                       const void* tag) {
+    static constinit Next next{"_ZnwmSt11align_val_tRKSt9nothrow_t", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_ZnwmSt11align_val_tRKSt9nothrow_t", false,
-        [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment, tag);
+        next, false, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment,
+        tag);
 }
 
 WARREN_TAKEN void* _Znam(std::size_t bytes) {
+    static constinit Next next{"_Znam", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_Znam", true, [=] { return allocate_at(bytes, site); }, bytes);
+        next, true, [=] { return allocate_at(bytes, site); }, bytes);
 }
 
 WARREN_TAKEN void* _ZnamRKSt9nothrow_t(std::size_t bytes, const void* tag) {
+    static constinit Next next{"_ZnamRKSt9nothrow_t", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_ZnamRKSt9nothrow_t", false, [=] { return allocate_at(bytes, site); }, bytes, tag);
+        next, false, [=] { return allocate_at(bytes, site); }, bytes, tag);
 }
 
 WARREN_TAKEN void* _ZnamSt11align_val_t(std::size_t bytes, std::size_t alignment) {
+    static constinit Next next{"_ZnamSt11align_val_t", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_ZnamSt11align_val_t", true, [=] { return allocate_aligned_at(alignment, bytes, site); },
-        bytes, alignment);
+        next, true, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment);
 }
 
 WARREN_TAKEN void* _ZnamSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
                                                       const void* tag) {
+    static constinit Next next{"_ZnamSt11align_val_tRKSt9nothrow_t", nullptr};
     const void* site = __builtin_return_address(0);
     return new_block(
-        "_ZnamSt11align_val_tRKSt9nothrow_t", false,
-        [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment, tag);
+        next, false, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment,
+        tag);
 }
 
 WARREN_TAKEN void _ZdlPv(void* block) {
-    delete_block("_ZdlPv", block);
+    static constinit Next next{"_ZdlPv", nullptr};
+    delete_block(next, block);
 }
 
 WARREN_TAKEN void _ZdlPvm(void* block, std::size_t bytes) {
-    delete_block("_ZdlPvm", block, bytes);
+    static constinit Next next{"_ZdlPvm", nullptr};
+    delete_block(next, block, bytes);
 }
 
 WARREN_TAKEN void _ZdlPvRKSt9nothrow_t(void* block, const void* tag) {
-    delete_block("_ZdlPvRKSt9nothrow_t", block, tag);
+    static constinit Next next{"_ZdlPvRKSt9nothrow_t", nullptr};
+    delete_block(next, block, tag);
 }
 
 WARREN_TAKEN void _ZdlPvSt11align_val_t(void* block, std::size_t alignment) {
-    delete_block("_ZdlPvSt11align_val_t", block, alignment);
+    static constinit Next next{"_ZdlPvSt11align_val_t", nullptr};
+    delete_block(next, block, alignment);
 }
 
 WARREN_TAKEN void _ZdlPvmSt11align_val_t(void* block, std::size_t bytes, std::size_t alignment) {
-    delete_block("_ZdlPvmSt11align_val_t", block, bytes, alignment);
+    static constinit Next next{"_ZdlPvmSt11align_val_t", nullptr};
+    delete_block(next, block, bytes, alignment);
 }
 
 WARREN_TAKEN void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t alignment,
                                                       const void* tag) {
-    delete_block("_ZdlPvSt11align_val_tRKSt9nothrow_t", block, alignment, tag);
+    static constinit Next next{"_ZdlPvSt11align_val_tRKSt9nothrow_t", nullptr};
+    delete_block(next, block, alignment, tag);
 }
 
 WARREN_TAKEN void _ZdaPv(void* block) {
-    delete_block("_ZdaPv", block);
+    static constinit Next next{"_ZdaPv", nullptr};
+    delete_block(next, block);
 }
 
 WARREN_TAKEN void _ZdaPvm(void* block, std::size_t bytes) {
-    delete_block("_ZdaPvm", block, bytes);
+    static constinit Next next{"_ZdaPvm", nullptr};
+    delete_block(next, block, bytes);
 }
 
 WARREN_TAKEN void _ZdaPvRKSt9nothrow_t(void* block, const void* tag) {
-    delete_block("_ZdaPvRKSt9nothrow_t", block, tag);
+    static constinit Next next{"_ZdaPvRKSt9nothrow_t", nullptr};
+    delete_block(next, block, tag);
 }
 
 WARREN_TAKEN void _ZdaPvSt11align_val_t(void* block, std::size_t alignment) {
-    delete_block("_ZdaPvSt11align_val_t", block, alignment);
+    static constinit Next next{"_ZdaPvSt11align_val_t", nullptr};
+    delete_block(next, block, alignment);
 }
 
 WARREN_TAKEN void _ZdaPvmSt11align_val_t(void* block, std::size_t bytes, std::size_t alignment) {
-    delete_block("_ZdaPvmSt11align_val_t", block, bytes, alignment);
+    static constinit Next next{"_ZdaPvmSt11align_val_t", nullptr};
+    delete_block(next, block, bytes, alignment);
 }
 
 WARREN_TAKEN void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t alignment,
                                                       const void* tag) {
-    delete_block("_ZdaPvSt11align_val_tRKSt9nothrow_t", block, alignment, tag);
+    static constinit Next next{"_ZdaPvSt11align_val_tRKSt9nothrow_t", nullptr};
+    delete_block(next, block, alignment, tag);
 }
 // NOLINTEND(readability-identifier-naming)

@@ -13,5 +13,5 @@ python3 -m venv $environment || {
     echo "python3 can't make a virtual environment (Debian: python3-venv)" >&2
     exit 1
 }
-$environment/bin/pip install --quiet --disable-pip-version-check -r python/requirements.txt
+$environment/bin/pip install --quiet --disable-pip-version-check --retries 1 -r python/requirements.txt
 cp python/requirements.txt $environment/requirements.txt

@@ -474,11 +474,6 @@ bool Job::finish_copies() {
 
 void Job::not_started(const SpawnFailure& failure) {
     const Rank& rank = ranks_[failure.rank];
-    Process& process = processes_[rank.process];
-    if (!process.ended) { // counted before its program failed to execute
-        process.ended = true;
-        --alive_;
-    }
     const int code = failure.error_number == EACCES   ? exit_not_executable
                      : failure.error_number == ENOENT ? exit_not_found
                                                       : 1;

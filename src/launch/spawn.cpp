@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/futex.hpp"
 #include "base/raw_call.hpp"
@@ -22,6 +22,11 @@ constexpr bool several_at_once = raw_calls_keep_errno;
 } // namespace
 
 Spawner::Spawner(std::uint32_t at_once) : slots_(several_at_once ? at_once : 1) {}
+
+// Children run on the stacks in the slots until their programs do.
+Spawner::~Spawner() {
+    finish();
+}
 
 // In the child, in mpiexec's memory: it changes nothing but its slot.
 int Spawner::run_child(void* argument) {
@@ -97,14 +102,7 @@ SpawnFailure Spawner::release(Slot& slot) {
     while ((shares = slot.shares_memory.load(std::memory_order_acquire)) != 0) {
         futex_wait(slot.shares_memory, shares);
     }
-    const SpawnFailure failure = slot.failure;
-    if (failure.error_number != 0 && slot.pid > 0) {
-        while (waitpid(slot.pid, nullptr, 0) < 0 && errno == EINTR) {
-        }
-    }
-    slot.failure = {};
-    slot.pid = -1;
-    return failure;
+    return std::exchange(slot.failure, {});
 }
 
 SpawnFailure Spawner::start(const SpawnRequest& request, pid_t& pid) {
@@ -133,7 +131,6 @@ SpawnFailure Spawner::start(const SpawnRequest& request, pid_t& pid) {
         slot.shares_memory.store(0, std::memory_order_relaxed);
         return {.error_number = errno, .step = "starting a process", .rank = request.rank};
     }
-    slot.pid = pid;
     return {};
 }
 

@@ -54,11 +54,13 @@ class Spawner {
   public:
     // Up to `at_once` children on their way to their programs.
     explicit Spawner(std::uint32_t at_once);
+    ~Spawner();
     Spawner(const Spawner&) = delete;
     Spawner& operator=(const Spawner&) = delete;
 
-    // Starts a rank's process. The failure may be an earlier rank's, whose process has then been
-    // waited for; `pid` is -1 when this rank has not been started.
+    // Starts a rank's process. The failure may be an earlier rank's; `pid` is -1 when this rank has
+    // not been started. A process that does not come to its program ends with 127: the caller waits
+    // for it as for any other.
     SpawnFailure start(const SpawnRequest& request, pid_t& pid);
 
     // Waits until all programs run. The failure is the first.
@@ -75,7 +77,6 @@ class Spawner {
         std::array<char, 32> rank_setting;
         std::vector<char*> environment;
         pid_t parent = 0;
-        pid_t pid = -1;
     };
 
     static int run_child(void* slot);

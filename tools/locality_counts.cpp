@@ -41,17 +41,19 @@ const char* const help_text =
     "  --interval SECONDS      counts per interval of time (none: of the whole run)\n"
     "  --save SECONDS          how often what is counted is written, in a system call of the\n"
     "                          program, for the case that it is killed (10; 0: at the end only)\n"
+    "  --threshold BYTES       record heap blocks from this size on (4096)\n"
+    "  --stack-depth CALLS     deepest call stacks of allocations (32, at most 64)\n"
     "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
     "\n"
     "Memory: up to 80 B per unit and thread that touches it. The exit status is the program's;\n"
     "125 if it could not be recorded.\n"
     "\n"
-    "What it doesn't record: allocations and phases of the program (reports show the heap as "
-    "other\n"
-    "memory, and add what one block after the other had at the same address); who communicates\n"
-    "with whom, beyond what reports conclude from units that threads share; accesses within\n"
-    "system calls. There is no mode that samples. It saves in system calls of the program only,\n"
-    "so a program that makes none has nothing saved when it is killed.\n";
+    "Programs can mark phases by warren/locality.h and MPI_Pcontrol, which begin new intervals.\n"
+    "What it doesn't record: who communicates with whom, beyond what reports conclude from units\n"
+    "that threads share; accesses within system calls; allocations of programs that are linked\n"
+    "statically or have a malloc of their own. There is no mode that samples. It saves in system\n"
+    "calls of the program only, so a program that makes none has nothing saved when it is "
+    "killed.\n";
 
 bool bytes_in(const std::string& text, std::uint64_t& bytes) {
     static constexpr char letters[] = "KMGT";
@@ -70,6 +72,13 @@ bool bytes_in(const std::string& text, std::uint64_t& bytes) {
         ++end;
     }
     return errno == 0 && *end == 0;
+}
+
+bool number_in(const std::string& text, std::uint64_t& number) {
+    char* end = nullptr;
+    errno = 0;
+    number = std::strtoull(text.c_str(), &end, 10);
+    return !text.empty() && text[0] >= '0' && text[0] <= '9' && errno == 0 && *end == 0;
 }
 
 bool seconds_in(const std::string& text, std::uint64_t& ns) {
@@ -99,6 +108,8 @@ constexpr Option options[] = {
     {"--limit", bytes_in, &Settings::limit_bytes},
     {"--interval", seconds_in, &Settings::interval_ns},
     {"--save", seconds_in, &Settings::save_ns},
+    {"--threshold", bytes_in, &Settings::threshold},
+    {"--stack-depth", number_in, &Settings::stack_depth},
 };
 
 // One option with its value at words[at], which moves to its last word. 0, or the exit status.
@@ -130,7 +141,9 @@ int read_option(const std::vector<std::string>& words, std::size_t& at, Settings
         return known->parse(value, settings.*known->value)
                    ? 0
                    : failed(name + ": '" + value + "' is no number of " +
-                                (known->parse == bytes_in ? "bytes" : "seconds"),
+                                (known->parse == bytes_in    ? "bytes"
+                                 : known->parse == number_in ? "calls"
+                                                             : "seconds"),
                             status_usage);
     }
     return failed("mode " + settings.mode + " has no option " + name, status_usage);
@@ -293,7 +306,8 @@ int record_counts(const std::vector<std::string>& words) {
     const std::string parts = launch::own_folder() + launch::library_folder + "warren/";
     const std::string client = parts + "libwarren-counts.so";
     const std::string engine = parts + "dynamorio/libdynamorio.so";
-    for (const std::string& part : {client, engine}) {
+    const std::string tracker = parts + "libwarren-tracker.so";
+    for (const std::string& part : {client, engine, tracker}) {
         // The engine is executed.
         if (access(part.c_str(), part == engine ? R_OK | X_OK : R_OK) != 0) {
             if (errno == EACCES) {
@@ -323,6 +337,8 @@ int record_counts(const std::vector<std::string>& words) {
     // Programs and libraries at the same places in each run, heap and libraries far apart:
     // addresses in recordings can be compared, and counters don't clash (counters.hpp).
     personality(ADDR_NO_RANDOMIZE);
+    const char* const others = std::getenv("LD_PRELOAD");
+    setenv("LD_PRELOAD", others != nullptr ? (tracker + ":" + others).c_str() : tracker.c_str(), 1);
     setenv("DYNAMORIO_EXE_PATH", real != nullptr ? real : program.c_str(), 1);
     setenv("DYNAMORIO_RUNUNDER", "1", 1);
     setenv("DYNAMORIO_OPTIONS",

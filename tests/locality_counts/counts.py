@@ -16,6 +16,9 @@ import time
 COUNT = struct.Struct("<IIQIIQQQQ")  # CountRecord and so on: src/locality/format.hpp
 FIRST = struct.Struct("<IIQQQII")
 THREAD = struct.Struct("<IIIIQQQ16s")
+ALLOCATION = struct.Struct("<IIQQQIIQ")
+INTERVAL = struct.Struct("<IIQQ")
+PHASE = struct.Struct("<IIQiI104s")
 HEADER = 32
 MODULE = 72
 PAGE = 4096
@@ -36,9 +39,16 @@ class Process:
         self.folder = folder
         self.about = json.loads((folder / "process.json").read_text())
         self.counts = {}  # (unit, thread) -> reads, writes, bytes read, bytes written
-        for _, thread, unit, _, _, *sums in records(folder, "counts.rec", COUNT):
-            known = self.counts.setdefault((unit, thread), [0, 0, 0, 0])
-            self.counts[unit, thread] = [old + new for old, new in zip(known, sums)]
+        self.parts = {}  # (unit, thread, number of the allocation) -> the same
+        for _, thread, unit, allocation, _, *sums in records(folder, "counts.rec", COUNT):
+            for table, key in ((self.counts, (unit, thread)), (self.parts, (unit, thread, allocation))):
+                known = table.setdefault(key, [0, 0, 0, 0])
+                table[key] = [old + new for old, new in zip(known, sums)]
+        self.lives = {}  # address -> numbers of the allocations that began there
+        if (folder / "allocations.rec").exists():
+            for number, (event, _, address, *_) in enumerate(records(folder, "allocations.rec", ALLOCATION), 1):
+                if event == 1:
+                    self.lives.setdefault(address, []).append(number)
         self.firsts = records(folder, "first.rec", FIRST)
         self.modules = ((folder / "modules.rec").stat().st_size - HEADER) // MODULE
         self.threads = records(folder, "threads.rec", THREAD)
@@ -74,6 +84,14 @@ def check_exactly(output, process, unit_bytes=PAGE):
             found = process.counts.get((unit, thread), [0, 0, 0, 0])
             assert found == sums, f"{line}: {found}"
             expected += 1
+        elif kind == "within":
+            block, life, thread, *sums = int(words[1], 16), *map(int, words[2:])
+            number = process.lives[block][life]
+            found = process.parts.get((unit, thread, number), [0, 0, 0, 0])
+            assert all(one in (known, -1) for one, known in zip(sums, found)), f"{line}: {found}"
+            expected += 1
+        elif kind == "untouched":  # first: it came there otherwise
+            assert unit not in {at for _, _, at, *_ in process.firsts}, line
         elif kind == "first":
             firsts.setdefault(unit, []).append((int(words[1]), words[2] == "1"))
     for unit, touches in firsts.items():
@@ -92,6 +110,36 @@ def exact(scratch):
     output, (process,) = record(scratch)
     check_exactly(output, process)
     assert process.about["end"] == "exit 0", process.about["end"]
+
+
+def reported(scratch):
+    """The report names blocks by their variables."""
+    if subprocess.run([os.environ.get("WARREN_PYTHON", "python3"), "-c", "import numpy, tree_sitter"],
+                      capture_output=True, check=False).returncode:
+        print("skipped: Python has no numpy or tree_sitter; tools/python_packages.sh gets them")
+        sys.exit(SKIPPED)
+    record(scratch)
+    subprocess.run([build / "bin/warren", "locality", "report", scratch + "/recording", "--quiet", "--json",
+                    scratch + "/report.json"], check=True, timeout=60)
+    structures = json.loads(pathlib.Path(scratch, "report.json").read_text())["structures"]
+    named = set(zip(structures["name"], [os.path.basename(file or "") for file in structures["file"]]))
+    for name in ("block", "larger", "again", "zeros"):
+        assert (name, "blocks.c") in named, (name, named)
+
+
+def phases(scratch):
+    """100 accesses outside, 200 in the phase `outer`, of which 40 in `inner`, 7 at a level of MPI_Pcontrol."""
+    output, (process,) = record(scratch)
+    page = int(output.split()[-1], 16)
+    names = [name.split(b"\0")[0].decode() or str(level)
+             for _, _, _, level, _, name in records(process.folder, "phases.rec", PHASE)]
+    phase_of = {number: names[phase - 1] if phase else "" for number, phase, *_ in
+                records(process.folder, "intervals.rec", INTERVAL)}
+    found = {}
+    for interval, _, unit, _, _, _, writes, *_ in records(process.folder, "counts.rec", COUNT):
+        if unit == page:
+            found[phase_of[interval]] = found.get(phase_of[interval], 0) + writes
+    assert found == {"": 100, "outer": 160, "inner": 40, "3": 7}, found
 
 
 def lines(scratch):
@@ -223,7 +271,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (exact, phases, reported, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

@@ -14,6 +14,17 @@ static inline void expect(const volatile void* address, int thread, unsigned lon
            writes, bytes_read, bytes_written);
 }
 
+enum { any = -1 }; // whatever number
+
+// The accesses of a thread to the unit, of which the block's `life`-th life (from 0) has some: of
+// all blocks that began at `block`. What is `any` is not compared.
+static inline void expect_in(const volatile void* block, int life, const volatile void* address,
+                             int thread, long reads, long writes, long bytes_read,
+                             long bytes_written) {
+    printf("within %lx %lx %d %d %ld %ld %ld %ld\n", (unsigned long)(uintptr_t)address,
+           (unsigned long)(uintptr_t)block, life, thread, reads, writes, bytes_read, bytes_written);
+}
+
 // Who touches the unit first, and whether by a write.
 static inline void expect_first(const volatile void* address, int thread, int write) {
     printf("first %lx %d %d\n", (unsigned long)(uintptr_t)address, thread, write);

@@ -193,7 +193,7 @@ class _Finder:
         if len(rest):
             reason = "in no allocation that was recorded: too small, or of the system"
             if trace.mode == "counts" and len(trace.allocation_address) == 0:
-                reason = "counts mode records no allocations"
+                reason = "no allocations are recorded"
             other = self._add(Structure(OTHER, "other", named=False, reason=reason))
             self.unit_structure[rest] = other
             processes[other].update(np.unique(trace.unit_process[rest]).tolist())

@@ -6,8 +6,7 @@
     trace.thread[begin:end], trace.accesses[begin:end]   # its accesses, thread by thread
 
 A unit is a piece of `granularity` bytes (a page, usually) in one life of an allocation: memory that
-is freed and used again is other units, where the recording has allocations (one of counts mode has
-none, and adds these lives: a warning says so). Threads of all processes have numbers of one row. Units of
+is freed and used again is other units, where the recording has allocations. Threads of all processes have numbers of one row. Units of
 memory that several processes share are joined when their identity is known (the physical page), and
 are then of the first of these processes. Everything is in flat arrays, so that ten million units
 take half a gigabyte.
@@ -166,8 +165,8 @@ def load(folder, intervals=None, everything=False):
                   warnings=notes + [text for process in whole.processes for text in process.warnings])
     if trace.mode == "counts" and any(len(process.counts) and not len(process.allocations)
                                       for process in whole.processes):
-        trace.warnings.insert(0, "counts mode records no allocations: of memory that was freed and used "
-                              "again all lives are added up")
+        trace.warnings.insert(0, "there are no allocations: of memory that was freed and used again all "
+                              "lives are added up")
     parts = [_Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]
     _put_together(trace, parts)
     _join_shared(trace, np.concatenate([part.identity for part in parts]))
@@ -311,10 +310,59 @@ class _Part:
         stacks = first["stack_id"][order]
         self.first_site[at] = self._sites_of_stacks(stacks)
         alone = stacks == 0  # the instruction is all that is known
-        places, inverse = np.unique(first["instruction"][order[alone]], return_inverse=True)
+        self.first_site[at[alone]] = self._sites_of_instructions(first["instruction"][order[alone]])
+        self._inherit(first)
+
+    def _inherit(self, first):
+        """Gives units that nobody touched first the first touch of their page: where realloc or mremap
+        took it from, else in the life before of memory that is used again."""
+        shift = np.uint64(self.trace.granularity.bit_length() - 1)
+        bits, mask = np.uint64(self.bits), np.uint64((1 << self.bits) - 1)
+        lacking = np.flatnonzero(self.first_thread < 0)
+        row = (self.keys[lacking] & mask).astype("<i8") - 1
+        page = self.keys[lacking] >> bits
+        order = np.lexsort((first["time_ns"], first["address"] >> shift))
+        pages, times = (first["address"] >> shift)[order], first["time_ns"][order]
+        low, high = np.searchsorted(pages, page), np.searchsorted(pages, page, "right")
+        chosen = np.where(row < 0, low, high - 1)  # of free memory the first, else the last before its end
+        end = np.append(self.end, 0)[row]
+        for late in np.flatnonzero((row >= 0) & (high - low > 1)):
+            before = np.searchsorted(times[low[late]:high[late]], end[late], "right")
+            chosen[late] = low[late] + max(int(before) - 1, 0)
+        known = low < high
+        at, records = lacking[known], first[order[chosen[known]]]
+        self.first_thread[at] = records["thread"]
+        self.first_site[at] = self._sites_of_instructions(records["instruction"])
+        self._inherit_moved(lacking, row, page)
+
+    def _inherit_moved(self, lacking, row, page):
+        shift, bits = np.uint64(self.trace.granularity.bit_length() - 1), np.uint64(self.bits)
+        born = self._born()
+        for moved in np.flatnonzero(self.previous).tolist():
+            units = np.flatnonzero(row == moved)
+            if born[moved] is None or len(units) == 0:
+                continue
+            address = (page[units] << shift).astype("<i8")
+            source = address - int(self.address[moved]) + int(self.previous[moved])
+            key = ((np.maximum(source, 0).astype("<u8") >> shift) << bits) | np.uint64(born[moved] + 1)
+            at = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+            found = self.keys[at] == key
+            self.first_thread[lacking[units[found]]] = self.first_thread[at[found]]
+            self.first_site[lacking[units[found]]] = self.first_site[at[found]]
+
+    def _born(self):
+        """By the row of an allocation: the row of the one that it was before realloc or mremap, or None."""
+        latest, born = {}, []
+        for address, previous in zip(self.address.tolist(), self.previous.tolist()):
+            born.append(latest.get(previous))
+            latest[address] = len(born) - 1
+        return born
+
+    def _sites_of_instructions(self, instructions):
+        places, inverse = np.unique(instructions, return_inverse=True)
         begin = len(self.trace.sites)
         self.trace.sites.extend(Site(self.index, (int(place),), (False,)) for place in places)
-        self.first_site[at[alone]] = begin + inverse
+        return begin + inverse
 
     def _read_touches(self):
         """Units of a first-touch recording, or where the pages of a counts recording really were."""
@@ -355,11 +403,7 @@ class _Part:
         if self.process.info["mode"] != "first-touch" or len(moved) == 0:
             return
         shift, mask = np.uint64(self.bits), np.uint64((1 << self.bits) - 1)
-        latest = {}
-        born = {}
-        for row, address in enumerate(self.address.tolist()):
-            born[row] = latest.get(int(self.previous[row]))
-            latest[address] = row
+        born = self._born()
         granularity = self.trace.granularity
         for row in moved.tolist():
             before, offset = born[row], int(self.address[row]) - int(self.previous[row])

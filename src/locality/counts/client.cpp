@@ -101,18 +101,27 @@ void noted(void* call, void**) {
     const auto argument = [&](int index) {
         return reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, index));
     };
+    Thread* const thread = this_thread(drwrap_get_drcontext(call));
     const auto event = static_cast<std::uint32_t>(argument(0));
     if (event == AllocationRecord::began) {
-        recorder->allocation_began(argument(1), argument(2), argument(3));
+        const auto number = static_cast<std::uint32_t>(argument(1));
+        recorder->allocation_began(thread, {argument(2), argument(2) + argument(3), number},
+                                   argument(4));
     } else if (event == AllocationRecord::ended) {
-        recorder->allocation_ended(argument(2), argument(3));
+        recorder->allocation_ended(thread, argument(2), argument(3));
     }
 }
 
+void asked(void* call, void**) {
+    recorder->welcome_tracker(*static_cast<Welcome*>(drwrap_get_arg(call, 0)));
+}
+
 void phase_noted(void* call, void**) {
-    const auto event = reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, 0));
-    const auto number = reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, 1));
-    recorder->new_interval(event == PhaseRecord::ended ? 0 : static_cast<std::uint32_t>(number));
+    const auto argument = [&](int index) {
+        return static_cast<std::uint32_t>(
+            reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, index)));
+    };
+    recorder->phase_noted(static_cast<PhaseRecord::Event>(argument(0)), argument(1));
 }
 
 void record_module(const module_data_t* module) {
@@ -129,15 +138,27 @@ void record_module(const module_data_t* module) {
     }
 }
 
+// Of the tracker (locality/tracker/tracker.cpp), which is there for this.
+struct Wrapped {
+    const char* name;
+    void (*before)(void* call, void** user_data);
+};
+constexpr Wrapped wrapped[] = {
+    {"warren_locality_ask", asked},
+    {"warren_locality_noted", noted},
+    {"warren_locality_phase_noted", phase_noted},
+};
+
 void load_module(void*, const module_data_t* module, bool) {
     record_module(module);
-    if (auto* const function = reinterpret_cast<app_pc>(
-            dr_get_proc_address(module->handle, "warren_locality_noted"))) {
-        drwrap_wrap(function, noted, nullptr);
-        if (auto* const phases = reinterpret_cast<app_pc>(
-                dr_get_proc_address(module->handle, "warren_locality_phase_noted"))) {
-            drwrap_wrap(phases, phase_noted, nullptr);
+    bool tracker = false;
+    for (const Wrapped& one : wrapped) {
+        if (auto* const function =
+                reinterpret_cast<app_pc>(dr_get_proc_address(module->handle, one.name))) {
+            tracker = drwrap_wrap(function, one.before, nullptr) || tracker;
         }
+    }
+    if (tracker) {
         leave_alone(reinterpret_cast<std::uint64_t>(module->start),
                     reinterpret_cast<std::uint64_t>(module->end));
     }
@@ -214,8 +235,7 @@ bool before_call(void* context, int number) {
 void remapped(const Thread& thread, std::uint64_t place) {
     const std::uint64_t old = thread.call_address;
     if (place != old) {
-        recorder->memory_gone(place, place + thread.call_new_bytes); // what was there before
-        recorder->memory_gone(old, old + thread.call_bytes);
+        recorder->memory_moved(old, thread.call_bytes, place, thread.call_new_bytes);
     } else if (thread.call_new_bytes < thread.call_bytes) {
         recorder->memory_gone(old + thread.call_new_bytes, old + thread.call_bytes);
     }

@@ -12,20 +12,10 @@
 #include <x86intrin.h>
 
 #include "dr_api.h"
+#include "locality/counts/guard.hpp"
 
 namespace warren::locality::counts {
 namespace {
-
-class Guard {
-  public:
-    explicit Guard(void* lock) : lock_(lock) { dr_mutex_lock(lock_); }
-    Guard(const Guard&) = delete;
-    Guard& operator=(const Guard&) = delete;
-    ~Guard() { dr_mutex_unlock(lock_); }
-
-  private:
-    void* lock_;
-};
 
 std::uint64_t time_of(clockid_t clock) {
     timespec time{};
@@ -56,13 +46,15 @@ std::string read_file(const char* path) {
 
 // In every recording of this mode.
 constexpr const char* always_missing[] = {
-    "allocations and phases of the program are not recorded with counts: blocks of the heap are "
-    "other memory, and what is counted of blocks that had the same address one after the other is "
-    "added; mode first-touch records them",
     "accesses within system calls are not counted; memory that read, pread64 or recvfrom fill is "
     "first touched by who calls them, memory that others fill by whoever accesses it next",
     "what is counted is saved in the program's system calls only: a process that is killed loses "
     "what it did since the last"};
+
+constexpr const char* untracked =
+    "allocations and phases are not recorded: the program has not loaded the library that follows "
+    "them (it is linked statically, or has cleared LD_PRELOAD), so the heap is other memory, and "
+    "all lives of memory that was used again are added up";
 
 const char* variable(const char* name) {
     return std::getenv(name);
@@ -121,7 +113,11 @@ bool Recorder::open(std::string& problem) {
     start_ns_ = now_ns();
     clock_start_ = __rdtsc();
     start_unix_ns_ = static_cast<std::int64_t>(time_of(CLOCK_REALTIME));
-    allowance_.bytes = settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes;
+    // Half is the tracker's.
+    allowance_.bytes = settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes / 2;
+    tracked_ = false;
+    allocations_.clear();
+    phases_.clear();
     interval_ = 1;
     phase_ = 0;
     interval_begin_ns_ = start_ns_;
@@ -204,7 +200,11 @@ bool Recorder::describe(bool ended) {
     description.end_ns = ended || !end_.empty() ? now_ns() : 0;
     description.end = end_;
     description.limit_bytes = settings_.limit_bytes;
+    description.threshold = settings_.threshold;
     description.missing = missing_;
+    if (!tracked_) {
+        description.missing.emplace_back(untracked);
+    }
     description.missing.insert(description.missing.end(), std::begin(always_missing),
                                std::end(always_missing));
     if (uncounted_threads_ != 0) {
@@ -311,19 +311,6 @@ void Recorder::module_loaded(const ModuleRecord& given, const std::string& path)
     module_file_.append(record);
 }
 
-std::uint32_t Recorder::allocation_of(std::uint64_t unit) const {
-    const auto after = allocations_.upper_bound(unit);
-    if (after != allocations_.begin()) {
-        const auto before = std::prev(after);
-        if (before->second.end > unit) {
-            return before->second.number;
-        }
-    }
-    const std::uint64_t unit_end = unit + settings_.granularity;
-    return after != allocations_.end() && after->first < unit_end ? after->second.number
-                                                                  : no_allocation;
-}
-
 void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
     const std::uint64_t index = process_.layout.index(unit);
     const Sums sums = sums_of(thread.counters, index);
@@ -358,7 +345,7 @@ void Recorder::write_all_counts(Thread& thread) {
          chunk != nullptr; chunk = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE)) {
         const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
         for (std::uint64_t at = 0; at < count; ++at) {
-            write_counts(thread, chunk->items[at], allocation_of(chunk->items[at]));
+            write_counts(thread, chunk->items[at], allocation_for(thread, chunk->items[at]));
         }
     }
 }
@@ -386,7 +373,7 @@ void Recorder::write_firsts(Thread& thread) {
                 static_cast<double>(static_cast<std::int64_t>(touch.clock - clock_start_));
             record.time_ns = start_ns_ + static_cast<std::uint64_t>(since > 0 ? since * rate : 0);
             record.instruction = touch.instruction;
-            record.allocation = allocation_of(touch.address);
+            record.allocation = allocation_for(thread, touch.address);
             first_file_.append(record);
         }
         thread.written_chunk = chunk;
@@ -407,95 +394,18 @@ void Recorder::write_everything() {
     }
 }
 
-void Recorder::allocation_began(std::uint64_t number, std::uint64_t address, std::uint64_t size) {
+void Recorder::welcome_tracker(Welcome& welcome) {
     const Guard guard(lock_);
-    if (!running_ || size == 0) {
+    if (!running_ || folder_.size() >= sizeof welcome.folder) {
         return;
     }
-    // What was there before is another's.
-    const std::uint64_t unit = settings_.granularity;
-    for (std::uint64_t at = address & ~(unit - 1); at < address + size; at += unit) {
-        if (process_.touched[process_.layout.index(at)] == 0) {
-            continue;
-        }
-        for (Thread* thread : threads_) {
-            if (!thread->counters.uncounted) {
-                write_counts(*thread, at, allocation_of(at));
-            }
-        }
-    }
-    allocations_[address] = {address + size, static_cast<std::uint32_t>(number)};
-}
-
-void Recorder::allocation_ended(std::uint64_t address, std::uint64_t size) {
-    const Guard guard(lock_);
-    const auto found = allocations_.find(address);
-    if (!running_ || found == allocations_.end()) {
-        return;
-    }
-    const std::uint64_t unit = settings_.granularity;
-    const std::uint64_t end = size != 0 ? address + size : found->second.end;
-    for (Thread* thread : threads_) {
-        write_firsts(*thread);
-    }
-    for (std::uint64_t at = address & ~(unit - 1); at < end; at += unit) {
-        if (process_.touched[process_.layout.index(at)] == 0) {
-            continue;
-        }
-        const std::uint32_t owner = allocation_of(at);
-        for (Thread* thread : threads_) {
-            if (!thread->counters.uncounted) {
-                write_counts(*thread, at, owner);
-            }
-        }
-    }
-    allocations_.erase(found);
-}
-
-void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
-    const Guard guard(lock_);
-    if (!running_) {
-        return;
-    }
-    const std::uint64_t unit = settings_.granularity;
-    begin = (begin + unit - 1) & ~(unit - 1);
-    end &= ~(unit - 1);
-    if (begin >= end) {
-        return;
-    }
-    for (Thread* thread : threads_) {
-        write_firsts(*thread);
-    }
-    const auto gone = [&](std::uint64_t address) {
-        const std::uint64_t index = process_.layout.index(address);
-        if (process_.touched[index] == 0) {
-            return;
-        }
-        const std::uint32_t owner = allocation_of(address);
-        for (Thread* thread : threads_) {
-            if (!thread->counters.uncounted) {
-                write_counts(*thread, address, owner);
-                forget(thread->counters, index);
-            }
-        }
-        process_.touched[index] = 0;
-    };
-    constexpr std::uint64_t few_units = std::uint64_t{1} << 20;
-    if ((end - begin) / unit <= few_units) {
-        for (std::uint64_t at = begin; at < end; at += unit) {
-            gone(at);
-        }
-        return;
-    }
-    for (Thread* thread : threads_) {
-        for (auto* chunk = thread->counters.first_units; chunk != nullptr; chunk = chunk->next) {
-            for (std::uint64_t at = 0; at < chunk->count; ++at) {
-                if (begin <= chunk->items[at] && chunk->items[at] < end) {
-                    gone(chunk->items[at]);
-                }
-            }
-        }
-    }
+    welcome.version = link_version;
+    welcome.stack_depth = static_cast<std::uint32_t>(settings_.stack_depth);
+    welcome.threshold = settings_.threshold;
+    welcome.limit_bytes = settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes / 2;
+    std::memcpy(welcome.folder, folder_.c_str(), folder_.size() + 1);
+    tracked_ = true;
+    describe(false);
 }
 
 void Recorder::end_interval() {
@@ -518,9 +428,16 @@ void Recorder::next_interval(std::uint32_t phase) {
     phase_ = phase;
 }
 
-void Recorder::new_interval(std::uint32_t phase) {
+void Recorder::phase_noted(PhaseRecord::Event event, std::uint32_t number) {
     const Guard guard(lock_);
-    next_interval(phase);
+    if (event == PhaseRecord::pcontrol && !phases_.empty()) {
+        phases_.back() = number; // a level takes the place of the one before
+    } else if (event != PhaseRecord::ended) {
+        phases_.push_back(number);
+    } else if (!phases_.empty()) {
+        phases_.pop_back();
+    }
+    next_interval(phases_.empty() ? 0 : phases_.back());
 }
 
 void Recorder::look_at_time() {
@@ -557,18 +474,6 @@ void Recorder::set_due() {
         due = next_save_ns_;
     }
     due_ns_.store(due, std::memory_order_relaxed);
-}
-
-void Recorder::break_moves(std::uint64_t to) {
-    std::uint64_t from = 0;
-    {
-        const Guard guard(lock_);
-        from = break_;
-        break_ = to;
-    }
-    if (to < from) {
-        memory_gone(to, from);
-    }
 }
 
 void Recorder::save() {

@@ -2,7 +2,10 @@
 // how often, in which interval, and to which allocation the unit belonged at the time.
 //
 // Counters run on (counters.hpp); what is written are differences, at these occasions:
-//   an allocation ends      its units, with its number, before the memory has another use
+//   an allocation ends      its units, with its number, before the memory has another use; what its
+//                           thread still does there, as free() and realloc() do, belongs to it too
+//   an allocation begins    its units: what its thread did in free memory before is its own (the
+//                           zeros of calloc), what others did is nobody's
 //   memory is unmapped      its units; whoever touches that place next is the first
 //   a thread ends           all units that it has touched
 //   an interval ends        all units of all threads: a phase of the program, a span of time
@@ -22,8 +25,16 @@
 #include "locality/counts/settings.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/recording.hpp"
+#include "locality/tracker/link.hpp"
 
 namespace warren::locality::counts {
+
+// A piece of memory in the tracker's allocations.rec.
+struct Allocation {
+    std::uint64_t begin;
+    std::uint64_t end;
+    std::uint32_t number; // of its record, from 1
+};
 
 struct Thread {
     ThreadCounters counters{};
@@ -40,6 +51,7 @@ struct Thread {
     // Up to where `counters.first_firsts` is written.
     Chunk<FirstTouch>* written_chunk = nullptr;
     std::uint64_t written = 0;
+    Allocation last_ended{}; // by this thread
 };
 
 class Recorder {
@@ -58,15 +70,22 @@ class Recorder {
 
     void module_loaded(const ModuleRecord& record, const std::string& path);
 
-    void allocation_began(std::uint64_t number, std::uint64_t address, std::uint64_t size);
-    void allocation_ended(std::uint64_t address, std::uint64_t size);
+    // The tracker in the program asks where to write allocations and phases.
+    void welcome_tracker(Welcome& welcome);
+    // `previous`: where realloc or mremap has taken it from, else 0.
+    void allocation_began(Thread* by, const Allocation& allocation, std::uint64_t previous);
+    // Without a size: of what began at the address; else of all between, parts too.
+    void allocation_ended(Thread* by, std::uint64_t address, std::uint64_t size);
     // The memory is unmapped, or given back to the kernel.
     void memory_gone(std::uint64_t begin, std::uint64_t end);
+    // Pages have another address: nobody touches them first there.
+    void memory_moved(std::uint64_t from, std::uint64_t from_bytes, std::uint64_t to,
+                      std::uint64_t to_bytes);
 
     void break_moves(std::uint64_t to);
 
-    // Ends the interval, and begins one of the phase (0: of none).
-    void new_interval(std::uint32_t phase);
+    // Phases end intervals. Those within others are told apart; after them the outer one goes on.
+    void phase_noted(PhaseRecord::Event event, std::uint32_t number);
     // Ends intervals of time, and saves, when it is time for that.
     void look_at_time();
     void save();
@@ -78,14 +97,13 @@ class Recorder {
     void finish();
 
   private:
-    struct Allocation {
-        std::uint64_t end;
-        std::uint32_t number;
-    };
-
     bool open(std::string& problem);
-    bool describe(bool ended); // false: it could not be written
-    std::uint32_t allocation_of(std::uint64_t unit) const;
+    bool describe(bool ended);                             // false: it could not be written
+    std::uint32_t allocation_of(std::uint64_t unit) const; // the lowest in it
+    std::uint32_t allocation_for(const Thread& thread, std::uint64_t unit) const;
+    void end_allocation(Thread* by, const Allocation& allocation, std::uint64_t begin,
+                        std::uint64_t end);
+    void write_range(std::uint64_t begin, std::uint64_t end);
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
     void write_firsts(Thread& thread);
@@ -111,8 +129,10 @@ class Recorder {
     std::uint64_t uncounted_threads_ = 0;
     std::uint32_t next_thread_ = 0;
     std::vector<Thread*> threads_;
-    ThreadCounters sink_{}; // of threads for which there was no room
-    std::map<std::uint64_t, Allocation> allocations_;
+    ThreadCounters sink_{};                           // of threads for which there was no room
+    std::map<std::uint64_t, Allocation> allocations_; // by where they begin
+    bool tracked_ = false;                            // the tracker is there
+    std::vector<std::uint32_t> phases_;               // that have begun, the outermost first
     std::uint32_t interval_ = 1;
     std::uint32_t phase_ = 0;
     std::uint64_t interval_begin_ns_ = 0;

@@ -49,6 +49,8 @@ constexpr Number numbers[] = {
     {"interval", &Settings::interval_ns},
     {"save", &Settings::save_ns},
     {"limit", &Settings::limit_bytes},
+    {"threshold", &Settings::threshold},
+    {"depth", &Settings::stack_depth},
 };
 
 } // namespace
@@ -98,6 +100,11 @@ bool check(const Settings& settings, std::string& problem) {
                   ", and should be a power of two from 64 to 2 MiB";
     } else if (settings.mode != "counts") {
         problem = "there is no mode '" + settings.mode + "'";
+    } else if (settings.threshold == 0) {
+        problem = "the threshold is 0 bytes";
+    } else if (settings.stack_depth == 0 || settings.stack_depth > most_calls) {
+        problem = "the depth of stacks is " + std::to_string(settings.stack_depth) +
+                  ", and should be from 1 to " + std::to_string(most_calls);
     } else if (settings.folder.empty()) {
         problem = "no folder for the recording is given";
     }

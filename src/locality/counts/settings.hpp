@@ -16,10 +16,13 @@ struct Settings {
     std::uint64_t interval_ns = 0;          // 0: no intervals of time
     std::uint64_t save_ns = 10'000'000'000; // 0: never before the end
     std::uint64_t limit_bytes = 0;          // of a process's folder; 0: none
+    std::uint64_t threshold = 4096;         // bytes: smaller heap blocks are not recorded
+    std::uint64_t stack_depth = 32;         // calls that lead to an allocation, at most
 };
 
 constexpr std::uint64_t least_granularity = 64;
 constexpr std::uint64_t largest_granularity = std::uint64_t{2} << 20;
+constexpr std::uint64_t most_calls = 64; // that the tracker unwinds
 
 std::string write_settings(const Settings& settings);
 

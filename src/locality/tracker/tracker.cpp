@@ -24,14 +24,18 @@ extern void* first_stack_end asm(
 void* malloc(std::size_t);
 
 // For a tool that runs the program under its control (the counts mode), and puts its own code here:
-// it answers instead of a recorder, and hears of each record, whose number in its file is given.
-[[gnu::noinline]] int warren_locality_ask(warren::locality::Welcome* welcome) {
+// it fills the welcome instead of a recorder, and hears of each record, whose number in its file is
+// given.
+[[gnu::noinline]] void warren_locality_ask(warren::locality::Welcome* welcome) {
     asm volatile("" : : "r"(welcome) : "memory");
-    return 0;
 }
 [[gnu::noinline]] void warren_locality_noted(std::uint32_t event, std::uint32_t record,
-                                             std::uint64_t address, std::uint64_t bytes) {
-    asm volatile("" : : "r"(event), "r"(record), "r"(address), "r"(bytes) : "memory");
+                                             std::uint64_t address, std::uint64_t bytes,
+                                             std::uint64_t previous) {
+    asm volatile(""
+                 :
+                 : "r"(event), "r"(record), "r"(address), "r"(bytes), "r"(previous)
+                 : "memory");
 }
 [[gnu::noinline]] void warren_locality_phase_noted(std::uint32_t event, std::uint32_t record) {
     asm volatile("" : : "r"(event), "r"(record) : "memory");
@@ -222,7 +226,8 @@ std::uint32_t tid_in(const State& of) {
 // Under the lock.
 void append(State& of, const AllocationRecord& record) {
     if (of.allocations.append(of.room, record)) {
-        warren_locality_noted(record.event, of.allocations.records(), record.address, record.size);
+        warren_locality_noted(record.event, of.allocations.records(), record.address, record.size,
+                              record.previous);
     }
 }
 
@@ -248,8 +253,9 @@ void begin_recording(State& of) {
     welcome = {};
     const int kept_errno = errno;
     const char* socket_name = variable(link_variable);
+    warren_locality_ask(&welcome);
     const bool wanted =
-        warren_locality_ask(&welcome) != 0 || (socket_name != nullptr && ask(socket_name, welcome));
+        welcome.folder[0] != 0 || (socket_name != nullptr && ask(socket_name, welcome));
     errno = kept_errno;
     if (!wanted) {
         of.threshold = UINT64_MAX;

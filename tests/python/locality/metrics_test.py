@@ -123,6 +123,29 @@ class Recordings(unittest.TestCase):
         self.assertEqual(figures(trace).locality, 1.0)
         self.assertEqual(trace.unit_allocation.tolist(), [0, 1])
 
+    def test_memory_that_is_used_again_keeps_its_first_touch(self):
+        base = 1 << 32
+        records = np.concatenate([made.counts([[5, 0, 1]], base, 1), made.counts([[0, 9, 0]], base, 3),
+                                  made.counts([[0, 9, 0]], base, 5)])
+        first = np.concatenate([made.first([0], base, 1), made.first([2], base, 5)])
+        first["time_ns"][1] = 13  # unmapped before
+        begun = made.allocation(base, 4096)
+        ended = dict(begun, event=recording.ALLOCATION_ENDED)
+        made.write_process(self.folder / "process-1", counts=records, first=first, allocations=[
+            begun, dict(ended, time_ns=5), dict(begun, time_ns=6), dict(ended, time_ns=11),
+            dict(begun, time_ns=12)])
+        self.assertEqual(traces.load(self.folder).first_thread.tolist(), [0, 0, 2])
+
+    def test_pages_that_move_keep_their_first_touch(self):
+        base, moved = 1 << 32, 1 << 33
+        records = np.concatenate([made.counts([[5, 0]] * 2, base, 1), made.counts([[0, 9]] * 3, moved, 3)])
+        first = np.concatenate([made.first([0, 1], base, 1), made.first([1], moved + 8192, 3)])
+        begun = made.allocation(base, 8192)
+        made.write_process(self.folder / "process-1", counts=records, first=first, allocations=[
+            begun, dict(begun, event=recording.ALLOCATION_ENDED, time_ns=15),
+            dict(begun, address=moved, previous=base, size=12288, time_ns=14)])
+        self.assertEqual(traces.load(self.folder).first_thread.tolist(), [0, 1, 0, 1, 1])
+
     def test_first_touches_alone(self):
         base = 1 << 32
         touches = [{"flags": flags, "thread": thread, "address": base + offset, "bytes": 4096,
@@ -193,7 +216,7 @@ class Recordings(unittest.TestCase):
         made.write_process(self.folder / "process-1", counts=made.counts([[1, 9], [1, 9]]),
                            first=made.first([0, 0]), threads=made.threads(2))
         found = analysis.Analysis.of(self.folder)
-        self.assertEqual(found.structures[0].reason, "counts mode records no allocations")
+        self.assertEqual(found.structures[0].reason, "no allocations are recorded")
         self.assertIn("all lives are added up", found.warnings[0])
         self.assertIn("which structures they are is not known", advice.advise(found)[0].text)
         made.write_process(self.folder / "b" / "process-1", counts=made.counts([[1]]), first=made.first([0]),

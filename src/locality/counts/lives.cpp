@@ -1,0 +1,198 @@
+// The recorder's view of memory that gets and loses its use: whose the counts of a unit are.
+
+#include <algorithm>
+#include <vector>
+
+#include "locality/counts/guard.hpp"
+#include "locality/counts/recorder.hpp"
+
+namespace warren::locality::counts {
+
+std::uint32_t Recorder::allocation_of(std::uint64_t unit) const {
+    const auto after = allocations_.upper_bound(unit);
+    if (after != allocations_.begin()) {
+        const auto before = std::prev(after);
+        if (before->second.end > unit) { // from before
+            return before->second.number;
+        }
+    }
+    const std::uint64_t unit_end = unit + settings_.granularity;
+    return after != allocations_.end() && after->first < unit_end ? after->second.number
+                                                                  : no_allocation;
+}
+
+std::uint32_t Recorder::allocation_for(const Thread& thread, std::uint64_t unit) const {
+    const std::uint32_t number = allocation_of(unit);
+    const Allocation& last = thread.last_ended;
+    return number == no_allocation && last.begin < unit + settings_.granularity && unit < last.end
+               ? last.number
+               : number;
+}
+
+// What is counted in the units of [begin, end) up to now.
+void Recorder::write_range(std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t unit = settings_.granularity;
+    for (std::uint64_t at = begin & ~(unit - 1); at < end; at += unit) {
+        if (process_.touched[process_.layout.index(at)] == 0) {
+            continue;
+        }
+        for (Thread* thread : threads_) {
+            if (!thread->counters.uncounted) {
+                write_counts(*thread, at, allocation_for(*thread, at));
+            }
+        }
+    }
+}
+
+void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::uint64_t previous) {
+    const Guard guard(lock_);
+    if (!running_ || by == nullptr || allocation.begin >= allocation.end) {
+        return;
+    }
+    if (previous != 0 && previous == by->last_ended.begin) {
+        write_range(previous, by->last_ended.end); // it was copied from there
+    }
+    const std::uint64_t unit = settings_.granularity;
+    for (std::uint64_t at = allocation.begin & ~(unit - 1); at < allocation.end; at += unit) {
+        if (process_.touched[process_.layout.index(at)] == 0) {
+            continue;
+        }
+        const bool whole = at >= allocation.begin && at + unit <= allocation.end;
+        for (Thread* thread : threads_) {
+            if (!thread->counters.uncounted) {
+                write_counts(*thread, at,
+                             whole && thread == by ? allocation.number
+                                                   : allocation_for(*thread, at));
+            }
+        }
+    }
+    // Its memory is nobody's any more that ended.
+    for (Thread* thread : threads_) {
+        if (thread->last_ended.begin < allocation.end &&
+            allocation.begin < thread->last_ended.end) {
+            thread->last_ended = {};
+        }
+    }
+    allocations_[allocation.begin] = allocation;
+}
+
+// A part of it, or all.
+void Recorder::end_allocation(Thread* by, const Allocation& allocation, std::uint64_t begin,
+                              std::uint64_t end) {
+    for (Thread* thread : threads_) {
+        write_firsts(*thread);
+    }
+    write_range(begin, end);
+    allocations_.erase(allocation.begin);
+    if (allocation.begin < begin) {
+        allocations_[allocation.begin] = {allocation.begin, begin, allocation.number};
+    }
+    if (end < allocation.end) {
+        allocations_[end] = {end, allocation.end, allocation.number};
+    }
+    if (by != nullptr) {
+        by->last_ended = {begin, end, allocation.number};
+    }
+}
+
+void Recorder::allocation_ended(Thread* by, std::uint64_t address, std::uint64_t size) {
+    const Guard guard(lock_);
+    if (!running_) {
+        return;
+    }
+    if (size == 0) {
+        const auto found = allocations_.find(address);
+        if (found != allocations_.end()) {
+            const Allocation allocation = found->second;
+            end_allocation(by, allocation, allocation.begin, allocation.end);
+        }
+        return;
+    }
+    const std::uint64_t end = address + size;
+    std::vector<Allocation> within;
+    auto next = allocations_.upper_bound(address);
+    if (next != allocations_.begin() && std::prev(next)->second.end > address) {
+        --next;
+    }
+    for (; next != allocations_.end() && next->first < end; ++next) {
+        within.push_back(next->second);
+    }
+    for (const Allocation& one : within) {
+        end_allocation(by, one, std::max(one.begin, address), std::min(one.end, end));
+    }
+}
+
+void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
+    const Guard guard(lock_);
+    if (!running_) {
+        return;
+    }
+    const std::uint64_t unit = settings_.granularity;
+    begin = (begin + unit - 1) & ~(unit - 1);
+    end &= ~(unit - 1);
+    if (begin >= end) {
+        return;
+    }
+    for (Thread* thread : threads_) {
+        write_firsts(*thread);
+    }
+    const auto gone = [&](std::uint64_t address) {
+        const std::uint64_t index = process_.layout.index(address);
+        if (process_.touched[index] == 0) {
+            return;
+        }
+        for (Thread* thread : threads_) {
+            if (!thread->counters.uncounted) {
+                write_counts(*thread, address, allocation_for(*thread, address));
+                forget(thread->counters, index);
+            }
+        }
+        process_.touched[index] = 0;
+    };
+    constexpr std::uint64_t few_units = std::uint64_t{1} << 20;
+    if ((end - begin) / unit <= few_units) {
+        for (std::uint64_t at = begin; at < end; at += unit) {
+            gone(at);
+        }
+        return;
+    }
+    for (Thread* thread : threads_) {
+        for (auto* chunk = thread->counters.first_units; chunk != nullptr; chunk = chunk->next) {
+            for (std::uint64_t at = 0; at < chunk->count; ++at) {
+                if (begin <= chunk->items[at] && chunk->items[at] < end) {
+                    gone(chunk->items[at]);
+                }
+            }
+        }
+    }
+}
+
+void Recorder::memory_moved(std::uint64_t from, std::uint64_t from_bytes, std::uint64_t to,
+                            std::uint64_t to_bytes) {
+    const std::uint64_t unit = settings_.granularity;
+    std::vector<std::uint8_t> touched;
+    const std::uint64_t kept = std::min(from_bytes, to_bytes);
+    for (std::uint64_t at = 0; at < kept; at += unit) {
+        touched.push_back(process_.touched[process_.layout.index(from + at)]);
+    }
+    memory_gone(to, to + to_bytes); // what was there before
+    memory_gone(from, from + from_bytes);
+    const Guard guard(lock_);
+    for (std::uint64_t at = 0; at < kept; at += unit) {
+        process_.touched[process_.layout.index(to + at)] |= touched[at / unit];
+    }
+}
+
+void Recorder::break_moves(std::uint64_t to) {
+    std::uint64_t from = 0;
+    {
+        const Guard guard(lock_);
+        from = break_;
+        break_ = to;
+    }
+    if (to < from) {
+        memory_gone(to, from);
+    }
+}
+
+} // namespace warren::locality::counts

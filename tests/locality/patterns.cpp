@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <functional>
 #include <malloc.h>
@@ -241,6 +242,42 @@ void marks() {
     told("marked", memory, repeated({{0, 5}, {nobody, 5}}));
 }
 
+std::uint64_t own_processor_time_ns() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// Five threads at once that use 50, 100, ... 250 ms of a processor each, and say how much it was.
+void loads() {
+    constexpr int count = 5;
+    pthread_t threads[count];
+    static pthread_barrier_t all_are_done;
+    pthread_barrier_init(&all_are_done, nullptr, count + 1);
+    static std::uint64_t used[count];
+    auto run = [](void* argument) -> void* {
+        const auto number = reinterpret_cast<std::uintptr_t>(argument);
+        while ((used[number] = own_processor_time_ns()) < 50'000'000 * (number + 1)) {
+        }
+        pthread_barrier_wait(&all_are_done);
+        pthread_barrier_wait(&all_are_done);
+        return nullptr;
+    };
+    for (std::uintptr_t number = 0; number < count; ++number) {
+        pthread_create(&threads[number], nullptr, run, reinterpret_cast<void*>(number));
+    }
+    pthread_barrier_wait(&all_are_done);
+    usleep(400'000); // the recorder looks 20 times a second
+    for (int number = 0; number < count; ++number) {
+        std::printf("load %d %llu\n", number + 1, static_cast<unsigned long long>(used[number]));
+    }
+    pthread_barrier_wait(&all_are_done);
+    for (const pthread_t thread : threads) {
+        pthread_join(thread, nullptr);
+    }
+}
+
 void children(const char* self) {
     char* before = aligned(10);
     write_pages(before, 0, 10);
@@ -282,6 +319,8 @@ int main(int argc, char** argv) {
         marks();
     } else if (what == "children") {
         children(argv[0]);
+    } else if (what == "loads") {
+        loads();
     } else if (what == "threads") {
         for (int count = std::atoi(argv[2]); count > 0; --count) {
             in_thread([] {});

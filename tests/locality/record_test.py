@@ -165,6 +165,23 @@ def threads_get_their_numbers_when_there_are_thousands():
 
 
 @case
+def threads_loads_are_their_processor_time():
+    with Folder() as folder:
+        done = recorded(folder, program("locality_patterns"), "loads")
+        opened(folder)
+        found = analysis.Analysis.of(folder).balance
+        told = {int(line.split()[1]): int(line.split()[2]) for line in done.stdout.splitlines()
+                if line.startswith("load ")}
+        for thread, load in told.items():
+            off = abs(found.loads[thread] - load)
+            expect(off < 0.02 * load + 2e6, f"thread {thread}: {found.loads[thread]}, not {load}")
+        loads = np.array([*told.values(), *found.loads[:1][found.worker[:1]]], float)
+        imbalance = loads.max() / loads.mean() - 1
+        expect(len(told) == 5 and found.kind == "processor time" and found.worker[1:].all() and
+               abs(found.imbalance - imbalance) < 0.03, f"{found.imbalance}, not {imbalance}")
+
+
+@case
 def phases_and_names_are_the_programs():
     process, done = check_pattern("marks", least=10)
     expect("recording 1" in done.stdout, done.stdout)
@@ -431,7 +448,7 @@ def an_ordinary_user_records_as_well():
 
 
 def main():
-    global args, np, recording
+    global analysis, args, np, recording
     parser = argparse.ArgumentParser()
     parser.add_argument("--warren", required=True)
     parser.add_argument("--programs", required=True)
@@ -439,8 +456,8 @@ def main():
     args = cases.parse(parser)
     sys.path.insert(0, args.python)
     import numpy
-    from warren.locality import recording as module
-    np, recording = numpy, module
+    from warren.locality import analysis as analyses, recording as module
+    analysis, np, recording = analyses, numpy, module
     with Folder() as folder:
         try_out = subprocess.run(command(folder, "/bin/true"), capture_output=True, text=True,
                                  check=False)

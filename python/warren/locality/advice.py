@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from . import metrics
+from . import metrics, sharing
 
 # Changes below both are not worth a line.
 SMALLEST_GAIN = 0.001
@@ -24,13 +24,13 @@ SPREAD_BELOW = 0.5
 @dataclasses.dataclass
 class Change:
     structure: int           # index, -1: the program as a whole
-    kind: str                # "first touch", "interleave" or "ranks"
+    kind: str                # "first touch", "interleave", "ranks" or "sharing"
     text: str                # what to do
     cause: str               # what is wrong now
     locality_gain: float     # of the program's locality, 0 to 1; None: not known
     wrong_gain: float        # of the share of wrong first touches
     units: int               # that would be placed otherwise
-    remote: int              # accesses that would be local
+    remote: int              # accesses that would be local, or that would not be contended
     locality_after: float    # with this and all changes before it
     wrong_after: float
 
@@ -55,9 +55,30 @@ def _share(value):
 
 
 def advise(analysis, limit=12):
-    if analysis.trace.has_counts:
-        return _from_counts(analysis, limit)
-    return _from_first_touches(analysis, limit)
+    if not analysis.trace.has_counts:
+        return _from_first_touches(analysis, limit)
+    if analysis.trace.granularity <= sharing.LARGEST_LINE:
+        return _from_lines(analysis, limit)  # memory is placed by pages
+    return _from_counts(analysis, limit)
+
+
+def _from_lines(analysis, limit):
+    """Of lines that threads take from each other; structures with most such accesses first."""
+    found = sharing.contention(analysis.trace, analysis.units)
+    contended = np.bincount(analysis.unit_structure, weights=found.accesses,
+                            minlength=len(analysis.structures))
+    changes = []
+    for index in np.argsort(-contended, kind="stable")[:limit].tolist():
+        if contended[index] < SMALLEST_GAIN * max(analysis.program.accesses, 1):
+            break
+        lines = np.flatnonzero((analysis.unit_structure == index) & (found.accesses > 0))
+        lines = lines[np.argsort(-found.accesses[lines], kind="stable")]
+        cause, text = sharing.advice_for(analysis, index, lines)
+        cause = f"{_share(contended[index] / analysis.program.accesses)} of all accesses may wait for " \
+                f"another thread's cache: {cause}"
+        changes.append(Change(index, "sharing", text, cause, None, None, len(lines),
+                              int(contended[index]), None, None))
+    return changes
 
 
 def _from_counts(analysis, limit):

@@ -89,6 +89,10 @@ class Analysis:
         return np.bincount(row * threads + self.trace.thread, weights=self.trace.accesses,
                            minlength=len(self.structures) * threads).reshape(-1, threads)
 
+    def variables(self, units):
+        """Names of the variables of programs and libraries in these units."""
+        return structures.variables_at(self.trace, self.symbolizer, np.asarray(units)[:256])
+
     def first_sites(self, structure):
         """[(site, units)] where a structure's units were touched first, the most frequent first."""
         sites, counts = np.unique(self.trace.first_site[self.unit_structure == structure],

@@ -20,6 +20,8 @@ from . import declarators, recording
 OTHER = "(other memory)"
 # Bytes of a variable that is a structure of its own; smaller ones are their file's, all together.
 SMALLEST_VARIABLE = 4096
+# How far before a line variables are looked for that reach into it.
+LARGEST_SYMBOL = 1 << 16
 
 
 @dataclasses.dataclass
@@ -46,30 +48,43 @@ def find(trace, symbolizer):
     return finder.structures, finder.unit_structure
 
 
+def of_allocations(trace, symbolizer, rows):
+    """The structure of each of these rows of the allocations, whether they have units or not."""
+    finder = _Finder(trace, symbolizer)
+    of_row = finder.name_allocations(np.asarray(rows, "<i4"), collections.defaultdict(set))
+    return [finder.structures[of_row[row]] for row in rows]
+
+
 class _Finder:
     def __init__(self, trace, symbolizer):
         self.trace, self.symbolizer = trace, symbolizer
         self.structures = []
         self._index = {}
-        self.unit_structure = np.full(trace.units, -1, "<i4")
         rows = np.unique(trace.unit_allocation)
-        rows = rows[rows >= 0]
+        processes = collections.defaultdict(set)
+        of_row = self.name_allocations(rows[rows >= 0], processes)
+        self.unit_structure = of_row[trace.unit_allocation]
+        self._name_outside(processes)
+        for structure, members in processes.items():
+            self.structures[structure].processes = len(members)
+
+    def name_allocations(self, rows, processes):
+        """The structures of these rows, -1 for others and at the end; adds to their processes."""
+        trace = self.trace
         sites = np.unique(trace.allocation_site[rows]) if len(rows) else np.empty(0, "<i4")
-        symbolizer.resolve([int(site) for site in sites if site >= 0])
-        self._number_calls(sites)
+        # Of an allocate statement all blocks are needed to tell them apart.
+        everything = np.unique(trace.allocation_site) if len(rows) else sites
+        self.symbolizer.resolve([int(site) for site in everything if site >= 0])
+        self._number_calls(everything)
         names = {int(site): self._of_site(int(site)) for site in sites}
         given = self._given_names()
         of_row = np.full(len(trace.allocation_site) + 1, -1, "<i4")
-        processes = collections.defaultdict(set)
         for row in rows.tolist():
             structure = self._allocated(row, names, given)
             of_row[row] = structure
             self.structures[structure].allocations += 1
             processes[structure].add(int(trace.allocation_process[row]))
-        self.unit_structure = of_row[trace.unit_allocation]
-        self._name_outside(processes)
-        for structure, members in processes.items():
-            self.structures[structure].processes = len(members)
+        return of_row
 
     def _add(self, structure):
         key = (structure.name, structure.file, structure.line, structure.place, structure.kind)
@@ -241,6 +256,26 @@ class _Finder:
                 structure = self._add(Structure(demangled(names[best]), "static", place=library))
             self.unit_structure[unit] = structure
             processes[structure].add(process)
+
+
+def variables_at(trace, symbolizer, units):
+    """The names of the variables that overlap these units, in the order of the units."""
+    names = {}
+    for unit in units.tolist():
+        address = int(trace.unit_address[unit])
+        for at in (address, address + trace.granularity - 1):  # it may begin in another segment
+            found = symbolizer.module(int(trace.unit_process[unit]), at)
+            if found is None or found[2] is None:
+                continue
+            starts, sizes, all_names = found[1].variables
+            begin = found[2] - (at - address)
+            first = int(np.searchsorted(starts, np.uint64(max(begin - LARGEST_SYMBOL, 0))))
+            last = int(np.searchsorted(starts, np.uint64(max(begin + trace.granularity, 0))))
+            for one in range(first, last):
+                if int(starts[one] + sizes[one]) > begin:
+                    names[all_names[one]] = None
+    readable = _demangled(list(names))
+    return [readable(name) for name in names]
 
 
 def _demangled(names):

@@ -162,12 +162,18 @@ def summary(analysis, changes, results=()):
         "structures": {key: _plain(values) for key, values in structure_columns(analysis).items()},
         "threads": {key: _plain(values) for key, values in thread_columns(analysis).items()},
         "communication": None if analysis.communication is None else _plain(analysis.communication),
-        "advice": [dict(vars(change), structure=None if change.structure < 0 else
-                        analysis.structures[change.structure].name) for change in changes],
+        "advice": [_advice(analysis, change) for change in changes],
         "what_if": [{key: _plain(value) for key, value in vars(result).items()}
                     for result in results],
         "warnings": analysis.warnings,
     }
+
+
+def _advice(analysis, change):
+    if change.structure < 0:
+        return dict(vars(change), structure=None, location=None)
+    one = analysis.structures[change.structure]
+    return dict(vars(change), structure=one.name, location=one.location)
 
 
 def write_json(analysis, changes, results, path):

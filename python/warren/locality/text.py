@@ -194,6 +194,8 @@ def _advice(analysis, changes, page):
             one = analysis.structures[change.structure]
             title = f"{one.name}, {one.location}" if one.location else one.name
         gain = ""
+        if change.kind == "sharing":
+            gain = f"{number(change.remote)} contended accesses"
         if change.locality_gain is not None:
             gain = (f"locality {100 * change.locality_gain:+.1f} points, wrong first touches "
                     f"{-100 * change.wrong_gain:+.1f} points")

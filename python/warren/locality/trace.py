@@ -118,6 +118,20 @@ def synthetic(accesses, first_thread, granularity=4096, instructions=None, addre
         allocation_site=none, allocation_begin=np.empty(0, "<u8"))
 
 
+def selected(trace, units):
+    """The trace of some units (a mask) alone; threads, allocations and sites stay."""
+    sizes = np.diff(trace.starts)
+    rows = np.repeat(units, sizes)
+    chosen = {name: getattr(trace, name)[units] for name in (
+        "unit_address", "unit_process", "unit_allocation", "first_thread", "first_site", "node")}
+    chosen.update({name: getattr(trace, name)[rows]
+                   for name in ("thread", "accesses", "writes", "moved_bytes")})
+    if trace.unit_bytes is not None:
+        chosen["unit_bytes"] = trace.unit_bytes[units]
+    starts = np.concatenate([[0], np.cumsum(sizes[units])]).astype("<i8")
+    return dataclasses.replace(trace, starts=starts, **chosen)
+
+
 LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "hydra_pmi_proxy", "srun"}
 
 
@@ -305,8 +319,20 @@ class _Part:
         at = np.searchsorted(self.keys, key)
         found = (at < len(self.keys)) & (self.keys[np.minimum(at, len(self.keys) - 1)] == key) \
             if len(self.keys) else np.zeros(len(key), bool)
-        at, order = at[found], order[found]
+        at, order, rest = at[found], order[found], order[~found]
         self.first_thread[at] = first["thread"][order]
+        # Memory that was touched before its allocation was known: a stack, which the thread that runs
+        # on it makes known, and the page in which a block begins.
+        lacking = np.flatnonzero(self.first_thread < 0)
+        if len(lacking) and len(rest):
+            page = first["address"][rest] >> shift
+            rest, page = rest[np.argsort(page, kind="stable")], np.sort(page)
+            wanted = self.keys[lacking] >> np.uint64(self.bits)
+            place = np.minimum(np.searchsorted(page, wanted), len(page) - 1)
+            known = page[place] == wanted
+            lacking, place = lacking[known], place[known]
+            self.first_thread[lacking] = first["thread"][rest[place]]
+            at, order = np.append(at, lacking), np.append(order, rest[place])
         stacks = first["stack_id"][order]
         self.first_site[at] = self._sites_of_stacks(stacks)
         alone = stacks == 0  # the instruction is all that is known

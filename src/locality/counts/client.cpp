@@ -133,7 +133,8 @@ void record_module(const module_data_t* module) {
         const module_segment_data_t& segment = module->segments[index];
         record.begin = reinterpret_cast<std::uint64_t>(segment.start);
         record.end = reinterpret_cast<std::uint64_t>(segment.end);
-        record.file_offset = segment.offset;
+        // As pages are mapped: the segment may begin within one.
+        record.file_offset = segment.offset - segment.offset % dr_page_size();
         recorder->module_loaded(record, path);
     }
 }

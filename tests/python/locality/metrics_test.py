@@ -15,7 +15,7 @@ import numpy as np  # noqa: E402
 
 import recordings as made  # noqa: E402
 from warren.locality import (__main__ as program, advice, analysis, machine, metrics, recording,  # noqa: E402
-                             tables, text, trace as traces, what_if)
+                             sharing, tables, text, trace as traces, what_if)
 
 
 def figures(trace):
@@ -212,6 +212,17 @@ class Recordings(unittest.TestCase):
                                first=first, allocations=[made.allocation(base, 4096, what=kind)])
             self.assertEqual(traces.load(self.folder / name).first_thread.tolist(), [thread])
 
+    def test_memory_touched_before_its_allocation_is_known_was_touched_nevertheless(self):
+        base = 1 << 40
+        first = made.first([2, 3], base, 0)
+        first["address"][1] = base + (1 << 20)
+        made.write_process(self.folder / "run" / "process-1", threads=made.threads(4),
+                           counts=made.counts([[5, 0, 5, 0]], base, 1), first=first,
+                           allocations=[made.allocation(base, 4096, what=6)])
+        found = analysis.Analysis.of(str(self.folder / "run"))
+        self.assertEqual(found.trace.first_thread.tolist(), [2])
+        self.assertEqual(found.program.locality, 0.5)
+
     def test_counts_without_allocations_say_so(self):
         made.write_process(self.folder / "process-1", counts=made.counts([[1, 9], [1, 9]]),
                            first=made.first([0, 0]), threads=made.threads(2))
@@ -381,6 +392,46 @@ class Recordings(unittest.TestCase):
         self.assertIn("no file of a locality recording", self.run_report(run)[2])
 
 
+class Sharing(unittest.TestCase):
+    """Lines that threads take from each other."""
+
+    def advised(self, matrix, writers, granularity=64):
+        trace = traces.synthetic(matrix, np.zeros(len(matrix)), granularity)
+        rows = np.repeat(np.arange(len(matrix)), np.diff(trace.starts))
+        trace.writes = np.where([thread in writers[row] for row, thread in zip(rows, trace.thread)],
+                                trace.accesses, 0).astype("<u8")
+        found = analysis.Analysis(trace)
+        return sharing.contention(trace, found.units), advice.advise(found)
+
+    def test_lines_with_several_writers_and_with_readers(self):
+        # Two write; one writes and one reads; all read; one uses it alone; another initialised it.
+        found, changes = self.advised(
+            [[100, 100, 0], [60, 40, 0], [50, 50, 50], [0, 90, 0], [8, 0, 900]],
+            [{0, 1}, {0}, set(), {1}, {0, 2}])
+        self.assertEqual(found.accesses.tolist(), [100, 40, 0, 0, 0])
+        change, = changes
+        self.assertEqual((change.kind, change.units, change.remote), ("sharing", 2, 140))
+        self.assertIn("2 of its 5 lines of 64 B", change.cause)
+        self.assertIn("1 to 2 of 2 threads", change.cause)
+        self.assertIsNone(change.locality_gain)
+
+    def test_borders_of_large_parts(self):
+        matrix = np.zeros((100, 2), int)
+        matrix[:50, 0] = matrix[50:, 1] = 10
+        matrix[49, 1] = 10
+        _, (change,) = self.advised(matrix, [{0, 1}] * 100)
+        self.assertIn("where parts of threads meet", change.text)
+
+    def test_elements_in_turn(self):
+        _, (change,) = self.advised(np.full((100, 2), 10), [{0, 1}] * 100)
+        self.assertIn("a block of lines instead of elements in turn", change.text)
+
+    def test_pages_know_no_lines(self):
+        found, changes = self.advised([[100, 100]], [{0, 1}], 4096)
+        self.assertIsNone(found)
+        self.assertEqual([one for one in changes if one.kind == "sharing"], [])
+
+
 class WhatIf(unittest.TestCase):
     def setUp(self):
         owner = np.repeat(np.arange(8), 4)
@@ -416,6 +467,13 @@ class WhatIf(unittest.TestCase):
                          [3, 0, 0, 3, 0, 0, 3, 0])
         with self.assertRaisesRegex(machine.Error, "no processor 99"):
             what_if.place_threads(self.baseline, self.machine, "99")
+
+    def test_some_units_alone(self):
+        trace = traces.synthetic([[1, 2], [0, 4], [8, 0]], [0, 1, 0])
+        part = traces.selected(trace, np.array([True, False, True]))
+        self.assertEqual((part.starts.tolist(), part.accesses.tolist()), ([0, 2, 3], [1, 2, 8]))
+        self.assertEqual((part.thread.tolist(), part.first_thread.tolist()), ([0, 1, 0], [0, 0]))
+        self.assertEqual(self.predicted(part, "compact", "first touch").pages.sum(), 2)
 
     def test_what_does_not_fit_goes_to_the_next_node(self):
         self.machine.capacity[:] = [10 * 4096, 10 * 4096, 10 * 4096, 10 * 4096]

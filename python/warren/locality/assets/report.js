@@ -109,7 +109,8 @@ function overview() {
     $("cards").append(...cards(facts));
     for (const change of facts.advice) {
         const title = change.structure == null ? "ranks instead of threads" : change.structure;
-        const gain = change.locality_gain == null ? "" : " locality +" + (100 * change.locality_gain).toFixed(1) +
+        const gain = change.kind === "sharing" ? " " + number(change.remote) + " contended accesses" :
+            change.locality_gain == null ? "" : " locality +" + (100 * change.locality_gain).toFixed(1) +
             " points, wrong first touches " + (-100 * change.wrong_gain).toFixed(1) + " points";
         const place = change.index >= 0 ? facts.structures.location[change.index] : "";
         $("advice").append(element("li", {}, element("b", {}, title), place ? ", " : "",

@@ -73,6 +73,11 @@ def _facts(analysis, changes):
         facts["nodes"] = np.bincount(analysis.trace.node[known]).tolist()
     if analysis.communication is not None and not analysis.communication.any():
         facts["communication"] = None
+    recorded = analysis.trace.communication is not None
+    facts["communication_recorded"] = recorded
+    facts["communication_of"] = (
+        "bytes that a thread (row) wrote and another (column) was the next to use" if recorded else
+        "estimated: accesses of two threads to the same units, of which the smaller number counts")
     return facts
 
 

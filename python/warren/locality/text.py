@@ -4,6 +4,10 @@ import os
 import re
 import shutil
 
+import numpy as np
+
+# Of threads, in the summary.
+PAIRS = 6
 BOLD, DIM, RED, YELLOW, GREEN, CYAN = "1", "2", "31", "33", "32", "36"
 
 
@@ -138,6 +142,7 @@ def summary(analysis, changes, page, structures=15):
         page.line(f"  {name:<20}{page.paint(f'{value:>8}', BOLD, *codes)}  "
                   + page.paint(fitted(meaning, max(page.width - 32, 0)), DIM))
     _structures(analysis, page, structures)
+    _communication(analysis.trace, page)
     _advice(analysis, changes, page)
     if analysis.warnings:
         page.heading("Note")
@@ -179,6 +184,18 @@ def _structures(analysis, page, limit):
     table(page, headings, rows, 0, codes)
     if len(order) > limit:
         page.line(f"  and {len(order) - limit} more (--structures N)")
+
+
+def _communication(trace, page):
+    """The pairs of threads that hand most on, where that was recorded."""
+    matrix = trace.communication
+    if matrix is None or not matrix.any():
+        return
+    page.heading("Threads that use what others wrote")
+    pairs = np.argsort(-matrix, axis=None, kind="stable")[:PAIRS]
+    told = [f"{trace.thread_label(writer)} to {trace.thread_label(user)} {size(matrix[writer, user])}"
+            for writer, user in zip(*np.unravel_index(pairs, matrix.shape)) if matrix[writer, user]]
+    page.wrapped(f"{size(matrix.sum())} in all; " + ", ".join(told))
 
 
 def _advice(analysis, changes, page):

@@ -250,6 +250,9 @@ class _Part:
         if isinstance(intervals, dict):
             intervals = intervals.get(self.process.name, ())
         wanted = None if intervals is None else np.asarray(sorted(intervals), "<u4")
+        self.communication = self.process.communication
+        if wanted is not None:
+            self.communication = self.communication[np.isin(self.communication["interval"], wanted)]
 
         def column(made):
             """What `made` makes of the chosen records, piece by piece."""
@@ -319,20 +322,8 @@ class _Part:
         at = np.searchsorted(self.keys, key)
         found = (at < len(self.keys)) & (self.keys[np.minimum(at, len(self.keys) - 1)] == key) \
             if len(self.keys) else np.zeros(len(key), bool)
-        at, order, rest = at[found], order[found], order[~found]
+        at, order = at[found], order[found]
         self.first_thread[at] = first["thread"][order]
-        # Memory that was touched before its allocation was known: a stack, which the thread that runs
-        # on it makes known, and the page in which a block begins.
-        lacking = np.flatnonzero(self.first_thread < 0)
-        if len(lacking) and len(rest):
-            page = first["address"][rest] >> shift
-            rest, page = rest[np.argsort(page, kind="stable")], np.sort(page)
-            wanted = self.keys[lacking] >> np.uint64(self.bits)
-            place = np.minimum(np.searchsorted(page, wanted), len(page) - 1)
-            known = page[place] == wanted
-            lacking, place = lacking[known], place[known]
-            self.first_thread[lacking] = first["thread"][rest[place]]
-            at, order = np.append(at, lacking), np.append(order, rest[place])
         stacks = first["stack_id"][order]
         self.first_site[at] = self._sites_of_stacks(stacks)
         alone = stacks == 0  # the instruction is all that is known
@@ -345,6 +336,8 @@ class _Part:
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
         bits, mask = np.uint64(self.bits), np.uint64((1 << self.bits) - 1)
         lacking = np.flatnonzero(self.first_thread < 0)
+        if len(lacking) == 0:
+            return  # (what follows sorts all first touches)
         row = (self.keys[lacking] & mask).astype("<i8") - 1
         page = self.keys[lacking] >> bits
         order = np.lexsort((first["time_ns"], first["address"] >> shift))
@@ -627,7 +620,7 @@ def _put_together(trace, parts):
     if sum(len(part.process.communication) for part in parts) and trace.threads <= 1024:
         trace.communication = np.zeros((trace.threads, trace.threads))
         for part, by in zip(parts, threads):
-            records = part.process.communication
+            records = part.communication
             good = (records["producer"] < part.threads) & (records["consumer"] < part.threads)
             np.add.at(trace.communication, (records["producer"][good] + by,
                                             records["consumer"][good] + by), records["bytes"][good])

@@ -110,6 +110,20 @@ class Recordings(unittest.TestCase):
         self.assertEqual(trace.accesses.tolist(), [6, 7, 1, 2])
         self.assertEqual(traces.load(self.folder, {2}).accesses.tolist(), [1, 7])
 
+    def test_communication_is_summed_and_shown(self):
+        made.write_process(
+            self.folder / "run" / "process-1", threads=made.threads(2),
+            counts=made.counts([[1, 1]]), first=made.first([0]),
+            communication=[{"interval": i, "producer": 0, "consumer": 1, "events": 1, "bytes": 4096 * i}
+                           for i in (1, 2)])
+        found = traces.load(str(self.folder / "run"))
+        self.assertEqual(found.communication.tolist(), [[0, 3 * 4096], [0, 0]])
+        found = traces.load(str(self.folder / "run"), {2})
+        self.assertEqual(found.communication.tolist(), [[0, 2 * 4096], [0, 0]])
+        page = text.Page(io.StringIO(), "never", 80)
+        text.summary(analysis.Analysis(found), [], page)
+        self.assertIn("8.0 KiB in all; T0 to T1 8.0 KiB", page.text())
+
     def test_lives_of_reused_memory_are_different_units(self):
         base = 1 << 32
         records = np.concatenate([made.counts([[5, 0]], base, 1), made.counts([[0, 9]], base, 3)])

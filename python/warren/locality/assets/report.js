@@ -237,7 +237,7 @@ class PageMap {
         const made = element("div", {class: "legend"});
         const threads = this.data.threads.thread;
         threads.slice(0, 24).forEach((label, thread) => made.append(element("span", {},
-            element("i", {style: `background:${threadColor(thread)}`}), label)));
+            element("i", {"data-thread": thread, style: `background:${threadColor(thread)}`}), label)));
         if (threads.length > 24) made.append(`and ${threads.length - 24} more`);
         made.append(element("span", {}, element("i", {style: "background:#d33"}), "wrong first touch"));
         return made;
@@ -250,6 +250,9 @@ class PageMap {
         const wide = Math.max(Math.min(end - begin, this.pages.rows), Math.min(8, this.pages.rows));
         this.begin = Math.max(0, Math.min(begin, this.pages.rows - wide));
         this.end = this.begin + wide;
+        const chosen = this.data.pages.ranges[this.choice.value];
+        if (chosen && (chosen[1] < this.begin || this.end < chosen[2])) this.choice.value = -1;
+        if (chosen && wide > 2 * Math.max(chosen[2] - chosen[1], 8)) this.choice.value = -1;
         this.request();
     }
     zoom(factor, at = 0.5) {
@@ -423,7 +426,7 @@ function threads() {
     for (let thread = 0; thread < shown; ++thread) {
         const value = key === "cpu_ns" ? (loads[thread] / 1e9).toFixed(3) + " s" : number(loads[thread]);
         $("loads").append(element("span", {}, table.thread[thread] + (table.works[thread] ? "" : " (helper)")),
-            element("div", {class: "track"}, element("i", {style: `width:${100 * loads[thread] / most}%;background:${threadColor(thread)}`})),
+            element("div", {class: "track"}, element("i", {"data-thread": thread, style: `width:${100 * loads[thread] / most}%;background:${threadColor(thread)}`})),
             element("span", {}, value));
     }
     if (shown < loads.length) $("loads").append(element("span", {}, `and ${loads.length - shown} more`));
@@ -458,11 +461,13 @@ function communication() {
         const box = canvas.getBoundingClientRect();
         const at = part => Math.max(0, Math.min(size - 1, Math.floor(part * size)));
         const row = at((event.clientY - box.top) / box.height), column = at((event.clientX - box.left) / box.width);
-        showTip(event, `${threadLabel(facts, row)} and ${threadLabel(facts, column)}: ${number(matrix[row][column])}`);
+        showTip(event, `${threadLabel(facts, row)} ${facts.communication_recorded ? "to" : "and"} ${threadLabel(facts, column)}: ` +
+            (facts.communication_recorded ? bytes : number)(matrix[row][column]));
     });
     canvas.addEventListener("pointerleave", () => showTip());
     $("communication").append(element("h3", {}, "Communication between threads"),
-        element("div", {class: "tools"}, toggle, element("span", {class: "quiet"}, "what two threads have in common, thread 0 at the top left")), canvas);
+        element("div", {class: "tools"}, toggle, element("span", {class: "quiet"}, facts.communication_of +
+            "; thread 0 at the top left")), canvas);
     draw();
     redraws.push(draw);
 }
@@ -594,6 +599,7 @@ function navigation() {
         if (innerHeight + scrollY >= document.body.scrollHeight - 4) here = [...links.keys()].pop();
         here = here || links.keys().next().value;
         for (const [section, link] of links) link.classList.toggle("here", section === here);
+        $("views").scrollLeft = links.get(here).offsetLeft - $("views").offsetLeft - 60; // on narrow screens
     };
     addEventListener("scroll", update, {passive: true});
     update();
@@ -616,7 +622,12 @@ async function main() {
         $("heat").append(element("p", {class: "quiet"}, "The recording has no pages."));
     }
     if (facts.after) await comparison();
-    dark.addEventListener("change", () => { fillHeatTable(); structureTable(); redraws.forEach(draw => draw()); });
+    dark.addEventListener("change", () => {
+        fillHeatTable();
+        structureTable();
+        for (const one of document.querySelectorAll("[data-thread]")) one.style.background = threadColor(+one.dataset.thread);
+        redraws.forEach(draw => draw());
+    });
     document.body.dataset.ready = "yes";
 }
 main();

@@ -1,0 +1,236 @@
+"""The HTML report in a browser, wide and as on a phone: every view is there, reacts to what one does with
+it, and the console says nothing. Skipped (77) without Chromium.
+
+    browser_test.py …/python [--screenshots FOLDER]
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path[:0] = [sys.argv.pop(1), os.path.dirname(os.path.abspath(__file__))]
+SHOTS = None
+if "--screenshots" in sys.argv:
+    at = sys.argv.index("--screenshots")
+    SHOTS = pathlib.Path(sys.argv[at + 1])
+    del sys.argv[at:at + 2]
+
+import numpy as np  # noqa: E402
+
+import browser as browsers  # noqa: E402
+import recordings as made  # noqa: E402
+from warren.locality import advice, analysis, html_report, machine, what_if  # noqa: E402
+
+THREADS = 4
+VIEWS = ["overview", "structures", "pages-view", "threads", "source", "elsewhere", "comparison"]
+
+
+def analysed(folder, first_threads, source):
+    """Two blocks, of 40 and 24 pages; of the first each thread uses a quarter."""
+    base, second = 1 << 40, (1 << 40) + 40 * 4096
+    dense = np.full((64, THREADS), 7)
+    dense[:40] = 0
+    dense[np.arange(40), np.arange(40) // 10] = np.arange(1, 41) * 100
+    matrix = [{"interval": 1, "producer": a, "consumer": b, "events": 10 + a, "bytes": 1000 * (a + 1)}
+              for a in range(THREADS) for b in range(THREADS) if a != b]
+    made.write_process(
+        folder / "process-1",
+        counts=np.concatenate([made.counts(dense[:40], base, 1), made.counts(dense[40:], second, 2)]),
+        first=np.concatenate([made.first(first_threads, base, 1), made.first(np.zeros(24), second, 2)]),
+        communication=matrix, threads=made.threads(THREADS, [400, 300, 200, 100]),
+        allocations=[made.allocation(base, 40 * 4096), made.allocation(second, 24 * 4096)],
+        names=[{"event": 1, "tid": 100, "address": base, "time_ns": 3, "name": b"field"},
+               {"event": 1, "tid": 100, "address": second, "time_ns": 3, "name": b"table"}])
+    found = analysis.Analysis.of(str(folder))
+    # As if the program had been built with -g.
+    for line, one in enumerate(found.structures[:2], 5):
+        one.file, one.line, one.function = str(source), line, "main"
+    for site in np.unique(found.trace.first_site).tolist():
+        found._first_places[site] = (f"{source.name}:20", "main", str(source), 20)
+    return found
+
+
+class Report(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        place = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(place.cleanup)
+        folder = pathlib.Path(place.name)
+        source = folder / "program.c"
+        source.write_text("".join(f"int line_{number};\n" for number in range(1, 200)))
+        before = analysed(folder / "before", np.zeros(40), source)
+        after = analysed(folder / "after", np.arange(40) // 10, source)
+        where = machine.invented(2, 2)
+        results = what_if.predict(before.trace, where, "compact")
+        cls.path = folder / "report.html"
+        html_report.write(before, advice.advise(before), cls.path, after, where, "compact", results)
+
+    def opened(self, *size, **more):
+        page = browsers.Browser(*size, **more)
+        page.__enter__()
+        self.addCleanup(page.__exit__)
+        page.open(self.path)
+        return page
+
+    def rectangle(self, page, selector):
+        """x, y, width, height on the screen, to which it is scrolled."""
+        page.evaluate(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
+        page.settle()
+        return page.evaluate(f"(box => [box.x, box.y, box.width, box.height])"
+                             f"(document.querySelector({selector!r}).getBoundingClientRect())")
+
+    def click(self, page, selector, **more):
+        x, y, width, height = self.rectangle(page, selector)
+        page.click(x + width / 2, y + height / 2, **more)
+        page.settle()
+
+    def text(self, page, selector):
+        return page.evaluate(f"document.querySelector({selector!r}).textContent")
+
+    def all_views(self, page, name):
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('main section')].map(s => s.id)"),
+                         VIEWS)
+        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
+                             page.evaluate("document.documentElement.clientWidth"))
+        for view in VIEWS:
+            _, _, width, height = self.rectangle(page, "#" + view)
+            self.assertGreater(min(width, height), 50, view)
+            if SHOTS:
+                page.evaluate(f"document.getElementById({view!r}).scrollIntoView()")
+                page.settle()
+                page.screenshot(SHOTS / f"{name}-{view}.png")
+        self.assertEqual(page.problems, [])
+
+    def test_views_on_a_wide_screen(self):
+        page = self.opened(1280, 800)
+        self.all_views(page, "wide")
+        for number, view in enumerate(VIEWS):
+            self.click(page, f"#views a:nth-child({number + 1})")
+            self.assertEqual(page.evaluate("location.hash"), "#" + view)
+        self.structures(page)
+        self.pages(page)
+        self.threads(page)
+        self.sources(page)
+        self.elsewhere_and_comparison(page)
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        color = "document.querySelector('#heat canvas').toDataURL() + " \
+            "document.querySelector('#heat .legend i').style.background"
+        light = page.evaluate(color)
+        page.call("Emulation.setEmulatedMedia", features=dark)
+        page.settle()
+        self.assertNotEqual(page.evaluate(color), light)
+        self.all_views(page, "dark")
+
+    def structures(self, page):
+        names = "[...document.querySelectorAll('#structure-table tbody .name')].map(b => b.textContent)"
+        self.assertEqual(page.evaluate(names)[:2], ["field", "table"])
+        self.click(page, "#structure-table th:nth-child(1) button")
+        self.click(page, "#structure-table th:nth-child(1) button")
+        self.assertEqual(page.evaluate(names), sorted(page.evaluate(names), reverse=True))
+        self.click(page, "#filter")
+        for key in "tab":
+            page.key(key)
+        self.assertEqual(page.evaluate(names), ["table"])
+        self.assertEqual(self.text(page, "#structure-count"), "1 of 2")
+        x, y, width, height = self.rectangle(page, "#structure-table .bar")
+        page.mouse("mouseMoved", x + width / 2, y + height / 2)
+        self.assertIn("T0 100 %", self.text(page, "#tip"))
+        self.click(page, "#structure-table .name")  # shows its pages
+        self.assertEqual(page.evaluate("document.querySelector('#heat select').value"), "1")
+        self.assertIn("pages 40 to 64", self.text(page, "#heat .tools span"))
+        page.evaluate("document.getElementById('filter').value = '', structureTable()")
+
+    def pages(self, page):
+        shown = "#heat .tools span"
+        self.click(page, "#heat [aria-label='all pages']")
+        self.assertEqual(self.text(page, shown), "pages 0 to 64")
+        self.assertEqual(page.evaluate("document.querySelector('#heat select').value"), "-1")
+        self.click(page, "#heat [aria-label='closer']")
+        self.assertEqual(self.text(page, shown), "pages 16 to 48")
+        self.click(page, "#heat [aria-label='further away']")
+        self.assertEqual(self.text(page, shown), "pages 0 to 64")
+        x, y, width, height = self.rectangle(page, "#heat canvas")
+        page.mouse("mouseMoved", x + 0.01 * width, y + height / 2)
+        told = self.text(page, "#tip")
+        self.assertIn("touched first by T0", told)
+        self.assertIn("0x10000000000", told)
+        self.assertEqual(page.evaluate("document.getElementById('tip').style.display"), "block")
+        page.mouse("mouseWheel", x + width / 2, y + height / 2, deltaX=0, deltaY=-300)
+        page.wait("document.querySelector('#heat .tools span').textContent !== 'pages 0 to 64'")
+        zoomed = self.text(page, shown)
+        page.mouse("mousePressed", x + width / 2, y + height / 2, button="left", clickCount=1)
+        page.mouse("mouseMoved", x + width / 4, y + height / 2, button="left", buttons=1)
+        page.mouse("mouseReleased", x + width / 4, y + height / 2, button="left", clickCount=1)
+        page.settle()
+        self.assertNotEqual(self.text(page, shown), zoomed)
+        for key in ("Home", "+", "ArrowRight"):
+            page.key(key)
+            page.settle()
+        self.assertNotEqual(self.text(page, shown), "pages 0 to 64")
+        page.key("Home")
+        page.settle()
+        self.assertEqual(self.text(page, shown), "pages 0 to 64")
+        page.key("+")
+        page.click(x + width / 2, y + height / 2, 1)
+        page.click(x + width / 2, y + height / 2, 2)
+        page.settle()
+        self.assertEqual(self.text(page, shown), "pages 0 to 64")
+        page.mouse("mouseMoved", 5, 5)
+        self.assertEqual(page.evaluate("document.getElementById('tip').style.display"), "none")
+
+    def threads(self, page):
+        self.assertIn("60.0 %", self.text(page, "#balance"))  # 400 / 250
+        pixels = "document.querySelector('#communication canvas').toDataURL()"
+        logarithmic = page.evaluate(pixels)
+        self.click(page, "#communication button")
+        self.assertEqual(self.text(page, "#communication button"), "linear")
+        self.assertNotEqual(page.evaluate(pixels), logarithmic)
+        x, y, width, height = self.rectangle(page, "#communication canvas")
+        page.mouse("mouseMoved", x + 0.9 * width, y + 0.6 * height)
+        self.assertEqual(self.text(page, "#tip"), "T2 to T3: 2.9 KiB")
+        self.assertIn("bytes that a thread (row) wrote", self.text(page, "#communication .tools"))
+
+    def sources(self, page):
+        self.assertIn("line_20", self.text(page, "#line-20"))
+        self.assertIn("touches first", self.text(page, "#line-20 em"))
+        self.click(page, "#advice a")
+        self.assertIn("allocates field", self.text(page, "#code .now"))
+        page.evaluate("(one => { one.value = '20'; one.dispatchEvent(new Event('change')); })"
+                      "(document.getElementById('marks'))")
+        self.assertIn("line_20", self.text(page, "#code .now"))
+
+    def elsewhere_and_comparison(self, page):
+        titles = page.evaluate("[...document.querySelectorAll('#what-if h3')].map(t => t.textContent)")
+        self.assertEqual([title.split(":")[0] for title in titles], list(what_if.POLICIES))
+        cells = page.evaluate("[...document.querySelectorAll('#what-if .matrix')].map(matrix => "
+                              "[...matrix.querySelectorAll('td:not(.text)')]"
+                              ".reduce((sum, cell) => sum + parseFloat(cell.textContent), 0))")
+        self.assertEqual([round(cell) for cell in cells], [100] * 4)
+        rows = page.evaluate("[...document.querySelectorAll('#compared tbody tr')].map(r => r.innerText)")
+        self.assertTrue(any(row.startswith("field") and "100.0 %" in row for row in rows), rows)
+        self.click(page, "#compared [aria-label='closer']")
+        self.assertEqual(self.text(page, "#compared .tools span"), "pages 16 to 48")
+
+    def test_views_on_a_phone(self):
+        page = self.opened(390, 844, scale=2, mobile=True)
+        page.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+        self.all_views(page, "phone")
+        x, y, width, height = self.rectangle(page, "#heat canvas")
+        fingers = [{"x": x + width * part, "y": y + height / 2, "id": number}
+                   for number, part in enumerate((0.4, 0.6))]
+        page.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=fingers)
+        fingers[1]["x"] = x + 0.9 * width
+        page.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=fingers)
+        page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        page.settle()
+        self.assertNotEqual(self.text(page, "#heat .tools span"), "pages 0 to 64")
+        self.assertEqual(page.problems, [])
+
+
+if __name__ == "__main__":
+    if not browsers.find():
+        print("skipped: no Chromium")
+        sys.exit(77)
+    unittest.main()

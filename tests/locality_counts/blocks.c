@@ -104,7 +104,9 @@ static void moved_by_a_copy(void) {
     }
     write_pages(there, 3 * pages - 1, 2);
     for (int page = 1; page < 3 * pages - 2; ++page) {
-        expect_in(last, 1, there + page * page_bytes, 0, 0, 2, 0, 2);
+        if (page < 2 * pages - 2 || page > 2 * pages) { // malloc's own words, where it had ended
+            expect_in(last, 1, there + page * page_bytes, 0, 0, 2, 0, 2);
+        }
     }
     free(last);
     free(wall);

@@ -142,6 +142,22 @@ def phases(scratch):
     assert found == {"": 100, "outer": 160, "inner": 40, "3": 7}, found
 
 
+def ranks(scratch):
+    """Two ranks in one process, each of which writes a page of its own 307 times."""
+    kind, *rest = arguments
+    output, processes = record(scratch, words=[str(build / "bin/mpiexec"), "--ranks", kind, "-n", "2",
+                                               program, *rest])
+    pages = [int(line.split()[1], 16) for line in output.splitlines() if line.startswith("page")]
+    assert len(set(pages)) == 2, output
+    host = max(processes, key=lambda process: len(process.counts))
+    # What the block's page has besides is of smaller blocks that were there before.
+    writes = [{thread: sums[1] for (at, thread, number), sums in host.parts.items() if at == page and number}
+              for page in pages]
+    assert [sum(one.values()) for one in writes] == [307, 307], writes
+    if kind == "threads":
+        assert len(writes[0]) == len(writes[1]) == 1 and writes[0].keys() != writes[1].keys(), writes
+
+
 def lines(scratch):
     output, (process,) = record(scratch, "--granularity", "64")
     check_exactly(output, process, 64)
@@ -271,7 +287,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, phases, reported, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (exact, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

@@ -1,9 +1,12 @@
 // The DynamoRIO client of counts mode: the library that `warren locality record` has
 // loaded into the program, and what happens there.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
+#include <elf.h>
 #include <new>
 #include <string>
 #include <sys/mman.h>
@@ -175,6 +178,18 @@ void unload_module(void*, const module_data_t* module) {
 
 // --- System calls
 
+// Of those that are open.
+std::uint64_t largest_descriptor() {
+    std::uint64_t largest = 0;
+    if (DIR* const folder = opendir("/proc/self/fd")) {
+        while (const dirent* const entry = readdir(folder)) {
+            largest = std::max<std::uint64_t>(largest, std::strtoul(entry->d_name, nullptr, 10));
+        }
+        closedir(folder);
+    }
+    return largest;
+}
+
 // All: they are where the time is looked at.
 bool wanted(void*, int) {
     return true;
@@ -215,6 +230,13 @@ bool before_call(void* context, int number) {
     case SYS_execveat:
         recorder->save();
         recorder->set_end("exec");
+        break;
+    case SYS_close_range:
+        if (argument(1) > argument(0)) {
+            // DynamoRIO looks at each number up to the last, which may be 2^32 - 1.
+            const std::uint64_t last = std::max(argument(0), largest_descriptor());
+            dr_syscall_set_param(context, 1, std::min(argument(1), last));
+        }
         break;
     case SYS_exit_group:
         recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
@@ -308,7 +330,38 @@ void end_process() {
     drmgr_exit();
 }
 
+// DynamoRIO does not see the instruction that changes the base of %fs, by which programs switch
+// their threads' stacks: they are told, before they start, that the processor has none, and ask the
+// kernel instead.
+void hide_base_instructions() {
+    constexpr std::uint64_t fsgsbase = 1U << 1; // of AT_HWCAP2
+    // The words after the name, which is in parentheses and may hold others: the 28th of all is
+    // where the stack began, with the arguments, the environment and what the kernel tells.
+    const std::string about = read_file("/proc/self/stat");
+    std::size_t at = about.rfind(')');
+    for (int field = 2; field < 28 && at != std::string::npos; ++field) {
+        at = about.find(' ', at + 1);
+    }
+    if (at == std::string::npos) {
+        return;
+    }
+    auto* word = reinterpret_cast<std::uint64_t*>(std::strtoull(about.c_str() + at, nullptr, 10));
+    if (word == nullptr) {
+        return;
+    }
+    word += *word + 2; // behind the arguments
+    while (*word != 0) {
+        ++word;
+    }
+    for (++word; word[0] != AT_NULL; word += 2) {
+        if (word[0] == AT_HWCAP2) {
+            word[1] &= ~fsgsbase;
+        }
+    }
+}
+
 void start(int count, const char** words) {
+    hide_base_instructions();
     Settings settings;
     std::string problem;
     if (!read_settings(count, words, settings, problem)) {

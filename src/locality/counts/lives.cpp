@@ -49,9 +49,10 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
     if (!running_ || by == nullptr || allocation.begin >= allocation.end) {
         return;
     }
-    if (previous != 0 && previous == by->last_ended.begin) {
+    if (previous != allocation.begin && previous != 0 && previous == by->last_ended.begin) {
         write_range(previous, by->last_ended.end); // it was copied from there
     }
+    const bool written = previous != 0;
     const std::uint64_t unit = settings_.granularity;
     for (std::uint64_t at = allocation.begin & ~(unit - 1); at < allocation.end; at += unit) {
         if (process_.touched[process_.layout.index(at)] == 0) {
@@ -61,8 +62,8 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
                 write_counts(*thread, at,
-                             whole && thread == by ? allocation.number
-                                                   : allocation_for(*thread, at));
+                             whole && written && thread == by ? allocation.number
+                                                              : allocation_for(*thread, at));
             }
         }
     }

@@ -31,19 +31,6 @@ clockid_t processor_clock(std::uint32_t tid) {
     return static_cast<clockid_t>((~tid << 3) | 6U);
 }
 
-std::string read_file(const char* path) {
-    std::string text;
-    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-    char buffer[4096];
-    for (ssize_t got = 0; file >= 0 && (got = read(file, buffer, sizeof buffer)) > 0;) {
-        text.append(buffer, static_cast<std::size_t>(got));
-    }
-    if (file >= 0) {
-        close(file);
-    }
-    return text;
-}
-
 // In every recording of this mode.
 constexpr const char* always_missing[] = {
     "accesses within system calls are not counted; memory that read, pread64 or recvfrom fill is "
@@ -64,6 +51,19 @@ const char* variable(const char* name) {
 
 std::uint64_t now_ns() {
     return time_of(CLOCK_MONOTONIC);
+}
+
+std::string read_file(const char* path) {
+    std::string text;
+    const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+    char buffer[4096];
+    for (ssize_t got = 0; file >= 0 && (got = read(file, buffer, sizeof buffer)) > 0;) {
+        text.append(buffer, static_cast<std::size_t>(got));
+    }
+    if (file >= 0) {
+        close(file);
+    }
+    return text;
 }
 
 bool Recorder::start(const Settings& settings, std::string& problem) {

@@ -4,8 +4,8 @@
 // Counters run on (counters.hpp); what is written are differences, at these occasions:
 //   an allocation ends      its units, with its number, before the memory has another use; what its
 //                           thread still does there, as free() and realloc() do, belongs to it too
-//   an allocation begins    its units: what its thread did in free memory before is its own (the
-//                           zeros of calloc), what others did is nobody's
+//   an allocation begins    its units: what was done there before is nobody's, but for what calloc
+//                           and realloc have written
 //   memory is unmapped      its units; whoever touches that place next is the first
 //   a thread ends           all units that it has touched
 //   an interval ends        all units of all threads: a phase of the program, a span of time
@@ -72,7 +72,7 @@ class Recorder {
 
     // The tracker in the program asks where to write allocations and phases.
     void welcome_tracker(Welcome& welcome);
-    // `previous`: where realloc or mremap has taken it from, else 0.
+    // `previous`: where realloc or mremap has taken it from, its own address for calloc, else 0.
     void allocation_began(Thread* by, const Allocation& allocation, std::uint64_t previous);
     // Without a size: of what began at the address; else of all between, parts too.
     void allocation_ended(Thread* by, std::uint64_t address, std::uint64_t size);
@@ -152,5 +152,6 @@ class Recorder {
 };
 
 std::uint64_t now_ns();
+std::string read_file(const char* path);
 
 } // namespace warren::locality::counts

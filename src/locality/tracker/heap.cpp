@@ -17,7 +17,7 @@ constexpr std::size_t natural_alignment = 16;
 
 // `make` gets the real functions; a block of `bytes` bytes or more than that is recorded.
 template <typename Make>
-void* made(std::size_t bytes, const Caller& caller, Make make) {
+void* made(std::size_t bytes, const Caller& caller, Make make, bool filled = false) {
     const Real* functions = real();
     if (functions == nullptr) {
         return early_allocation(bytes, natural_alignment);
@@ -33,7 +33,7 @@ void* made(std::size_t bytes, const Caller& caller, Make make) {
     void* block = make(*functions);
     if (block != nullptr) {
         const int kept_errno = errno;
-        record_begin(AllocationRecord::heap, block, bytes, before_ns, caller);
+        record_begin(AllocationRecord::heap, block, bytes, before_ns, caller, nullptr, filled);
         errno = kept_errno;
     }
     return block;
@@ -110,7 +110,8 @@ void* calloc(std::size_t count, std::size_t size) {
         errno = ENOMEM;
         return nullptr;
     }
-    return made(bytes, WARREN_CALLER, [=](const Real& of) { return of.calloc(count, size); });
+    return made(
+        bytes, WARREN_CALLER, [=](const Real& of) { return of.calloc(count, size); }, true);
 }
 
 void* realloc(void* block, std::size_t bytes) {

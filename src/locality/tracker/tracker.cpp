@@ -25,7 +25,7 @@ void* malloc(std::size_t);
 
 // For a tool that runs the program under its control (the counts mode), and puts its own code here:
 // it fills the welcome instead of a recorder, and hears of each record, whose number in its file is
-// given.
+// given. `previous` is the block itself where the call that made it has written it.
 [[gnu::noinline]] void warren_locality_ask(warren::locality::Welcome* welcome) {
     asm volatile("" : : "r"(welcome) : "memory");
 }
@@ -224,10 +224,10 @@ std::uint32_t tid_in(const State& of) {
 }
 
 // Under the lock.
-void append(State& of, const AllocationRecord& record) {
+void append(State& of, const AllocationRecord& record, bool filled = false) {
     if (of.allocations.append(of.room, record)) {
         warren_locality_noted(record.event, of.allocations.records(), record.address, record.size,
-                              record.previous);
+                              filled ? record.address : record.previous);
     }
 }
 
@@ -288,13 +288,14 @@ State* recording_state() {
     return stage == recording ? &of : nullptr;
 }
 
-void append_with_stack(State& of, AllocationRecord record, const Caller& caller) {
+void append_with_stack(State& of, AllocationRecord record, const Caller& caller,
+                       bool filled = false) {
     record.tid = tid_in(of);
     {
         const Lock lock(of);
         record.stack_id = of.call_stacks.find(caller, record.tid);
         if (record.stack_id != no_stack) {
-            append(of, record);
+            append(of, record, filled);
             return;
         }
     }
@@ -302,7 +303,7 @@ void append_with_stack(State& of, AllocationRecord record, const Caller& caller)
     unwind(caller, of.stack_depth, found);
     const Lock lock(of);
     record.stack_id = of.call_stacks.remember(caller, record.tid, found, of.stacks, of.room);
-    append(of, record);
+    append(of, record, filled);
 }
 
 std::uint64_t number_of(const void* address) {
@@ -349,12 +350,12 @@ std::uint64_t now_ns() {
 }
 
 void record_begin(AllocationRecord::Kind kind, const void* address, std::uint64_t bytes,
-                  std::uint64_t time_ns, const Caller& caller, const void* previous) {
+                  std::uint64_t time_ns, const Caller& caller, const void* previous, bool filled) {
     if (State* of = recording_state()) {
         append_with_stack(*of,
                           {AllocationRecord::began, kind, number_of(address), bytes, time_ns, 0,
                            no_stack, number_of(previous)},
-                          caller);
+                          caller, filled);
     }
 }
 

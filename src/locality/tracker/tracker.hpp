@@ -33,9 +33,11 @@ class Inside {
 
 std::uint64_t now_ns();
 
-// A piece of memory begins its life. `time_ns` is from before the call that made it.
+// A piece of memory begins its life. `time_ns` is from before the call that made it. `filled`: the
+// call has written it (calloc), which is then part of its life.
 void record_begin(AllocationRecord::Kind kind, const void* address, std::uint64_t bytes,
-                  std::uint64_t time_ns, const Caller& caller, const void* previous = nullptr);
+                  std::uint64_t time_ns, const Caller& caller, const void* previous = nullptr,
+                  bool filled = false);
 
 // It ends; to be told before others can get the memory. Bytes 0: of what began at the address.
 void record_end(AllocationRecord::Kind kind, const void* address, std::uint64_t bytes);

@@ -14,7 +14,7 @@ namespace {
 // Up to here the number of messages decides, beyond it the bytes moved.
 constexpr MPI_Count short_allreduce_bytes = 16 * 1024;
 constexpr MPI_Count short_allgather_bytes = 64 * 1024; // of all blocks
-constexpr MPI_Count short_block_bytes = 4 * 1024;      // of gathers and scatters
+constexpr MPI_Count short_gather_bytes = 4 * 1024;     // of gathers and scatters
 constexpr MPI_Count short_reduce_scatter_bytes = 16 * 1024;
 
 // Ranks up to which a chain or a fan is as quick as a tree.
@@ -23,7 +23,7 @@ constexpr int few_ranks = 4;
 // Whether blocks of one size go by a tree.
 bool by_tree(const Steps& steps, const Buffer& own) {
     return !steps.inter() && steps.size() > few_ranks && !steps.crowded() &&
-           own.bytes() <= short_block_bytes && own.bytes() > 0;
+           own.bytes() <= short_gather_bytes && own.bytes() > 0;
 }
 
 } // namespace

@@ -11,7 +11,6 @@ namespace warren::coll {
 namespace {
 
 constexpr std::uint64_t phases = node::collective_phases;
-constexpr std::size_t line_bytes = node::cache_line_bytes;
 
 // Polls of a flat operation before the engine's work is looked at: a peer that has a processor and
 // comes at about the same time is here by then.

@@ -52,6 +52,14 @@
 
 namespace warren::coll {
 
+inline constexpr std::size_t line_bytes = node::cache_line_bytes;
+
+// From here on copies are worth to be made the way that suits memory that another core has written.
+inline constexpr std::size_t large_copy_bytes = 4096;
+
+// Bytes of operands that are combined at a time, while they are in the nearest cache.
+inline constexpr std::size_t fold_bytes = 4096;
+
 // Operands up to this size go through the slot.
 inline constexpr MPI_Count shared_bytes = 56;
 

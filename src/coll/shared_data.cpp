@@ -10,11 +10,6 @@ namespace warren::coll {
 
 namespace {
 
-constexpr std::size_t line_bytes = node::cache_line_bytes;
-
-// From here on copies are worth to be made the way that suits memory that ranks share.
-constexpr std::size_t large_copy_bytes = 4096;
-
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
 
@@ -27,9 +22,6 @@ constexpr std::size_t part_bytes = 65536;
 // Of two ranks' operands: combined at a time, and asked for ahead.
 constexpr std::size_t stream_bytes = 512;
 constexpr std::size_t ahead_bytes = 2048;
-
-// Bytes of operands that are combined at a time, while they are in the nearest cache.
-constexpr std::size_t fold_bytes = 4096;
 
 } // namespace
 

@@ -8,12 +8,6 @@ namespace warren::coll {
 
 namespace {
 
-// From here on copies are worth to be made the way that suits memory that another core has written.
-constexpr MPI_Count large_copy_bytes = 4096;
-
-// Bytes of operands that are combined at a time, while they are in the nearest cache.
-constexpr MPI_Count fold_bytes = 4096;
-
 // Where the part of rank r begins.
 MPI_Count begin_of(MPI_Count count, int rank, int size) {
     return count / size * rank + std::min<MPI_Count>(rank, count % size);
@@ -49,7 +43,8 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
 
 void SharedDirect::copy(const Buffer& from, const Buffer& to) const {
     const MPI_Count bytes = to.bytes();
-    if (from.type->contiguous && to.type->contiguous && bytes >= large_copy_bytes) {
+    if (from.type->contiguous && to.type->contiguous &&
+        static_cast<std::size_t>(bytes) >= large_copy_bytes) {
         engine_.copy().get(to.base, from.base, static_cast<std::size_t>(bytes),
                            static_cast<std::uint64_t>(bytes));
     } else {
@@ -179,7 +174,7 @@ void SharedDirect::combine(const Reduction& reduction, const Said& own, int root
     const MPI_Count size = reduction.type.size;
     const Said& target = all[static_cast<std::size_t>(root < 0 ? rank_ : root)];
     auto* result = static_cast<std::byte*>(target.result);
-    const MPI_Count step = std::max<MPI_Count>(fold_bytes / size, 1);
+    const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
     const MPI_Count end = begin_of(reduction.count, rank_ + 1, size_);
     // An operand that the total takes the place of is put aside, piece by piece.
     const bool in_place = target.buffer.base == target.result;

@@ -146,11 +146,12 @@ MPI_Count external_size(const Signature& signature) {
 }
 
 // Goes through the basic elements of a buffer in the order of its type map.
-class Walk {
+class PackedWalk {
   public:
-    Walk(const Datatype& type, const void* base, MPI_Count count) // packs
+    PackedWalk(const Datatype& type, const void* base, MPI_Count count) // packs
         : type_(type), from_(base), count_(count) {}
-    Walk(const Datatype& type, void* base, MPI_Count count, const std::byte* packed) // unpacks
+    PackedWalk(const Datatype& type, void* base, MPI_Count count,
+               const std::byte* packed) // unpacks
         : type_(type), to_(base), count_(count), unpacks_(true), source_(packed) {}
 
     void pack_to(std::byte* packed) {
@@ -237,11 +238,11 @@ MPI_Count external_size(const Datatype& type) {
 }
 
 void pack_external(const Datatype& type, const void* base, MPI_Count count, std::byte* packed) {
-    Walk(type, base, count).pack_to(packed);
+    PackedWalk(type, base, count).pack_to(packed);
 }
 
 void unpack_external(const Datatype& type, const std::byte* packed, void* base, MPI_Count count) {
-    Walk(type, base, count, packed).unpack();
+    PackedWalk(type, base, count, packed).unpack();
 }
 
 } // namespace warren::datatype

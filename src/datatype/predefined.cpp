@@ -65,7 +65,7 @@ constexpr Row pair(unsigned index, Element element, const char* name) {
     return made;
 }
 
-constexpr Row rows[] = {
+constexpr Row predefined_rows[] = {
     plain<MPI_Aint>(0x01, Element::int64, "MPI_AINT"),
     plain<MPI_Count>(0x02, Element::int64, "MPI_COUNT"),
     plain<MPI_Offset>(0x03, Element::int64, "MPI_OFFSET"),
@@ -142,7 +142,7 @@ constexpr Row rows[] = {
 
 consteval std::array<Datatype, predefined_limit> make_table() {
     std::array<Datatype, predefined_limit> table{};
-    for (const Row& row : rows) {
+    for (const Row& row : predefined_rows) {
         Datatype& type = table[row.index];
         type.size = row.size + row.second;
         type.extent = row.extent;
@@ -160,7 +160,7 @@ consteval std::array<Datatype, predefined_limit> make_table() {
 consteval std::array<std::uint8_t, predefined_limit> make_short_sizes() {
     std::array<std::uint8_t, predefined_limit> sizes{};
     sizes.fill(too_long);
-    for (const Row& row : rows) {
+    for (const Row& row : predefined_rows) {
         const int size = row.size + row.second;
         if (size == row.extent) {
             sizes[row.index] = static_cast<std::uint8_t>(size);
@@ -170,9 +170,9 @@ consteval std::array<std::uint8_t, predefined_limit> make_short_sizes() {
 }
 
 const Row* find_row(std::uint8_t index) {
-    const auto* found = std::find_if(std::begin(rows), std::end(rows),
+    const auto* found = std::find_if(std::begin(predefined_rows), std::end(predefined_rows),
                                      [index](const Row& row) { return row.index == index; });
-    return found == std::end(rows) ? nullptr : found;
+    return found == std::end(predefined_rows) ? nullptr : found;
 }
 
 } // namespace

@@ -13,14 +13,11 @@
 using warren::Error;
 using warren::fail;
 using warren::memory::Criteria;
+using warren::memory::no_object;
 using warren::memory::of;
 using warren::memory::report;
 
 namespace {
-
-int no_object(const char* function, const char* argument) {
-    return report(fail(WARREN_MEM_ERR_ARG, "%s: %s is null", function, argument));
-}
 
 int hand_over(Criteria made, warren_mem_criteria** criteria) {
     auto* object = new (std::nothrow) Criteria(std::move(made));

@@ -13,14 +13,11 @@ using warren::fail;
 using warren::memory::Criteria;
 using warren::memory::Initiator;
 using warren::memory::Machine;
+using warren::memory::no_object;
 using warren::memory::of;
 using warren::memory::report;
 
 namespace {
-
-int no_object(const char* function, const char* argument) {
-    return report(fail(WARREN_MEM_ERR_ARG, "%s: %s is null", function, argument));
-}
 
 // The machine that a caller means.
 Error meant(warren_memory* memory, Machine*& machine) {

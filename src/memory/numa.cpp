@@ -24,7 +24,7 @@ namespace warren::memory {
 namespace {
 
 // How many pages are asked about at once: bounds what is on the stack.
-constexpr std::size_t batch_pages = 512;
+constexpr std::size_t pages_per_call = 512;
 
 bool set_policy(void* begin, std::size_t bytes, int mode, const NodeSet& nodes) {
     // The kernel reads one bit less than it is told.
@@ -141,9 +141,9 @@ void discard(void* begin, std::size_t bytes) {
 }
 
 bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes) {
-    const void* addresses[batch_pages];
-    for (std::size_t done = 0; done < pages; done += batch_pages) {
-        const std::size_t count = std::min(batch_pages, pages - done);
+    const void* addresses[pages_per_call];
+    for (std::size_t done = 0; done < pages; done += pages_per_call) {
+        const std::size_t count = std::min(pages_per_call, pages - done);
         for (std::size_t i = 0; i < count; ++i) {
             addresses[i] = static_cast<const char*>(begin) + (done + i) * page_bytes;
         }
@@ -158,11 +158,11 @@ bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes) {
 }
 
 bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes) {
-    void* addresses[batch_pages];
-    int targets[batch_pages];
-    int status[batch_pages];
-    for (std::size_t done = 0; done < pages; done += batch_pages) {
-        const std::size_t count = std::min(batch_pages, pages - done);
+    void* addresses[pages_per_call];
+    int targets[pages_per_call];
+    int status[pages_per_call];
+    for (std::size_t done = 0; done < pages; done += pages_per_call) {
+        const std::size_t count = std::min(pages_per_call, pages - done);
         std::size_t misplaced = 0;
         for (std::size_t i = done; i < done + count; ++i) {
             if (wanted[i] >= 0 && nodes[i] != wanted[i]) {

@@ -22,6 +22,10 @@ int report(Error error) {
     return record->error_class;
 }
 
+int no_object(const char* function, const char* argument) {
+    return report(fail(WARREN_MEM_ERR_ARG, "%s: %s is null", function, argument));
+}
+
 } // namespace warren::memory
 
 extern "C" [[gnu::visibility("default")]] const char* warren_mem_error(void) {

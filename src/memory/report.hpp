@@ -9,4 +9,7 @@ namespace warren::memory {
 // The code of an error, WARREN_MEM_SUCCESS for none; keeps the sentence.
 int report(Error error);
 
+// Reports that `argument` of `function` is null.
+int no_object(const char* function, const char* argument);
+
 } // namespace warren::memory

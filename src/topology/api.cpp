@@ -9,16 +9,12 @@
 
 namespace {
 
+using warren::topology::is_object;
 using warren::topology::is_set;
 using warren::topology::ObjectType;
-
-constexpr int wrong = WARREN_TOPOLOGY_ERR_ARGUMENT;
-constexpr int nothing = WARREN_TOPOLOGY_ERR_NONE;
-constexpr int success = WARREN_TOPOLOGY_SUCCESS;
-
-bool is_object(const warren_topology* topology, warren_object object) {
-    return topology != nullptr && object < topology->view.objects();
-}
+using warren::topology::c_api::nothing;
+using warren::topology::c_api::success;
+using warren::topology::c_api::wrong;
 
 bool is_type(int type) {
     return type >= 0 && type < WARREN_OBJECT_TYPES;

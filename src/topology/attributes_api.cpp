@@ -8,17 +8,13 @@
 
 namespace {
 
+using warren::topology::is_object;
 using warren::topology::none;
 using warren::topology::ObjectType;
 using warren::topology::TopologyView;
-
-constexpr int wrong = WARREN_TOPOLOGY_ERR_ARGUMENT;
-constexpr int nothing = WARREN_TOPOLOGY_ERR_NONE;
-constexpr int success = WARREN_TOPOLOGY_SUCCESS;
-
-bool is_object(const warren_topology* topology, warren_object object) {
-    return topology != nullptr && object < topology->view.objects();
-}
+using warren::topology::c_api::nothing;
+using warren::topology::c_api::success;
+using warren::topology::c_api::wrong;
 
 warren_object nearest(const TopologyView& view, uint32_t initiator) {
     return initiator < view.initiators().size() && view.targets() > 0 &&

@@ -12,9 +12,9 @@ using warren::topology::Level;
 using warren::topology::none;
 using warren::topology::ObjectType;
 using warren::topology::TopologyView;
+using warren::topology::c_api::success;
+using warren::topology::c_api::wrong;
 
-constexpr int wrong = WARREN_TOPOLOGY_ERR_ARGUMENT;
-constexpr int success = WARREN_TOPOLOGY_SUCCESS;
 constexpr std::uint32_t all_types = (1U << WARREN_OBJECT_TYPES) - 1;
 constexpr std::uint32_t always = 1U << WARREN_OBJECT_MACHINE | 1U << WARREN_OBJECT_PU;
 

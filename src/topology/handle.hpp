@@ -30,6 +30,17 @@ inline bool is_set(const warren_set& set) {
 // and the image says so), what the calling thread may use.
 Error make_handle(ImageMemory memory, int way, warren_topology*& handle);
 
+// What functions of the C API return.
+namespace c_api {
+inline constexpr int wrong = WARREN_TOPOLOGY_ERR_ARGUMENT;
+inline constexpr int nothing = WARREN_TOPOLOGY_ERR_NONE;
+inline constexpr int success = WARREN_TOPOLOGY_SUCCESS;
+} // namespace c_api
+
+inline bool is_object(const warren_topology* topology, warren_object object) {
+    return topology != nullptr && object < topology->view.objects();
+}
+
 // The topology's own info with which an image says that it describes the machine that it was made
 // on.
 inline constexpr char this_system_key[] = "ThisSystem";

@@ -8,9 +8,15 @@ namespace warren::locality::counts {
 namespace {
 
 // Where tables are: between where programs and where libraries are loaded, so that the addresses
-// that the program gets are dense, as without us. Sanitizers' shadow memory ends below.
+// that the program gets are dense, as without us. AddressSanitizer's shadow memory ends below;
+// ThreadSanitizer's is there, and what it watches has to be above it.
+#ifdef WARREN_UNDER_THREAD_SANITIZER
+constexpr std::uint64_t arena_begin = 0x7e90'0000'0000;
+constexpr std::uint64_t arena_end = 0x7f00'0000'0000;
+#else
 constexpr std::uint64_t arena_begin = 0x1800'0000'0000;
 constexpr std::uint64_t arena_end = 0x5400'0000'0000;
+#endif
 constexpr std::uint64_t gap = std::uint64_t{1} << 21;
 constexpr unsigned owner_pieces_bits = 8;
 

@@ -25,6 +25,8 @@ constexpr int other_error = 16; // MPI_ERR_OTHER
 // processor is taken away just then.
 constexpr std::uint64_t settled_ns = 10'000'000;
 constexpr std::size_t page_bytes = 4096;
+// PERF_FORMAT_LOST, since Linux 6.0: events that were lost are read from their descriptor.
+constexpr std::uint64_t format_lost = 1U << 4;
 constexpr std::size_t smallest_ring_bytes = 8 * page_bytes;
 // Of the user's stack, only its top: the return address of functions that push nothing.
 constexpr std::uint32_t stack_bytes = 8;
@@ -146,6 +148,7 @@ perf_event_attr PerfEvents::attributes_of_faults() const {
     attributes.mmap = attributes.mmap2 = 1;
     attributes.comm = attributes.comm_exec = attributes.task = 1;
     attributes.build_id = build_ids_ ? 1 : 0;
+    attributes.read_format = tells_lost_ ? format_lost : 0;
     return attributes;
 }
 
@@ -158,7 +161,7 @@ std::uint64_t PerfEvents::sample_type() const {
 Error PerfEvents::open_processor(pid_t pid, int processor) {
     // The best that this kernel and the system's settings give; the first processor decides.
     int descriptor = -1;
-    for (unsigned without = 0; descriptor < 0 && without < 16; ++without) {
+    for (unsigned without = 0; descriptor < 0 && without < 32; ++without) {
         if (!rings_.empty()) {
             without = 0;
         } else {
@@ -166,6 +169,7 @@ Error PerfEvents::open_processor(pid_t pid, int processor) {
             kernel_ = (without & 2) == 0;
             page_size_ = (without & 4) == 0;
             build_ids_ = (without & 8) == 0;
+            tells_lost_ = (without & 16) == 0;
         }
         perf_event_attr attributes = attributes_of_faults();
         descriptor = perf_event_open(attributes, pid, processor);
@@ -201,6 +205,7 @@ Error PerfEvents::open_further(pid_t pid, const Ring& ring) {
     attributes.comm = attributes.comm_exec = attributes.task = 0;
     attributes.config = PERF_COUNT_SW_PAGE_FAULTS_MAJ;
     const int major = perf_event_open(attributes, pid, ring.processor);
+    attributes.read_format = 0;
     attributes.config = PERF_COUNT_SW_TASK_CLOCK;
     attributes.sample_period = 0;
     attributes.sample_type = common_sample;
@@ -291,10 +296,32 @@ void PerfEvents::take(const Ring& ring) {
     __atomic_store_n(&control->data_tail, tail, __ATOMIC_RELEASE);
 }
 
+// The kernel says in a ring what that had no room for, before the next event that it has room for;
+// when none comes, nothing in the ring tells.
+void PerfEvents::ask_for_lost() {
+    std::uint64_t lost = 0;
+    const auto ask = [&lost](int descriptor) {
+        std::uint64_t values[2] = {}; // the event's count and what of it was lost
+        lost += read(descriptor, values, sizeof values) == sizeof values ? values[1] : 0;
+    };
+    for (const Ring& ring : rings_) {
+        ask(ring.descriptor);
+    }
+    for (const int descriptor : descriptors_) {
+        if (std::find(clocks_.begin(), clocks_.end(), descriptor) == clocks_.end()) {
+            ask(descriptor);
+        }
+    }
+    lost_ = std::max(lost_, lost);
+}
+
 const std::vector<PerfEvent>& PerfEvents::collect(bool all) {
     const std::uint64_t now = monotonic_ns();
     for (const Ring& ring : rings_) {
         take(ring);
+    }
+    if (all && tells_lost_) {
+        ask_for_lost();
     }
     const std::uint64_t horizon = all ? UINT64_MAX : now - settled_ns;
     const auto later =

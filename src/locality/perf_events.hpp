@@ -96,6 +96,7 @@ class PerfEvents {
     Error open_further(pid_t pid, const Ring& ring);
     Error map_ring(Ring& ring);
     void take(const Ring& ring);
+    void ask_for_lost();
     void decode(const char* data);
     bool decode_fault(const char* data, std::size_t bytes, PerfEvent& event) const;
 
@@ -115,6 +116,7 @@ class PerfEvents {
     bool physical_ = false;
     bool page_size_ = false;
     bool build_ids_ = false;
+    bool tells_lost_ = false;
 };
 
 } // namespace warren::locality

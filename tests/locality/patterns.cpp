@@ -352,6 +352,10 @@ int main(int argc, char** argv) {
     } else if (what == "much") {
         const std::size_t pages = static_cast<std::size_t>(std::atoi(argv[2]));
         char* memory = anonymous(pages * page);
+        if (argc > 3) { // when it is told to
+            std::printf("ready\n");
+            (void)std::getchar();
+        }
         write_pages(memory, 0, pages);
         std::printf("done\n");
     } else {

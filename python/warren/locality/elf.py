@@ -60,14 +60,16 @@ class File:
             raise Error(f"{self.path} is damaged: a section lies outside of the file")
         return self.data[int(offset):int(offset) + int(size)]
 
-    def address_of_offset(self, offset):
-        """The address, as the file counts them, of what is at an offset of the file; None: nothing."""
+    def addresses_of_offset(self, offset):
+        """The addresses, as the file counts them, of what is at an offset of the file: segments that
+        meet within a page of it have that page each."""
+        found = []
         for segment in self.segments[self.segments["type"] == PT_LOAD]:
             # What is mapped is whole pages.
             begin = int(segment["offset"]) & ~0xfff
             if begin <= offset < int(segment["offset"]) + max(int(segment["file_size"]), 1):
-                return offset - int(segment["offset"]) + int(segment["address"])
-        return None
+                found.append(offset - int(segment["offset"]) + int(segment["address"]))
+        return found
 
     def end_of_memory(self):
         """The address behind the last segment, variables without a value in the file included."""

@@ -62,6 +62,21 @@ class Modules:
     def path(self, record):
         return self.process.path(record)
 
+    def address_in_file(self, record, file):
+        """Where in the file's own addresses the record begins; None: nowhere."""
+        found = file.addresses_of_offset(int(record["file_offset"]))
+        if len(found) < 2:
+            return found[0] if found else None
+        # Of the two that have the page, the one that is as far from the file's beginning in memory.
+        path = self.path(record)
+        before = self.records[:int(np.searchsorted(self._begins, record["begin"], "right"))]
+        for other in before[before["file_offset"] == 0][::-1]:
+            start = file.addresses_of_offset(0)
+            if start and self.path(other) == path:
+                wanted = int(record["begin"]) - int(other["begin"]) + start[0]
+                return wanted if wanted in found else found[0]
+        return found[0]
+
 
 class Symbolizer:
     def __init__(self, trace):
@@ -104,7 +119,7 @@ class Symbolizer:
         file = self.file(path, modules.process.build_id(record))
         inside = None
         if file is not None:
-            begin = file.address_of_offset(int(record["file_offset"]))
+            begin = modules.address_in_file(record, file)
             if begin is not None:
                 inside = address - int(record["begin"]) + begin
         return record, file, inside

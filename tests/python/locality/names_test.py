@@ -127,6 +127,28 @@ class Names(unittest.TestCase):
                 elf.File(str(cut)).build_id()
                 _ = elf.File(str(cut)).variables
 
+    def test_a_page_of_the_file_in_two_segments_is_told_apart(self):
+        class File:  # code at 0, constants at 0x2000, and variables from the same page of the file
+            def addresses_of_offset(self, offset):
+                return {0: [0], 0x2000: [0x2000, 0x3000]}[offset]
+
+        records = np.zeros(4, np.dtype(recording.FILES["modules"][1]))
+        records["event"] = recording.MODULE_LOADED
+        for loaded, base in ((0, 0x10000), (2, 0x50000)):  # twice, the first without its constants
+            records["begin"][loaded:loaded + 2] = base, base + (0x3000 if loaded == 0 else 0x2000)
+            records["end"][loaded:loaded + 2] = base + 0x2000, base + 0x4000
+            records["file_offset"][loaded + 1] = 0x2000
+
+        class Process:
+            modules = records
+
+            def path(self, record):
+                return "/program"
+
+        modules = symbols.Modules(Process())
+        self.assertEqual([modules.address_in_file(record, File()) for record in modules.records],
+                         [0, 0x3000, 0, 0x2000])
+
     def test_pipes_devices_and_huge_files_are_not_read(self):
         pipe, huge = self.folder / "pipe.cpp", self.folder / "huge.cpp"
         os.mkfifo(pipe)

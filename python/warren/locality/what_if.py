@@ -11,7 +11,9 @@ threads than processors go round. Pages go to memories
     interleave    to the nodes in turn
     balanced      as near as possible, every node the same number of pages
     optimal       where their accesses cost least
-each within the nodes' capacities. `traffic[l, n]` are the accesses from locality l to node n. The
+each within the nodes' capacities, and each unit of the recording for itself, as where transparent huge
+pages are off or only on request. Where the kernel gives them to all, who first touches any of 2 MiB
+places all of it, which differs where threads' parts are not much larger. `traffic[l, n]` are the accesses from locality l to node n. The
 latency cost is what all accesses would take one after the other, were no cache there; the bandwidth
 cost is the time that the busiest memory needs for what is moved to and from it.
 """

@@ -538,7 +538,7 @@ function listText(numbers) {
 function whatIf() {
     const data = facts.what_if;
     if (!data) { $("elsewhere").remove(); return; }
-    $("what-if").append(element("p", {class: "quiet"}, `${data.machine}, threads placed ${data.placement}; latencies and bandwidths: ${data.origin}`),
+    $("what-if").append(element("p", {class: "quiet"}, `${data.machine}, threads placed ${data.placement}; latencies and bandwidths: ${data.origin}; every page placed for itself, no huge ones`),
         table(["pages", "local accesses", "mean latency", "latency cost", "bandwidth cost", "imbalance of nodes"],
               data.results.map(one => [one.policy, percent(one.local_share), one.mean_latency_ns.toFixed(0) + " ns",
                   one.latency_cost_s.toPrecision(3) + " s", one.bandwidth_cost_s.toPrecision(3) + " s", percent(one.imbalance, 0)])));

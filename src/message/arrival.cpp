@@ -76,14 +76,32 @@ Error Engine::receive(const Buffer& buffer, const Envelope& envelope, Outcome& o
     return error;
 }
 
-bool Engine::progress() {
-    bool moved = transport_.poll([this](const transport::Arrival& arrival) {
+struct Engine::Arrivals {
+    Engine& engine;
+
+    void operator()(const transport::Arrival& arrival) const {
         if (arrival.header.kind == kind::eager) [[likely]] {
-            arrived_eager(arrival);
+            engine.arrived_eager(arrival);
         } else {
-            arrived(arrival);
+            engine.arrived(arrival);
         }
-    });
+    }
+    // The same for a cell that has its data with it, mostly a short message whose receive is
+    // posted.
+    [[gnu::always_inline]] void cell(const transport::Cell& cell) const {
+        const Envelope envelope = {.context = cell.context, .source = cell.source, .tag = cell.tag};
+        if (cell.kind != kind::eager) [[unlikely]] {
+            engine.arrived(transport::arrival_of(cell));
+        } else if (Request* receive = engine.posted_.match(envelope)) [[likely]] {
+            engine.deliver(*receive, envelope, cell.payload, cell.length);
+        } else {
+            engine.arrived_unexpected(transport::arrival_of(cell));
+        }
+    }
+};
+
+bool Engine::progress() {
+    bool moved = transport_.poll(Arrivals{*this});
     if (waiting_ != nullptr) [[unlikely]] {
         moved |= push_waiting();
     }

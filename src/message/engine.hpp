@@ -53,21 +53,23 @@ class Engine {
     // The short ways: up to short_bytes of memory without gaps, with a peer that has a box, while
     // nothing else is under way that must come first. False: nothing has been done.
     static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
-    bool send_short(const void* data, std::size_t bytes, std::uint32_t peer_rank,
-                    const Envelope& envelope) {
+    [[gnu::always_inline]] bool send_short(const void* data, std::size_t bytes,
+                                           std::uint32_t peer_rank, const Envelope& envelope) {
         Peer* peer = peers_[peer_rank].get();
         if (bytes > short_bytes || peer == nullptr || peer->first != nullptr || !peer->box)
             [[unlikely]] {
             return false;
         }
-        const transport::Header header = header_of(kind::eager, envelope);
+        // (A header of its own for each, so that the first one's need not be in memory.)
         return bytes <= transport::inline_bytes
-                   ? transport_.send_boxed(*peer, header, data, bytes)
-                   : transport_.send_block(*peer, header, {}, data, bytes);
+                   ? transport_.send_boxed(*peer, header_of(kind::eager, envelope), data, bytes)
+                   : transport_.send_block(*peer, header_of(kind::eager, envelope), {}, data,
+                                           bytes);
     }
     // Waits for the message, though not for ever; `unit`: the size of the type.
-    bool receive_short(void* buffer, std::size_t room, std::size_t unit, std::uint32_t peer_rank,
-                       const Envelope& envelope, std::size_t& bytes) {
+    [[gnu::always_inline]] bool receive_short(void* buffer, std::size_t room, std::size_t unit,
+                                              std::uint32_t peer_rank, const Envelope& envelope,
+                                              std::size_t& bytes) {
         return (posted_.count() | unexpected_.count()) == 0 && waiting_ == nullptr &&
                stepping_ == nullptr && direct_ == nullptr && !rank_.lock.shared() &&
                transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
@@ -267,6 +269,7 @@ class Engine {
     void prepare_offer(const Peer& peer, Request& send);
 
     // Receiving (arrival.cpp)
+    struct Arrivals; // what the transport hands over
     void arrived(const transport::Arrival& arrival);
     void arrived_eager(const transport::Arrival& arrival);
     void arrived_unexpected(const transport::Arrival& arrival);

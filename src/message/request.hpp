@@ -95,8 +95,6 @@ struct Request : Outgoing {
     std::uint64_t moved;         // of them so far
     std::uint64_t answer_token;  // of a send that streams to a receive: that receive
     Outcome outcome;
-    DirectSend direct;    // of a send to a rank of the same address space
-    Request* next_direct; // among those that have been announced
 
     // Where the data is, from the buffer.
     void find_data() {
@@ -113,18 +111,22 @@ struct Request : Outgoing {
     Request* next_posted;
     std::uint64_t posted_at; // order of posting
 
-    // Asked in every round of progress whether the operation has completed; for operations that are
-    // made of others, which may keep these in lists by next_stepping. It may
-    // release the lock.
-    bool (*step)(Request&);
-    Request* next_stepping;
-
     // For the room of entry points: what the request keeps alive, and its end. release is called
     // once, just before the request leaves the table.
     void (*release)(Request&) = nullptr;
     void* context;
     void* communicator = nullptr;
-    void* attachment; // state of generalised, combined and buffered operations
+
+    // What a short receive has no use for stands behind all that it has.
+    void* attachment;     // state of generalised, combined and buffered operations
+    DirectSend direct;    // of a send to a rank of the same address space
+    Request* next_direct; // among those that have been announced
+
+    // Asked in every round of progress whether the operation has completed; for operations that are
+    // made of others, which may keep these in lists by next_stepping. It may
+    // release the lock.
+    bool (*step)(Request&);
+    Request* next_stepping;
 };
 
 } // namespace warren::message

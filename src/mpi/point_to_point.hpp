@@ -173,10 +173,7 @@ inline Error irecv(Context& context, void* buf, MPI_Count count, const datatype:
         message::Request* made =
             context.messages.receive_later(buffer, receive_envelope(comm, source, tag));
         if (made != nullptr) [[likely]] {
-            made->context = &context;
-            made->communicator = &comm;
-            made->release = release_bound;
-            context.communicators.retain(comm);
+            bind_plain(context, *made, comm);
             *request = request_handle(*made);
             return {};
         }

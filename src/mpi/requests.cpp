@@ -131,11 +131,6 @@ Error outcome_error(const Outcome& outcome) {
 }
 
 Error end_any_request(Context& context, Request& request, MPI_Request* handle, MPI_Status* status) {
-    if (request.shared) {
-        set_status(status, empty_outcome());
-        *handle = MPI_REQUEST_NULL;
-        return {};
-    }
     Error error;
     if (request.operation == Operation::generalised) [[unlikely]] {
         MPI_Status own;

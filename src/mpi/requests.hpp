@@ -39,6 +39,14 @@ void end_idle_requests(Context& context);
 // Gives up what bind() has kept.
 void release_bound(message::Request& request);
 
+// bind() for a receive of a predefined datatype, which nobody needs to keep.
+inline void bind_plain(Context& context, message::Request& request, comm::Communicator& comm) {
+    request.context = &context;
+    request.communicator = &comm;
+    request.release = release_bound;
+    context.communicators.retain(comm);
+}
+
 // Makes a send or receive that has not been started. Null: memory is out.
 message::Request* make_send(Context& context, message::Operation mode,
                             const message::Buffer& buffer, int dest, int tag,
@@ -58,7 +66,12 @@ Error end_any_request(Context& context, message::Request& request, MPI_Request* 
                       MPI_Status* status);
 inline Error end_request(Context& context, message::Request& request, MPI_Request* handle,
                          MPI_Status* status) {
-    if (!request.plain || request.outcome.error_class != MPI_SUCCESS) [[unlikely]] {
+    if (!request.plain || request.outcome.error_class != MPI_SUCCESS) {
+        if (request.shared) {
+            set_status(status, empty_outcome());
+            *handle = MPI_REQUEST_NULL;
+            return {};
+        }
         return end_any_request(context, request, handle, status);
     }
     set_status(status, request.outcome);

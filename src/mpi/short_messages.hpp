@@ -1,5 +1,5 @@
-// The short ways of MPI_Send, MPI_Isend and MPI_Recv: what a message of a few bytes needs, and
-// nothing else.
+// The short ways of MPI_Send, MPI_Isend, MPI_Recv and MPI_Irecv: what a message of a few bytes
+// needs (and a receive of any size, until its message is there), and nothing else.
 //
 // They are tried before an entry point does anything. They take what programs do again and again:
 // a predefined type, a rank of a communicator, no wildcard, one thread, a peer with a box, nothing
@@ -17,8 +17,8 @@ namespace warren::mpi {
 // What the arguments of a short message come to.
 struct ShortMessage {
     Context* context;
-    std::uint32_t peer; // rank in the world
-    message::Envelope envelope;
+    comm::Communicator* communicator;
+    message::Envelope envelope; // of a send
     std::size_t bytes;
     std::size_t element_bytes;
 };
@@ -45,13 +45,13 @@ struct ShortMessage {
     if (size > transport::inline_bytes || elements > limit) [[unlikely]] {
         return false;
     }
-    const comm::Communicator* communicator = context->communicators.find(comm);
+    comm::Communicator* communicator = context->communicators.find(comm);
     if (communicator == nullptr ||
         static_cast<unsigned>(peer) >= static_cast<unsigned>(communicator->peers())) [[unlikely]] {
         return false;
     }
     message.context = context;
-    message.peer = communicator->world_rank(peer);
+    message.communicator = communicator;
     message.envelope = {
         .context = communicator->context(), .source = communicator->rank(), .tag = tag};
     message.bytes = static_cast<std::size_t>(elements * size);
@@ -59,21 +59,25 @@ struct ShortMessage {
     return true;
 }
 
-inline bool short_send(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
-                       MPI_Comm comm) {
+[[gnu::always_inline]] inline bool short_send(const void* buf, MPI_Count count,
+                                              MPI_Datatype datatype, int dest, int tag,
+                                              MPI_Comm comm) {
     ShortMessage message;
     return short_message(buf, count, message::Engine::short_bytes, datatype, dest, tag, comm,
                          message) &&
-           message.context->messages.send_short(buf, message.bytes, message.peer, message.envelope);
+           message.context->messages.send_short(
+               buf, message.bytes, message.communicator->world_rank(dest), message.envelope);
 }
 
-inline bool short_isend(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
-                        MPI_Comm comm, MPI_Request* request) {
+[[gnu::always_inline]] inline bool short_isend(const void* buf, MPI_Count count,
+                                               MPI_Datatype datatype, int dest, int tag,
+                                               MPI_Comm comm, MPI_Request* request) {
     ShortMessage message;
     if (request == nullptr ||
         !short_message(buf, count, message::Engine::short_bytes, datatype, dest, tag, comm,
                        message) ||
-        !message.context->messages.send_short(buf, message.bytes, message.peer, message.envelope))
+        !message.context->messages.send_short(
+            buf, message.bytes, message.communicator->world_rank(dest), message.envelope))
         [[unlikely]] {
         return false;
     }
@@ -81,21 +85,44 @@ inline bool short_isend(const void* buf, MPI_Count count, MPI_Datatype datatype,
     return true;
 }
 
-inline bool short_recv(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
-                       MPI_Comm comm, MPI_Status* status) {
+// The most elements of a receive: their bytes can be counted.
+inline constexpr std::uint64_t short_receive_limit = std::uint64_t{1} << 48;
+
+[[gnu::always_inline]] inline bool short_recv(void* buf, MPI_Count count, MPI_Datatype datatype,
+                                              int source, int tag, MPI_Comm comm,
+                                              MPI_Status* status) {
     ShortMessage message;
-    if (!short_message(buf, count, std::uint64_t{1} << 48, datatype, source, tag, comm, message))
+    if (!short_message(buf, count, short_receive_limit, datatype, source, tag, comm, message))
         [[unlikely]] {
         return false;
     }
     message.envelope.source = source;
     std::size_t bytes;
     if (!message.context->messages.receive_short(buf, message.bytes, message.element_bytes,
-                                                 message.peer, message.envelope, bytes))
-        [[unlikely]] {
+                                                 message.communicator->world_rank(source),
+                                                 message.envelope, bytes)) [[unlikely]] {
         return false;
     }
     set_status(status, {.source = source, .tag = tag, .bytes = static_cast<MPI_Count>(bytes)});
+    return true;
+}
+
+[[gnu::always_inline]] inline bool short_irecv(void* buf, MPI_Count count, MPI_Datatype datatype,
+                                               int source, int tag, MPI_Comm comm,
+                                               MPI_Request* request) {
+    ShortMessage message;
+    if (request == nullptr || !short_message(buf, count, short_receive_limit, datatype, source, tag,
+                                             comm, message)) [[unlikely]] {
+        return false;
+    }
+    message.envelope.source = source;
+    message::Request* made = message.context->messages.receive_later(
+        buffer_of(buf, count, datatype::basic(datatype)), message.envelope);
+    if (made == nullptr) [[unlikely]] {
+        return false;
+    }
+    bind_plain(*message.context, *made, *message.communicator);
+    *request = request_handle(*made);
     return true;
 }
 

@@ -77,4 +77,17 @@ struct Arrival {
     const std::byte* extra; // of a block; null when the data was in the cell
 };
 
+// Of a cell that has its data with it.
+inline Arrival arrival_of(const Cell& cell) {
+    return {.header = {.kind = cell.kind,
+                       .context = cell.context,
+                       .source = cell.source,
+                       .tag = cell.tag},
+            .sender = cell.sender,
+            .bytes = cell.length,
+            .block_bytes = cell.length,
+            .data = cell.payload,
+            .extra = nullptr};
+}
+
 } // namespace warren::transport

@@ -9,13 +9,14 @@ namespace warren::transport {
 
 // Copies up to 40 bytes (a cell's payload): two overlapping moves cover the lengths between powers
 // of two. The areas don't overlap.
-inline void copy_small(void* to, const void* from, std::size_t bytes) {
+[[gnu::always_inline]] inline void copy_small(void* to, const void* from, std::size_t bytes) {
     auto* target = static_cast<char*>(to);
     const auto* source = static_cast<const char*>(from);
     struct Sixteen {
         std::uint64_t words[2];
     };
-    const auto move = [&]<typename Word>(std::size_t offset, Word word) {
+    const auto move = [&]<typename Word>(std::size_t offset, Word word)
+        __attribute__((always_inline)) {
         std::memcpy(&word, source + offset, sizeof word);
         std::memcpy(target + offset, &word, sizeof word);
     };

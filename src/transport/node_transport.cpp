@@ -230,6 +230,19 @@ void NodeTransport::want_room(std::uint32_t at) {
     rank_.segment.slot(at).room_wanted.store(1, std::memory_order_release);
 }
 
+const Cell* NodeTransport::await_boxed(const BoxReceiver& box) const {
+    for (std::uint32_t turn = 0; turn < polls_of_a_box; ++turn) {
+        if (queue_.peek() != nullptr || (boxes_.size() > 1 && any_but(box))) [[unlikely]] {
+            return nullptr;
+        }
+        spin_pause();
+        if (const Cell* cell = box.peek()) {
+            return cell;
+        }
+    }
+    return nullptr;
+}
+
 void NodeTransport::ask_for_room(const Channel& channel) {
     want_room(channel.peer);
     if (channel.box) {

@@ -56,7 +56,8 @@ class NodeTransport {
     }
 
     // The same for a channel that has a box.
-    bool send_boxed(Channel& channel, const Header& header, const void* data, std::size_t bytes) {
+    [[gnu::always_inline]] bool send_boxed(Channel& channel, const Header& header, const void* data,
+                                           std::size_t bytes) {
         Cell* cell = channel.box.claim();
         if (cell == nullptr) [[unlikely]] {
             return false;
@@ -74,30 +75,26 @@ class NodeTransport {
     // or in the ring, its header is this one and it fits, with no more than `room` bytes in
     // elements of `unit`: copies them, and says how many. False: nothing has been done, and poll()
     // is to look at what has come, if anything has.
-    bool receive_boxed(std::uint32_t sender, const Header& header, void* to, std::size_t room,
-                       std::size_t unit, std::size_t& bytes) {
+    [[gnu::always_inline]] bool receive_boxed(std::uint32_t sender, const Header& header, void* to,
+                                              std::size_t room, std::size_t unit,
+                                              std::size_t& bytes) {
         const std::uint32_t number = box_of_ != nullptr ? box_of_[sender] : no_box;
         if (number == no_box) [[unlikely]] {
             return false;
         }
         BoxReceiver& box = boxes_[number];
-        for (std::uint32_t turn = 0; turn < polls_of_a_box; ++turn) {
-            if (const Cell* cell = box.peek()) [[likely]] {
-                if (cell->kind != header.kind || cell->context != header.context ||
-                    cell->source != header.source || cell->tag != header.tag ||
-                    !take_boxed(box, *cell, to, room, unit, bytes)) [[unlikely]] {
-                    return false;
-                }
-                box.pop();
-                offer_room();
-                return true;
-            }
-            if (queue_.peek() != nullptr || (boxes_.size() > 1 && any_but(box))) [[unlikely]] {
-                return false;
-            }
-            spin_pause();
+        const Cell* cell = box.peek();
+        if (cell == nullptr && (cell = await_boxed(box)) == nullptr) {
+            return false;
         }
-        return false;
+        if (cell->kind != header.kind || cell->context != header.context ||
+            cell->source != header.source || cell->tag != header.tag ||
+            !take_boxed(box, *cell, to, room, unit, bytes)) [[unlikely]] {
+            return false;
+        }
+        box.pop();
+        offer_room();
+        return true;
     }
 
     // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A
@@ -125,8 +122,9 @@ class NodeTransport {
     // For copies of a piece's data.
     const LargeCopy& copy() const { return copy_; }
 
-    // Hands everything that has arrived to handler(const Arrival&), in order per sender. Returns
-    // whether there was anything.
+    // Hands everything that has arrived to handler(const Arrival&), in order per sender; of a box's
+    // cell that has its data with it, to handler.cell(const Cell&). Returns whether there was
+    // anything.
     template <typename Handler>
     bool poll(Handler&& handler) {
         bool any = false;
@@ -140,7 +138,10 @@ class NodeTransport {
                 if (turn != 0) {
                     box.prefetch();
                 }
-                if (!deliver_box_cell(box, *cell, handler)) {
+                if (cell->place == Place::cell) [[likely]] {
+                    handler.cell(*cell);
+                    box.pop();
+                } else if (!deliver_block(box, *cell, handler)) {
                     break;
                 }
                 any = true;
@@ -188,7 +189,7 @@ class NodeTransport {
     // Rings the ranks that sleep until this one has taken something. Like every waker (see
     // rank/doorbell.hpp) it fences between what it has stored and what it looks at, or the sleeper
     // does for it.
-    void offer_room() {
+    [[gnu::always_inline]] void offer_room() {
         if (rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
             std::atomic_thread_fence(std::memory_order_seq_cst);
         } else {
@@ -207,18 +208,6 @@ class NodeTransport {
         cell.source = header.source;
         cell.tag = header.tag;
         cell.sender = rank_.index;
-    }
-
-    static Arrival arrival_of(const Cell& cell) {
-        return {.header = {.kind = cell.kind,
-                           .context = cell.context,
-                           .source = cell.source,
-                           .tag = cell.tag},
-                .sender = cell.sender,
-                .bytes = cell.length,
-                .block_bytes = cell.length,
-                .data = cell.payload,
-                .extra = nullptr};
     }
 
     bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
@@ -240,8 +229,9 @@ class NodeTransport {
         return bytes == room || (bytes < room && bytes % unit == 0);
     }
     // The data of a box's next cell: false when it is elsewhere, or doesn't fit.
-    static bool take_boxed(BoxReceiver& box, const Cell& cell, void* to, std::size_t room,
-                           std::size_t unit, std::size_t& bytes) {
+    [[gnu::always_inline]] static bool take_boxed(BoxReceiver& box, const Cell& cell, void* to,
+                                                  std::size_t room, std::size_t unit,
+                                                  std::size_t& bytes) {
         if (cell.place == Place::cell) [[likely]] {
             bytes = cell.length;
             if (!fits(bytes, room, unit)) [[unlikely]] {
@@ -259,6 +249,8 @@ class NodeTransport {
         box.release_ring(reference.mark);
         return true;
     }
+    // Waits a while for a box's next cell; null when it has not come, or something else has.
+    const Cell* await_boxed(const BoxReceiver& box) const;
     // Whether a cell has come in another box.
     bool any_but(const BoxReceiver& box) const {
         for (const BoxReceiver& other : boxes_) {
@@ -269,15 +261,11 @@ class NodeTransport {
         return false;
     }
 
-    // False when nothing new is there: a block whose next piece has not come.
+    // A box's cell whose data is elsewhere. False when nothing new is there: a block whose next
+    // piece has not come.
     template <typename Handler>
-    bool deliver_box_cell(BoxReceiver& box, Cell& cell, Handler&& handler) {
+    [[gnu::noinline]] bool deliver_block(BoxReceiver& box, Cell& cell, Handler&& handler) {
         Arrival arrival = arrival_of(cell);
-        if (cell.place == Place::cell) [[likely]] {
-            handler(arrival);
-            box.pop();
-            return true;
-        }
         // In place: the sender of a bounce block goes on to write its mark, and only that.
         const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
         arrival.extra = reference.extra;

@@ -10,6 +10,9 @@ namespace warren::coll {
 
 namespace {
 
+// What another core has written is read by vectors up to here, in pieces of half of it.
+constexpr std::size_t vector_copy_bytes = 32768;
+
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
 
@@ -103,7 +106,10 @@ void SharedData::get(const std::byte* from, const Buffer& to, std::size_t first,
     }
     std::byte* data = static_cast<std::byte*>(to.base) + first;
     if (bytes >= large_copy_bytes) {
-        engine_.copy().get(data, from, bytes, bytes);
+        const std::size_t step = bytes <= vector_copy_bytes ? vector_copy_bytes / 2 : bytes;
+        for (std::size_t at = 0; at < bytes; at += step) {
+            engine_.copy().get(data + at, from + at, std::min(step, bytes - at), bytes);
+        }
     } else {
         std::memcpy(data, from, bytes);
     }

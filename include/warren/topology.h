@@ -239,9 +239,39 @@ warren_object warren_object_child(const warren_topology* topology, warren_object
 /* The closest object of a type above an object, not itself. */
 warren_object warren_object_ancestor(const warren_topology* topology, warren_object object,
                                      int type);
-/* The lowest object that has both below it, or is one of them. */
-warren_object warren_object_common_ancestor(const warren_topology* topology, warren_object one,
-                                            warren_object other);
+
+/* What the next functions look at, at the beginning of each warren_topology; part of the binary
+   interface. The place of an object of the tree is the way down to it, in bits; where the ways to
+   two of them part, `branches` has the object at which they do (src/topology/format.hpp). */
+typedef struct {
+    const uint32_t* places;
+    const uint16_t* branches;
+    uint32_t placed_objects; /* those of the tree, which have the smallest numbers; or 0 */
+} warren_topology_index;
+
+/* The lowest object that has both below it, or is one of them; numbers below placed_objects. */
+static inline warren_object warren_topology_join(const warren_topology_index* index,
+                                                 warren_object one, warren_object other) {
+    const uint32_t place = index->places[one];
+    const uint32_t difference = place ^ index->places[other];
+    const warren_object higher = one < other ? one : other;
+    if (difference == 0) {
+        return higher; /* nothing branches between them */
+    }
+    const warren_object parting = index->branches[place >> 1 >> (31 - __builtin_clz(difference))];
+    return parting < higher ? parting : higher;
+}
+
+/* The same for all objects, WARREN_NO_OBJECT for others: a call, and without. */
+warren_object warren_topology_common_ancestor(const warren_topology* topology, warren_object one,
+                                              warren_object other);
+static inline warren_object warren_object_common_ancestor(const warren_topology* topology,
+                                                          warren_object one, warren_object other) {
+    const warren_topology_index* index = (const warren_topology_index*)topology;
+    return index != NULL && one < index->placed_objects && other < index->placed_objects
+               ? warren_topology_join(index, one, other)
+               : warren_topology_common_ancestor(topology, one, other);
+}
 /* Whether `object` is `ancestor` or below it. */
 int warren_object_is_below(const warren_topology* topology, warren_object object,
                            warren_object ancestor);

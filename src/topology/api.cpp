@@ -62,8 +62,8 @@ Error make_handle(ImageMemory memory, int way, warren_topology*& handle) {
         narrow(cpus, share.cpus);
         narrow(nodes, share.nodes);
     }
-    handle = new (std::nothrow)
-        warren_topology{std::move(memory), view, way, std::move(cpus), std::move(nodes)};
+    handle = new (std::nothrow) warren_topology{view.index(), std::move(memory), view,
+                                                way,          std::move(cpus),   std::move(nodes)};
     return handle != nullptr ? Error{}
                              : fail(WARREN_TOPOLOGY_ERR_MEMORY, "no memory for a topology");
 }
@@ -229,8 +229,8 @@ WARREN_API warren_object warren_object_ancestor(const warren_topology* topology,
                : WARREN_NO_OBJECT;
 }
 
-WARREN_API warren_object warren_object_common_ancestor(const warren_topology* topology,
-                                                       warren_object one, warren_object other) {
+WARREN_API warren_object warren_topology_common_ancestor(const warren_topology* topology,
+                                                         warren_object one, warren_object other) {
     return is_object(topology, one) && is_object(topology, other)
                ? topology->view.common_ancestor(one, other)
                : WARREN_NO_OBJECT;

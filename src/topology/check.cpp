@@ -16,7 +16,7 @@ class ImageCheck {
     Error find_sections();
     Error check_levels();
     Error check_tree();
-    Error check_leaves();
+    Error check_places();
     Error check_children();
     Error check_sets();
     Error check_details();
@@ -81,8 +81,8 @@ Error ImageCheck::check_header() {
     }
     if (header_->section_records != section_count || header_->objects == 0 ||
         header_->objects > max_objects || header_->tree_objects == 0 ||
-        header_->tree_objects > header_->objects || header_->leaf_count == 0 ||
-        header_->leaf_count > max_leaves) {
+        header_->tree_objects > header_->objects ||
+        (header_->place_bits > max_place_bits && header_->place_bits != no_places)) {
         return damaged("impossible counts");
     }
     return {};
@@ -93,12 +93,13 @@ Error ImageCheck::find_sections() {
     view.image_ = image_;
     view.objects_ = header_->objects;
     view.tree_objects_ = header_->tree_objects;
-    view.leaf_count_ = header_->leaf_count;
+    view.index_.placed_objects = header_->place_bits == no_places ? 0 : view.tree_objects_;
     view.level_count_ = count(Section::levels);
     view.cpus_by_os_ = count(Section::pu_by_os);
     view.nodes_by_os_ = count(Section::node_by_os);
     const std::uint64_t objects = view.objects_;
-    const std::uint64_t rows = static_cast<std::uint64_t>(std::bit_width(view.leaf_count_ - 1));
+    const std::uint64_t branches =
+        view.index_.placed_objects == 0 ? 0 : std::uint64_t{1} << header_->place_bits;
     const bool fits =
         find(Section::level_of, view.level_of_, objects) &&
         find(Section::flags, view.flags_, objects) && find(Section::arity, view.arity_, objects) &&
@@ -108,8 +109,8 @@ Error ImageCheck::find_sections() {
         find(Section::parent, view.parent_, objects) &&
         find(Section::first_child, view.first_child_, objects) &&
         find(Section::cpuset_of, view.cpuset_of_, objects) &&
-        find(Section::leaves, view.leaves_, view.tree_objects_) &&
-        find(Section::ancestors, view.ancestors_, rows * view.leaf_count_) &&
+        find(Section::places, view.index_.places, view.index_.placed_objects) &&
+        find(Section::branches, view.index_.branches, branches) &&
         find(Section::other_children, view.other_children_) &&
         find(Section::complete_sets, view.complete_sets_) && find(Section::infos, view.infos_) &&
         find(Section::levels, view.levels_) && find(Section::children, view.children_) &&
@@ -201,21 +202,19 @@ Error ImageCheck::check_tree() {
     return {};
 }
 
-Error ImageCheck::check_leaves() {
+Error ImageCheck::check_places() {
     const TopologyView& view = view_;
-    bool wrong = false;
-    for (std::uint32_t object = 0; object < view.tree_objects_; ++object) {
-        const Leaves leaves = view.leaves_[object];
-        wrong |= (leaves.first > leaves.last) | (leaves.last >= view.leaf_count_);
+    std::uint32_t wrong = 0;
+    for (std::uint32_t object = 0; object < view.index_.placed_objects; ++object) {
+        wrong |= view.index_.places[object] >> header_->place_bits ^ 1;
     }
     const auto last = static_cast<std::uint16_t>(std::min(view.tree_objects_ - 1, 0xffffU));
     std::uint16_t excess = 0; // processors subtract so, and find no maximum as fast
-    for (std::uint32_t at = 0; at < count(Section::ancestors); ++at) {
-        const std::uint16_t ancestor = view.ancestors_[at];
-        excess |= static_cast<std::uint16_t>(ancestor > last ? ancestor - last : 0);
+    for (std::uint32_t at = 0; at < count(Section::branches); ++at) {
+        const std::uint16_t branch = view.index_.branches[at];
+        excess |= static_cast<std::uint16_t>(branch > last ? branch - last : 0);
     }
-    wrong |= excess != 0;
-    return wrong ? damaged("impossible ancestors") : Error{};
+    return wrong != 0 || excess != 0 ? damaged("impossible places") : Error{};
 }
 
 // Every object but the root is once a child of its parent.
@@ -459,7 +458,7 @@ Error ImageCheck::run() {
     }
     for (Error (ImageCheck::*step)() :
          {&ImageCheck::check_header, &ImageCheck::find_sections, &ImageCheck::check_levels,
-          &ImageCheck::check_tree, &ImageCheck::check_leaves, &ImageCheck::check_children,
+          &ImageCheck::check_tree, &ImageCheck::check_places, &ImageCheck::check_children,
           &ImageCheck::check_sets, &ImageCheck::check_details, &ImageCheck::check_texts,
           &ImageCheck::check_indices, &ImageCheck::check_distances,
           &ImageCheck::check_attributes}) {

@@ -25,8 +25,7 @@ class Encoder {
     Error check_limits() const;
     Error add_objects();
     Error add_children(std::uint32_t number);
-    Error add_ancestors();
-    void add_neighbours(std::uint32_t number, std::vector<std::uint16_t>& neighbours);
+    Error add_places();
     Error add_indices();
     Error add_row_indices();
     void add_infos(std::uint32_t object, const std::vector<Info>& infos);
@@ -44,7 +43,7 @@ class Encoder {
 
     const Description& description_;
     std::uint32_t tree_objects_ = 0;
-    std::uint32_t leaf_count_ = 0;
+    std::uint32_t place_bits_ = no_places;
 
     std::vector<std::uint32_t> nested_; // within how many objects beside the tree, itself counted
     std::vector<std::uint8_t> level_of_;
@@ -56,8 +55,8 @@ class Encoder {
     std::vector<std::uint32_t> parent_;
     std::vector<std::uint32_t> first_child_;
     std::vector<std::uint32_t> cpuset_of_;
-    std::vector<Leaves> leaves_;
-    std::vector<std::uint16_t> ancestors_;
+    std::vector<std::uint32_t> places_;
+    std::vector<std::uint16_t> branches_;
     std::vector<OtherChildren> other_children_;
     std::vector<CompleteSets> complete_sets_;
     std::vector<InfoRecord> infos_;
@@ -302,45 +301,50 @@ Error Encoder::add_objects() {
     return {};
 }
 
-// Visits the tree in its order, numbers leaves, and notes for each two neighbouring leaves the
-// lowest object above both.
-void Encoder::add_neighbours(std::uint32_t number, std::vector<std::uint16_t>& neighbours) {
-    const std::vector<std::uint32_t>& children = description_.objects[number].children[0];
-    const auto first = static_cast<std::uint16_t>(leaf_count_);
-    if (children.empty()) {
-        ++leaf_count_;
-    }
-    for (std::size_t index = 0; index < children.size(); ++index) {
-        if (index > 0) {
-            neighbours.push_back(static_cast<std::uint16_t>(number));
+// See Section::places. Parents have smaller numbers than their children.
+Error Encoder::add_places() {
+    const auto children = [&](std::uint32_t number) -> const std::vector<std::uint32_t>& {
+        return description_.objects[number].children[0];
+    };
+    const auto bits_to_number = [](std::size_t count) {
+        return static_cast<std::uint32_t>(std::bit_width(count - 1));
+    };
+    // The bits that the longest way down takes, from each object.
+    std::vector<std::uint32_t> bits_below(tree_objects_);
+    const auto most_below = [&](std::uint32_t number) {
+        std::uint32_t most = 0;
+        for (const std::uint32_t child : children(number)) {
+            most = std::max(most, bits_below[child]);
         }
-        add_neighbours(children[index], neighbours);
+        return most;
+    };
+    std::size_t leaves = 0;
+    for (std::uint32_t number = tree_objects_; number-- > 0;) {
+        const std::size_t count = children(number).size();
+        if (count > 1 && number > max_branches) {
+            return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the tree has more than %u branches",
+                        max_branches);
+        }
+        leaves += count == 0;
+        bits_below[number] = count == 0 ? 0 : most_below(number) + bits_to_number(count);
     }
-    leaves_[number] = {first, static_cast<std::uint16_t>(leaf_count_ - 1)};
-}
-
-Error Encoder::add_ancestors() {
-    std::size_t leaf_count = 0;
+    place_bits_ = bits_below[0];
+    if (place_bits_ > max_place_bits || place_bits_ > bits_to_number(leaves) + most_spare_bits) {
+        place_bits_ = no_places;
+        return {};
+    }
+    places_.resize(tree_objects_);
+    places_[0] = 1U << place_bits_;
+    branches_.resize(std::size_t{1} << place_bits_);
     for (std::uint32_t number = 0; number < tree_objects_; ++number) {
-        if (description_.objects[number].children[0].empty()) {
-            ++leaf_count;
-        } else if (description_.objects[number].children[0].size() > 1 && number > none16) {
-            leaf_count = none;
-        }
-    }
-    if (leaf_count > max_leaves) {
-        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the tree has more than %u leaves or branches",
-                    max_leaves);
-    }
-    leaves_.resize(tree_objects_);
-    std::vector<std::uint16_t> row;
-    add_neighbours(0, row);
-    row.push_back(0); // there is none behind the last leaf, but each row has the same length
-    for (std::size_t reach = 1; reach < leaf_count_; reach *= 2) {
-        ancestors_.insert(ancestors_.end(), row.begin(), row.end());
-        // An element that reaches beyond the last leaf is never asked for.
-        for (std::size_t leaf = 0; leaf + reach < leaf_count_; ++leaf) {
-            row[leaf] = std::min(row[leaf], row[leaf + reach]);
+        const std::uint32_t below = most_below(number);
+        const std::uint32_t bits = bits_below[number] - below;
+        for (std::uint32_t index = 0; index < children(number).size(); ++index) {
+            const std::uint32_t place = places_[number] + (index << below);
+            places_[children(number)[index]] = place;
+            for (std::uint32_t bit = below; bit < below + bits; ++bit) {
+                branches_[place >> (bit + 1)] = static_cast<std::uint16_t>(number);
+            }
         }
     }
     return {};
@@ -511,8 +515,8 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     place(Section::parent, parent_);
     place(Section::first_child, first_child_);
     place(Section::cpuset_of, cpuset_of_);
-    place(Section::leaves, leaves_);
-    place(Section::ancestors, ancestors_);
+    place(Section::places, places_);
+    place(Section::branches, branches_);
     place(Section::other_children, other_children_);
     place(Section::complete_sets, complete_sets_);
     place(Section::infos, infos_);
@@ -544,7 +548,7 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     header.bytes = static_cast<std::uint32_t>(image.size());
     header.objects = static_cast<std::uint32_t>(description_.objects.size());
     header.tree_objects = tree_objects_;
-    header.leaf_count = leaf_count_;
+    header.place_bits = place_bits_;
     header.section_records = section_count;
     std::memcpy(image.data(), &header, sizeof header);
     header.checksum = checksum(image.data() + checksum_end, image.size() - checksum_end);
@@ -557,7 +561,7 @@ Error Encoder::encode(std::vector<std::byte>& image) {
         return error;
     }
     for (Error (Encoder::*step)() :
-         {&Encoder::add_objects, &Encoder::add_ancestors, &Encoder::add_indices}) {
+         {&Encoder::add_objects, &Encoder::add_places, &Encoder::add_indices}) {
         if (Error error = (this->*step)()) {
             return error;
         }

@@ -21,13 +21,18 @@ namespace warren::topology {
 
 inline constexpr std::uint64_t image_magic = 0x31306f706f745257; // "WRtopo01" in memory
 // Raised with every change of what is below: other versions are refused.
-inline constexpr std::uint32_t image_version = 1;
+inline constexpr std::uint32_t image_version = 2;
 
 // 16 Mi is far above any node (400 threads have about 2000 objects), and keeps sums below 2^32.
 inline constexpr std::uint32_t max_objects = 1U << 20;
 inline constexpr std::uint32_t max_image_bytes = 1U << 28;
-// Leaves of the tree (processors) and objects above them: numbers of 16 bits.
-inline constexpr std::uint32_t max_leaves = 65535;
+// Objects of the tree with several children: numbers of 16 bits.
+inline constexpr std::uint32_t max_branches = 65535;
+// Where places need more bits than that, or many more than there are leaves (trees that are uneven
+// and deep), there are none, and whoever wants an ancestor walks.
+inline constexpr std::uint32_t max_place_bits = 20;
+inline constexpr std::uint32_t most_spare_bits = 4;
+inline constexpr std::uint32_t no_places = 255;
 // NUMA nodes and initiators, numbers of 16 bits, and their product.
 inline constexpr std::uint32_t max_targets = 4096;
 // OS indices of processors and nodes; the kernel's limits are 8192 and 1024.
@@ -76,14 +81,15 @@ enum class Section : std::uint32_t {
     first_child, // u32: first child in the tree; or, with ObjectFlag::scattered, index in
                  // `children`
     cpuset_of,   // u32: index in `sets`, none
-    // One element per object of the tree: the leaves below it.
-    leaves, // Leaves
-    // For i < j leaves: the number of the lowest object above leaves i to j is the smaller of
-    // elements (k, i) and (k, j - 2^k), k = floor(log2(j - i)); row k has `leaf count` elements,
-    // the
-    // element (k, i) being the smallest common ancestor's number of neighbours in leaves i … i +
-    // 2^k.
-    ancestors, // u16
+    // One element per object of the tree: its place, the path to the first leaf below it. A place
+    // is
+    // a bit that is set, and below it place_bits bits: for each object on the way that has several
+    // children as many as it takes to number them, the highest bits for the root's. (If the deepest
+    // way takes fewer bits than another, zeros follow.)
+    places, // u32
+    // 2^place_bits elements. Two places whose first different bit is bit b part at element
+    // place >> (b + 1), which is the number of the object where they do.
+    branches, // u16
     // Exceptions, sorted by object.
     other_children, // OtherChildren: objects with ObjectFlag::has_others
     complete_sets,  // CompleteSets: objects with ObjectFlag::incomplete
@@ -127,7 +133,7 @@ struct Header {
     std::uint64_t checksum; // of everything behind this field (checksum.hpp)
     std::uint32_t objects;
     std::uint32_t tree_objects; // those of the tree come first
-    std::uint32_t leaf_count;   // objects of the tree without children there
+    std::uint32_t place_bits;   // no_places: there are neither places nor branches
     std::uint32_t section_records;
     SectionRecord sections[section_count];
 };
@@ -147,11 +153,6 @@ struct Level {
     std::uint32_t count; // more than none
     std::int32_t depth;  // 0 for the root; negative beside the tree: minus the type's number
     std::uint32_t type;  // ObjectType
-};
-
-struct Leaves {
-    std::uint16_t first;
-    std::uint16_t last;
 };
 
 // In `children`, one behind the other: memory, I/O, others.

@@ -9,6 +9,7 @@
 #include "warren/topology.h"
 
 struct warren_topology {
+    warren_topology_index index; // first: what the header's own look-ups find
     warren::topology::ImageMemory memory;
     warren::topology::TopologyView view;
     int way = 0;

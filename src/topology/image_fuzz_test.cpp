@@ -178,7 +178,11 @@ std::size_t use_matrices(const warren_topology* t) {
 }
 
 std::size_t use_all(const TopologyView& view) {
-    const warren_topology topology{ImageMemory{}, view, 0, words_of(view.allowed_cpus()),
+    const warren_topology topology{view.index(),
+                                   ImageMemory{},
+                                   view,
+                                   0,
+                                   words_of(view.allowed_cpus()),
                                    words_of(view.allowed_nodes())};
     std::size_t sum = 0;
     for (warren_object object = 0; object < warren_topology_objects(&topology); ++object) {

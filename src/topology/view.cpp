@@ -158,16 +158,15 @@ std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) cons
     return object;
 }
 
-std::uint32_t TopologyView::common_ancestor_beside_tree(std::uint32_t one,
-                                                        std::uint32_t other) const {
-    // What is beside the tree has larger numbers than the tree: the larger one goes up.
-    while (std::max(one, other) >= tree_objects_) {
-        if (one == other) {
-            return one;
+// Parents have smaller numbers: the larger one goes up.
+std::uint32_t TopologyView::walk_to_common_ancestor(std::uint32_t one, std::uint32_t other) const {
+    while (one != other) {
+        if (std::max(one, other) < index_.placed_objects) {
+            return common_ancestor(one, other);
         }
         (one > other ? one : other) = parent_[std::max(one, other)];
     }
-    return common_ancestor_in_tree(one, other);
+    return one;
 }
 
 bool TopologyView::is_below(std::uint32_t object, std::uint32_t ancestor) const {
@@ -175,23 +174,20 @@ bool TopologyView::is_below(std::uint32_t object, std::uint32_t ancestor) const 
 }
 
 std::uint32_t TopologyView::covering(const warren_set& cpus) const {
+    // Processing units are numbered in the tree's order: what is above the first and the last is
+    // above all.
     std::uint32_t first = none;
     std::uint32_t last = 0;
-    std::uint32_t highest = none;
     const bool all_known = each_member(cpus, [&](std::uint32_t cpu) {
         const std::uint32_t object = cpu < cpus_by_os_ ? pu_by_os_[cpu] : none;
         if (object == none) {
             return false;
         }
-        first = std::min<std::uint32_t>(first, leaves_[object].first);
-        last = std::max<std::uint32_t>(last, leaves_[object].last);
-        highest = std::min(highest, object);
+        first = std::min(first, object);
+        last = std::max(last, object);
         return true;
     });
-    if (!all_known || highest == none) {
-        return none;
-    }
-    return first == last ? highest : lowest_above(first, last);
+    return all_known && first != none ? common_ancestor(first, last) : none;
 }
 
 std::span<const InfoRecord> TopologyView::all_infos(std::uint32_t object) const {

@@ -90,13 +90,12 @@ class TopologyView {
 
     std::uint32_t ancestor(std::uint32_t object, ObjectType type) const;
     std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const {
-        const bool are_in_tree =
-            (one < tree_objects_) & (other < tree_objects_); // no branch between
-        if (are_in_tree) [[likely]] {
-            return common_ancestor_in_tree(one, other);
-        }
-        return common_ancestor_beside_tree(one, other);
+        return one < index_.placed_objects && other < index_.placed_objects
+                   ? warren_topology_join(&index_, one, other)
+                   : walk_to_common_ancestor(one, other);
     }
+    // For the header's own look-ups.
+    const warren_topology_index& index() const { return index_; }
     bool is_below(std::uint32_t object, std::uint32_t ancestor) const;
     // The lowest object of the tree that has all these processors; looks at each of them.
     std::uint32_t covering(const warren_set& cpus) const;
@@ -191,22 +190,7 @@ class TopologyView {
         }
     }
 
-    std::uint32_t lowest_above(std::uint32_t first_leaf, std::uint32_t last_leaf) const {
-        const auto row = static_cast<std::uint32_t>(std::bit_width(last_leaf - first_leaf)) - 1;
-        const std::uint16_t* from = ancestors_ + std::size_t{row} * leaf_count_;
-        return std::min(from[first_leaf], from[last_leaf - (1U << row)]);
-    }
-    // Of the objects above both, and of those between neighbouring leaves below both, the lowest
-    // common one is the highest that there is, and has the smallest number (see format.hpp).
-    std::uint32_t common_ancestor_in_tree(std::uint32_t one, std::uint32_t other) const {
-        const Leaves first = leaves_[one];
-        const Leaves second = leaves_[other];
-        const std::uint32_t begin = std::min(first.first, second.first);
-        const std::uint32_t end = std::max(first.last, second.last);
-        const std::uint32_t higher = std::min(one, other);
-        return begin == end ? higher : std::min(higher, lowest_above(begin, end));
-    }
-    std::uint32_t common_ancestor_beside_tree(std::uint32_t one, std::uint32_t other) const;
+    std::uint32_t walk_to_common_ancestor(std::uint32_t one, std::uint32_t other) const;
     const OtherChildren& others(std::uint32_t object) const;
     const CompleteSets* complete(std::uint32_t object) const;
     std::span<const InfoRecord> all_infos(std::uint32_t object) const;
@@ -214,7 +198,6 @@ class TopologyView {
     std::span<const std::byte> image_;
     std::uint32_t objects_ = 0;
     std::uint32_t tree_objects_ = 0;
-    std::uint32_t leaf_count_ = 0;
     std::uint32_t level_count_ = 0;
     std::uint32_t depth_ = 0;
     std::uint32_t targets_ = 0;
@@ -232,8 +215,7 @@ class TopologyView {
     const std::uint32_t* parent_ = nullptr;
     const std::uint32_t* first_child_ = nullptr;
     const std::uint32_t* cpuset_of_ = nullptr;
-    const Leaves* leaves_ = nullptr;
-    const std::uint16_t* ancestors_ = nullptr;
+    warren_topology_index index_ = {};
     std::span<const OtherChildren> other_children_;
     std::span<const CompleteSets> complete_sets_;
     std::span<const InfoRecord> infos_;

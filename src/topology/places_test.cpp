@@ -1,0 +1,142 @@
+// Common ancestors of trees of all shapes: by places, and by walking where a tree has none.
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "topology/description.hpp"
+#include "topology/encode.hpp"
+#include "topology/guess.hpp"
+#include "topology/view.hpp"
+
+namespace warren::topology {
+namespace {
+
+struct Node {
+    std::size_t level;
+    std::vector<Node> children;
+};
+
+// A description of the tree: the machine, dies, processing units at the last of `levels` levels.
+Description describe(const Node& root, std::size_t levels) {
+    std::vector<std::uint32_t> counts(levels);
+    const auto count = [&](const auto& self, const Node& node) -> void {
+        ++counts[node.level];
+        for (const Node& child : node.children) {
+            self(self, child);
+        }
+    };
+    count(count, root);
+    Description made;
+    std::vector<std::uint32_t> next(levels);
+    std::uint32_t first = 0;
+    for (std::size_t level = 0; level < levels; ++level) {
+        const ObjectType type = level == 0            ? ObjectType::machine
+                                : level + 1 == levels ? ObjectType::pu
+                                                      : ObjectType::die;
+        made.levels.push_back({first, counts[level], static_cast<std::int32_t>(level),
+                               static_cast<std::uint32_t>(type)});
+        next[level] = first;
+        first += counts[level];
+    }
+    made.objects.resize(first);
+    std::uint32_t cpus = 0;
+    const auto add = [&](const auto& self, const Node& node, std::uint32_t parent) -> void {
+        const std::uint32_t number = next[node.level]++;
+        made.objects[number].parent = parent;
+        made.objects[number].has_sets = true;
+        if (parent != none) {
+            made.objects[parent].children[0].push_back(number);
+        }
+        if (node.children.empty()) {
+            made.objects[number].os_index = cpus++;
+            for (std::uint32_t above = number; above != none; above = made.objects[above].parent) {
+                add_bit(made.objects[above].cpus, made.objects[number].os_index);
+                add_bit(made.objects[above].complete_cpus, made.objects[number].os_index);
+            }
+        }
+        for (const Node& child : node.children) {
+            self(self, child, number);
+        }
+    };
+    add(add, root, none);
+    made.allowed_cpus = made.objects[0].cpus;
+    made.attributes = standard_attributes();
+    complete_attributes(made);
+    return made;
+}
+
+std::string text_of(Error error) {
+    std::string text;
+    if (ErrorRecord* record = error.take()) {
+        text = record->text;
+        delete record;
+    }
+    return text;
+}
+
+void compare(const Node& root, std::size_t levels, bool has_places) {
+    const Description description = describe(root, levels);
+    std::vector<std::byte> image;
+    ASSERT_EQ(text_of(encode(description, image)), "");
+    TopologyView view;
+    ASSERT_EQ(text_of(TopologyView::check(image, view)), "");
+    EXPECT_EQ(view.index().placed_objects != 0, has_places);
+    const auto objects = static_cast<std::uint32_t>(description.objects.size());
+    for (std::uint32_t one = 0; one < objects; ++one) {
+        for (std::uint32_t other = 0; other < objects; ++other) {
+            std::uint32_t low = one;
+            std::uint32_t lower = other;
+            while (low != lower) {
+                (low > lower ? low : lower) = description.objects[std::max(low, lower)].parent;
+            }
+            ASSERT_EQ(view.common_ancestor(one, other), low) << one << " and " << other;
+        }
+    }
+}
+
+TEST(Places, random_trees_part_where_they_do) {
+    std::mt19937 random(5);
+    for (int round = 0; round < 300; ++round) {
+        const std::size_t levels = 2 + random() % 5;
+        const auto grow = [&](const auto& self, std::size_t level) -> Node {
+            Node node{level, {}};
+            for (unsigned child = level + 1 < levels ? 1 + random() % 4 : 0; child > 0; --child) {
+                node.children.push_back(self(self, level + 1 + random() % (levels - level - 1)));
+            }
+            return node;
+        };
+        Node root = grow(grow, 0);
+        // Each level has an object.
+        Node* path = &root;
+        for (std::size_t level = 1; level < levels; ++level) {
+            path->children.push_back({level, {}});
+            path = &path->children.back();
+        }
+        // Places may take too many bits; both ways have to be right.
+        const Description description = describe(root, levels);
+        std::vector<std::byte> image;
+        ASSERT_EQ(text_of(encode(description, image)), "");
+        TopologyView view;
+        ASSERT_EQ(text_of(TopologyView::check(image, view)), "");
+        compare(root, levels, view.index().placed_objects != 0);
+    }
+}
+
+TEST(Places, even_trees_have_them_and_deep_uneven_ones_do_not) {
+    Node even{0, std::vector<Node>(3, {1, std::vector<Node>(5, {2, {}})})};
+    compare(even, 3, true);
+    Node chain{0, {{1, {{2, {{3, {}}}}}}}}; // one leaf
+    compare(chain, 4, true);
+    constexpr std::size_t depth = 40;
+    Node caterpillar{depth - 1, {}};
+    for (std::size_t level = depth - 1; level-- > 0;) {
+        Node above{level, {{depth - 1, {}}}};
+        above.children.push_back(std::move(caterpillar));
+        caterpillar = std::move(above);
+    }
+    compare(caterpillar, depth, false);
+}
+
+} // namespace
+} // namespace warren::topology

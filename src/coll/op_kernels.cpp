@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/processor.hpp"
 #include "coll/op_loops.hpp"
 
 namespace warren::coll {
@@ -28,7 +29,7 @@ Kernel kernel_of_baseline(OpKind kind, Element element) {
 
 bool has_avx2() {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2");
+    return processor_has_avx2();
 #else
     return false;
 #endif

@@ -1,9 +1,10 @@
 #include "transport/copy_large.hpp"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
+
+#include "base/processor.hpp"
 
 namespace warren::transport {
 
@@ -48,25 +49,14 @@ void copy_plain(void* to, const void* from, std::size_t bytes) {
     std::memcpy(target, source, bytes);
 }
 
-// CPUID: enhanced string moves.
-bool has_fast_string_move() {
-    unsigned eax = 0;
-    unsigned ebx = 0;
-    unsigned ecx = 0;
-    unsigned edx = 0;
-    constexpr unsigned erms_bit = 1U << 9; // leaf 7, EBX
-    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & erms_bit) != 0;
-}
-
 #endif
 
 } // namespace
 
 LargeCopy::LargeCopy() : vector_copy_(copy_plain) {
 #if defined(__x86_64__)
-    strings_ = has_fast_string_move();
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) {
+    strings_ = processor_has_fast_strings();
+    if (processor_has_avx512f()) {
         vector_copy_ = copy_512;
     }
 #endif

@@ -1,0 +1,26 @@
+// What the processor can do, as the C library has found out when the process began. Compilers'
+// built-ins ask the processor again, about everything there is, and virtual ones take a microsecond
+// or more for each answer: a tenth of a rank's start. Thread rule: any thread at any time.
+#pragma once
+
+#if defined(__x86_64__)
+// glibc's header is C's.
+#define _Bool bool // NOLINT(bugprone-reserved-identifier)
+#include <sys/platform/x86.h>
+#undef _Bool
+
+namespace warren {
+
+inline bool processor_has_avx2() {
+    return CPU_FEATURE_ACTIVE(AVX2);
+}
+inline bool processor_has_avx512f() {
+    return CPU_FEATURE_ACTIVE(AVX512F);
+}
+// Copies by string instructions are as fast as any.
+inline bool processor_has_fast_strings() {
+    return CPU_FEATURE_PRESENT(ERMS);
+}
+
+} // namespace warren
+#endif

@@ -57,12 +57,12 @@ class Process:
         return {thread: sums[1] for (at, thread), sums in self.counts.items() if at == unit and sums[1]}
 
 
-def command(folder, *options):
-    return [str(build / "bin/warren"), "locality", "record", "--mode", "counts", "-o", folder, *options, "--"]
+def command(folder, *options, mode="counts"):
+    return [str(build / "bin/warren"), "locality", "record", "--mode", mode, "-o", folder, *options, "--"]
 
 
-def record(scratch, *options, words=None, status=0):
-    done = subprocess.run(command(scratch + "/recording", *options) + (words or [program, *arguments]),
+def record(scratch, *options, words=None, status=0, mode="counts"):
+    done = subprocess.run(command(scratch + "/recording", *options, mode=mode) + (words or [program, *arguments]),
                           capture_output=True, text=True, timeout=100, check=False)
     if done.returncode == SKIPPED:
         print("skipped: the processor lacks these instructions")
@@ -125,6 +125,20 @@ def reported(scratch):
     named = set(zip(structures["name"], [os.path.basename(file or "") for file in structures["file"]]))
     for name in ("block", "larger", "again", "zeros"):
         assert (name, "blocks.c") in named, (name, named)
+
+
+def sampled(scratch):
+    """Bursts see what the program does most, in its proportions; first touches are all there."""
+    output, (process,) = record(scratch, "--burst", "0.005", "--period", "0.05", mode="sample")
+    pages = [int(line.split()[1], 16) for line in output.splitlines()]
+    assert len(pages) == 64
+    many, few = (process.writes(page).get(1, 0) for page in pages[:2])
+    assert few > 1000 and 2.8 < many / few < 3.2, (many, few)
+    used = sum(record[5] for record in process.threads if record[0] == 2)
+    assert 0 < process.about["sampled_ns"] < 0.9 * used, (process.about["sampled_ns"], used)
+    if not any("first touches are those of bursts" in text for text in process.about["missing"]):
+        firsts = {at: thread for flags, thread, at, *_ in process.firsts if flags & 2}
+        assert all(firsts.get(page) == 1 for page in pages), [firsts.get(page) for page in pages]
 
 
 def phases(scratch):
@@ -239,6 +253,7 @@ def refusals(scratch):
     refused(command(folder, "--granularity", "100") + [program], 2, "power of two")
     refused(command(folder, "--granularity", "4M") + [program], 2, "power of two")
     refused(command(folder, "--save", "-1") + [program], 2, "no number of seconds")
+    refused(command(folder, "--burst", "1", mode="sample") + [program], 2, "less than their period")
     refused(command(folder, "--limit", "1K") + [program], 2, "less than 1M")
     refused(command(folder, "--colour", "red") + [program], 2, "--colour")
     refused(command(folder), 2, "no program")
@@ -278,8 +293,8 @@ def words(_):
         assert status == 0 and "--threshold" in text and "--mode" in text, text
     status, text = said("--mode", "first-touch")
     assert status == 2 and "no program" in text, text
-    status, text = said("--mode", "sample", "true")
-    assert status == 2 and "no mode 'sample'" in text, text
+    status, text = said("--mode", "exact", "true")
+    assert status == 2 and "no mode 'exact'" in text, text
 
 
 def main():
@@ -287,7 +302,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (exact, sampled, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

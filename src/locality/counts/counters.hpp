@@ -128,6 +128,7 @@ enum Event : std::uint64_t {
 
 void* reserve(std::uint64_t bytes); // null: the kernel refuses
 void release(void* memory, std::uint64_t bytes);
+bool is_reserved(std::uint64_t address); // it is where reserve() takes memory from
 
 // Tables for a thread; false: there is no room, and `thread` is unchanged.
 bool make_tables(ThreadCounters& thread, Process& process);

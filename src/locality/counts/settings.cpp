@@ -51,6 +51,8 @@ constexpr Number numbers[] = {
     {"limit", &Settings::limit_bytes},
     {"threshold", &Settings::threshold},
     {"depth", &Settings::stack_depth},
+    {"burst", &Settings::burst_ns},
+    {"period", &Settings::period_ns},
 };
 
 } // namespace
@@ -98,8 +100,10 @@ bool check(const Settings& settings, std::string& problem) {
     if (unit < least_granularity || unit > largest_granularity || (unit & (unit - 1)) != 0) {
         problem = "the granularity is " + std::to_string(unit) +
                   ", and should be a power of two from 64 to 2 MiB";
-    } else if (settings.mode != "counts") {
+    } else if (settings.mode != "counts" && settings.mode != "sample") {
         problem = "there is no mode '" + settings.mode + "'";
+    } else if (settings.burst_ns < 1'000'000 || settings.burst_ns >= settings.period_ns) {
+        problem = "bursts are to take a millisecond or more, and less than their period";
     } else if (settings.threshold == 0) {
         problem = "the threshold is 0 bytes";
     } else if (settings.stack_depth == 0 || settings.stack_depth > most_calls) {

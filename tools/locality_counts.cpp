@@ -43,6 +43,9 @@ const char* const help_text =
     "\n"
     "  -o, --output FOLDER     where the recording goes (warren-locality); must be empty or new\n"
     "  --granularity BYTES     of a unit: 64 (a cache line) to 2M, a power of two (4096, a page)\n"
+    "  --communication         which thread gets units that another has written: with "
+    "--granularity\n"
+    "                          64 what caches without limits would transfer (costs time)\n"
     "  --interval SECONDS      counts per interval of time (none: of the whole run)\n"
     "  --save SECONDS          how often what is counted is written, in a system call of the\n"
     "                          program, for the case that it is killed (10; 0: at the end only)\n"
@@ -56,8 +59,8 @@ const char* const help_text =
     "125 if it could not be recorded.\n"
     "\n"
     "Programs can mark phases by warren/locality.h and MPI_Pcontrol, which begin new intervals.\n"
-    "What it doesn't record: who communicates with whom, beyond what reports conclude from units\n"
-    "that threads share; accesses within system calls; allocations of programs that are linked\n"
+    "What it doesn't record: accesses within system calls; allocations of programs that are "
+    "linked\n"
     "statically or have a malloc of their own. It saves in system calls of the program only, so a\n"
     "program that makes none has nothing saved when it is killed.\n";
 
@@ -123,6 +126,10 @@ constexpr Option options[] = {
 // One option with its value at words[at], which moves to its last word. 0, or the exit status.
 int read_option(const std::vector<std::string>& words, std::size_t& at, Settings& settings) {
     std::string name = words[at];
+    if (name == "--communication") {
+        settings.communication = 1;
+        return 0;
+    }
     std::string value;
     const std::size_t equals = name.rfind("--", 0) == 0 ? name.find('=') : std::string::npos;
     if (equals != std::string::npos) {
@@ -286,9 +293,10 @@ Asked asked_of(const std::vector<std::string>& words) {
          at < words.size() && words[at].size() > 1 && words[at][0] == '-' && words[at] != "--";
          ++at) {
         const std::string& word = words[at];
-        const bool has_value = word.rfind("--", 0) == 0 ? word.find('=') == std::string::npos &&
-                                                              word != "--quiet" && word != "--help"
-                                                        : word == "-o";
+        const bool has_value = word.rfind("--", 0) == 0
+                                   ? word.find('=') == std::string::npos && word != "--quiet" &&
+                                         word != "--help" && word != "--communication"
+                                   : word == "-o";
         if (word == "--help") {
             asked.help = true;
         } else if (word.rfind("--mode=", 0) == 0) {

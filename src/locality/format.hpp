@@ -208,6 +208,8 @@ struct FirstRecord {
 };
 static_assert(sizeof(FirstRecord) == 40);
 
+// Units that a thread got from another: it accessed them (`consumer`) for the first time, or after
+// another wrote them; the last that wrote is the `producer`. `bytes` are those of the units.
 struct CommunicationRecord {
     static constexpr std::uint32_t kind = letters("COMM");
     static constexpr const char* file = "communication.rec";

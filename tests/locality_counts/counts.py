@@ -16,6 +16,7 @@ import time
 COUNT = struct.Struct("<IIQIIQQQQ")  # CountRecord and so on: src/locality/format.hpp
 FIRST = struct.Struct("<IIQQQII")
 THREAD = struct.Struct("<IIIIQQQ16s")
+COMMUNICATION = struct.Struct("<IIIIQQ")
 ALLOCATION = struct.Struct("<IIQQQIIQ")
 INTERVAL = struct.Struct("<IIQQ")
 PHASE = struct.Struct("<IIQiI104s")
@@ -125,6 +126,19 @@ def reported(scratch):
     named = set(zip(structures["name"], [os.path.basename(file or "") for file in structures["file"]]))
     for name in ("block", "larger", "again", "zeros"):
         assert (name, "blocks.c") in named, (name, named)
+
+
+def transfers(scratch):
+    """Thread 1 writes 2,000 lines, 2 reads them twice, 1 reads them, 3 writes them, 2 reads, 1 writes
+    them twice. What threads exchange besides (barriers) is little."""
+    _, (process,) = record(scratch, "--granularity", "64", "--communication")
+    found = {}
+    for _, producer, consumer, _, events, moved in records(process.folder, "communication.rec", COMMUNICATION):
+        found[producer, consumer] = found.get((producer, consumer), 0) + events
+        assert moved == 64 * events
+    expected = {(1, 2): 2000, (1, 3): 2000, (3, 2): 2000, (3, 1): 2000}
+    for pair in ((one, other) for one in range(4) for other in range(4)):
+        assert 0 <= found.get(pair, 0) - expected.get(pair, 0) < 300, (pair, found)
 
 
 def sampled(scratch):
@@ -254,6 +268,7 @@ def refusals(scratch):
     refused(command(folder, "--granularity", "4M") + [program], 2, "power of two")
     refused(command(folder, "--save", "-1") + [program], 2, "no number of seconds")
     refused(command(folder, "--burst", "1", mode="sample") + [program], 2, "less than their period")
+    refused(command(folder, "--communication", mode="sample") + [program], 2, "can't be sampled")
     refused(command(folder, "--limit", "1K") + [program], 2, "less than 1M")
     refused(command(folder, "--colour", "red") + [program], 2, "--colour")
     refused(command(folder), 2, "no program")
@@ -302,7 +317,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, sampled, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (exact, sampled, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

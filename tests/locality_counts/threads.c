@@ -1,6 +1,7 @@
 // Accesses of several threads to the same memory.
 //     counts_threads             shared pages, and each thread's own
 //     counts_threads example     the pages A and B of FACTS: who touches first, who how often
+//     counts_threads transfers   2,000 lines that one thread writes, and others read and write
 //     counts_threads lines       false sharing: neighbours in one page, in lines of their own
 
 #include <pthread.h>
@@ -9,7 +10,7 @@
 
 #include "expectation.h"
 
-enum { threads = 3 };
+enum { threads = 3, lines = 2000, turns_of_transfers = 8 };
 
 static volatile char* pages;
 static const char* mode = "";
@@ -21,11 +22,30 @@ static void access_times(volatile char* at, long times) {
     }
 }
 
+static void turn_of(int turn, int self, int who, volatile char* at, int write) {
+    if (self == who) {
+        for (int line = 0; line < lines; ++line) {
+            if (write) {
+                at[64 * line] = (char)turn;
+            } else {
+                (void)at[64 * line];
+            }
+        }
+    }
+    pthread_barrier_wait(&barrier);
+}
+
 // Threads 1, 2, 3 of the process; they begin one after the other, and take turns.
 static void* work(void* argument) {
     const int self = (int)(intptr_t)argument;
     pthread_barrier_wait(&barrier);
-    if (strcmp(mode, "example") == 0) {
+    if (strcmp(mode, "transfers") == 0) {
+        static const int turns[turns_of_transfers][2] = {{0, 1}, {1, 0}, {1, 0}, {0, 0},
+                                                         {2, 1}, {1, 0}, {0, 1}, {0, 1}};
+        for (int turn = 0; turn < turns_of_transfers; ++turn) {
+            turn_of(turn, self, turns[turn][0], pages, turns[turn][1]);
+        }
+    } else if (strcmp(mode, "example") == 0) {
         static const long accesses[2][threads] = {{20, 5, 10}, {0, 1, 10}};
         static const int first[2] = {0, 1};
         for (int page = 0; page < 2; ++page) {
@@ -52,11 +72,12 @@ static void* work(void* argument) {
 
 int main(int count, char** words) {
     mode = count > 1 ? words[1] : "";
-    pages = aligned_alloc(page_bytes, 8 * page_bytes);
+    pages = aligned_alloc(page_bytes, 64 * page_bytes);
     if (*mode == 0) {
         pages[(1 + threads) * page_bytes] = 1;
     }
     pthread_t ids[threads];
+    const int transfers = strcmp(mode, "transfers") == 0;
     pthread_barrier_init(&barrier, NULL, threads + 1);
     for (int thread = 0; thread < threads; ++thread) {
         pthread_create(&ids[thread], NULL, work, (void*)(intptr_t)thread);
@@ -68,6 +89,9 @@ int main(int count, char** words) {
         for (int turn = 0; turn < 2 * threads; ++turn) {
             pthread_barrier_wait(&barrier);
         }
+    }
+    for (int turn = 0; transfers && turn < turns_of_transfers; ++turn) {
+        pthread_barrier_wait(&barrier);
     }
     pthread_barrier_wait(&barrier);
     for (int thread = 0; thread < threads; ++thread) {

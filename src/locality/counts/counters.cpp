@@ -35,6 +35,71 @@ long system_call(long number, std::uint64_t a, std::uint64_t b, std::uint64_t c,
     return result;
 }
 
+constexpr std::uint64_t transfers_bytes = 2 * sizeof(std::uint64_t) * most_producers;
+
+std::uint32_t& word_of(const ThreadCounters& thread, std::uint64_t index, unsigned word) {
+    return thread.words[(index << thread.process->layout.word_bits) + word];
+}
+
+// For the few instructions that a transfer takes. A thread that was stopped with the lock, in the
+// end of the process, doesn't stop the others for ever.
+class Turn {
+  public:
+    explicit Turn(Process& process) : process_(process) {
+        constexpr unsigned patience = 1U << 20;
+        for (unsigned turn = 1; __atomic_exchange_n(&process_.lock, 1, __ATOMIC_ACQUIRE) != 0;
+             ++turn) {
+            if (turn == patience) {
+                break;
+            }
+            if (turn % 64 == 0) {
+                system_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+            }
+            __builtin_ia32_pause();
+        }
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { __atomic_store_n(&process_.lock, 0, __ATOMIC_RELEASE); }
+
+  private:
+    Process& process_;
+};
+
+// The thread is about to access the unit.
+void acquire(ThreadCounters& thread, std::uint64_t index, Direction direction) {
+    Process& process = *thread.process;
+    if (!process.layout.communication() || thread.uncounted) {
+        return;
+    }
+    std::uint32_t& state = word_of(thread, index, state_word);
+    if (__atomic_load_n(&state, __ATOMIC_RELAXED) >= (direction == writing ? own : readable)) {
+        return;
+    }
+    const Turn turn(process);
+    std::uint32_t& writer = process.writers[index];
+    const std::uint32_t self = thread.number + 1;
+    if (state == invalid && writer != 0 && writer != self && writer <= most_producers) {
+        ++thread.transfers[writer - 1];
+    }
+    for (ThreadCounters* other = process.first_thread; other != nullptr;
+         other = other->next_thread) {
+        if (other == &thread) {
+            continue;
+        }
+        std::uint32_t& of_other = word_of(*other, index, state_word);
+        if (direction == writing) {
+            __atomic_store_n(&of_other, invalid, __ATOMIC_RELAXED);
+        } else if (of_other == own) {
+            __atomic_store_n(&of_other, readable, __ATOMIC_RELAXED);
+        }
+    }
+    __atomic_store_n(&state, direction == writing ? own : readable, __ATOMIC_RELAXED);
+    if (direction == writing) {
+        writer = self;
+    }
+}
+
 template <typename Item>
 void append(Chunk<Item>*& first, Chunk<Item>*& last, const Item& item, Process& process) {
     if (last == nullptr || last->count == Chunk<Item>::room) {
@@ -107,7 +172,7 @@ void note_first(ThreadCounters& thread, std::uint64_t address, Direction directi
 void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
               Direction direction, std::uint64_t instruction) {
     const std::uint64_t index = thread.process->layout.index(address);
-    std::uint32_t& word = thread.words[2 * index + direction];
+    std::uint32_t& word = word_of(thread, index, direction);
     if (word == 0U - constant) {
         note_first(thread, address, direction, instruction);
         return;
@@ -122,7 +187,9 @@ void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
 
 void subtract(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
               Direction direction, std::uint64_t instruction) {
-    std::uint32_t& word = thread.words[2 * thread.process->layout.index(address) + direction];
+    const std::uint64_t index = thread.process->layout.index(address);
+    acquire(thread, index, direction);
+    std::uint32_t& word = word_of(thread, index, direction);
     const std::uint32_t before = word;
     word = before - constant;
     if (before < constant) {
@@ -139,7 +206,8 @@ void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t acc
         return;
     }
     const std::uint64_t index = thread.process->layout.index(address);
-    std::uint32_t& word = thread.words[2 * index + direction];
+    acquire(thread, index, direction);
+    std::uint32_t& word = word_of(thread, index, direction);
     if (word == 0) {
         note_first(thread, address, direction, instruction);
         word = 0U - constant_of(1, 0);
@@ -182,11 +250,11 @@ void free_chunks(Chunk<Item>* chunk) {
 
 } // namespace
 
-Layout Layout::of(std::uint64_t granularity) {
+Layout Layout::of(std::uint64_t granularity, bool communication) {
     const auto shift = static_cast<unsigned>(__builtin_ctzll(granularity));
     unsigned bits = shift < 12 ? 31 : 28;
     bits = bits + shift > 47 ? 47 - shift : bits;
-    return {shift, bits};
+    return {shift, bits, communication ? 2U : 1U};
 }
 
 void* reserve(std::uint64_t bytes) {
@@ -224,6 +292,31 @@ void release(void* memory, std::uint64_t bytes) {
     system_call(SYS_munmap, reinterpret_cast<std::uint64_t>(memory), bytes, 0, 0, 0, 0);
 }
 
+bool make_communication(Process& process) {
+    process.writers =
+        static_cast<std::uint32_t*>(reserve(process.layout.units() * sizeof(std::uint32_t)));
+    process.first_thread = nullptr;
+    process.lock = 0;
+    return process.writers != nullptr;
+}
+
+void join(ThreadCounters& thread) {
+    const Turn turn(*thread.process);
+    thread.next_thread = thread.process->first_thread;
+    thread.process->first_thread = &thread;
+}
+
+void leave(ThreadCounters& thread) {
+    const Turn turn(*thread.process);
+    for (ThreadCounters** at = &thread.process->first_thread; *at != nullptr;
+         at = &(*at)->next_thread) {
+        if (*at == &thread) {
+            *at = thread.next_thread;
+            return;
+        }
+    }
+}
+
 bool make_tables(ThreadCounters& thread, Process& process) {
     void* memory = reserve(process.layout.table_bytes());
     if (memory == nullptr) {
@@ -232,14 +325,27 @@ bool make_tables(ThreadCounters& thread, Process& process) {
     const std::uint64_t units = process.layout.units();
     thread.process = &process;
     thread.words = static_cast<std::uint32_t*>(memory);
-    thread.accounts = reinterpret_cast<Account*>(static_cast<char*>(memory) + 8 * units);
+    thread.accounts =
+        reinterpret_cast<Account*>(static_cast<char*>(memory) + process.layout.words_bytes());
     thread.listed = reinterpret_cast<std::uint8_t*>(thread.accounts + units);
+    if (process.layout.communication()) {
+        thread.transfers = static_cast<std::uint64_t*>(reserve(transfers_bytes));
+        if (thread.transfers == nullptr) {
+            release(memory, process.layout.table_bytes());
+            return false;
+        }
+        thread.transfers_folded = thread.transfers + most_producers;
+    }
     return true;
 }
 
 void free_tables(ThreadCounters& thread) {
     release(thread.words, thread.process->layout.table_bytes());
     thread.words = nullptr;
+    if (thread.transfers != nullptr) {
+        release(thread.transfers, transfers_bytes);
+        thread.transfers = thread.transfers_folded = nullptr;
+    }
     free_chunks(thread.first_units);
     free_chunks(thread.first_firsts);
     thread.first_units = thread.last_units = nullptr;
@@ -302,7 +408,7 @@ void note_kernel_write(ThreadCounters& thread, std::uint64_t address, std::uint6
 Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
     Sums sums{};
     for (const Direction direction : {reading, writing}) {
-        const std::uint32_t& word = thread.words[2 * index + direction];
+        const std::uint32_t& word = word_of(thread, index, direction);
         if (__atomic_load_n(&word, __ATOMIC_RELAXED) == 0) {
             continue; // without a word there is no account either
         }
@@ -325,7 +431,11 @@ Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
 }
 
 void forget(ThreadCounters& thread, std::uint64_t index) {
-    std::uint32_t* const words = &thread.words[2 * index];
+    std::uint32_t* const words = &word_of(thread, index, 0);
+    if (thread.process->layout.communication()) {
+        words[state_word] = invalid;
+        thread.process->writers[index] = 0;
+    }
     if (words[reading] == 0 && words[writing] == 0) {
         return;
     }

@@ -11,8 +11,9 @@
 // number, unit_bits of them; two addresses that differ only above would share their counters, which
 // is noticed (`clashes`) and does not happen while a program uses less than span_bytes().
 //
-// Thread rule: only its thread changes a table, with two exceptions: forget(), for memory that no
-// thread may access any more, and accounts' `folded`, under the lock of the recorder. Others read
+// Thread rule: only its thread changes a table, with three exceptions: forget(), for memory that no
+// thread may access any more, accounts' `folded`, under the lock of the recorder, and states, under
+// the lock of the process. Others read
 // at any time; what they miss of accesses that happen meanwhile, they see the next time.
 //
 // Everything in counters.cpp runs in the middle of the program's own code: it is compiled to use
@@ -48,17 +49,30 @@ constexpr std::uint32_t constant_of(std::uint32_t accesses, std::uint32_t bytes)
 constexpr unsigned accesses_at_once = 30;
 constexpr unsigned bytes_at_once = 64 * accesses_at_once;
 
+// With communication, a unit has a third word in each thread's table (and room for a fourth).
+constexpr unsigned state_word = 2;
+enum State : std::uint32_t {
+    invalid = 0,  // another thread has written the unit since, or the thread never accessed it
+    readable = 1, // the thread knows what the unit holds
+    own = 2,      // and nobody else does: it wrote last
+};
+
 struct Layout {
     unsigned unit_shift; // log2 of the bytes of a unit
     unsigned unit_bits;  // of a unit's number, that index the tables
+    unsigned word_bits;  // log2 of the words of a unit in a table
 
-    static Layout of(std::uint64_t granularity);
+    static Layout of(std::uint64_t granularity, bool communication = false);
+    bool communication() const { return word_bits > 1; }
     std::uint64_t units() const { return std::uint64_t{1} << unit_bits; }
     std::uint64_t index(std::uint64_t address) const {
         return (address >> unit_shift) & (units() - 1);
     }
     std::uint64_t span_bytes() const { return units() << unit_shift; }
-    std::uint64_t table_bytes() const { return units() * (8 + sizeof(Account)) + units() / 8; }
+    std::uint64_t words_bytes() const { return units() << (word_bits + 2); }
+    std::uint64_t table_bytes() const {
+        return words_bytes() + units() * sizeof(Account) + units() / 8;
+    }
 };
 
 // A list that one thread makes longer and others may read meanwhile.
@@ -78,6 +92,8 @@ struct FirstTouch {
     std::uint64_t write;
 };
 
+struct ThreadCounters;
+
 // Shared by all threads of the process.
 struct Process {
     Layout layout;
@@ -85,10 +101,17 @@ struct Process {
     std::uint32_t* owners;  // per piece of the tables: the bits of addresses above the index
     std::uint64_t clashes;  // units with counters that belong to another address
     std::uint64_t failures; // lists that could not grow
+    // With communication: per unit, one more than the number of the thread that wrote it last.
+    std::uint32_t* writers;
+    ThreadCounters* first_thread; // that take part, under `lock`
+    std::uint32_t lock;
 };
 
+// Transfers from threads with higher numbers are not told apart.
+constexpr std::uint32_t most_producers = 4096;
+
 struct ThreadCounters {
-    std::uint32_t* words; // [unit][direction]
+    std::uint32_t* words; // [unit][direction], and perhaps a State
     Account* accounts;
     std::uint8_t* listed; // a bit per unit: it is in `units`
     Process* process;
@@ -98,6 +121,11 @@ struct ThreadCounters {
     Chunk<FirstTouch>* last_firsts;
     std::uint32_t number;
     bool uncounted; // shares a table that nobody reads
+    // With communication: units that it got from each other thread; and the same, as far as it has
+    // been written.
+    std::uint64_t* transfers;
+    std::uint64_t* transfers_folded;
+    ThreadCounters* next_thread;
 };
 
 // One memory operand of an instruction.
@@ -129,6 +157,14 @@ enum Event : std::uint64_t {
 void* reserve(std::uint64_t bytes); // null: the kernel refuses
 void release(void* memory, std::uint64_t bytes);
 bool is_reserved(std::uint64_t address); // it is where reserve() takes memory from
+
+// Communication is what caches without limits would do, of lines of the size of a unit: a thread
+// that accesses a unit which another has written since it did so itself, or which it has never
+// accessed, gets it from the one that wrote it last. That is a transfer. Inline code compares the
+// State, and goes by the stub if that doesn't do.
+bool make_communication(Process& process); // false: there is no room
+void join(ThreadCounters& thread);         // from here on the thread may access
+void leave(ThreadCounters& thread);        // before its tables are freed
 
 // Tables for a thread; false: there is no room, and `thread` is unchanged.
 bool make_tables(ThreadCounters& thread, Process& process);

@@ -164,6 +164,57 @@ TEST_F(Counters, NoticeAddressesThatShareThem) {
     EXPECT_EQ(process_.clashes, 1U);
 }
 
+TEST(Communication, IsWhatCachesWouldTransfer) {
+    Process process{};
+    process.layout = Layout::of(64, true);
+    process.touched = static_cast<std::uint8_t*>(reserve(process.layout.units()));
+    process.owners = static_cast<std::uint32_t*>(reserve(4096));
+    ASSERT_TRUE(make_communication(process));
+    ThreadCounters threads[3] = {};
+    for (std::uint32_t number = 0; number < 3; ++number) {
+        ASSERT_TRUE(make_tables(threads[number], process));
+        threads[number].number = number;
+        join(threads[number]);
+    }
+    constexpr std::uint64_t line = 0x7000'0000'1000;
+    const auto access = [&](std::uint32_t thread, Direction direction) {
+        count_row(threads[thread], line + 8, 3, 8, direction, 0x400);
+    };
+    const auto got = [&](std::uint32_t consumer, std::uint32_t producer) {
+        return threads[consumer].transfers[producer];
+    };
+    access(0, reading);
+    access(1, reading);
+    EXPECT_EQ(got(1, 0), 0U) << "nobody has written it";
+    access(0, writing);
+    access(0, writing);
+    access(1, reading);
+    access(1, reading);
+    access(2, reading);
+    EXPECT_EQ(got(1, 0), 1U);
+    EXPECT_EQ(got(2, 0), 1U);
+    access(1, writing); // which knows it
+    EXPECT_EQ(got(1, 0), 1U);
+    access(2, writing);
+    EXPECT_EQ(got(2, 1), 1U);
+    leave(threads[1]);
+    free_tables(threads[1]);
+    access(0, reading);
+    EXPECT_EQ(got(0, 2), 1U);
+    EXPECT_EQ(got(0, 1), 0U) << "what it wrote is gone";
+    forget(threads[0], process.layout.index(line));
+    forget(threads[2], process.layout.index(line));
+    access(0, reading);
+    EXPECT_EQ(got(0, 2), 1U) << "the memory is another";
+    for (const std::uint32_t number : {0U, 2U}) {
+        leave(threads[number]);
+        free_tables(threads[number]);
+    }
+    release(process.touched, process.layout.units());
+    release(process.owners, 4096);
+    release(process.writers, process.layout.units() * sizeof(std::uint32_t));
+}
+
 TEST(Layout, CoversAllGranularities) {
     for (std::uint64_t unit = least_granularity; unit <= largest_granularity; unit *= 2) {
         const Layout layout = Layout::of(unit);
@@ -234,7 +285,7 @@ TEST(Settings, RefuseWhatIsWrong) {
     EXPECT_TRUE(refused("granularity="));
     EXPECT_TRUE(refused("granularity=12x"));
     EXPECT_TRUE(refused("mode=first-touch"));
-    EXPECT_TRUE(refused("mode=sample"));
+    EXPECT_TRUE(refused("mode=exact"));
     EXPECT_TRUE(refused("colour=red"));
     EXPECT_TRUE(refused("folder="));
 }

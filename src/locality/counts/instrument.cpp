@@ -406,20 +406,30 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
             }
         };
         const unsigned shift = layout.unit_shift;
-        if (layout.unit_bits + 3 <= 32) {
-            rotate(shift - 3);
-            insert(
-                block, where,
-                INSTR_CREATE_and(context, low_half,
-                                 OPND_CREATE_INT32(static_cast<int>((layout.units() - 1) << 3))));
+        const unsigned width = layout.word_bits + 2; // log2 of the bytes of a unit's words
+        if (layout.unit_bits + width <= 32) {
+            rotate(shift - width);
+            insert(block, where,
+                   INSTR_CREATE_and(
+                       context, low_half,
+                       OPND_CREATE_INT32(static_cast<int>((layout.units() - 1) << width))));
         } else {
             rotate(shift);
             insert(block, where,
                    INSTR_CREATE_and(context, low_half,
                                     OPND_CREATE_INT32(static_cast<int>(layout.units() - 1))));
-            insert(block, where, INSTR_CREATE_shl(context, cell, OPND_CREATE_INT8(3)));
+            insert(block, where,
+                   INSTR_CREATE_shl(context, cell, OPND_CREATE_INT8(static_cast<int>(width))));
         }
         insert(block, where, INSTR_CREATE_add(context, cell, slot(words_slot)));
+        if (layout.communication()) {
+            // What doesn't do is counted elsewhere, access by access.
+            const State least = site->constants[writing] != 0 ? own : readable;
+            const opnd_t state =
+                opnd_create_base_disp(scratch, DR_REG_NULL, 0, 4 * state_word, OPSZ_4);
+            insert(block, where, INSTR_CREATE_cmp(context, state, OPND_CREATE_INT32(least)));
+            leave(crossing, OP_jb);
+        }
         for (const bool second : {false, true}) {
             const Direction direction = (site->first() == writing) != second ? writing : reading;
             if (site->constants[direction] == 0) {

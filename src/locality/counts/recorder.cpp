@@ -74,7 +74,7 @@ std::string read_file(const char* path) {
 bool Recorder::start(const Settings& settings, std::string& problem) {
     settings_ = settings;
     lock_ = dr_mutex_create();
-    process_.layout = Layout::of(settings.granularity);
+    process_.layout = Layout::of(settings.granularity, settings.communication != 0);
     return open(problem);
 }
 
@@ -83,7 +83,8 @@ bool Recorder::open(std::string& problem) {
     process_.touched = static_cast<std::uint8_t*>(reserve(process_.layout.units()));
     process_.owners = static_cast<std::uint32_t*>(reserve(4096));
     ThreadCounters sink{};
-    if (process_.touched == nullptr || process_.owners == nullptr || !make_tables(sink, process_)) {
+    if (process_.touched == nullptr || process_.owners == nullptr || !make_tables(sink, process_) ||
+        (process_.layout.communication() && !make_communication(process_))) {
         problem = "the kernel refuses to reserve address space for counters (is it limited by "
                   "`ulimit -v`, or vm.overcommit_memory 2?)";
         return false;
@@ -140,7 +141,8 @@ bool Recorder::open(std::string& problem) {
     running_ = thread_file_.open(folder_, allowance_) && module_file_.open(folder_, allowance_) &&
                strings_file_.open(folder_ + "/" + strings_file, 1, 0, allowance_) &&
                interval_file_.open(folder_, allowance_) && count_file_.open(folder_, allowance_) &&
-               first_file_.open(folder_, allowance_);
+               first_file_.open(folder_, allowance_) &&
+               (!process_.layout.communication() || communication_file_.open(folder_, allowance_));
     if (!running_) {
         problem = "files in " + folder_ + " can't be made";
         return false;
@@ -165,6 +167,9 @@ bool Recorder::forked(std::string& problem) {
     interval_file_.abandon();
     count_file_.abandon();
     first_file_.abandon();
+    communication_file_.abandon();
+    process_.first_thread = nullptr; // the parent's
+    process_.lock = 0;
     if (description_file_ >= 0) {
         dr_close_file(description_file_);
         description_file_ = -1;
@@ -175,6 +180,9 @@ bool Recorder::forked(std::string& problem) {
     threads_.clear();
     release(process_.touched, process_.layout.units());
     release(process_.owners, 4096);
+    if (process_.layout.communication()) {
+        release(process_.writers, process_.layout.units() * sizeof(std::uint32_t));
+    }
     free_tables(sink_);
     process_.clashes = 0;
     process_.failures = 0;
@@ -246,6 +254,7 @@ bool Recorder::describe(bool ended) {
     losses(interval_file_, "intervals");
     losses(count_file_, "counts");
     losses(first_file_, "first touches");
+    losses(communication_file_, "transfers");
     return write_text(description_file_, to_json(description));
 }
 
@@ -261,6 +270,8 @@ Thread* Recorder::thread_began(std::uint32_t tid) {
         thread->counters = sink_;
         thread->counters.number = number;
         ++uncounted_threads_;
+    } else if (process_.layout.communication()) {
+        join(thread->counters);
     }
     thread->stack = static_cast<char*>(dr_global_alloc(Thread::stack_bytes));
     threads_.push_back(thread);
@@ -272,6 +283,9 @@ Thread* Recorder::thread_began(std::uint32_t tid) {
 
 void Recorder::delete_thread(Thread* thread) {
     if (!thread->counters.uncounted) {
+        if (process_.layout.communication()) {
+            leave(thread->counters);
+        }
         free_tables(thread->counters);
     }
     dr_global_free(thread->stack, Thread::stack_bytes);
@@ -283,6 +297,7 @@ void Recorder::thread_ended(Thread* thread) {
     if (running_) {
         write_firsts(*thread);
         write_all_counts(*thread);
+        write_communication(*thread);
         write_thread(*thread, ThreadRecord::ended);
     }
     for (std::size_t index = 0; index < threads_.size(); ++index) {
@@ -435,10 +450,34 @@ void Recorder::write_firsts(Thread& thread) {
     }
 }
 
+void Recorder::write_communication(Thread& thread) {
+    if (thread.counters.uncounted || !process_.layout.communication()) {
+        return;
+    }
+    const std::uint32_t producers = next_thread_ < most_producers ? next_thread_ : most_producers;
+    for (std::uint32_t producer = 0; producer < producers; ++producer) {
+        const std::uint64_t now =
+            __atomic_load_n(&thread.counters.transfers[producer], __ATOMIC_RELAXED);
+        std::uint64_t& folded = thread.counters.transfers_folded[producer];
+        if (now == folded) {
+            continue;
+        }
+        CommunicationRecord record{};
+        record.interval = interval_;
+        record.producer = producer;
+        record.consumer = thread.counters.number;
+        record.events = now - folded;
+        record.bytes = record.events * settings_.granularity;
+        folded = now;
+        communication_file_.append(record);
+    }
+}
+
 void Recorder::write_everything() {
     for (Thread* thread : threads_) {
         write_firsts(*thread);
         write_all_counts(*thread);
+        write_communication(*thread);
         write_thread(*thread, ThreadRecord::so_far);
     }
 }
@@ -540,6 +579,7 @@ void Recorder::flush() {
     strings_file_.flush(); // before the modules, whose paths are in it
     module_file_.flush();
     first_file_.flush();
+    communication_file_.flush();
     count_file_.flush();
     interval_file_.flush();
 }
@@ -578,6 +618,7 @@ void Recorder::finish() {
     module_file_.close();
     strings_file_.close();
     first_file_.close();
+    communication_file_.close();
     count_file_.close();
     interval_file_.close();
     if (!describe(true)) {

@@ -116,6 +116,7 @@ class Recorder {
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
     void write_firsts(Thread& thread);
+    void write_communication(Thread& thread);
     void write_thread(Thread& thread, ThreadRecord::Event event);
     void write_everything();
     void end_interval();
@@ -163,7 +164,8 @@ class Recorder {
     Output<IntervalRecord> interval_file_;
     Output<CountRecord> count_file_;
     Output<FirstRecord> first_file_;
-    int description_file_ = -1; // DynamoRIO's
+    Output<CommunicationRecord> communication_file_; // if that is asked for
+    int description_file_ = -1;                      // DynamoRIO's
 };
 
 std::uint64_t now_ns();

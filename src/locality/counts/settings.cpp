@@ -51,6 +51,7 @@ constexpr Number numbers[] = {
     {"limit", &Settings::limit_bytes},
     {"threshold", &Settings::threshold},
     {"depth", &Settings::stack_depth},
+    {"communication", &Settings::communication},
     {"burst", &Settings::burst_ns},
     {"period", &Settings::period_ns},
 };
@@ -102,6 +103,8 @@ bool check(const Settings& settings, std::string& problem) {
                   ", and should be a power of two from 64 to 2 MiB";
     } else if (settings.mode != "counts" && settings.mode != "sample") {
         problem = "there is no mode '" + settings.mode + "'";
+    } else if (settings.communication != 0 && settings.mode == "sample") {
+        problem = "communication can't be sampled: all accesses are needed";
     } else if (settings.burst_ns < 1'000'000 || settings.burst_ns >= settings.period_ns) {
         problem = "bursts are to take a millisecond or more, and less than their period";
     } else if (settings.threshold == 0) {

@@ -128,6 +128,30 @@ def reported(scratch):
         assert (name, "blocks.c") in named, (name, named)
 
 
+def sampled_ends(scratch):
+    """No thread of the sampler outlives the program, which executes another or is killed."""
+    def left():
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                found += [path.parent.name] if scratch.encode() in path.read_bytes() else []
+            except OSError:  # it ended
+                pass
+        return found
+
+    os.environ["WARREN_TEST_SCRATCH"] = scratch
+    record(scratch, words=[program, "fork"], mode="sample")
+    with subprocess.Popen(command(scratch + "/killed", mode="sample") + [program, "kill"],
+                          stdout=subprocess.PIPE, text=True) as running:
+        running.stdout.readline()
+        time.sleep(0.3)
+        running.send_signal(signal.SIGKILL)
+    limit = time.monotonic() + 30
+    while left() and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert not left(), left()
+
+
 def transfers(scratch):
     """Thread 1 writes 2,000 lines, 2 reads them twice, 1 reads them, 3 writes them, 2 reads, 1 writes
     them twice. What threads exchange besides (barriers) is little."""
@@ -317,7 +341,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, sampled, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (exact, sampled, sampled_ends, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

@@ -209,9 +209,11 @@ void hold_sampler(int call) {
     case SYS_vfork:
     case SYS_clone:
     case SYS_clone3:
+        sampler->hold(while_ns);
+        break;
     case SYS_execve:
     case SYS_execveat:
-        sampler->hold(while_ns);
+        sampler->end();
         break;
     case SYS_exit_group:
         sampler->hold(Sampler::forever);
@@ -318,6 +320,7 @@ void after_call(void* context, int number) {
     case SYS_execve:
     case SYS_execveat:
         recorder->set_end(""); // it failed: the process goes on
+        sampler_waits.store(sampler != nullptr, std::memory_order_release);
         break;
     case SYS_mremap:
         if (thread != nullptr && (result > 0 || result < -4095)) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dr_api.h"
@@ -45,7 +47,11 @@ Sampler::Sampler(Recorder& recorder)
 }
 
 bool Sampler::start(std::string& problem) {
+    ending_ = false;
+    held_until_ns_ = 0;
+    running_ = true;
     if (!dr_create_client_thread(run, this)) {
+        running_ = false;
         problem = "DynamoRIO refuses a thread for the bursts";
         return false;
     }
@@ -60,19 +66,37 @@ void Sampler::stop() {
 }
 
 void Sampler::run(void* sampler) {
-    static_cast<Sampler*>(sampler)->bursts();
+    auto& self = *static_cast<Sampler*>(sampler);
+    // This thread is a process of its own for the kernel, which the end of the program's, by a
+    // signal perhaps, doesn't end.
+    self.program_ = static_cast<int>(syscall(SYS_pidfd_open, self.pid_, 0));
+    self.bursts();
+    if (self.program_ >= 0) {
+        close(self.program_);
+    }
+    self.running_ = false;
+}
+
+void Sampler::end() {
+    constexpr int longest_ms = 1000;
+    ending_ = true;
+    for (int turn = 0; running_ && turn < longest_ms; ++turn) {
+        dr_sleep(1);
+    }
 }
 
 void Sampler::bursts() {
     const Settings& settings = recorder_.settings();
     const std::uint64_t gap = settings.period_ns - settings.burst_ns;
     std::uint64_t pause = random_below(gap);
-    while (true) {
-        wait(pause);
+    while (wait(pause)) {
         const std::uint64_t blocks_before = blocks_made();
         change(true);
-        wait(settings.burst_ns);
+        const bool goes_on = wait(settings.burst_ns);
         change(false);
+        if (!goes_on) {
+            return;
+        }
         // As many again are made for the time without counting.
         const std::uint64_t cost = 2 * (blocks_made() - blocks_before) * block_ns;
         const std::uint64_t wanted = std::max(gap, cost * block_share);
@@ -83,7 +107,8 @@ void Sampler::bursts() {
 void Sampler::change(bool count) {
     // Together with hold(): either it sees that this is at work, or this sees that it waits.
     changing_.store(true);
-    while (now_ns() < held_until_ns_.load()) {
+    while (now_ns() < held_until_ns_.load() && !ending_) {
+        end_with_program();
         changing_.store(false);
         dr_sleep(1);
         changing_.store(true);
@@ -108,11 +133,12 @@ void Sampler::hold(std::uint64_t ns) {
 }
 
 // So long, and until the program has had as much processor time, but not forever.
-void Sampler::wait(std::uint64_t ns) {
+bool Sampler::wait(std::uint64_t ns) {
     constexpr std::uint64_t patience = 20;
     const std::uint64_t begin = now_ns();
     const std::uint64_t processor_begin = processor_ns(pid_);
-    for (std::uint64_t past = 0; past < patience * ns; past = now_ns() - begin) {
+    for (std::uint64_t past = 0; past < patience * ns && !ending_; past = now_ns() - begin) {
+        end_with_program();
         const std::uint64_t used = std::min(past, processor_ns(pid_) - processor_begin);
         if (used >= ns) {
             break;
@@ -120,6 +146,14 @@ void Sampler::wait(std::uint64_t ns) {
         dr_sleep(
             static_cast<int>(std::max<std::uint64_t>(1, std::min(ns - used, look_ns) / 1'000'000)));
         take_faults(false);
+    }
+    return !ending_;
+}
+
+void Sampler::end_with_program() const {
+    pollfd ended{program_, POLLIN, 0};
+    if (program_ >= 0 && poll(&ended, 1, 0) == 1) {
+        syscall(SYS_exit_group, 0);
     }
 }
 

@@ -36,6 +36,8 @@ class Sampler {
     // thrown away, which DynamoRIO doesn't stand meanwhile. Returns when none is.
     void hold(std::uint64_t ns);
     static constexpr std::uint64_t forever = UINT64_MAX;
+    // Ends the sampler's thread, which an execve would leave behind; start() makes another.
+    void end();
     // All other threads are gone: what the kernel still has to tell.
     void stop();
 
@@ -43,7 +45,8 @@ class Sampler {
     static void run(void* sampler);
     void bursts();
     void change(bool count);
-    void wait(std::uint64_t ns);
+    bool wait(std::uint64_t ns); // false: it is to end
+    void end_with_program() const;
     void take_faults(bool all);
     void take(const PerfEvent& event);
     std::uint64_t random_below(std::uint64_t limit);
@@ -52,9 +55,12 @@ class Sampler {
     std::unique_ptr<PerfEvents> events_; // null: the kernel tells nothing
     std::unordered_map<std::uint64_t, locality::Access> accesses_;
     std::uint32_t pid_ = 0;
+    int program_ = -1; // a descriptor that tells its end
     std::uint64_t random_ = 0;
     std::atomic<bool> taking_{false};
     std::atomic<bool> changing_{false};
+    std::atomic<bool> ending_{false};
+    std::atomic<bool> running_{false};
     std::atomic<std::uint64_t> held_until_ns_{0};
 };
 

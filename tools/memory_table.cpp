@@ -163,7 +163,8 @@ std::string value_text(warren_memory* memory, const std::string& attribute, cons
             WARREN_MEM_SUCCESS;
     std::string text = "-";
     if (cell.known) {
-        const bool bytes = number == WARREN_MEM_CAPACITY || number == WARREN_MEM_AVAILABLE;
+        const bool bytes = number == WARREN_MEM_CAPACITY || number == WARREN_MEM_AVAILABLE ||
+                           number == WARREN_MEM_CACHE;
         text = bytes ? bytes_text(cell.value) : std::to_string(cell.value);
         text += std::string(" ") + letter_of(cell.origin);
     }

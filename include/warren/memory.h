@@ -42,15 +42,16 @@ const char* warren_mem_error(void);
 /* Attributes. Values are unsigned 64-bit integers in the unit given. The first eight are numbered
    as in warren/topology.h. */
 enum {
-    WARREN_MEM_CAPACITY = 0,              /* bytes; more is better */
-    WARREN_MEM_LOCALITY = 1,              /* processors that it is local to; fewer is better */
-    WARREN_MEM_BANDWIDTH = 2,             /* MiB/s, from an initiator; more is better */
-    WARREN_MEM_LATENCY = 3,               /* ns, from an initiator; less is better */
-    WARREN_MEM_READ_BANDWIDTH = 4,        /* the same of reads */
-    WARREN_MEM_WRITE_BANDWIDTH = 5,       /* … and of writes */
-    WARREN_MEM_READ_LATENCY = 6,          /* … */
-    WARREN_MEM_WRITE_LATENCY = 7,         /* … */
-    WARREN_MEM_AVAILABLE = 8,             /* bytes that can be had now; more is better */
+    WARREN_MEM_CAPACITY = 0,        /* bytes; more is better */
+    WARREN_MEM_LOCALITY = 1,        /* processors that it is local to; fewer is better */
+    WARREN_MEM_BANDWIDTH = 2,       /* MiB/s, from an initiator; more is better */
+    WARREN_MEM_LATENCY = 3,         /* ns, from an initiator; less is better */
+    WARREN_MEM_READ_BANDWIDTH = 4,  /* the same of reads */
+    WARREN_MEM_WRITE_BANDWIDTH = 5, /* … and of writes */
+    WARREN_MEM_READ_LATENCY = 6,    /* … */
+    WARREN_MEM_WRITE_LATENCY = 7,   /* … */
+    WARREN_MEM_AVAILABLE = 8,       /* bytes that can be had now; more is better */
+    WARREN_MEM_CACHE = 9,           /* bytes of memory-side caches before it; more is better */
     WARREN_MEM_FIRST_OTHER_ATTRIBUTE = 64 /* registered ones count from here */
 };
 
@@ -85,7 +86,9 @@ enum {
    tolerance are equal: the best is not more than (1 + tolerance) times as good. The best of the
    others leads the next such group, and so on. Among equals the next attribute decides in the same
    way. So whether two targets are equal depends on which others are considered, but an ordering
-   always exists, and does not depend on how targets are numbered. Where no attribute tells targets
+   always exists, and does not depend on how targets are numbered. Among memories that are equal
+   under criteria with a bandwidth or latency, the one behind the larger memory-side cache is
+   better, as the values that firmware gives are the memory's alone. Where nothing tells targets
    apart they are equal; the nearer is named first.
 
    Local targets come before remote ones, these before memory without processors and devices'.
@@ -103,7 +106,8 @@ int warren_mem_criteria_create(warren_mem_criteria** criteria);
    An attribute may have a tolerance behind it (~10%), may have been registered by name, and there
    may be none ("" is allowed). Settings are from= (here, the default; cpus:0-3,8; or an object of
    the machine, TYPE:INDEX), full= (next, strict or interleave), page= (default, or bytes, with k, M
-   or G for powers of 1024) and targets= (local, remote, cpuless and device, joined by +, or all).
+   or G for powers of 1024; from the system's reserve with hugetlb: before them) and targets=
+   (local, remote, cpuless and device, joined by +, or all).
  */
 int warren_mem_criteria_parse(const char* text, warren_mem_criteria** criteria);
 
@@ -128,8 +132,13 @@ int warren_mem_criteria_set_initiator_cpus(warren_mem_criteria* criteria, const 
 
 int warren_mem_criteria_set_policy(warren_mem_criteria* criteria, int policy);
 
-/* A power of two in bytes that the machine has pages of; 0 is the default size. */
+/* A power of two in bytes; 0 is the default size. Allocations know 4096 and 2 MiB; the latter is a
+   wish, as the system makes such pages of what is free (transparent huge pages). */
 int warren_mem_criteria_set_page_size(warren_mem_criteria* criteria, size_t page_bytes);
+
+/* Pages of this size, a power of two above 4096, from those that the system's administrator has set
+   apart (hugetlbfs), and no others. */
+int warren_mem_criteria_set_reserved_pages(warren_mem_criteria* criteria, size_t page_bytes);
 
 /* Any of WARREN_MEM_LOCAL, REMOTE, CPULESS and DEVICE, at least one. */
 int warren_mem_criteria_set_targets(warren_mem_criteria* criteria, unsigned targets);
@@ -218,7 +227,13 @@ int warren_mem_find_attribute(warren_memory* memory, const char* name, int* attr
    are full, ERR_SYSTEM when the system forbids to place memory (which only matters to STRICT and
    INTERLEAVE), ERR_ARG for page sizes other than the default, 4 KiB and 2 MiB, and as
    warren_mem_get_ordering does. Pages of 2 MiB are wishes: where the kernel finds none, 4 KiB pages
-   serve. */
+   serve.
+
+   Pages from the system's reserve are had or the allocation fails: ERR_FULL when the targets have
+   none left or none are set apart, ERR_ARG when the machine has none of that size, ERR_SYSTEM
+   before Linux 5.14. They are shared by nobody's rule: first come, first served. Pages larger than
+   2 MiB are not shared by blocks: each block has some of its own. After fork, a child that writes
+   to a block when the reserve is used up is ended by the system. */
 void* warren_mem_alloc(size_t bytes, const warren_mem_criteria* criteria);
 
 /* The same at a multiple of `alignment`, a power of two. */
@@ -239,7 +254,8 @@ size_t warren_mem_usable_size(const void* block);
 int warren_mem_where(const void* address, size_t bytes, size_t capacity, int* nodes, size_t* count);
 
 /* Brings a block to where other criteria say, and returns it. A block of more than 1 MiB keeps its
-   address, and its pages migrate. A smaller one gets a new address, and the old one is gone. On
+   address, and its pages migrate. A smaller one gets a new address, and the old one is gone; so
+   does one that has or gets pages of the system's reserve. On
    failure (null) it is as it was. */
 void* warren_mem_move(void* block, const warren_mem_criteria* criteria);
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/handle_table.hpp"
 #include "comm/info.hpp"
@@ -24,6 +25,7 @@ struct Session {
 
     ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
     int thread_level;
+    std::string memory_kinds; // granted to it (mpi/memory_kinds.hpp)
     // Of buffered sends in communicators that come from this session; null until attached.
     std::unique_ptr<message::SendBuffer> send_buffer;
 };

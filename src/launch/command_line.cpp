@@ -23,6 +23,7 @@ enum class Option : std::uint8_t {
     ranks_per_process,
     library,
     directory,
+    memory_kinds,
     environment, // NAME VALUE or NAME=VALUE, this program
     global_environment,
     exported, // NAME or NAME=VALUE, all programs
@@ -56,6 +57,8 @@ constexpr std::array option_names{
     OptionName{"library", Option::library, true},
     OptionName{"wdir", Option::directory, true},
     OptionName{"wd", Option::directory, true},
+    OptionName{"memory-alloc-kinds", Option::memory_kinds, true},
+    OptionName{"memory-allocation-kinds", Option::memory_kinds, true},
     OptionName{"env", Option::environment, true},
     OptionName{"genv", Option::global_environment, true},
     OptionName{"x", Option::exported, true},
@@ -107,6 +110,23 @@ bool whole_number(const std::string& text, std::uint32_t limit, std::uint32_t& n
     const unsigned long long value = std::strtoull(text.c_str(), nullptr, 10);
     number = static_cast<std::uint32_t>(value);
     return value >= 1 && value <= limit;
+}
+
+// Names of letters, digits, _ and -, with commas and colons between them (MPI 5.0, 12.4.3).
+bool is_list_of_kinds(const std::string& text) {
+    bool name = false; // has begun
+    for (const char character : text) {
+        const bool separates = character == ',' || character == ':';
+        if (separates
+                ? !name
+                : (character < '0' || character > '9') && (character < 'a' || character > 'z') &&
+                      (character < 'A' || character > 'Z') && character != '_' &&
+                      character != '-') {
+            return false;
+        }
+        name = !separates;
+    }
+    return name && text.size() < MPI_MAX_INFO_VAL;
 }
 
 // Walks the words once; knows the program that is being described.
@@ -194,6 +214,15 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
             return fail(MPI_ERR_ARG, "option %s needs a directory", word.c_str());
         }
         program_.directory = value;
+        return {};
+    case Option::memory_kinds:
+        if (!is_list_of_kinds(value)) {
+            return fail(MPI_ERR_ARG,
+                        "option %s needs kinds of memory with commas between them and restrictors "
+                        "behind colons, as in system,mpi:alloc_mem, not '%.80s'",
+                        word.c_str(), value.c_str());
+        }
+        program_.environment.push_back({"WARREN_MEMORY_KINDS", value});
         return {};
     case Option::bind_to: {
         const auto* found =
@@ -519,6 +548,8 @@ const char* usage() {
            "                       a libmpi_abi.so.1 that speaks PMI-1 (MPICH's), instead of "
            "Warren\n"
            "  -wdir DIR            start the program in DIR\n"
+           "  -memory-alloc-kinds KINDS  kinds of memory that the program asks MPI for (MPI 5.0,\n"
+           "                       12.4.3), as in system,mpi:alloc_mem; infos say which it has\n"
            "  -env NAME VALUE      set a variable for this program (the environment is passed "
            "whole)\n"
            "  -genv NAME VALUE     set a variable for all programs; also -x NAME=VALUE\n"

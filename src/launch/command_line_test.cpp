@@ -96,6 +96,18 @@ TEST(CommandLine, EnvironmentInBothStyles) {
     EXPECT_EQ(line.programs[1].environment[0].value, "");
 }
 
+TEST(CommandLine, KindsOfMemoryGoToTheProgramThatAsksForThem) {
+    const CommandLine line = parsed({"-memory-alloc-kinds", "system,mpi:alloc_mem", "a", ":", "b"});
+    ASSERT_EQ(line.programs[0].environment.size(), 1U);
+    EXPECT_EQ(line.programs[0].environment[0].value, "system,mpi:alloc_mem");
+    EXPECT_TRUE(line.programs[1].environment.empty());
+    for (const char* wrong : {"", ",", "system,", ":alloc_mem", "mpi:", "mpi::a", "mpi alloc"}) {
+        EXPECT_NE(refused({"-memory-alloc-kinds", wrong, "a"}).find("-memory-alloc-kinds"),
+                  std::string::npos)
+            << wrong;
+    }
+}
+
 TEST(CommandLine, TwoDashesEndTheOptions) {
     EXPECT_EQ(parsed({"-n", "2", "--", "-odd-name", "x"}).programs[0].arguments[0], "-odd-name");
 }

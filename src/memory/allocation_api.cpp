@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "memory/allocator.hpp"
@@ -48,7 +49,12 @@ namespace {
     }
     const warren::memory::Kind& kind = heap.kind();
     const bool strict = kind.policy == warren::memory::Policy::strict;
-    return none(fail(WARREN_MEM_ERR_FULL, "%zu bytes do not fit %s %d%s", bytes,
+    char pages[64] = "";
+    if (kind.reserved_shift != 0) {
+        std::snprintf(pages, sizeof pages, "the free pages of %zu KiB in the reserve of ",
+                      std::size_t{1} << (kind.reserved_shift - 10));
+    }
+    return none(fail(WARREN_MEM_ERR_FULL, "%zu bytes do not fit %s%s %d%s", bytes, pages,
                      strict ? "node" : "any of the nodes from", kind.targets[0],
                      strict && kind.equals == 1 ? "" : " and the others that the criteria allow"));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "memory/allocator.hpp"
+#include "memory/reserve.hpp"
 #include "memory/targets.hpp"
 #include "topology/mapping.hpp"
 #include "warren/memory.h"
@@ -87,7 +88,10 @@ TEST(Allocation, failures_are_told) {
     failed(warren_mem_move(nullptr, criteria), EINVAL, "is no block");
     warren_mem_criteria_free(criteria);
     criteria = parsed("page=1G");
-    failed(warren_mem_alloc(10, criteria), EINVAL, "pages of 1073741824 bytes can't be had");
+    failed(warren_mem_alloc(10, criteria), EINVAL, "page=1G: pages are of the default size");
+    warren_mem_criteria_free(criteria);
+    criteria = parsed("page=hugetlb:8k");
+    failed(warren_mem_alloc(10, criteria), EINVAL, "no pages of that size");
     warren_mem_criteria_free(criteria);
     criteria = parsed("no_such_attribute");
     EXPECT_EQ(warren_mem_alloc(10, criteria), nullptr);
@@ -101,6 +105,27 @@ TEST(Allocation, failures_are_told) {
     EXPECT_GE(count, 3U);
     warren_mem_free(nullptr);
     EXPECT_EQ(warren_mem_usable_size(&variable), 0U);
+}
+
+// Machines of the tests have such pages; here there may be none, and the reason is said.
+TEST(Allocation, reserved_pages_are_had_or_refused_with_the_reason) {
+    warren_mem_criteria* criteria = parsed("latency page=hugetlb:2M");
+    const auto reserve = warren::memory::look_at_reserve("", 21);
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{3'000'000}}) {
+        errno = 0;
+        void* block = warren_mem_alloc(bytes, criteria);
+        if (block != nullptr) {
+            EXPECT_EQ(reserve, warren::memory::Reserve::there);
+            std::memset(block, 1, bytes);
+            warren_mem_free(block);
+        } else if (reserve == warren::memory::Reserve::none) {
+            EXPECT_EQ(errno, ENOMEM);
+            EXPECT_NE(std::strstr(warren_mem_error(), "no such pages in reserve"), nullptr);
+        } else {
+            EXPECT_NE(std::string(warren_mem_error()), "");
+        }
+    }
+    warren_mem_criteria_free(criteria);
 }
 
 #ifndef __SANITIZE_THREAD__

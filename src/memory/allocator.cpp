@@ -73,6 +73,13 @@ void* take_class(Heap& heap, unsigned size_class) {
     return block;
 }
 
+// What the block's address is a multiple of, as far as anybody asks for it.
+std::size_t alignment_of(const void* block) {
+    constexpr std::uintptr_t most = 1U << 30;
+    const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(block) | most;
+    return bits & -bits;
+}
+
 // Tries; if the targets are full, once more when what the process has in reserve is given back.
 template <typename Take>
 inline void* take_or_trim(const Take& take) {
@@ -90,7 +97,7 @@ inline void* take_or_trim(const Take& take) {
 }
 
 bool too_large(std::size_t bytes) {
-    return bytes > static_cast<std::size_t>(PTRDIFF_MAX) - region_bytes;
+    return bytes > static_cast<std::size_t>(PTRDIFF_MAX) / 2; // room for what is rounded up
 }
 
 void* grow_large(Region& region, std::size_t bytes) {
@@ -113,10 +120,11 @@ void* grow_large(Region& region, std::size_t bytes) {
 } // namespace
 
 void* allocate(Heap& heap, std::size_t bytes) {
-    if (bytes <= class_size_limit) [[likely]] {
+    if (bytes <= class_size_limit && !heap.each_alone()) [[likely]] {
         const unsigned size_class = class_of(bytes);
         return take_or_trim([&] { return take_class(heap, size_class); });
     }
+    bytes = std::max<std::size_t>(bytes, 1);
     if (too_large(bytes)) {
         errno = ENOMEM;
         return nullptr;
@@ -135,7 +143,7 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
     }
     bytes = std::max<std::size_t>(bytes, 1);
     // Blocks of a class begin at multiples of its size, counted from a page.
-    if (bytes <= class_size_limit && alignment <= page_bytes) {
+    if (bytes <= class_size_limit && alignment <= page_bytes && !heap.each_alone()) {
         unsigned size_class = class_of(bytes);
         while (size_class < class_count && size_classes[size_class].bytes % alignment != 0) {
             ++size_class;
@@ -235,16 +243,20 @@ void* move(void* block, Heap& to) {
     if (&from == &to) {
         return block;
     }
-    if (found.size_class < 0) {
+    const bool ordinary = from.kind().reserved_shift == 0 && to.kind().reserved_shift == 0;
+    if (found.size_class < 0 && ordinary) {
         if (!migrate(from.kind(), to.kind(), found.region->start(), found.region->bytes)) {
             return nullptr;
         }
         found.region->heap.store(&to, std::memory_order_relaxed);
         return block;
     }
-    const std::size_t bytes = size_classes[static_cast<unsigned>(found.size_class)].bytes;
-    // Blocks may be aligned as their address is; the class of the same size has it.
-    void* moved = allocate(to, bytes);
+    const std::size_t bytes = usable_bytes(block);
+    // Blocks may be aligned as their address is; the class of the same size has it. Large ones are
+    // aligned to a region at least.
+    void* moved = found.size_class >= 0
+                      ? allocate(to, bytes)
+                      : take_or_trim([&] { return to.take_large(bytes, alignment_of(block)); });
     if (moved == nullptr) {
         return nullptr;
     }

@@ -34,7 +34,8 @@ std::size_t usable_bytes(const void* block);
 Heap* heap_of(const void* block);
 
 // The block's contents in memory of another heap. One of more than class_size_limit bytes keeps its
-// address, and its pages are moved; smaller ones share pages with others and are copied. On failure
+// address, and its pages are moved; smaller ones share pages with others and are copied, and so is
+// what has or gets pages of the system's reserve. On failure
 // (ENOMEM, EPERM, EINVAL) null, and the block is as it was.
 void* move(void* block, Heap& to);
 

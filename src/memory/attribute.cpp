@@ -17,6 +17,7 @@ constexpr std::array<Attribute, predefined_attributes> table{{
     {"read_latency", Unit::nanoseconds, false, true},
     {"write_latency", Unit::nanoseconds, false, true},
     {"available", Unit::bytes, true, false},
+    {"cache", Unit::bytes, true, false},
 }};
 
 bool is_letter(char character) {

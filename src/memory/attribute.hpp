@@ -21,7 +21,7 @@ struct Attribute {
     bool by_initiator;
 };
 
-inline constexpr int predefined_attributes = WARREN_MEM_AVAILABLE + 1;
+inline constexpr int predefined_attributes = WARREN_MEM_CACHE + 1;
 
 // Latencies of a kind of memory differ by a fifth with the load and the way that they are measured;
 // what is meant to differ (another socket, another technology) differs by more than a fourth.

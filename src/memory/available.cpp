@@ -1,11 +1,13 @@
 // What of a memory is available now, as the kernel says it.
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
 #include "memory/control_group.hpp"
 #include "memory/machine.hpp"
+#include "memory/reserve.hpp"
 
 namespace warren::memory {
 
@@ -17,23 +19,16 @@ Error unreadable(const std::string& path) {
 
 } // namespace
 
-Error read_available(const std::string& root, std::uint32_t node, std::size_t page_bytes,
+Error read_available(const std::string& root, std::uint32_t node, std::size_t reserved_page_bytes,
                      std::uint64_t& bytes) {
     bytes = 0;
     const std::string folder = root + "/sys/devices/system/node/node" + std::to_string(node);
-    if (page_bytes > 4096) {
-        // Pages that are kept apart. Where there are none of this size, any memory can become one.
-        const std::string path = folder + "/hugepages/hugepages-" +
-                                 std::to_string(page_bytes / 1024) + "kB/free_hugepages";
-        if (std::FILE* file = std::fopen(path.c_str(), "re")) {
-            std::uint64_t pages = 0;
-            const bool read = std::fscanf(file, "%" SCNu64, &pages) == 1;
-            std::fclose(file);
-            if (read && pages > 0) {
-                bytes = pages * page_bytes;
-                return {};
-            }
-        }
+    if (reserved_page_bytes != 0) {
+        const std::int64_t pages =
+            free_reserved_pages(root.c_str(), static_cast<int>(node),
+                                static_cast<unsigned>(std::countr_zero(reserved_page_bytes)));
+        bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(pages, 0)) * reserved_page_bytes;
+        return {};
     }
     const std::string path = folder + "/meminfo";
     std::FILE* file = std::fopen(path.c_str(), "re");

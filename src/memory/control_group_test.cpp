@@ -109,11 +109,11 @@ TEST(ControlGroup, what_is_available_is_within_it) {
     const Root root;
     root.write("sys/devices/system/node/node0/meminfo", "Node 0 MemFree: 1024000 kB\n");
     std::uint64_t available = 0;
-    EXPECT_FALSE(read_available(root.path(), 0, 4096, available));
+    EXPECT_FALSE(read_available(root.path(), 0, 0, available));
     EXPECT_EQ(available, 1'024'000U * 1024);
     root.write("proc/self/cgroup", "0::/\n");
     root.group("", bytes(160), 100 * MiB, 0);
-    EXPECT_FALSE(read_available(root.path(), 0, 4096, available));
+    EXPECT_FALSE(read_available(root.path(), 0, 0, available));
     EXPECT_EQ(available, 50U * MiB);
 }
 

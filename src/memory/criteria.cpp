@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "memory/attribute.hpp"
+#include "memory/kind.hpp"
 
 namespace warren::memory {
 
@@ -24,6 +25,8 @@ constexpr Word target_kinds[] = {{"local", WARREN_MEM_LOCAL},
                                  {"remote", WARREN_MEM_REMOTE},
                                  {"cpuless", WARREN_MEM_CPULESS},
                                  {"device", WARREN_MEM_DEVICE}};
+
+constexpr std::string_view reserve_prefix = "hugetlb:";
 
 // Texts are short; a longer one is a mistake, and would make a sentence nobody reads.
 constexpr std::size_t max_text = 4096;
@@ -74,10 +77,13 @@ Error parse_term(std::string_view text, Term& term) {
     return {};
 }
 
-Error parse_page_bytes(std::string_view text, std::size_t& bytes) {
+Error parse_page_bytes(std::string_view text, std::size_t& bytes, bool& reserved) {
     const std::string_view whole = text;
     bytes = 0;
-    if (text == "default") {
+    reserved = text.starts_with(reserve_prefix);
+    if (reserved) {
+        text.remove_prefix(reserve_prefix.size());
+    } else if (text == "default") {
         return {};
     }
     unsigned shift = 0;
@@ -91,7 +97,8 @@ Error parse_page_bytes(std::string_view text, std::size_t& bytes) {
     std::uint64_t value = 0;
     if (!read_number(text, value) || value == 0 || value > (std::uint64_t{1} << 40 >> shift)) {
         return fail(WARREN_MEM_ERR_ARG,
-                    "criteria: page=%.*s: neither 'default' nor a size such as 4k, 2M, 1G",
+                    "criteria: page=%.*s: neither 'default' nor a size such as 4k, 2M or, from the "
+                    "system's reserve, hugetlb:2M",
                     length_of(whole), whole.data());
     }
     bytes = value << shift;
@@ -139,10 +146,11 @@ Error parse_setting(std::string_view text, Criteria& criteria) {
     }
     if (name == "page") {
         std::size_t bytes = 0;
-        if (Error error = parse_page_bytes(value, bytes)) {
+        bool reserved = false;
+        if (Error error = parse_page_bytes(value, bytes, reserved)) {
             return error;
         }
-        return criteria.set_page_bytes(bytes);
+        return criteria.set_page_bytes(bytes, reserved);
     }
     if (name == "targets") {
         unsigned targets = 0;
@@ -314,12 +322,19 @@ Error Criteria::set_policy(int value) {
     return {};
 }
 
-Error Criteria::set_page_bytes(std::size_t bytes) {
+Error Criteria::set_page_bytes(std::size_t bytes, bool from_reserve) {
     if (bytes != 0 && (!std::has_single_bit(bytes) || bytes < 4096)) {
         return fail(WARREN_MEM_ERR_ARG, "criteria: pages of %zu bytes: a power of two from 4096 on",
                     bytes);
     }
+    if (from_reserve && (bytes <= 4096 || bytes >> largest_page_shift > 1)) {
+        return fail(WARREN_MEM_ERR_ARG,
+                    "criteria: pages of %zu bytes: the system's reserve has larger ones than 4k, "
+                    "such as 2M",
+                    bytes);
+    }
     page_bytes = bytes;
+    reserved = from_reserve;
     changed();
     return {};
 }
@@ -358,8 +373,9 @@ std::string Criteria::text() const {
     }
     if (page_bytes != 0) {
         const bool mega = page_bytes % (1U << 20) == 0;
-        set("page",
-            std::to_string(mega ? page_bytes >> 20 : page_bytes >> 10) + (mega ? "M" : "k"));
+        set("page", std::string(reserved ? reserve_prefix : "") +
+                        std::to_string(mega ? page_bytes >> 20 : page_bytes >> 10) +
+                        (mega ? "M" : "k"));
     }
     if (targets != usual.targets) {
         std::string kinds;

@@ -51,6 +51,7 @@ struct Criteria {
     Initiator initiator;
     int policy = WARREN_MEM_NEXT;
     std::size_t page_bytes = 0; // 0: the default
+    bool reserved = false;      // pages of that size from the system's reserve
     unsigned targets = WARREN_MEM_LOCAL | WARREN_MEM_REMOTE;
     std::uint64_t revision = 0;
 
@@ -59,7 +60,7 @@ struct Criteria {
     Error set_initiator(std::string_view text);
     Error set_processors(std::vector<std::uint64_t> bitmap);
     Error set_policy(int value);
-    Error set_page_bytes(std::size_t bytes);
+    Error set_page_bytes(std::size_t bytes, bool from_reserve = false);
     Error set_targets(unsigned value);
     // The text that parse_criteria understands.
     std::string text() const;

@@ -125,6 +125,12 @@ WARREN_API int warren_mem_criteria_set_page_size(warren_mem_criteria* criteria, 
                                : report(of(criteria).set_page_bytes(page_bytes));
 }
 
+WARREN_API int warren_mem_criteria_set_reserved_pages(warren_mem_criteria* criteria,
+                                                      size_t page_bytes) {
+    return criteria == nullptr ? no_object("warren_mem_criteria_set_reserved_pages", "criteria")
+                               : report(of(criteria).set_page_bytes(page_bytes, true));
+}
+
 WARREN_API int warren_mem_criteria_set_targets(warren_mem_criteria* criteria, unsigned targets) {
     return criteria == nullptr ? no_object("warren_mem_criteria_set_targets", "criteria")
                                : report(of(criteria).set_targets(targets));

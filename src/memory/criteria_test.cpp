@@ -107,12 +107,15 @@ TEST(Criteria, ATextOfAnyCriteriaIsReadAsTheSame) {
             ASSERT_FALSE(made.set_processors({random(), random() | 1}));
         }
         ASSERT_FALSE(made.set_policy(static_cast<int>(draw(3))));
-        ASSERT_FALSE(made.set_page_bytes(std::size_t{4096} << draw(20)));
+        const bool reserved = draw(2) != 0;
+        ASSERT_FALSE(made.set_page_bytes(std::size_t{4096} << (draw(20) + reserved), reserved));
         ASSERT_FALSE(made.set_targets(1 + draw(15)));
         Criteria read;
         ASSERT_FALSE(parse_criteria(made.text(), read)) << made.text();
         EXPECT_EQ(read.text(), made.text());
         EXPECT_EQ(read.initiator, made.initiator);
+        EXPECT_EQ(read.page_bytes, made.page_bytes);
+        EXPECT_EQ(read.reserved, made.reserved);
         ASSERT_EQ(read.terms.size(), made.terms.size());
         for (std::size_t term = 0; term < made.terms.size(); ++term) {
             EXPECT_NEAR(read.terms[term].tolerance, made.terms[term].tolerance, 1e-12);
@@ -123,10 +126,10 @@ TEST(Criteria, ATextOfAnyCriteriaIsReadAsTheSame) {
 
 TEST(Criteria, RandomTextsAreRefusedOrUnderstood) {
     std::mt19937 random(11);
-    const std::string parts[] = {"latency", "capacity", ",",     "~",    "10%", " ", ";",
-                                 "from=",   "cpus:",    "0-63",  "8191", "-",   ":", "core",
-                                 "page=",   "2M",       "full=", "next", "+",   "=", "targets=",
-                                 "local",   "all",      "\xff",  "%"};
+    const std::string parts[] = {"latency",  "capacity", ",",    "~",     "10%",  " ", ";",
+                                 "from=",    "cpus:",    "0-63", "8191",  "-",    ":", "core",
+                                 "page=",    "hugetlb:", "2M",   "full=", "next", "+", "=",
+                                 "targets=", "local",    "all",  "\xff",  "%"};
     unsigned understood = 0;
     for (int round = 0; round < 20000; ++round) {
         std::string text;
@@ -151,12 +154,15 @@ TEST(CriteriaApi, ArgumentsAreChecked) {
     warren_mem_criteria* criteria = nullptr;
     EXPECT_EQ(warren_mem_criteria_parse(nullptr, &criteria), WARREN_MEM_ERR_ARG);
     ASSERT_EQ(warren_mem_criteria_create(&criteria), WARREN_MEM_SUCCESS);
-    EXPECT_EQ(warren_mem_criteria_add(criteria, 9, 0), WARREN_MEM_ERR_ATTRIBUTE);
-    EXPECT_NE(std::strstr(warren_mem_error(), "attribute 9"), nullptr);
+    EXPECT_EQ(warren_mem_criteria_add(criteria, 10, 0), WARREN_MEM_ERR_ATTRIBUTE);
+    EXPECT_NE(std::strstr(warren_mem_error(), "attribute 10"), nullptr);
     EXPECT_EQ(warren_mem_criteria_add(criteria, WARREN_MEM_LATENCY, 11), WARREN_MEM_ERR_ARG);
     EXPECT_EQ(warren_mem_criteria_add_named(criteria, "a b", 0), WARREN_MEM_ERR_ARG);
     EXPECT_EQ(warren_mem_criteria_set_policy(criteria, 3), WARREN_MEM_ERR_ARG);
     EXPECT_EQ(warren_mem_criteria_set_page_size(criteria, 12288), WARREN_MEM_ERR_ARG);
+    EXPECT_EQ(warren_mem_criteria_set_reserved_pages(criteria, 0), WARREN_MEM_ERR_ARG);
+    EXPECT_EQ(warren_mem_criteria_set_reserved_pages(criteria, 4096), WARREN_MEM_ERR_ARG);
+    EXPECT_EQ(warren_mem_criteria_set_reserved_pages(nullptr, 2 << 20), WARREN_MEM_ERR_ARG);
     EXPECT_EQ(warren_mem_criteria_set_targets(criteria, 0), WARREN_MEM_ERR_ARG);
     EXPECT_EQ(warren_mem_criteria_set_targets(criteria, 16), WARREN_MEM_ERR_ARG);
     EXPECT_EQ(warren_mem_criteria_set_initiator(criteria, "core"), WARREN_MEM_ERR_ARG);

@@ -330,7 +330,9 @@ PageRegion* Heap::new_region() {
     region->bytes = region_bytes;
     region->mapped = region_bytes;
     std::fill_n(region->free_pages, region_units, ~std::uint64_t{0});
-    advise_page_size(kind_.page_size, begin, region_bytes, false);
+    if (kind_.reserved_shift == 0) {
+        advise_page_size(kind_.page_size, begin, region_bytes, false);
+    }
     if (!enter_region(*region)) {
         unmap_region(begin, region_bytes); // what is beside is lost, on a machine without memory
         return nullptr;
@@ -367,30 +369,32 @@ void Heap::displace_free_units(PageRegion& region, std::size_t first_unit, std::
         if (!free || !is_placed(region, unit) || idle_pages_ < keep + pages) {
             continue;
         }
-        displace(region.start() + unit * unit_bytes, together * unit_bytes);
+        displace(kind_, region.start() + unit * unit_bytes, together * unit_bytes);
         region.placed_units &= static_cast<std::uint8_t>(~(((1U << together) - 1) << unit));
         idle_pages_ -= pages;
     }
 }
 
 void* Heap::take_large(std::size_t bytes, std::size_t alignment) {
-    const std::size_t size = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    const std::size_t size = (bytes + page_size() - 1) / page_size() * page_size();
     Region* region = large_regions.take();
     if (region == nullptr) {
         return nullptr;
     }
-    char* begin = map_region(size, alignment);
+    char* begin = map_region(size, std::max(alignment, page_size()));
     if (begin != nullptr) {
         region->heap.store(this, std::memory_order_relaxed);
         region->begin.store(begin, std::memory_order_relaxed);
         region->bytes = size;
         region->mapped = size;
-        advise_page_size(kind_.page_size, begin, size, true);
+        if (kind_.reserved_shift == 0) {
+            advise_page_size(kind_.page_size, begin, size, true);
+        }
         if (place(kind_, begin, size)) {
             if (enter_region(*region)) {
                 return begin;
             }
-            displace(begin, size);
+            displace(kind_, begin, size);
         }
         unmap_region(begin, size);
     }
@@ -400,7 +404,7 @@ void* Heap::take_large(std::size_t bytes, std::size_t alignment) {
 
 void Heap::give_large(Region& region) {
     remove_region(region);
-    displace(region.start(), region.mapped);
+    displace(region.heap.load(std::memory_order_relaxed)->kind(), region.start(), region.mapped);
     unmap_region(region.start(), region.mapped);
     large_regions.give(region);
 }

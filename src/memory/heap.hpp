@@ -13,6 +13,7 @@
 // while a large block is placed. Around fork all are held. Errors are null and errno.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <mutex>
 
@@ -26,6 +27,9 @@ class Heap {
     Heap(const Kind& kind, unsigned index) : kind_(kind), index_(index) {}
 
     const Kind& kind() const { return kind_; }
+    // Whether blocks have pages of their own whatever their size: pages that are larger than a
+    // region are not shared.
+    bool each_alone() const { return page_size() > region_bytes; }
     unsigned index() const { return index_; }
 
     // Up to `count` blocks of the class, linked through their first words; *taken says how many.
@@ -68,7 +72,12 @@ class Heap {
     void displace_free_units(PageRegion& region, std::size_t first_unit, std::size_t last_unit,
                              std::size_t keep);
     std::size_t units_together() const { // that are placed at once
-        return kind_.page_size == PageSize::huge ? region_units : 1;
+        return kind_.page_size == PageSize::huge
+                   ? region_units
+                   : std::max(page_size() / unit_bytes, std::size_t{1});
+    }
+    std::size_t page_size() const {
+        return kind_.reserved_shift != 0 ? std::size_t{1} << kind_.reserved_shift : page_bytes;
     }
 
     const Kind kind_;

@@ -330,6 +330,10 @@ Error Machine::value_of_row(int attribute, std::uint32_t row, std::uint32_t node
         value.origin = WARREN_MEM_ORIGIN_SYSTEM;
         return read_available("", node, 0, value.value);
     }
+    if (attribute == WARREN_MEM_CACHE) {
+        value = {cache_bytes(node), WARREN_ORIGIN_FIRMWARE};
+        return {};
+    }
     const std::int64_t place = std::int64_t{attribute} - WARREN_MEM_FIRST_OTHER_ATTRIBUTE -
                                std::int64_t{others_of_topology()};
     if (place < 0) {
@@ -379,6 +383,20 @@ Error Machine::value(int attribute, const Users& users, std::uint32_t node, Valu
     return {};
 }
 
+std::uint64_t Machine::cache_bytes(std::uint32_t node) const {
+    std::uint64_t bytes = 0;
+    warren_object above = warren_object_parent(
+        topology_, warren_topology_by_os_index(topology_, WARREN_OBJECT_NUMA_NODE, node));
+    while (warren_object_type(topology_, above) == WARREN_OBJECT_MEMORY_CACHE) {
+        warren_cache cache{};
+        if (warren_object_cache(topology_, above, &cache) == WARREN_TOPOLOGY_SUCCESS) {
+            bytes += cache.bytes;
+        }
+        above = warren_object_parent(topology_, above);
+    }
+    return bytes;
+}
+
 bool Machine::is_allowed(std::uint32_t node) const {
     return allowed_.empty() || has_bit(allowed_, node);
 }
@@ -409,6 +427,7 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
     }
     std::vector<std::vector<std::uint64_t>> values;
     std::vector<Column> columns;
+    bool performance = false;
     for (const Term& term : criteria.terms) {
         int attribute = term.attribute;
         if (attribute < 0) {
@@ -426,9 +445,11 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
         std::string reason;
         for (const Candidate& candidate : candidates) {
             Value seen{no_value, 0};
-            Error error = attribute == WARREN_MEM_AVAILABLE && this_node_
-                              ? read_available("", candidate.node, criteria.page_bytes, seen.value)
-                              : value(attribute, users, candidate.node, seen);
+            Error error =
+                attribute == WARREN_MEM_AVAILABLE && this_node_
+                    ? read_available("", candidate.node,
+                                     criteria.reserved ? criteria.page_bytes : 0, seen.value)
+                    : value(attribute, users, candidate.node, seen);
             known = known || !error;
             column.push_back(error ? no_value : seen.value);
             error.drop();
@@ -439,9 +460,18 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
                         criteria.text().c_str(), static_cast<int>(described.name.size()),
                         described.name.data());
         }
+        performance = performance || described.unit == Unit::mebibytes_per_second ||
+                      described.unit == Unit::nanoseconds;
         columns.push_back({described.more_is_better,
                            term.tolerance >= 0 ? term.tolerance : default_tolerance(described),
                            {}});
+    }
+    if (performance) { // and what the values don't say decides among equals
+        std::vector<std::uint64_t>& column = values.emplace_back();
+        for (const Candidate& candidate : candidates) {
+            column.push_back(cache_bytes(candidate.node));
+        }
+        columns.push_back({true, 0, {}});
     }
     if (columns.empty()) { // the nearest memory is best
         std::vector<std::uint64_t>& column = values.emplace_back();

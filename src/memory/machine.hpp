@@ -99,6 +99,7 @@ class Machine {
     Error add_processors(warren_set set, Users& users) const;
     Error value_of_row(int attribute, std::uint32_t row, std::uint32_t node, Value& value) const;
     bool is_allowed(std::uint32_t node) const;
+    std::uint64_t cache_bytes(std::uint32_t node) const; // of memory-side caches before it
     std::uint32_t others_of_topology() const;
 
     const warren_topology* topology_;
@@ -112,9 +113,9 @@ class Machine {
 };
 
 // Free memory of a node, with what the kernel gives up at once (clean copies of files), in bytes,
-// as far as the process's control group allows it; of pages of another size than the usual, those
-// that are free. `root` is "" but in tests.
-Error read_available(const std::string& root, std::uint32_t node, std::size_t page_bytes,
+// as far as the process's control group allows it; or, if not 0, what is free in the system's
+// reserve of pages of that size. `root` is "" but in tests.
+Error read_available(const std::string& root, std::uint32_t node, std::size_t reserved_page_bytes,
                      std::uint64_t& bytes);
 
 inline Machine* of(warren_memory* memory) {

@@ -112,26 +112,46 @@ bool prefer_node(void* begin, std::size_t bytes, int node) {
     return set_policy(begin, bytes, MPOL_PREFERRED, nodes);
 }
 
+bool bind_node(void* begin, std::size_t bytes, int node) {
+    NodeSet nodes;
+    nodes.add(node);
+    return set_policy(begin, bytes, MPOL_BIND, nodes);
+}
+
 bool interleave_nodes(void* begin, std::size_t bytes, const NodeSet& nodes) {
     return set_policy(begin, bytes, MPOL_INTERLEAVE, nodes);
 }
 
 bool populate(void* begin, std::size_t bytes) {
-    while (madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {
-        if (errno == EINTR || errno == EAGAIN) {
-            continue;
-        }
-        if (errno != EINVAL) { // ENOMEM, EFAULT, EHWPOISON: there is no memory for it
-            errno = ENOMEM;
-            return false;
-        }
-        // An older kernel. What is written is what is there.
-        for (std::size_t at = 0; at < bytes; at += page_bytes) {
-            std::atomic_ref(static_cast<char*>(begin)[at]).fetch_or(0, std::memory_order_relaxed);
-        }
+    if (populate_known(begin, bytes)) {
         return true;
     }
+    if (errno != EINVAL) {
+        return false;
+    }
+    // An older kernel. What is written is what is there.
+    for (std::size_t at = 0; at < bytes; at += page_bytes) {
+        std::atomic_ref(static_cast<char*>(begin)[at]).fetch_or(0, std::memory_order_relaxed);
+    }
     return true;
+}
+
+bool populate_known(void* begin, std::size_t bytes) {
+    while (madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {
+        if (errno != EINTR && errno != EAGAIN) {
+            // ENOMEM, EFAULT, EHWPOISON: there is no memory for it.
+            errno = errno == EINVAL ? EINVAL : ENOMEM;
+            return false;
+        }
+    }
+    return true;
+}
+
+bool knows_populate() {
+    const int saved = errno;
+    const bool known = madvise(nullptr, 0, MADV_POPULATE_WRITE) == 0;
+    errno = saved;
+    return known;
 }
 
 void discard(void* begin, std::size_t bytes) {
@@ -140,12 +160,12 @@ void discard(void* begin, std::size_t bytes) {
     errno = saved;
 }
 
-bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes) {
+bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
     const void* addresses[pages_per_call];
     for (std::size_t done = 0; done < pages; done += pages_per_call) {
         const std::size_t count = std::min(pages_per_call, pages - done);
         for (std::size_t i = 0; i < count; ++i) {
-            addresses[i] = static_cast<const char*>(begin) + (done + i) * page_bytes;
+            addresses[i] = static_cast<const char*>(begin) + (done + i) * stride;
         }
         if (syscall(SYS_move_pages, 0, count, addresses, nullptr, nodes + done, 0) != 0) {
             return false;

@@ -44,16 +44,26 @@ std::int64_t available_bytes();
 bool prefer_node(void* begin, std::size_t bytes, int node);
 bool interleave_nodes(void* begin, std::size_t bytes, const NodeSet& nodes);
 
+// The same, and no other node ever serves: a page that the node lacks is an error of
+// populate_known(), and the program's end when it is touched.
+bool bind_node(void* begin, std::size_t bytes, int node);
+
 // Brings all pages of the range into memory, as if they were written: pages that are shared since a
 // fork become copies. Contents stay. False and errno: ENOMEM.
 bool populate(void* begin, std::size_t bytes);
+// The same where a missing page would be the program's end: only if the kernel has the call for it,
+// which knows_populate() says.
+bool populate_known(void* begin, std::size_t bytes);
+bool knows_populate();
 
 // Gives the pages of the range back; they are zero at their next use.
 void discard(void* begin, std::size_t bytes);
 
-// The node of each page from `begin` (a page's start): nodes[i], -1 where no page is present.
+// The node of each page from `begin` (a page's start), which are `stride` bytes apart: nodes[i], -1
+// where no page is present.
 // False and errno when the kernel does not tell.
-bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes);
+bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
+                    std::size_t stride = page_bytes);
 
 // Moves each page i from `begin` to wanted[i] (-1: it may stay), as far as that node has room; the
 // kernel makes room by dropping its caches, never by killing. nodes[i], at the call each page's

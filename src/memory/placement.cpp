@@ -7,6 +7,7 @@
 #include "base/futex.hpp"
 #include "memory/control_group.hpp"
 #include "memory/numa.hpp"
+#include "memory/reserve.hpp"
 #include "memory/share.hpp"
 
 namespace warren::memory {
@@ -255,6 +256,9 @@ Placed place_all(const Kind& kind, char*& at, char* end, bool hurried) {
 } // namespace
 
 bool place(const Kind& kind, void* begin, std::size_t bytes) {
+    if (kind.reserved_shift != 0) {
+        return place_reserved(kind, begin, bytes);
+    }
     if (!machine_has(bytes) || (kind.policy == Policy::strict && !targets_have(kind, bytes))) {
         errno = ENOMEM;
         return false;
@@ -283,7 +287,11 @@ bool place(const Kind& kind, void* begin, std::size_t bytes) {
     return false;
 }
 
-void displace(void* begin, std::size_t bytes) {
+void displace(const Kind& kind, void* begin, std::size_t bytes) {
+    if (kind.reserved_shift != 0) {
+        displace_reserved(begin, bytes);
+        return;
+    }
     // Which of them the pages were on is not worth asking: nodes that counted as full are tried
     // anew.
     for (auto& until : full_until_ns) {

@@ -19,11 +19,11 @@ namespace warren::memory {
 // On failure none of them is present.
 bool place(const Kind& kind, void* begin, std::size_t bytes);
 
-// Gives placed pages back to the system.
-void displace(void* begin, std::size_t bytes);
+// Gives the placed pages of a kind back to the system.
+void displace(const Kind& kind, void* begin, std::size_t bytes);
 
-// Moves the pages of a placed range to where another kind says. On failure they are back where they
-// were, as far as there is still room.
+// Moves the pages of a placed range to where another kind says; both have ordinary pages. On
+// failure they are back where they were, as far as there is still room.
 bool migrate(const Kind& from, const Kind& to, void* begin, std::size_t bytes);
 
 } // namespace warren::memory

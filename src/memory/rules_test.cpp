@@ -208,11 +208,12 @@ TEST(Rules, nothing_that_is_written_breaks_them) {
 }
 
 TEST(Plan, of_several_places_differs_by_processor) {
-    std::string text = "warren-memory-1 2 report\nkind 0 0 0 1 3 1\nkind 1 2 3 2 0 1 2\n"
+    std::string text = "warren-memory-1 2 report\nkind 0 0 0 1 3 1\nkind 1 2 21 2 0 1 2\n"
                        "criteria 0-3:1 8-9:0\nrule 0 0 18446744073709551615 0\n";
     Plan plan;
     ASSERT_TRUE(plan.read(text.data()));
     EXPECT_TRUE(plan.report);
+    EXPECT_EQ(plan.kinds[1].reserved_shift, 21);
     ASSERT_TRUE(plan.criteria[0].by_processor);
     EXPECT_EQ(plan.criteria[0].kind_on[3], 1U);
     EXPECT_EQ(plan.criteria[0].kind_on[9], 0U);

@@ -1,9 +1,13 @@
 #include "memory/targets.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <vector>
+
+#include "memory/reserve.hpp"
 
 namespace warren::memory {
 
@@ -16,6 +20,32 @@ constexpr std::size_t huge_page_bytes = 2 * 1024 * 1024;
 const Criteria& nearest() {
     static const Criteria criteria; // revision 0, which no other has
     return criteria;
+}
+
+std::string text_of_size(std::size_t bytes) {
+    const unsigned shift = bytes % (1U << 30) == 0 ? 30 : bytes % (1U << 20) == 0 ? 20 : 10;
+    return std::to_string(bytes >> shift) + (shift == 30 ? "G" : shift == 20 ? "M" : "k");
+}
+
+// Whether this system has a reserve of such pages. That a node's is used up is found when placing.
+Error check_reserve(std::size_t bytes) {
+    const std::string size = text_of_size(bytes);
+    switch (look_at_reserve("", static_cast<unsigned>(std::countr_zero(bytes)))) {
+    case Reserve::there:
+        return {};
+    case Reserve::none:
+        return fail(WARREN_MEM_ERR_FULL,
+                    "page=hugetlb:%s: the system has no such pages in reserve; its administrator "
+                    "sets them apart, for a NUMA node in /sys/devices/system/node/nodeN/hugepages/"
+                    "hugepages-%zukB/nr_hugepages",
+                    size.c_str(), bytes / 1024);
+    case Reserve::no_size:
+        return fail(WARREN_MEM_ERR_ARG, "page=hugetlb:%s: this machine has no pages of that size",
+                    size.c_str());
+    case Reserve::old_system:
+        break;
+    }
+    return fail(WARREN_MEM_ERR_SYSTEM, "page=hugetlb:%s needs Linux 5.14 or later", size.c_str());
 }
 
 Error page_size_of(const Criteria& criteria, PageSize& page_size) {
@@ -31,8 +61,10 @@ Error page_size_of(const Criteria& criteria, PageSize& page_size) {
         return {};
     default:
         return fail(WARREN_MEM_ERR_ARG,
-                    "pages of %zu bytes can't be had, but of the default size, 4k or 2M",
-                    criteria.page_bytes);
+                    "page=%s: pages are of the default size, 4k, 2M where the system finds such, "
+                    "or, as page=hugetlb:%s, from the system's reserve",
+                    text_of_size(criteria.page_bytes).c_str(),
+                    text_of_size(criteria.page_bytes).c_str());
     }
 }
 
@@ -47,6 +79,11 @@ Error heap_of_ordering(const Machine& machine, const Criteria& criteria, Heap*& 
     Kind kind;
     if (Error error = kind_of(machine, criteria, kind)) {
         return error;
+    }
+    if (criteria.reserved) {
+        if (Error error = check_reserve(criteria.page_bytes)) {
+            return error;
+        }
     }
     heap = heap_of_kind(kind);
     if (heap != nullptr) {
@@ -70,7 +107,9 @@ Error heap_of_ordering(const Machine& machine, const Criteria& criteria, Heap*& 
 } // namespace
 
 Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind) {
-    if (Error error = page_size_of(criteria, kind.page_size)) {
+    if (criteria.reserved) {
+        kind.reserved_shift = static_cast<std::uint8_t>(std::countr_zero(criteria.page_bytes));
+    } else if (Error error = page_size_of(criteria, kind.page_size)) {
         return error;
     }
     std::vector<Target> targets;

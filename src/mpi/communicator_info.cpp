@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "mpi/context.hpp"
 #include "mpi/info.hpp"
+#include "mpi/memory_kinds.hpp"
 
 namespace warren::mpi {
 
@@ -22,7 +24,13 @@ Error comm_set_info(Context& context, comm::Communicator& comm, comm::Info& info
 Error comm_get_info(Context& context, comm::Communicator& comm, MPI_Info* info_used) {
     const std::lock_guard lock(context.process.mutex);
     comm::Info info = comm.info != nullptr ? *comm.info : comm::Info();
-    info.set(memory_kinds_key, memory_kinds);
+    const comm::Session* session = context.sessions.find(comm.session);
+    info.set(memory_kinds_key,
+             session != nullptr ? session->memory_kinds : granted_memory_kinds(""));
+    const std::string* asserted = info.find(memory_kinds_assertion);
+    if (asserted != nullptr && !has_memory_kinds(*asserted)) {
+        info.remove(memory_kinds_assertion);
+    }
     return make_info(context.process, &info, info_used);
 }
 

@@ -7,10 +7,6 @@
 
 namespace warren::mpi {
 
-// The kinds of memory that buffers may be in (MPI 5.0, 12.4.3), told as the hint of that name.
-inline constexpr const char* memory_kinds_key = "mpi_memory_alloc_kinds";
-inline constexpr const char* memory_kinds = "mpi,system";
-
 // Hints are kept and given back; none changes anything yet. Under the rank's lock.
 Error comm_set_info(Context& context, comm::Communicator& comm, comm::Info& info);
 Error comm_get_info(Context& context, comm::Communicator& comm, MPI_Info* info_used);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "mpi/context.hpp"
+#include "mpi/memory_kinds.hpp"
 #include "mpi/process.hpp"
 
 namespace warren::mpi {
@@ -52,6 +53,9 @@ void describe_start(comm::Info& info, const std::vector<std::string>& arguments)
     }
     if (const char* size = std::getenv("WARREN_SIZE")) {
         info.set("maxprocs", size);
+    }
+    if (const std::string_view kinds = memory_kinds_of_start(); !kinds.empty()) {
+        info.set(memory_kinds_key, std::string(kinds));
     }
     char directory[MPI_MAX_INFO_VAL];
     if (getcwd(directory, sizeof directory) != nullptr) {

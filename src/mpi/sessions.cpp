@@ -5,9 +5,9 @@
 #include <strings.h>
 #include <utility>
 
-#include "mpi/communicator_info.hpp"
 #include "mpi/failure.hpp"
 #include "mpi/info.hpp"
+#include "mpi/memory_kinds.hpp"
 #include "mpi/new_communicator.hpp"
 #include "mpi/release.hpp"
 
@@ -142,6 +142,8 @@ Error session_init(comm::Info* info, comm::ErrorHandler& errhandler, MPI_Session
     if (made == nullptr) {
         return fail(MPI_ERR_NO_MEM, "no memory for a session");
     }
+    const std::string* kinds = info != nullptr ? info->find(memory_kinds_key) : nullptr;
+    made->memory_kinds = granted_memory_kinds(kinds != nullptr ? *kinds : "");
     attach(*context, context->error_handlers, made->error_handler, errhandler);
     *session = context->sessions.handle_of(*made);
     return {};
@@ -179,7 +181,7 @@ Error session_get_info(Context& context, comm::Session& session, MPI_Info* info_
             info.set("thread_level", level.name);
         }
     }
-    info.set(memory_kinds_key, memory_kinds);
+    info.set(memory_kinds_key, session.memory_kinds);
     const std::lock_guard lock(context.process.mutex);
     return make_info(context.process, &info, info_used);
 }

@@ -227,8 +227,16 @@ void Completion::borrow(std::size_t combined, std::size_t reading, std::size_t w
 }
 
 double Completion::usual(std::size_t attribute, std::size_t target) const {
-    const MemoryKind& kind = kind_of(description_.objects[targets_[target]]);
-    return is_latency(attribute) ? kind.latency : kind.bandwidth;
+    const Object& node = description_.objects[targets_[target]];
+    const MemoryKind& kind = kind_of(node);
+    const auto of = [&](const MemoryKind& one) {
+        return is_latency(attribute) ? one.latency : one.bandwidth;
+    };
+    if (node.parent == none || description_.type_of(node.parent) != ObjectType::memory_cache) {
+        return of(kind);
+    }
+    const MemoryKind& cache = &kind == &kinds[0] ? kinds[1] : kinds[0];
+    return std::sqrt(of(kind) * of(cache));
 }
 
 // Rules 2 and 3.

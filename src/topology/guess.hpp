@@ -13,8 +13,9 @@
 //     operating system's matrix of latencies between NUMA nodes, from the best of the initiator's
 //     local nodes; without a matrix 10 for local memory, 21 for other.
 //  3. Else nothing is known of the target: its nearest initiator gets what is usual for its kind of
-//     memory (table in guess.cpp), scaled by the mean ratio of known to usual values of the node's
-//     other targets, and the others follow by 2.
+//     memory (table in guess.cpp; behind a memory-side cache the geometric mean with what such a
+//     cache is made of: high-bandwidth memory before DRAM, DRAM before all other), scaled by the
+//     mean ratio of known to usual values of the node's other targets, and the others follow by 2.
 // Matrices of bandwidths and latencies with absolute numbers are taken by hwloc as attributes;
 // there is nothing to be guessed from them here.
 //

@@ -2,6 +2,7 @@
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int failures = 0;
@@ -27,6 +28,57 @@ static int allocate(const char* key, const char* value, MPI_Aint bytes, char** m
     int code = MPI_Alloc_mem(bytes, info, (void*)memory);
     MPI_Info_free(&info);
     return code;
+}
+
+/* The value of a key, "" if it is not there; until the next call. Frees the info. */
+static const char* value_of(MPI_Info info, const char* key) {
+    static char text[256];
+    int length = sizeof text, found = 0;
+    MPI_Info_get_string(info, key, &length, text, &found);
+    if (info != MPI_INFO_ENV) {
+        MPI_Info_free(&info);
+    }
+    return found ? text : "";
+}
+
+/* What kinds of memory buffers may be in: as mpiexec was asked, and a session. */
+static void kinds_of_memory(const char* expected) {
+    const char* key = "mpi_memory_alloc_kinds";
+    const char* assertion = "mpi_assert_memory_alloc_kinds";
+    MPI_Info info;
+    MPI_Comm_get_info(MPI_COMM_WORLD, &info);
+    EXPECT(strcmp(value_of(info, key), expected != NULL ? expected : "mpi,system") == 0);
+    EXPECT((value_of(MPI_INFO_ENV, key)[0] != '\0') == (expected != NULL));
+
+    MPI_Session session;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, key, "stone,mpi:alloc_mem,system:special,mpi:stone");
+    EXPECT(MPI_Session_init(info, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
+    MPI_Info_free(&info);
+    MPI_Session_get_info(session, &info);
+    EXPECT(strcmp(value_of(info, key), "mpi,system,mpi:alloc_mem") == 0);
+    MPI_Group group;
+    MPI_Comm comm;
+    MPI_Group_from_session_pset(session, "mpi://SELF", &group);
+    MPI_Comm_create_from_group(group, "kinds", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
+    MPI_Comm_get_info(comm, &info);
+    EXPECT(strcmp(value_of(info, key), "mpi,system,mpi:alloc_mem") == 0);
+
+    /* What buffers will be in, of kinds that there are. */
+    MPI_Info_create(&info);
+    MPI_Info_set(info, assertion, "mpi:alloc_mem");
+    MPI_Comm_set_info(comm, info);
+    MPI_Info used;
+    MPI_Comm_get_info(comm, &used);
+    EXPECT(strcmp(value_of(used, assertion), "mpi:alloc_mem") == 0);
+    MPI_Info_set(info, assertion, "system,stone");
+    MPI_Comm_set_info(comm, info);
+    MPI_Comm_get_info(comm, &used);
+    EXPECT(strcmp(value_of(used, assertion), "") == 0);
+    MPI_Info_free(&info);
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    MPI_Session_finalize(&session);
 }
 
 int main(int argc, char** argv) {
@@ -58,14 +110,7 @@ int main(int argc, char** argv) {
     MPI_Free_mem(memory);
     MPI_Free_mem(plain);
 
-    /* What kinds of memory buffers may be in. */
-    MPI_Info info;
-    char kinds[64] = "";
-    int length = sizeof kinds, found = 0;
-    MPI_Comm_get_info(MPI_COMM_WORLD, &info);
-    MPI_Info_get_string(info, "mpi_memory_alloc_kinds", &length, kinds, &found);
-    EXPECT(found && strcmp(kinds, "mpi,system") == 0);
-    MPI_Info_free(&info);
+    kinds_of_memory(getenv("EXPECT_KINDS"));
     MPI_Finalize();
     return failures != 0;
 }

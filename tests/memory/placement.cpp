@@ -19,6 +19,7 @@
 #include "memory/allocator.hpp"
 #include "memory/heaps.hpp"
 #include "memory/numa.hpp"
+#include "memory/reserve.hpp"
 
 using namespace warren::memory;
 
@@ -276,6 +277,84 @@ void check_moving_to_full(int from, int to, std::size_t free) {
     std::printf("ok: a move to node %d, which is full, changes nothing\n", to);
 }
 
+// Pages of the system's reserve, where somebody has set some apart on both nodes.
+void check_reserved(int node, int other) {
+    constexpr std::size_t page = 2 * MiB;
+    const auto left = [=](int of) { return free_reserved_pages("", of, 21); };
+    const std::int64_t pages = left(node);
+    const std::int64_t others = left(other);
+    if (pages < 4 || others < 1) {
+        std::printf("skipped: nodes %d and %d have %lld and %lld pages in reserve\n", node, other,
+                    static_cast<long long>(pages), static_cast<long long>(others));
+        return;
+    }
+    Kind kind = kind_of(Policy::strict, {node});
+    kind.reserved_shift = 21;
+    Heap& strict = heap_of(kind);
+    kind = kind_of(Policy::next, {node, other});
+    kind.reserved_shift = 21;
+    Heap& next = heap_of(kind);
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{300'000}, 3 * MiB}) {
+        auto* block = static_cast<char*>(allocate(strict, bytes));
+        if (block == nullptr) {
+            wrong("%zu bytes of reserved pages on node %d: %s", bytes, node, std::strerror(errno));
+        }
+        std::memset(block, 7, bytes);
+        expect_only(block, bytes, node, "reserved pages");
+        const auto used = static_cast<std::int64_t>((bytes + page - 1) / page);
+        if (left(node) != pages - used) {
+            wrong("%zu bytes took %lld reserved pages", bytes,
+                  static_cast<long long>(pages - left(node)));
+        }
+        auto* moved = static_cast<char*>(move(block, heap_of(kind_of(Policy::strict, {other}))));
+        if (moved == nullptr || moved[0] != 7 || moved[bytes - 1] != 7) {
+            wrong("moving out of reserved pages");
+        }
+        expect_only(moved, bytes, other, "moved out of reserved pages");
+        moved = static_cast<char*>(move(moved, strict));
+        if (moved == nullptr || moved[bytes - 1] != 7) {
+            wrong("moving into reserved pages");
+        }
+        expect_only(moved, bytes, node, "moved into reserved pages");
+        deallocate(moved);
+        trim();
+        if (left(node) != pages) {
+            wrong("reserved pages are kept");
+        }
+    }
+    const auto all = static_cast<std::size_t>(pages) * page;
+    errno = 0;
+    if (allocate(strict, all + page) != nullptr || errno != ENOMEM || left(node) != pages) {
+        wrong("more reserved pages than node %d has: errno %d", node, errno);
+    }
+    void* whole = allocate(strict, all);
+    if (whole == nullptr || left(node) != 0 || allocate(strict, 10) != nullptr) {
+        wrong("all reserved pages of node %d", node);
+    }
+    deallocate(whole);
+    void* spilled = allocate(next, all + page);
+    const auto counts =
+        spilled != nullptr ? pages_of(spilled, all + page) : std::map<int, std::size_t>{};
+    if (counts.size() != 2 || counts.at(node) != all / page_bytes ||
+        counts.at(other) != page / page_bytes) {
+        wrong("reserved pages spill: pages on%s", text_of(counts).c_str());
+    }
+    deallocate(spilled);
+    trim();
+    if (left(node) != pages || left(other) != others) {
+        wrong("reserved pages are kept after spilling");
+    }
+    kind = kind_of(Policy::interleave, {node, other}, 2);
+    kind.reserved_shift = 21;
+    void* turns = allocate(heap_of(kind), 2 * page);
+    if (turns == nullptr || pages_of(turns, 2 * page).size() != 2) {
+        wrong("reserved pages take no turns: %s", std::strerror(errno));
+    }
+    deallocate(turns);
+    std::printf("ok: %lld pages of the reserve of node %d, then node %d\n",
+                static_cast<long long>(pages), node, other);
+}
+
 // All memories of the process, to their ends.
 void check_exhaustion(const std::vector<Memory>& all) {
     Kind kind = kind_of(Policy::next, {});
@@ -361,6 +440,7 @@ int main(int argc, char** argv) {
         check_strict_refusal(last, free_of(last));
     }
     if (all.size() > 1) {
+        check_reserved(last, first);
         check_turns(last, first);
         check_moving(first, last);
         check_moving(last, first);

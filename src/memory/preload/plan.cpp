@@ -46,13 +46,19 @@ bool read_kind(Line& line, Kind& kind) {
     std::uint64_t policy = 0;
     std::uint64_t page_size = 0;
     std::uint64_t equals = 0;
-    if (!line.number(2, policy) || !line.number(3, page_size) ||
+    if (!line.number(2, policy) || !line.number(largest_page_shift, page_size) ||
         !line.number(target_limit, equals)) {
         return false;
     }
     kind = {};
     kind.policy = static_cast<Policy>(policy);
-    kind.page_size = static_cast<PageSize>(page_size);
+    if (page_size <= static_cast<std::uint64_t>(PageSize::huge)) {
+        kind.page_size = static_cast<PageSize>(page_size);
+    } else if (page_size > smallest_page_shift) {
+        kind.reserved_shift = static_cast<std::uint8_t>(page_size);
+    } else {
+        return false;
+    }
     kind.equals = static_cast<std::uint16_t>(equals);
     std::uint64_t node = 0;
     while (const char* word = line.word()) {

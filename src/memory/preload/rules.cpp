@@ -212,8 +212,9 @@ class Planner {
             const Kind& kind = kinds_[number];
             text += "kind " + std::to_string(number) + " " +
                     std::to_string(static_cast<int>(kind.policy)) + " " +
-                    std::to_string(static_cast<int>(kind.page_size)) + " " +
-                    std::to_string(kind.equals);
+                    std::to_string(kind.reserved_shift != 0 ? int{kind.reserved_shift}
+                                                            : static_cast<int>(kind.page_size)) +
+                    " " + std::to_string(kind.equals);
             for (std::size_t target = 0; target < kind.count; ++target) {
                 text += " " + std::to_string(kind.targets[target]);
             }

@@ -7,20 +7,27 @@
     memory.best("bandwidth")                         # 0, a NUMA node
     memory.value("latency", 6, "package:1")          # Value(value=350, origin='firmware')
 
+    block = allocate(8 * 1000, "bandwidth,capacity")     # of this node; freed with its last view
+    u = numpy.frombuffer(block)                          # any user of the buffer protocol
+    set(where(block))                                    # {0}: the nodes that its pages are on
+
 Over the C API of libwarren.so (warren/memory.h, which says what criteria and attributes are); nothing
 of it is compiled. The library is the one that the environment variable WARREN_LIBRARY names, else
 that of the installation or build tree that this file belongs to, else the system's.
 """
 
+import contextlib
 import ctypes
 import os
 import pathlib
 import typing
+import weakref
 
-__all__ = ["Error", "Memory", "Value"]
+__all__ = ["Error", "Memory", "Value", "allocate", "move", "trim", "where"]
 
 ORIGINS = {1: "firmware", 2: "measured", 3: "guessed", 16: "system", 17: "program"}
 HIGHER_IS_BETTER, LOWER_IS_BETTER, NEEDS_INITIATOR = 1, 2, 4
+_SHARED_BYTES = 2**20  # larger blocks have pages of their own
 _MASK_BYTES = 1024  # as many processors as Linux can be built for, in bits
 
 
@@ -86,6 +93,12 @@ def _declare(library):
             ("warren_mem_close", None, [pointer]),
             ("warren_mem_criteria_parse", ctypes.c_int, [text, to_pointer]),
             ("warren_mem_criteria_free", None, [pointer]),
+            ("warren_mem_alloc_aligned", pointer, [ctypes.c_size_t, ctypes.c_size_t, pointer]),
+            ("warren_mem_free", None, [pointer]),
+            ("warren_mem_move", pointer, [pointer, pointer]),
+            ("warren_mem_trim", None, []),
+            ("warren_mem_where", ctypes.c_int,
+             [pointer, ctypes.c_size_t, ctypes.c_size_t, c_int_p, c_size_p]),
             ("warren_mem_get_targets", ctypes.c_int, [pointer, ctypes.c_size_t, c_uint_p, c_size_p]),
             ("warren_mem_find_attribute", ctypes.c_int, [pointer, text, c_int_p]),
             ("warren_mem_get_value", ctypes.c_int,
@@ -117,6 +130,72 @@ def _functions():
 def _check(code):
     if code != 0:
         raise Error(code, _functions().warren_mem_error().decode(errors="replace"))
+
+
+def _no_memory():
+    raise MemoryError(_functions().warren_mem_error().decode(errors="replace"))
+
+
+@contextlib.contextmanager
+def _criteria(text):
+    parsed = ctypes.c_void_p()
+    _check(_functions().warren_mem_criteria_parse(text.encode(), ctypes.byref(parsed)))
+    try:
+        yield parsed
+    finally:
+        _functions().warren_mem_criteria_free(parsed)
+
+
+_movable = set()  # addresses of blocks whose pages move where they are
+
+
+def _free(block):
+    _movable.discard(block)
+    _functions().warren_mem_free(block)
+
+
+def allocate(size, criteria="", alignment=64):
+    """A block of `size` bytes in memory of this node by criteria, as a writable memoryview. It is freed
+    when nothing views it any more. MemoryError says why there is none."""
+    with _criteria(criteria) as parsed:
+        block = _functions().warren_mem_alloc_aligned(alignment, size, parsed)
+    if not block:
+        _no_memory()
+    if size > _SHARED_BYTES and "hugetlb" not in criteria:
+        _movable.add(block)
+    array = (ctypes.c_ubyte * max(size, 1)).from_address(block)
+    weakref.finalize(array, _free, block).atexit = False
+    return memoryview(array).cast("B")[:size]
+
+
+def _address(view):
+    return ctypes.addressof(ctypes.c_ubyte.from_buffer(view)), memoryview(view).nbytes
+
+
+def where(view):
+    """The NUMA node of each page of 4096 bytes of a writable buffer, -1 where there is none yet."""
+    address, size = _address(view)
+    count = ctypes.c_size_t()
+    _check(_functions().warren_mem_where(address, size, 0, None, ctypes.byref(count)))
+    nodes = (ctypes.c_int * count.value)()
+    _check(_functions().warren_mem_where(address, size, count.value, nodes, ctypes.byref(count)))
+    return list(nodes)
+
+
+def move(view, criteria):
+    """Moves the pages of a block of allocate(), of more than 1 MiB, to where other criteria say; views
+    stay what they are. Smaller blocks share pages with others: allocate one and copy."""
+    address, _ = _address(view)
+    if address not in _movable or "hugetlb" in criteria:
+        raise ValueError("no block, or one that would get another address: allocate and copy")
+    with _criteria(criteria) as parsed:
+        if not _functions().warren_mem_move(address, parsed):
+            _no_memory()
+
+
+def trim():
+    """Gives what is kept in reserve back to the system."""
+    _functions().warren_mem_trim()
 
 
 class Memory:
@@ -191,17 +270,12 @@ class Memory:
 
     def order(self, criteria=""):
         """The targets that criteria allow, the best first: a list of lists, each of equal ones."""
-        parsed = ctypes.c_void_p()
-        functions = _functions()
-        _check(functions.warren_mem_criteria_parse(criteria.encode(), ctypes.byref(parsed)))
-        try:
+        with _criteria(criteria) as parsed:
             size = len(self.targets())
             nodes, tiers = (ctypes.c_uint * size)(), (ctypes.c_uint * size)()
             count = ctypes.c_size_t()
-            _check(functions.warren_mem_get_ordering(self._open, parsed, size, nodes, tiers,
-                                                     ctypes.byref(count)))
-        finally:
-            functions.warren_mem_criteria_free(parsed)
+            _check(_functions().warren_mem_get_ordering(self._open, parsed, size, nodes, tiers,
+                                                        ctypes.byref(count)))
         groups = [[] for _ in range(tiers[count.value - 1] + 1)]
         for place in range(count.value):
             groups[tiers[place]].append(nodes[place])

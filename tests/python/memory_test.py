@@ -2,12 +2,14 @@
 """The Python module warren.memory, on described machines."""
 
 import os
+import pathlib
+import re
 import sys
 import threading
 import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
-from warren.memory import Error, Memory  # noqa: E402
+from warren.memory import Error, Memory, allocate, move, trim, where  # noqa: E402
 
 # Two packages with a memory each, and two cores each.
 PLAIN = "synthetic:package:2 [numa(memory=1GB)] core:2 pu:1"
@@ -72,6 +74,38 @@ class MemoryTest(unittest.TestCase):
         with Memory() as memory:
             self.assertIn(memory.best(), memory.targets())
             self.assertGreater(memory.value("available", memory.best()).value, 0)
+
+    def test_blocks_are_where_criteria_say_until_nobody_views_them(self):
+        for size in (0, 100, 3_000_000):
+            block = allocate(size, "latency full=strict")
+            self.assertEqual(len(block), size)
+            if size == 0:
+                continue
+            block[0] = block[size - 1] = 7
+            part = block[size - 1:]
+            nodes = where(block)
+            self.assertEqual(len(set(nodes)), 1)
+            if size > 2**20:
+                move(block, "capacity")
+                self.assertEqual(block[size - 1], 7)
+            else:
+                self.assertRaises(ValueError, move, block, "capacity")
+            del block
+            self.assertEqual(part[0], 7)
+        trim()
+        self.assertRaises(ValueError, move, bytearray(3_000_000), "capacity")
+        with self.assertRaisesRegex(MemoryError, "do not fit"):
+            allocate(2**46, "latency full=strict")
+        with self.assertRaisesRegex(Error, "full="):
+            allocate(10, "full=perhaps")
+
+    def test_fortran_has_all_functions(self):
+        include = pathlib.Path(__file__).resolve().parents[2] / "include" / "warren"
+        declared = set(re.findall(r"\b(warren_mem_\w+)\(", (include / "memory.h").read_text()))
+        module = (include / "memory.f90").read_text()
+        self.assertGreater(len(declared), 30)
+        for name in declared:
+            self.assertRegex(module, rf"\b(function|subroutine) {name}\b")
 
     def test_threads_use_a_machine_at_once(self):
         results = []

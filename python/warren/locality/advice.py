@@ -135,6 +135,9 @@ def _change(analysis, index, members, before, after):
                 "(interleave), or give each thread a part of its own")
     elif structure.kind == "static":
         text = "write to it first in the parallel loop that uses it, before anything else does"
+    elif 2 * np.count_nonzero(trace.inherited[members]) >= np.count_nonzero(members):
+        text = ("its memory was placed by what had it before: allocate it once, keep it, and initialise "
+                "it in parallel, with the division among threads of the loops that use it")
     else:
         text = "initialise it in parallel, with the division among threads of the loops that use it"
         loop = _parallel_place(analysis, users)

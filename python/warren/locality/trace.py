@@ -52,6 +52,7 @@ class Trace:
     unit_allocation: np.ndarray = None   # row in the allocations, -1: in none
     first_thread: np.ndarray = None      # -1: unknown
     first_site: np.ndarray = None        # index in sites, -1: unknown
+    inherited: np.ndarray = None         # whether that was in an earlier life of its memory
     node: np.ndarray = None              # NUMA node where the page really was, -1: unknown
     unit_bytes: np.ndarray = None        # None: the granularity; else huge pages are larger
     # Accesses of unit i are the rows starts[i] to starts[i + 1], a thread each, threads ascending.
@@ -110,7 +111,7 @@ def synthetic(accesses, first_thread, granularity=4096, instructions=None, addre
                       if address is None else np.asarray(address, "<u8")),
         unit_process=np.zeros(units, "<i4"), unit_allocation=np.full(units, -1, "<i4"),
         first_thread=np.asarray(first_thread, "<i4"), first_site=np.full(units, -1, "<i4"),
-        node=np.full(units, -1, "<i2"),
+        inherited=np.zeros(units, bool), node=np.full(units, -1, "<i2"),
         starts=np.concatenate([[0], np.cumsum(np.count_nonzero(accesses, axis=1))]).astype("<i8"),
         thread=thread.astype("<i4"), accesses=values, writes=np.zeros(len(values), "<u8"),
         moved_bytes=values * np.uint64(8),
@@ -124,7 +125,8 @@ def selected(trace, units):
     sizes = np.diff(trace.starts)
     rows = np.repeat(units, sizes)
     chosen = {name: getattr(trace, name)[units] for name in (
-        "unit_address", "unit_process", "unit_allocation", "first_thread", "first_site", "node")}
+        "unit_address", "unit_process", "unit_allocation", "first_thread", "first_site", "inherited",
+        "node")}
     chosen.update({name: getattr(trace, name)[rows]
                    for name in ("thread", "accesses", "writes", "moved_bytes")})
     if trace.unit_bytes is not None:
@@ -310,6 +312,7 @@ class _Part:
         units = len(self.keys)
         self.first_thread = np.full(units, -1, "<i4")
         self.first_site = np.full(units, -1, "<i4")
+        self.inherited = np.zeros(units, bool)
         self.node = np.full(units, -1, "<i2")
         self.identity = np.zeros(units, "<u8")
         self.unit_bytes = None
@@ -361,6 +364,7 @@ class _Part:
         at, records = lacking[known], first[order[chosen[known]]]
         self.first_thread[at] = records["thread"]
         self.first_site[at] = self._sites_of_instructions(records["instruction"])
+        self.inherited[at] = records["time_ns"] < np.append(self.begin, 0)[row[known]]
         self._inherit_moved(lacking, row, page)
 
     def _inherit_moved(self, lacking, row, page):
@@ -446,7 +450,7 @@ class _Part:
                 continue
             keys = np.concatenate([self.keys, key[fresh]])
             order = np.argsort(keys, kind="stable")
-            for name in ("first_thread", "first_site", "node", "identity", "unit_bytes"):
+            for name in ("first_thread", "first_site", "inherited", "node", "identity", "unit_bytes"):
                 values = getattr(self, name)
                 if values is not None:
                     setattr(self, name, np.concatenate([values, values[units[fresh]]])[order])
@@ -608,6 +612,7 @@ def _put_together(trace, parts):
             for part, by in zip(parts, allocations)), "<i4")
     joined("first_thread", (moved(part.first_thread, by) for part, by in zip(parts, threads)), "<i4")
     joined("first_site", (part.first_site for part in parts), "<i4")
+    joined("inherited", (part.inherited for part in parts), bool)
     joined("node", (part.node for part in parts), "<i2")
     if any(part.unit_bytes is not None for part in parts):
         joined("unit_bytes", (np.full(len(part.keys), trace.granularity) if part.unit_bytes is None
@@ -659,7 +664,7 @@ def _join_shared(trace, identity):
     sizes = np.bincount(unit_of_row, minlength=trace.units)[kept]
     trace.starts = np.concatenate([[0], np.cumsum(sizes)]).astype("<i8")
     for name in ("unit_address", "unit_process", "unit_allocation", "first_thread", "first_site",
-                 "node", "unit_bytes"):
+                 "inherited", "node", "unit_bytes"):
         values = getattr(trace, name)
         if values is not None:
             setattr(trace, name, values[kept])

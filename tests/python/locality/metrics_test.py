@@ -142,13 +142,16 @@ class Recordings(unittest.TestCase):
         records = np.concatenate([made.counts([[5, 0, 1]], base, 1), made.counts([[0, 9, 0]], base, 3),
                                   made.counts([[0, 9, 0]], base, 5)])
         first = np.concatenate([made.first([0], base, 1), made.first([2], base, 5)])
-        first["time_ns"][1] = 13  # unmapped before
+        first["time_ns"] = [3, 13]  # before the third life it was unmapped
         begun = made.allocation(base, 4096)
         ended = dict(begun, event=recording.ALLOCATION_ENDED)
         made.write_process(self.folder / "process-1", counts=records, first=first, allocations=[
             begun, dict(ended, time_ns=5), dict(begun, time_ns=6), dict(ended, time_ns=11),
             dict(begun, time_ns=12)])
-        self.assertEqual(traces.load(self.folder).first_thread.tolist(), [0, 0, 2])
+        found = analysis.Analysis.of(self.folder)
+        self.assertEqual(found.trace.first_thread.tolist(), [0, 0, 2])
+        self.assertEqual(found.trace.inherited.tolist(), [False, True, False])
+        self.assertIn("placed by what had it before: allocate it once", advice.advise(found)[0].text)
 
     def test_pages_that_move_keep_their_first_touch(self):
         base, moved = 1 << 32, 1 << 33

@@ -179,8 +179,10 @@ def _as_ranks(analysis, program):
 def _from_first_touches(analysis, limit):
     """Without counts: structures that one thread has placed, where several work."""
     trace = analysis.trace
-    workers = np.flatnonzero(analysis.balance.worker)
     touches = analysis.first_touches()[:, :-1]
+    # The processor time of threads that ran for a moment only may not be known: they have touched.
+    workers = np.flatnonzero(analysis.balance.worker
+                             | (touches.sum(axis=0) > 0.01 * max(touches.sum(), 1)))
     sizes = touches.sum(axis=1)
     changes = []
     for index in np.argsort(sizes)[::-1].tolist():

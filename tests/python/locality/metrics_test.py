@@ -181,6 +181,23 @@ class Recordings(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("not known", out)
 
+    def test_threads_whose_time_is_not_known_work_if_they_touch(self):
+        base, other = 1 << 32, 1 << 33
+        touches = [{"flags": recording.TOUCH_VALID | recording.TOUCH_WRITE, "thread": thread,
+                    "address": address + 4096 * page, "bytes": 4096, "time_ns": 10 + page}
+                   for page in range(40) for address, thread in ((base, 0), (other, page // 10))]
+        threads = made.threads(4)
+        for one in threads[3::2]:  # all but the first thread
+            one["cpu_ns"] = 0
+        made.write_process(
+            self.folder / "process-1", mode="first-touch", touches=touches, threads=threads,
+            allocations=[made.allocation(base, 40 * 4096), made.allocation(other, 40 * 4096)],
+            names=[{"event": 1, "tid": 100, "address": base, "time_ns": 3, "name": b"field"}])
+        found = analysis.Analysis.of(self.folder)
+        change, = advice.advise(found)
+        self.assertEqual(found.structures[change.structure].name, "field")
+        self.assertIn("one of 4 that work", change.cause)
+
     def test_phases_choose_intervals_of_each_process(self):
         for rank, numbers in ((0, (1, 2)), (1, (2, 1))):  # of "solve" and of "rest"
             records = np.concatenate([made.counts([[10, 0]]), made.counts([[1, 0]])])

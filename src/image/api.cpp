@@ -5,6 +5,7 @@
 
 #include "image/address_table.hpp"
 #include "image/host.hpp"
+#include "image/host_interface.hpp"
 #include "image/image.hpp"
 #include "image/program.hpp"
 #include "warren/image.h"
@@ -182,6 +183,12 @@ WARREN_API int warren_image_run(warren_image* image, int argument_count, char** 
         warren::image::run_program(of(image), argument_count, arguments, environment, ended);
     *end = {ended.status, ended.signal};
     return report(error);
+}
+
+WARREN_API void warren_image_move_stream(int from, int to) {
+    if (warren::image::Image* image = warren::image::current_image()) {
+        image->move_stream(from, to);
+    }
 }
 
 WARREN_API int warren_image_destroy(warren_image* image) {

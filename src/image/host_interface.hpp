@@ -28,4 +28,7 @@ int warren_image_register_host(const warren::image::HostFunctions* functions, bo
 int warren_image_create_thread(pthread_t* made, const pthread_attr_t* attributes,
                                void* (*start)(void*), void* argument);
 int warren_image_find_object(void* address, dl_find_object* found);
+// Whatever of the calling thread's image has the descriptor `from` as output or errors has `to`
+// instead: its streams, and commands that it starts.
+void warren_image_move_stream(int from, int to);
 }

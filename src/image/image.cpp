@@ -242,6 +242,15 @@ void Image::discard(std::size_t first) {
     modules_.resize(first);
 }
 
+void Image::move_stream(int from, int to) {
+    for (int* own : {&options_.descriptors.output, &options_.descriptors.error}) {
+        if (*own == from) {
+            *own = to;
+        }
+    }
+    libc_state_.move_stream(from, to);
+}
+
 // ---- symbols
 
 Definition Image::find(const SymbolName& name, SymbolUse use, const Module* skipped) {

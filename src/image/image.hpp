@@ -134,6 +134,7 @@ class Image {
     void delete_keys();
 
     const ImageOptions& options() const { return options_; }
+    void move_stream(int from, int to);
     Running& running() { return running_; }
     const std::vector<std::unique_ptr<Module>>& modules() const { return modules_; }
     std::recursive_mutex& load_lock() { return load_lock_; }

@@ -114,6 +114,15 @@ void LibcState::flush_streams() {
     }
 }
 
+void LibcState::move_stream(int from, int to) {
+    for (std::FILE* stream : {output(), error()}) {
+        if (stream != nullptr && fileno(stream) == from) {
+            std::fflush(stream);
+            stream->_fileno = to;
+        }
+    }
+}
+
 void LibcState::drop_output() {
     for (std::FILE* stream : open_streams()) {
         __fpurge(stream);

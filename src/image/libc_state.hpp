@@ -70,6 +70,8 @@ class LibcState {
     void open_streams(const Descriptors& descriptors);
     // Writes what streams still hold, as the end of a process does.
     void flush_streams();
+    // The standard streams that use the descriptor use another one.
+    void move_stream(int from, int to);
     // Forgets it, as a process does that is killed.
     void drop_output();
     // Gives the image its arguments' and environment's names.

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,9 +33,32 @@ int protection_of(const Segment& segment) {
            (segment.executable ? PROT_EXEC : 0);
 }
 
+// What to do when the process may have no more mappings (an image takes one per segment), else
+// nothing.
+std::string mend_of_mappings() {
+    std::size_t limit = 0;
+    if (!(std::ifstream("/proc/sys/vm/max_map_count") >> limit)) {
+        return "";
+    }
+    std::size_t count = 0;
+    std::ifstream mappings("/proc/self/maps");
+    for (std::string line; std::getline(mappings, line);) {
+        ++count;
+    }
+    constexpr std::size_t nearly = 16;
+    return count + nearly < limit
+               ? ""
+               : "; the process has as many mappings as vm.max_map_count allows, " +
+                     std::to_string(limit) +
+                     ": raise it (sysctl -w vm.max_map_count=" + std::to_string(4 * limit) +
+                     "), or have fewer images";
+}
+
 Error map_failure(const ElfFile& file) {
-    return fail(WARREN_IMAGE_ERR_MEMORY, "%s: mapping %llu bytes: %s", file.path().c_str(),
-                static_cast<unsigned long long>(file.span()), std::strerror(errno));
+    const int reason = errno;
+    return fail(WARREN_IMAGE_ERR_MEMORY, "%s: mapping %llu bytes: %s%s", file.path().c_str(),
+                static_cast<unsigned long long>(file.span()), std::strerror(reason),
+                reason == ENOMEM ? mend_of_mappings().c_str() : "");
 }
 
 // Address space of the span at the file's alignment, without memory.
@@ -126,8 +151,9 @@ Error Module::protect() {
     const std::uint64_t first = page_down(relro.address);
     const std::uint64_t last = page_down(relro.address + relro.bytes);
     if (relro.bytes != 0 && last > first && mprotect(at(first), last - first, PROT_READ) != 0) {
-        return fail(WARREN_IMAGE_ERR_MEMORY, "%s: mprotect: %s", file->path().c_str(),
-                    std::strerror(errno));
+        const int reason = errno;
+        return fail(WARREN_IMAGE_ERR_MEMORY, "%s: mprotect: %s%s", file->path().c_str(),
+                    std::strerror(reason), reason == ENOMEM ? mend_of_mappings().c_str() : "");
     }
     return {};
 }

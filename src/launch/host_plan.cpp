@@ -119,9 +119,10 @@ Error HostPlan::write(int& descriptor) const {
         writer.descriptor(rank.output);
         writer.descriptor(rank.errors);
         writer.descriptor(rank.manager);
-        const auto words = rank.processors.words();
-        writer.number(rank.bound ? words.size() : 0);
-        for (const std::uint64_t word : words.first(rank.bound ? words.size() : 0)) {
+        const auto words = rank.processors != nullptr ? rank.processors->words()
+                                                      : std::span<const std::uint64_t>();
+        writer.number(words.size());
+        for (const std::uint64_t word : words) {
             writer.number(word);
         }
     }
@@ -180,8 +181,12 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
         for (std::uint64_t& word : words) {
             word = reader.number();
         }
-        rank.bound = !words.empty();
-        sound = sound && rank.program < plan.programs.size() && rank.processors.assign(words);
+        sound = sound && rank.program < plan.programs.size();
+        if (!words.empty()) {
+            auto set = std::make_shared<CpuSet>();
+            sound = sound && set->assign(words);
+            rank.processors = std::move(set);
+        }
     }
     if (!sound || !reader.sound() || !reader.at_end() || plan.ranks.empty()) {
         return fail(MPI_ERR_OTHER, "the plan in descriptor %d is damaged, or of another version",

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,7 @@ struct HostPlan {
         int output = -1;
         int errors = -1;
         int manager = -1; // socket of a process manager, for another MPI library; -1: none
-        bool bound = false;
-        CpuSet processors = {}; // when bound
+        std::shared_ptr<const CpuSet> processors; // null: not bound
     };
 
     std::uint32_t first_rank = 0;

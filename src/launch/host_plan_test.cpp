@@ -21,9 +21,11 @@ HostPlan small_plan() {
                      {"/bin/b", "", {"b"}, {"WARREN_RANK="}}};
     plan.ranks.resize(3);
     plan.ranks[0] = {.program = 0, .input = 0, .output = 11, .errors = 12, .manager = 20};
-    plan.ranks[1] = {.program = 1, .output = 13, .errors = 14, .bound = true};
-    plan.ranks[1].processors.add(0);
-    plan.ranks[1].processors.add(200);
+    plan.ranks[1] = {.program = 1, .output = 13, .errors = 14};
+    CpuSet processors;
+    processors.add(0);
+    processors.add(200);
+    plan.ranks[1].processors = std::make_shared<const CpuSet>(processors);
     plan.ranks[2] = {.program = 1, .output = 15, .errors = 16};
     return plan;
 }
@@ -63,8 +65,10 @@ TEST(HostPlan, IsReadAsWritten) {
         EXPECT_EQ(read.ranks[i].output, plan.ranks[i].output);
         EXPECT_EQ(read.ranks[i].errors, plan.ranks[i].errors);
         EXPECT_EQ(read.ranks[i].manager, plan.ranks[i].manager);
-        EXPECT_EQ(read.ranks[i].bound, plan.ranks[i].bound);
-        EXPECT_EQ(read.ranks[i].processors, plan.ranks[i].processors);
+        ASSERT_EQ(read.ranks[i].processors != nullptr, plan.ranks[i].processors != nullptr);
+        if (plan.ranks[i].processors != nullptr) {
+            EXPECT_EQ(*read.ranks[i].processors, *plan.ranks[i].processors);
+        }
     }
 }
 

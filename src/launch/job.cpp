@@ -108,7 +108,17 @@ bool Job::prepare() {
     }
     // Another library's ranks have a socket pair each, each program may have one for its copies.
     constexpr std::uint64_t for_topology = 6;
-    const std::uint64_t needed = descriptors_for(line_.ranks(), has_host()) + for_topology +
+    if (has_fibres() && line_.library.empty()) {
+        ranks_per_stream_ = fibres_per_stream(line_.ranks());
+    }
+    if (ranks_per_stream_ > 1) {
+        explain(std::to_string(ranks_per_stream_) +
+                " ranks each share pipes for their output: the hard limit of descriptors (ulimit "
+                "-Hn) is too low for " +
+                std::to_string(line_.ranks()) + " ranks");
+    }
+    const std::uint64_t streams = (line_.ranks() + ranks_per_stream_ - 1) / ranks_per_stream_;
+    const std::uint64_t needed = descriptors_for(streams, has_host()) + for_topology +
                                  (line_.library.empty() ? 0 : 2 * std::uint64_t{line_.ranks()}) +
                                  2 * line_.programs.size();
     if (Error error = raise_descriptor_limit(needed, former_descriptors_, descriptors_raised_)) {
@@ -264,13 +274,14 @@ void Job::divide_ranks() {
                      .ranks = has_host() ? line_.ranks() : line_.ranks_per_process});
             }
             const auto process = static_cast<std::uint32_t>(processes_.size() - 1);
-            ranks_[rank] = {
-                .program = program, .process = process, .streams = has_host() ? rank : process};
+            ranks_[rank] = {.program = program,
+                            .process = process,
+                            .streams = has_host() ? rank / ranks_per_stream_ : process};
             segment_.slot(rank).application = program;
             segment_.slot(rank).process = process;
         }
     }
-    streams_.resize(has_host() ? ranks_.size() : processes_.size());
+    streams_.resize(ranks_.back().streams + 1);
 }
 
 // Whether the processes of this program but the first are to be copies of that one, and what the

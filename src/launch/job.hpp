@@ -190,6 +190,7 @@ class Job {
     std::vector<Rank> ranks_;
     std::vector<Process> processes_;
     std::vector<Streams> streams_;
+    std::uint32_t ranks_per_stream_ = 1; // of a host process
     std::unordered_map<pid_t, std::uint32_t> process_of_;
     std::uint32_t alive_ = 0; // processes
     std::uint32_t open_streams_ = 0;

@@ -113,10 +113,14 @@ bool Job::start_host(Spawner& spawner) {
         HostPlan::Rank& planned = plan.ranks.emplace_back();
         planned.program = ranks_[rank].program;
         planned.input = rank == 0 ? STDIN_FILENO : -1;
-        if (!open_streams(rank, planned.output, planned.errors)) {
+        if (rank % ranks_per_stream_ != 0) {
+            planned.output = plan.ranks[rank - 1].output;
+            planned.errors = plan.ranks[rank - 1].errors;
+        } else if (open_streams(ranks_[rank].streams, planned.output, planned.errors)) {
+            inherited.insert(inherited.end(), {planned.output, planned.errors});
+        } else {
             return give_up("rank " + std::to_string(rank) + ": pipes");
         }
-        inherited.insert(inherited.end(), {planned.output, planned.errors});
         if (!line_.library.empty()) {
             int ends[2];
             if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -129,8 +133,7 @@ bool Job::start_host(Spawner& spawner) {
             watch_descriptor(events_, ends[0], Source::manager, rank);
         }
         if (!bindings_.sets.empty()) {
-            planned.bound = true;
-            planned.processors = bindings_.sets[rank];
+            planned.processors = std::make_shared<const CpuSet>(bindings_.sets[rank]);
         }
     }
     int reports[2];

@@ -179,6 +179,16 @@ std::uint64_t descriptors_for(std::uint64_t ranks, bool together) {
     return (descriptors_per_rank + (together ? 1 : 0)) * ranks + other_descriptors;
 }
 
+std::uint32_t fibres_per_stream(std::uint32_t ranks) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || descriptors_for(ranks, true) <= limit.rlim_max) {
+        return 1;
+    }
+    const std::uint64_t most = std::max<std::uint64_t>(limit.rlim_max / 2, other_descriptors + 4);
+    const std::uint64_t streams = (most - other_descriptors) / (descriptors_per_rank + 1);
+    return static_cast<std::uint32_t>((ranks + streams - 1) / streams);
+}
+
 Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised) {
     raised = false;
     if (getrlimit(RLIMIT_NOFILE, &former) != 0 || former.rlim_cur >= needed) {

@@ -28,6 +28,10 @@ std::uint64_t ranks_within(std::uint64_t descriptors);
 // Descriptors that mpiexec needs for a job, whose ranks it starts one by one or `together`.
 std::uint64_t descriptors_for(std::uint64_t ranks, bool together);
 
+// How many ranks of a host of fibres share a pair of pipes: 1, unless the hard limit of descriptors
+// is too low for that. Then the pipes take half of it, and programs have the rest.
+std::uint32_t fibres_per_stream(std::uint32_t ranks);
+
 // Raises the soft limit of descriptors to `needed`. `former` gets the limits to restore in ranks
 // and `raised` whether they differ. Fails when the hard limit is lower.
 Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised);

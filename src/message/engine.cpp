@@ -1,14 +1,12 @@
 #include "message/engine.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 namespace warren::message {
 
 Engine::Engine(Rank& rank)
-    : rank_(rank),
-      transport_(rank),
-      peers_(new std::unique_ptr<Peer>[rank.size]),
-      sent_(requests_.insert()) {
+    : rank_(rank), transport_(rank), peers_(rank.size), sent_(requests_.insert()) {
     sent_->active = true;
     sent_->shared = true;
 }
@@ -16,10 +14,10 @@ Engine::Engine(Rank& rank)
 Engine::~Engine() {
     requests_.for_each([](Request& request) { std::free(request.packed); });
     matched_.for_each([this](Matched& matched) { unexpected_.destroy(*matched.message); });
-    for (std::uint32_t peer = 0; peer < rank_.size; ++peer) {
-        while (peers_[peer] != nullptr && peers_[peer]->first != nullptr) {
-            Outgoing* outgoing = peers_[peer]->first;
-            peers_[peer]->first = outgoing->next;
+    while (made_ != nullptr) {
+        const std::unique_ptr<Peer> peer(std::exchange(made_, made_->next_made));
+        while (peer->first != nullptr) {
+            Outgoing* outgoing = std::exchange(peer->first, peer->first->next);
             if (outgoing->is_answer) {
                 delete static_cast<Answer*>(outgoing);
             }
@@ -28,9 +26,11 @@ Engine::~Engine() {
 }
 
 Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {
-    peers_[world_rank] = std::make_unique<Peer>(rank_.segment, world_rank);
-    peers_[world_rank]->same_space = rank_.segment.slot(world_rank).process == rank_.slot.process;
-    return *peers_[world_rank];
+    auto made = std::make_unique<Peer>(rank_.segment, world_rank);
+    made->same_space = rank_.segment.slot(world_rank).process == rank_.slot.process;
+    made->next_made = made_;
+    made_ = peers_[world_rank] = made.release();
+    return *made_;
 }
 
 void Engine::start_stepping(Request& request) {

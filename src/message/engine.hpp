@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/handle_table.hpp"
+#include "base/sparse_array.hpp"
 #include "message/matching.hpp"
 #include "message/protocol.hpp"
 #include "message/request.hpp"
@@ -55,7 +56,7 @@ class Engine {
     static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
     [[gnu::always_inline]] bool send_short(const void* data, std::size_t bytes,
                                            std::uint32_t peer_rank, const Envelope& envelope) {
-        Peer* peer = peers_[peer_rank].get();
+        Peer* peer = peers_[peer_rank];
         if (bytes > short_bytes || peer == nullptr || peer->first != nullptr || !peer->box)
             [[unlikely]] {
             return false;
@@ -209,6 +210,7 @@ class Engine {
         Outgoing* first = nullptr; // waiting for room, in order
         Outgoing* last = nullptr;
         Peer* next_waiting = nullptr; // among the peers with something waiting
+        Peer* next_made = nullptr;    // among all
         Inbound inbound;
     };
 
@@ -222,7 +224,7 @@ class Engine {
     };
 
     Peer& peer_of(std::uint32_t world_rank) {
-        Peer* peer = peers_[world_rank].get();
+        Peer* peer = peers_[world_rank];
         return peer != nullptr ? *peer : make_peer(world_rank);
     }
     Peer& make_peer(std::uint32_t world_rank);
@@ -322,8 +324,9 @@ class Engine {
 
     Rank& rank_;
     transport::NodeTransport transport_;
-    std::unique_ptr<std::unique_ptr<Peer>[]> peers_; // by world rank, made at first contact
-    Peer* waiting_ = nullptr;                        // peers with something waiting for room
+    SparseArray<Peer> peers_; // by world rank, made at first contact
+    Peer* made_ = nullptr;    // the first of them
+    Peer* waiting_ = nullptr; // peers with something waiting for room
     std::uint32_t waiting_sends_ = 0;
     std::uint32_t unattended_ = 0;         // requests that flush() sees to the end of
     std::uint32_t abandoned_receives_ = 0; // nothing has matched them yet

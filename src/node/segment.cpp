@@ -47,13 +47,15 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.verbose = options.verbose;
     header.keeps_going = options.keeps_going;
     header.oversubscribed = options.crowded || options.ranks > options.cores;
+    header.crowded = options.crowded;
     header.slots_offset = page_bytes;
     header.room_offset = header.slots_offset + ranks * sizeof(RankSlot);
     header.queues_offset =
         round_up(header.room_offset + ranks * ((ranks + 63) / 64) * 8, page_bytes);
+    const std::uint64_t chunks_bytes = ranks * chunks_per_rank * chunk_bytes;
     header.chunks_offset = header.queues_offset + ranks * queue_cells * cell_bytes;
     header.collective_offset =
-        round_up(header.chunks_offset + ranks * chunks_per_rank * chunk_bytes, page_bytes);
+        round_up(header.chunks_offset + (options.crowded ? 0 : chunks_bytes), page_bytes);
     header.collective_slot_bytes =
         round_up(cache_line_bytes + collective_phases * collective_phase_bytes(ranks), page_bytes);
     const std::uint64_t slots = collective_bytes_limit / header.collective_slot_bytes;
@@ -82,6 +84,12 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
         header.bounces_offset = header.bytes;
         header.bytes = round_up(
             header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes, page_bytes);
+    }
+    // Of thousands of ranks few use many chunks, and the rest of what these have (their stacks) has
+    // no memory beforehand either.
+    if (options.crowded) {
+        header.chunks_offset = header.bytes;
+        header.bytes = round_up(header.chunks_offset + chunks_bytes, page_bytes);
     }
     header.memory_use_offset = header.bytes;
     header.bytes += round_up(memory_use_limit * sizeof(MemoryUse), page_bytes);
@@ -172,7 +180,7 @@ Error Segment::attach(int descriptor, Segment& made) {
     lay_out(plan, {.ranks = header.ranks,
                    .cores = header.cores,
                    .verbose = header.verbose != 0,
-                   .crowded = header.oversubscribed != 0});
+                   .crowded = header.crowded != 0});
     if (header.version != segment_version || header.ranks == 0 || header.ranks > rank_limit ||
         header.bytes != plan.bytes || static_cast<std::uint64_t>(status.st_size) != plan.bytes) {
         return fail(MPI_ERR_OTHER,

@@ -6,6 +6,7 @@
 //     RankSlot         one per rank: doorbell, life state, what it waits for
 //     queue            one per rank: the cells of its multi-producer queue   (transport/)
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
+//                      (among the last, and sparse, where ranks are fibres)
 //     collective slots a few per node: counters and lines of communicators   (coll/shared.hpp)
 //     areas            where larger data of collective operations passes     (coll/areas.hpp)
 //     contexts         a few bytes per communicator                       (comm/context_ids.hpp)
@@ -51,7 +52,7 @@ enum class RankState : std::uint32_t {
 };
 
 inline constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-inline constexpr std::uint32_t segment_version = 6;
+inline constexpr std::uint32_t segment_version = 7;
 
 struct SegmentHeader {
     std::uint64_t magic;
@@ -64,6 +65,7 @@ struct SegmentHeader {
     std::uint32_t verbose;         // 1: explain choices on standard error
     std::uint32_t keeps_going;     // 1: the end of some ranks is not the others'
     std::uint32_t launcher_pid;
+    std::uint32_t crowded; // 1: all ranks take turns in one process (fibres)
     std::uint64_t slots_offset;
     std::uint64_t room_offset; // per rank: a bit for each rank that waits for room there
     std::uint64_t queues_offset;

@@ -10,6 +10,7 @@ import collections
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -144,6 +145,11 @@ def crashes_are_said_of_the_rank_that_crashes():
 def ranks_redirect_their_own_output():
     done = expect_same(3, args.endings, "redirect")
     expect(done.stdout.count("back\n") == 3 and "hidden" not in done.stdout, done)
+    if args.ranks == "fibres":  # which share pipes when descriptors are few
+        done = run("--ranks", "fibres", "-v", "-n", "20", args.endings, "redirect",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (140, 140)))
+        expect("ranks each share pipes" in done.stderr, done)
+        expect(done.stdout.count("back\n") == 20 and "hidden" not in done.stdout, done)
 
 
 @case

@@ -109,9 +109,9 @@ bool take_own_descriptors(const HostPlan& plan, const HostPlan::Rank& rank) {
 
 // What a process has of its own from the start. False: errno says why not.
 bool take_own(const HostPlan& plan, const HostPlan::Rank& rank) {
-    if (rank.bound &&
+    if (rank.processors != nullptr &&
         sched_setaffinity(0, CpuSet::bytes(),
-                          static_cast<const cpu_set_t*>(rank.processors.data())) != 0) {
+                          static_cast<const cpu_set_t*>(rank.processors->data())) != 0) {
         return false;
     }
     if (unshare(CLONE_FS) != 0) {
@@ -149,14 +149,21 @@ void ended(void* context, const warren_image_end* end) {
     }
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-    std::vector<char*> made;
-    made.reserve(texts.size() + 1);
-    for (std::string& text : texts) {
-        made.push_back(text.data());
+// Strings as main gets them, in one piece of memory: the program's for good.
+std::unique_ptr<char* []> list_of(const std::vector<std::string>& texts) {
+    std::size_t bytes = 0;
+    for (const std::string& text : texts) {
+        bytes += text.size() + 1;
     }
-    made.push_back(nullptr);
-    return made;
+    const std::size_t for_text = (bytes + sizeof(char*) - 1) / sizeof(char*);
+    auto list = std::make_unique<char*[]>(texts.size() + 1 + for_text);
+    char* place = reinterpret_cast<char*>(list.get() + texts.size() + 1);
+    for (std::size_t index = 0; index < texts.size(); ++index) {
+        list[index] = place;
+        std::memcpy(place, texts[index].c_str(), texts[index].size() + 1);
+        place += texts[index].size() + 1;
+    }
+    return list;
 }
 
 // An error of ours, before the program runs.
@@ -194,29 +201,20 @@ void tell_other_library(const HostPlan& plan, const Start& start,
     environment.insert(environment.begin() + 1, "UCX_MEM_MMAP_HOOK_MODE=none");
 }
 
-void* run_rank(void* argument) {
-    const std::unique_ptr<Start> start(static_cast<Start*>(argument));
-    const HostPlan& plan = *start->plan;
-    const HostPlan::Rank& rank = plan.ranks[start->rank];
-    if (!has_fibres(plan)) {
-        report_start(start->rank);
-        // What debuggers and top show.
-        const std::string name = "rank " + std::to_string(plan.first_rank + start->rank);
-        pthread_setname_np(pthread_self(), name.c_str());
-        make_signal_stack();
-        if (!take_own(plan, rank)) {
-            not_started(*start, std::strerror(errno));
-        }
-    }
-    release_reserve();
-    HostPlan::Program program = plan.programs[rank.program];
-    program.environment[0] = "WARREN_RANK=" + std::to_string(plan.first_rank + start->rank);
+std::vector<std::string> environment_of(const Start& start) {
+    const HostPlan::Rank& rank = start.plan->ranks[start.rank];
+    std::vector<std::string> environment = start.plan->programs[rank.program].environment;
+    environment[0] = "WARREN_RANK=" + std::to_string(start.plan->first_rank + start.rank);
     if (rank.manager >= 0) {
-        tell_other_library(plan, *start, program.environment);
+        tell_other_library(*start.plan, start, environment);
     }
-    std::vector<char*> arguments = pointers(program.arguments);
-    std::vector<char*> environment = pointers(program.environment);
+    return environment;
+}
 
+// Its own; a rank that gets none ends.
+warren_image* make_image(const Start& start) {
+    const HostPlan& plan = *start.plan;
+    const HostPlan::Rank& rank = plan.ranks[start.rank];
     warren_image_options options{};
     options.bytes = sizeof options;
     std::vector<const char*> shared;
@@ -249,11 +247,33 @@ void* run_rank(void* argument) {
     bindings.push_back({nullptr, nullptr});
     options.bindings = bindings.data();
     options.ended = ended;
-    options.context = reinterpret_cast<void*>(std::uintptr_t{start->rank});
+    options.context = reinterpret_cast<void*>(std::uintptr_t{start.rank});
     warren_image* image = nullptr;
     if (warren_image_create(&options, &image) != WARREN_IMAGE_SUCCESS) {
-        not_started(*start, warren_image_error());
+        not_started(start, warren_image_error());
     }
+    return image;
+}
+
+void* run_rank(void* argument) {
+    const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+    const HostPlan& plan = *start->plan;
+    const HostPlan::Rank& rank = plan.ranks[start->rank];
+    if (!has_fibres(plan)) {
+        report_start(start->rank);
+        // What debuggers and top show.
+        const std::string name = "rank " + std::to_string(plan.first_rank + start->rank);
+        pthread_setname_np(pthread_self(), name.c_str());
+        make_signal_stack();
+        if (!take_own(plan, rank)) {
+            not_started(*start, std::strerror(errno));
+        }
+    }
+    release_reserve();
+    const HostPlan::Program& program = plan.programs[rank.program];
+    const std::unique_ptr<char*[]> arguments = list_of(program.arguments);
+    const std::unique_ptr<char*[]> environment = list_of(environment_of(*start));
+    warren_image* image = make_image(*start);
     if (warren_image_enter(image) != WARREN_IMAGE_SUCCESS) {
         not_started(*start, warren_image_error());
     }
@@ -268,8 +288,8 @@ void* run_rank(void* argument) {
     }
     warren_image_end end{};
     if (warren_image_load_program(image, program.path.c_str()) != WARREN_IMAGE_SUCCESS ||
-        warren_image_run(image, static_cast<int>(program.arguments.size()), arguments.data(),
-                         environment.data(), &end) != WARREN_IMAGE_SUCCESS) {
+        warren_image_run(image, static_cast<int>(program.arguments.size()), arguments.get(),
+                         environment.get(), &end) != WARREN_IMAGE_SUCCESS) {
         not_started(*start, warren_image_error());
     }
     // The image stays: other ranks may look at its memory, as they may at a process's shared one.
@@ -287,18 +307,32 @@ std::size_t stack_bytes(const HostPlan& plan) {
     return (std::max(bytes, smallest_stack_bytes) + 4095) / 4096 * 4096;
 }
 
-// Starts a rank on a stack that takes no huge pages, which would be memory that nobody uses.
-bool start_rank(std::size_t bytes, Start* start) {
-    bytes += beside_stack_bytes + guard_bytes;
+// The stacks of all ranks, each above a guard: one mapping, because their number is limited
+// (vm.max_map_count). They take no huge pages, which would be memory that nobody uses. Null: errno.
+std::byte* map_stacks(std::size_t bytes) {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (memory == MAP_FAILED) {
-        return false;
+        return nullptr;
     }
     madvise(memory, bytes, MADV_NOHUGEPAGE);
-    mprotect(memory, guard_bytes, PROT_NONE);
-    auto* stack = static_cast<std::byte*>(memory) + guard_bytes;
-    start->stack = {static_cast<std::byte*>(memory), stack, {}};
+    return static_cast<std::byte*>(memory);
+}
+
+// Whoever touches these bytes of a mapping gets a signal.
+bool guard(std::byte* memory) {
+    constexpr int install = 102; // MADV_GUARD_INSTALL, Linux 6.13: leaves the mapping in one piece
+    return madvise(memory, guard_bytes, install) == 0 ||
+           mprotect(memory, guard_bytes, PROT_NONE) == 0;
+}
+
+// `memory`: a guard's, and a stack's up to `bytes`.
+bool start_rank(std::byte* memory, std::size_t bytes, Start* start) {
+    if (!guard(memory)) {
+        return false;
+    }
+    auto* stack = memory + guard_bytes;
+    start->stack = {memory, stack, {}};
     if (has_fibres(*start->plan)) {
         errno = warren_fibre_make(
             stack, bytes - guard_bytes, [](void* given) { run_rank(given); }, start);
@@ -388,12 +422,15 @@ int main(int argc, char** argv) {
             complain(directory + ": " + std::strerror(errno));
         }
     }
-    const std::size_t bytes = stack_bytes(plan);
+    const std::size_t bytes = stack_bytes(plan) + beside_stack_bytes + guard_bytes;
+    std::byte* stacks = map_stacks(plan.ranks.size() * bytes);
     for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
-        if (!start_rank(bytes, new Start{&plan, rank, former, {}})) {
+        if (stacks == nullptr ||
+            !start_rank(stacks + rank * bytes, bytes, new Start{&plan, rank, former, {}})) {
             complain("a thread for rank " + std::to_string(plan.first_rank + rank) + " with " +
                      std::to_string(bytes >> 10) + " kB of stack: " + std::strerror(errno) +
-                     " (the limits of processes, ulimit -u, and of memory, ulimit -v)");
+                     " (the limits of processes, ulimit -u, of memory, ulimit -v, and of mappings, "
+                     "sysctl vm.max_map_count)");
         }
     }
     if (has_fibres(plan)) {

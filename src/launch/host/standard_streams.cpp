@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "image/host_interface.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -27,6 +28,7 @@ namespace {
 struct Streams {
     std::atomic<int> place[3];
     int reserved[3]; // -1: none (0 to 2 are the host's own, and all ranks share the empty input)
+    bool shared;     // the reserved places of output and errors are those of other ranks, too
 };
 
 std::unique_ptr<Streams[]> all_streams;
@@ -84,7 +86,9 @@ ssize_t write_pieces(int descriptor, const iovec* pieces, int count) {
 // with.)
 void empty(const Streams& streams, int number, int place) {
     if (place == streams.reserved[number]) {
-        dup3(nothing, place, O_CLOEXEC);
+        if (!streams.shared) {
+            dup3(nothing, place, O_CLOEXEC);
+        }
     } else if (!is_standard(place) && place != nothing) {
         close(place);
     }
@@ -130,6 +134,36 @@ int duplicate(int descriptor) {
     return dup(real(descriptor));
 }
 
+// Before something else is put where other ranks write, too: the rank gets places of its own there.
+// False: there is no descriptor left.
+bool stop_sharing(Streams& own) {
+    for (int number = 1; own.shared && number <= 2; ++number) {
+        const int before = own.reserved[number];
+        const int copy = fcntl(before, F_DUPFD_CLOEXEC, 3);
+        if (copy < 0) {
+            return false;
+        }
+        warren_image_move_stream(before, copy);
+        own.reserved[number] = copy;
+        if (own.place[number].load(std::memory_order_relaxed) == before) {
+            own.place[number].store(copy, std::memory_order_relaxed);
+        }
+    }
+    own.shared = false;
+    return true;
+}
+
+// The C library's puts the new file where the stream had its own.
+std::FILE* reopen(const char* path, const char* mode, std::FILE* stream) {
+    Streams* own = streams_of_caller();
+    const int place = stream != nullptr ? fileno(stream) : -1;
+    if (own != nullptr && own->shared && place >= 0 &&
+        (place == own->reserved[1] || place == own->reserved[2]) && !stop_sharing(*own)) {
+        return nullptr;
+    }
+    return std::freopen(path, mode, stream);
+}
+
 int duplicate_as(int from, int to, int flags) {
     Streams* own = is_standard(to) ? streams_of_caller() : nullptr;
     if (own == nullptr) {
@@ -137,6 +171,9 @@ int duplicate_as(int from, int to, int flags) {
     }
     if (from == to) {
         return fcntl(real(from), F_GETFD) < 0 ? -1 : to;
+    }
+    if (own->shared && !stop_sharing(*own)) {
+        return -1;
     }
     const int source = real(from);
     if (const int place = own->reserved[to]; place >= 0) {
@@ -233,6 +270,10 @@ void prepare_streams(const HostPlan& plan) {
         streams.reserved[0] = -1;
         streams.reserved[1] = planned.output;
         streams.reserved[2] = planned.errors;
+        const auto same = [&](std::uint32_t other) {
+            return other < stream_count && plan.ranks[other].output == planned.output;
+        };
+        streams.shared = same(rank + 1) || (rank > 0 && same(rank - 1));
     }
     const auto keep = [](int descriptor) {
         if (descriptor >= 0) {
@@ -281,6 +322,8 @@ std::span<const warren_image_binding> stream_bindings() {
         {"lseek", reinterpret_cast<void*>(&move_to)},
         {"lseek64", reinterpret_cast<void*>(&move_to)},
         {"fsync", reinterpret_cast<void*>(&synchronise)},
+        {"freopen", reinterpret_cast<void*>(&reopen)},
+        {"freopen64", reinterpret_cast<void*>(&reopen)},
         {"dprintf", reinterpret_cast<void*>(&print)},
         {"vdprintf", reinterpret_cast<void*>(&print_list)},
     };

@@ -3,7 +3,9 @@
 // The descriptors of a process are all its kernel threads', which fibres move among. So a rank's
 // pipes keep the numbers that they have in the host, and the calls of its program that name 0, 1 or
 // 2 get those instead: reading, writing, closing, asking, duplicating. A child that a rank forks
-// has them as 0, 1 and 2. All other descriptors, and the working directory, are all ranks'. Thread
+// has them as 0, 1 and 2. All other descriptors, and the working directory, are all ranks'. Where
+// descriptors are scarce, neighbours share their pipes; one that redirects its output gets places
+// of its own. Thread
 // rule: prepare_streams before there are ranks; close_streams by the rank's end.
 #pragma once
 

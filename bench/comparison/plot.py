@@ -8,7 +8,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402 (the back end is chosen first)
 
-COLOURS = {"warren": "#c0392b", "warren-threads": "#e67e22", "mpich": "#2874a6",
+COLOURS = {"warren": "#c0392b", "warren-threads": "#e67e22", "warren-fibres": "#b7950b", "mpich": "#2874a6",
            "openmpi": "#b7950b", "impi-rt": "#6c757d"}
 PANELS = [  # title, figure, mode, by
     ("Half round trip, same buffer (µs)", "latency", "cached", "size"),

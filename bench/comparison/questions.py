@@ -72,7 +72,7 @@ TARGETS = [
 ]
 
 NAMES = ["latency", "bandwidth", "message_rate", "halo", "launch", "memory", "collectives", "pairs",
-         "communicators", "idle"]
+         "communicators", "idle", "stencil"]
 
 
 def questions(only, ranks, quick):
@@ -117,4 +117,8 @@ def questions(only, ranks, quick):
     for n in ranks or ((8,) if quick else (64,)):
         asked.append(Question("idle", "idle", n, ["--seconds", "3"], ["--seconds", "1"],
                               start_ranks=n + 1, timeout=60 + n))
+    # Fixed total work on ever more ranks; of processes, hundreds take long.
+    for n in ranks or ((2, 16) if quick else (2, 16, 64, 256)):
+        asked.append(Question("stencil", "stencil", n, ["--steps", "500"], ["--steps", "100"],
+                              timeout=120))
     return [q for q in asked if not only or q.name in only]

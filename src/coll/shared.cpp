@@ -19,6 +19,9 @@ constexpr int flat_spins = 64;
 // Turns in which a rank of a crowded node gives way before it sleeps. Among ranks that all come to
 // the same operation, one is enough as a rule; the others are for those who compute in between.
 constexpr int yields_before_sleep = 64;
+// The same of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
+// wait is to take others' work.
+constexpr int yields_of_fibre = 2;
 
 // Sleepers that one rank wakes, each of which wakes as many.
 constexpr int wake_fan_out = 2;
@@ -187,7 +190,8 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, Done done) {
     // Of several threads of the rank one polls for all.
     const bool polls_alone = !node_rank_.lock.shared();
     if (polls_alone && node_rank_.oversubscribed()) {
-        for (int turn = 0; turn < yields_before_sleep; ++turn) {
+        const int turns = fibres() != nullptr ? yields_of_fibre : yields_before_sleep;
+        for (int turn = 0; turn < turns; ++turn) {
             give_way();
             if (done()) {
                 return;

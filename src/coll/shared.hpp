@@ -172,6 +172,8 @@ class SharedSlot {
     std::byte* line_data(std::uint64_t operation, int rank) const {
         return line(operation, rank).data;
     }
+    // In a counted slot: the same of the last to come, which the others read.
+    std::byte* published_data(std::uint64_t operation) const { return published(operation).data; }
     // The communicator's area, or null: the same at all ranks.
     std::byte* area(AreaKind kind) const {
         const std::uint32_t known = place_.areas[static_cast<std::size_t>(kind)];

@@ -35,6 +35,11 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     constexpr MPI_Count from_bytes = 8 * 1024;
     // All must be scheduled once more.
     constexpr MPI_Count crowded_from_bytes = 64 * 1024;
+    // Of many ranks each moves so many blocks in an all-to-all that to be scheduled is nothing.
+    constexpr int many_ranks = 64;
+    if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= many_ranks) {
+        return true;
+    }
     // Between two, messages go direct as well.
     const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
     return (ranks > 2 || reduces) &&
@@ -148,13 +153,87 @@ bool SharedDirect::allgather(const Blocks& blocks) {
     return true;
 }
 
+namespace {
+
+// Block number `column` of each row, one behind the other.
+template <std::size_t bytes>
+void take_column(const std::vector<const std::byte*>& rows, std::size_t column, std::byte* to) {
+    for (const std::byte* row : rows) {
+        std::memcpy(to, row + column * bytes, bytes);
+        to += bytes;
+    }
+}
+
+void take_column(const std::vector<const std::byte*>& rows, std::size_t column, std::size_t bytes,
+                 std::byte* to) {
+    switch (bytes) {
+    case 4:
+        return take_column<4>(rows, column, to);
+    case 8:
+        return take_column<8>(rows, column, to);
+    case 16:
+        return take_column<16>(rows, column, to);
+    default:
+        for (const std::byte* row : rows) {
+            std::memcpy(to, row + column * bytes, bytes);
+            to += bytes;
+        }
+    }
+}
+
+} // namespace
+
+// In a counted slot. Blocks without gaps are mostly small, and many: the last rank to come lists
+// where all ranks' begin, so that each reads that list and not all lines. That one's `own_rows` is
+// needed until all have read.
+template <typename Read>
+void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows,
+                                     Read read) {
+    const MPI_Count bytes = in[rank_].bytes();
+    slot_.together([&](Operation op) { say(op, said); },
+                   [&](Operation op) {
+                       for (int r = 0; r < size_; ++r) {
+                           Said its;
+                           if (!hear(op, r, its) || !its.blocks->solid(bytes)) {
+                               own_rows.clear();
+                               break;
+                           }
+                           own_rows.push_back(its.blocks->begin());
+                       }
+                       const Rows* listed = own_rows.empty() ? nullptr : &own_rows;
+                       std::memcpy(slot_.published_data(op), &listed, sizeof listed);
+                   },
+                   [&](Operation op) {
+                       const Rows* rows = nullptr;
+                       std::memcpy(&rows, slot_.published_data(op), sizeof(rows));
+                       if (slot_.unequal() || rows == nullptr || !in.solid(bytes)) {
+                           for (int step = 1; step < size_; ++step) {
+                               const int other = (rank_ + step) % size_;
+                               Said its;
+                               if (hear(op, other, its)) {
+                                   read(other, its);
+                               }
+                           }
+                           return;
+                       }
+                       take_column(*rows, static_cast<std::size_t>(rank_),
+                                   static_cast<std::size_t>(bytes), in.begin());
+                   });
+}
+
 bool SharedDirect::alltoall(const Blocks& out, const Blocks& in) {
     if (out[rank_].base == in[rank_].base) {
         return false;
     }
     slot_.begin(Tag::alltoall, in[rank_].bytes());
-    exchange({.buffer = {}, .blocks = &out, .result = nullptr},
-             [&](int other, const Said& its) { copy((*its.blocks)[rank_], in[other]); });
+    const Said said = {.buffer = {}, .blocks = &out, .result = nullptr};
+    const auto read = [&](int other, const Said& its) { copy((*its.blocks)[rank_], in[other]); };
+    Rows rows;
+    if (slot_.flat()) {
+        exchange(said, read);
+    } else {
+        alltoall_by_table(said, in, rows, read);
+    }
     if (!slot_.unequal()) {
         close();
     }

@@ -47,6 +47,7 @@ class SharedDirect {
 
   private:
     using Operation = std::uint64_t;
+    using Rows = std::vector<const std::byte*>;
 
     // What a line says of its rank's data.
     struct Said {
@@ -75,6 +76,8 @@ class SharedDirect {
     // Everybody says something, and then reads what `read` wants from each other one in turn.
     template <typename Read>
     void exchange(const Said& said, Read read);
+    template <typename Read>
+    void alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows, Read read);
     // The root says something, the others read it, and the root stays until they have.
     template <typename Read>
     void from_root(int root, const Said& said, Read read);

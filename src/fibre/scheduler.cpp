@@ -144,9 +144,10 @@ void Scheduler::push(Fibre& fibre) {
     Worker& worker = *fibre.worker;
     worker.lock.lock();
     append(worker, fibre);
-    const bool wakes = worker.sleeping.exchange(false, std::memory_order_relaxed);
+    const bool wakes = worker.sleeping.load(std::memory_order_relaxed);
     bool all_slept = false;
     if (wakes) {
+        worker.sleeping.store(false, std::memory_order_relaxed);
         all_slept = awake_.fetch_add(1, std::memory_order_seq_cst) == 0;
         worker.bell.fetch_add(1, std::memory_order_relaxed);
     }

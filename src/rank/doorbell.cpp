@@ -29,10 +29,13 @@ void Doorbell::wake(std::atomic<std::uint32_t>& word) {
     std::uint32_t value = word.load(std::memory_order_relaxed);
     while ((value & asleep) != 0) {
         const std::uint32_t awake = (value & ~asleep) + 2;
-        if (word.compare_exchange_weak(value, awake, std::memory_order_seq_cst)) {
+        if (word.compare_exchange_strong(value, awake, std::memory_order_seq_cst)) {
             futex_wake(word, INT_MAX);
             return;
         }
+        // Another waker was quicker, and the owner may have looked before: as in ring.
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        value = word.load(std::memory_order_relaxed);
     }
 }
 

@@ -42,9 +42,9 @@ class Doorbell {
     // another thread of the rank may sleep on it, so it is not taken back.)
     // What it returns goes to sleep().
     [[nodiscard]] std::uint32_t prepare() {
-        const std::uint32_t seen = word_->fetch_or(asleep, std::memory_order_relaxed) | asleep;
+        const std::uint32_t seen = word_->fetch_or(asleep, std::memory_order_seq_cst) | asleep;
         if (header_->fence_in_wakers.load(std::memory_order_relaxed) != 0) {
-            std::atomic_thread_fence(std::memory_order_seq_cst);
+            fence_after_change();
         } else {
             fence_for_wakers();
         }
@@ -62,7 +62,11 @@ class Doorbell {
     // Wakes the owner of `word` if it sleeps. The caller has published what the owner waits for.
     static void ring(const node::SegmentHeader& header, std::atomic<std::uint32_t>& word) {
         if (header.fence_in_wakers.load(std::memory_order_relaxed) != 0) {
-            std::atomic_thread_fence(std::memory_order_seq_cst);
+            // A fence stands before the look that finds the owner awake. One that finds it asleep
+            // needs none: who wakes changes the word, with all that was published before.
+            if ((word.load(std::memory_order_relaxed) & asleep) == 0) {
+                std::atomic_thread_fence(std::memory_order_seq_cst);
+            }
         } else {
             // The sleeper's fence works on what the processor does; the compiler must keep order
             // too.
@@ -76,6 +80,16 @@ class Doorbell {
   private:
     // Bit 0 of the word: somebody sleeps, or is about to. The rest counts the wakes.
     static constexpr std::uint32_t asleep = 1;
+
+    // A full fence, right after an atomic change of the word.
+    static void fence_after_change() {
+#if defined(__x86_64__)
+        // Which is one itself: an instruction with the prefix lock. The compiler must keep order.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+    }
 
     // The sleeper's part of invariant 3, or, refused, the change to the other policy.
     void fence_for_wakers();

@@ -319,6 +319,14 @@ std::byte* map_stacks(std::size_t bytes) {
     return static_cast<std::byte*>(memory);
 }
 
+// How far below the end of its memory a fibre's stack begins: where they all began at the same
+// place of a page, they would compete for the same sets of the caches.
+constexpr std::size_t shift_of_stack(std::uint32_t rank) {
+    constexpr std::size_t line_bytes = 64;
+    constexpr std::uint32_t lines_of_page = 64;
+    return rank % lines_of_page * line_bytes;
+}
+
 // Whoever touches these bytes of a mapping gets a signal.
 bool guard(std::byte* memory) {
     constexpr int install = 102; // MADV_GUARD_INSTALL, Linux 6.13: leaves the mapping in one piece
@@ -335,7 +343,8 @@ bool start_rank(std::byte* memory, std::size_t bytes, Start* start) {
     start->stack = {memory, stack, {}};
     if (has_fibres(*start->plan)) {
         errno = warren_fibre_make(
-            stack, bytes - guard_bytes, [](void* given) { run_rank(given); }, start);
+            stack, bytes - guard_bytes - shift_of_stack(start->rank),
+            [](void* given) { run_rank(given); }, start);
         return errno == 0;
     }
     pthread_attr_t attributes;

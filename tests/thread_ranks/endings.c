@@ -119,15 +119,19 @@ int main(int argc, char** argv) {
             usleep(100 * 1000);
             puts("slept");
             fflush(stdout);
-            close(open(path, O_CREAT | O_WRONLY, 0600));
-            usleep(100 * 1000);
+            const int others = atoi(getenv("WARREN_SIZE")) - 1;
+            const int file = open(path, O_CREAT | O_WRONLY, 0600);
+            while (lseek(file, 0, SEEK_END) < others) { /* until all have seen it */
+                usleep(1000);
+            }
             unlink(path);
             return 0;
         }
-        while (access(path, F_OK) != 0) {
+        int file;
+        while ((file = open(path, O_WRONLY | O_APPEND)) < 0) {
             sched_yield();
         }
-        return 0;
+        return write(file, "x", 1) != 1;
     }
     if (strcmp(way, "wait") == 0) {
         puts("waiting");

@@ -200,13 +200,13 @@ void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& o
                            }
                            own_rows.push_back(its.blocks->begin());
                        }
-                       const Rows* listed = own_rows.empty() ? nullptr : &own_rows;
+                       const Listed listed{own_rows.empty() ? nullptr : &own_rows};
                        std::memcpy(slot_.published_data(op), &listed, sizeof listed);
                    },
                    [&](Operation op) {
-                       const Rows* rows = nullptr;
-                       std::memcpy(&rows, slot_.published_data(op), sizeof(rows));
-                       if (slot_.unequal() || rows == nullptr || !in.solid(bytes)) {
+                       Listed listed{};
+                       std::memcpy(&listed, slot_.published_data(op), sizeof listed);
+                       if (slot_.unequal() || listed.rows == nullptr || !in.solid(bytes)) {
                            for (int step = 1; step < size_; ++step) {
                                const int other = (rank_ + step) % size_;
                                Said its;
@@ -216,7 +216,7 @@ void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& o
                            }
                            return;
                        }
-                       take_column(*rows, static_cast<std::size_t>(rank_),
+                       take_column(*listed.rows, static_cast<std::size_t>(rank_),
                                    static_cast<std::size_t>(bytes), in.begin());
                    });
 }

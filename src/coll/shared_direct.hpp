@@ -48,6 +48,10 @@ class SharedDirect {
   private:
     using Operation = std::uint64_t;
     using Rows = std::vector<const std::byte*>;
+    // What the last to come says. Null: some rank's rows have gaps.
+    struct Listed {
+        const Rows* rows = nullptr;
+    };
 
     // What a line says of its rank's data.
     struct Said {

@@ -18,9 +18,19 @@ struct Context {
     std::byte* thread_pointer = nullptr;
 };
 
+extern "C" {
+void* warren_fibre_switch(Context* from, const Context* to, void* message);
+void* warren_fibre_switch_by_kernel(Context* from, const Context* to, void* message);
+}
+// Whether programs may set the thread pointer themselves on this machine.
+extern const bool sets_thread_pointer;
+
 // Leaves the calling context in `from` and goes on in `to`. Returns when somebody comes back: with
 // the `message` that they gave.
-void* switch_context(Context* from, const Context* to, void* message);
+inline void* switch_context(Context* from, const Context* to, void* message) {
+    return sets_thread_pointer ? warren_fibre_switch(from, to, message)
+                               : warren_fibre_switch_by_kernel(from, to, message);
+}
 
 // Leaves the calling context in `from`, sets `left` to 0, and ends the kernel thread, which touches
 // the context no more from then on. Returns, in another kernel thread, as switch_context does.

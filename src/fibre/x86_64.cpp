@@ -11,11 +11,7 @@
 
 namespace warren::fibre {
 
-extern "C" {
-void* warren_fibre_switch(Context* from, const Context* to, void* message);
-void* warren_fibre_switch_by_kernel(Context* from, const Context* to, void* message);
-void* warren_fibre_leave(Context* from, std::atomic<std::uint32_t>* left);
-}
+extern "C" void* warren_fibre_leave(Context* from, std::atomic<std::uint32_t>* left);
 
 // Control words are loaded only when they differ: that takes longer than all the rest.
 __asm__(R"(
@@ -114,14 +110,9 @@ bool may_set_thread_pointer() {
     return (getauxval(AT_HWCAP2) & fsgsbase) != 0;
 }
 
-const bool sets_thread_pointer = may_set_thread_pointer();
-
 } // namespace
 
-void* switch_context(Context* from, const Context* to, void* message) {
-    return sets_thread_pointer ? warren_fibre_switch(from, to, message)
-                               : warren_fibre_switch_by_kernel(from, to, message);
-}
+const bool sets_thread_pointer = may_set_thread_pointer();
 
 void* leave_kernel_thread(Context* from, std::atomic<std::uint32_t>* left) {
     return warren_fibre_leave(from, left);

@@ -44,12 +44,15 @@ void sleep_for(std::uint64_t ns) {
 } // namespace
 
 int yield_processor() {
-    give_way();
-    return 0;
+    if (fibre::Scheduler* scheduler = fibre::scheduler()) {
+        scheduler->give_way();
+        return 0;
+    }
+    return sched_yield();
 }
 
 void yield_c11() {
-    give_way();
+    yield_processor();
 }
 
 unsigned sleep_seconds(unsigned seconds) {

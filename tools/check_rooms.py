@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-LEVELS = [["base"], ["fibre"], ["topology"], ["node"], ["memory"], ["image"], ["member"], ["rank"], ["transport"], ["datatype"],
+LEVELS = [["base"], ["balance"], ["fibre"], ["topology"], ["node"], ["memory"], ["image"], ["member"], ["rank"], ["transport"], ["datatype"],
           ["message"], ["comm"], ["coll", "rma"], ["mpi"]]
 # Rooms beside the library, and the highest room that they may use.
 BESIDE = {"discovery": "topology", "launch": "rank", "locality": "memory"}

@@ -31,6 +31,8 @@ struct FibreFunctions {
                  WaitNote* note);
     void (*wake)(std::atomic<std::uint32_t>& word, int count);
     void (*give_way)();
+    // The calling fibre enters a collective operation of all ranks; null: nobody wants to know.
+    void (*at_collective)();
 };
 // Null: no rank of this process is a fibre. Set once, before there are any.
 inline constinit std::atomic<const FibreFunctions*> fibre_functions{nullptr};

@@ -12,7 +12,8 @@ WARREN_API void warren_fibre_prepare(const HostOptions* options) {
                    .fibres = options->fibres,
                    .stuck = options->stuck,
                    .begin_worker = options->begin_worker,
-                   .blocked = options->blocked});
+                   .blocked = options->blocked,
+                   .loads = options->loads});
     fibre_functions.store(warren_fibre_functions(), std::memory_order_release);
 }
 
@@ -32,8 +33,13 @@ WARREN_API const FibreFunctions* warren_fibre_functions(void) {
                    WaitNote* note) { scheduler()->wait(word, expected, timeout, note); },
         .wake = [](std::atomic<std::uint32_t>& word, int count) { scheduler()->wake(word, count); },
         .give_way = [] { scheduler()->give_way(); },
+        .at_collective = nullptr,
     };
     return scheduler() != nullptr ? &functions : nullptr;
+}
+
+WARREN_API void warren_fibre_last_load(void) {
+    scheduler()->write_last_load();
 }
 
 WARREN_API void warren_fibre_end(void) {

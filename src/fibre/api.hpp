@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "balance/load_table.hpp"
 #include "base/futex.hpp"
 
 namespace warren::fibre {
@@ -18,6 +19,7 @@ struct HostOptions {
     void (*begin_worker)();
     void (*stuck)();
     void (*blocked)(std::uint32_t fibre);
+    balance::LoadTable loads;
 };
 
 } // namespace warren::fibre
@@ -29,6 +31,8 @@ int warren_fibre_make(void* stack, std::size_t bytes, void (*function)(void*), v
 int warren_fibre_start(void);
 // The waits of the process; null: it has no fibres.
 const warren::FibreFunctions* warren_fibre_functions(void);
+// The calling fibre's program has ended: its load is written down.
+void warren_fibre_last_load(void);
 // The calling fibre stays as it is for ever: its memory may be looked at.
 [[noreturn]] void warren_fibre_end(void);
 // Whether the calling thread is a fibre.

@@ -38,8 +38,9 @@ struct alignas(64) Fibre {
     Context context; // while it doesn't run
     std::atomic<std::uint32_t> on_worker{0};
     std::uint32_t number = 0;
-    Fibre* next = nullptr;    // in a queue or a bucket
-    Worker* worker = nullptr; // that runs it, or ran it last; by whoever resumes it
+    Fibre* next = nullptr; // in a queue or a bucket
+    // That runs it, or ran it last; by whoever resumes it.
+    std::atomic<Worker*> worker{nullptr};
     // Parked
     std::atomic<const std::atomic<std::uint32_t>*> word{nullptr};
     std::atomic<State> state{State::ready};
@@ -64,10 +65,12 @@ struct alignas(64) Worker {
     std::atomic<Fibre*> handed{nullptr}; // to be resumed by the idle context
     std::atomic<std::uint64_t> switches{0};
     std::atomic<std::uint64_t> since{0}; // ticks, when what runs was resumed
+    std::atomic<std::uint64_t> idled{0}; // ticks without a fibre
     std::atomic<Fibre*> running{nullptr};
     std::uint32_t number = 0;
-    int processor = -1;         // -1: not bound
-    std::atomic<int> thread{0}; // the kernel's number of it
+    std::atomic<int> processor{-1};      // -1: not bound
+    std::atomic<std::uint64_t> begin{0}; // ticks
+    std::atomic<int> thread{0};          // the kernel's number of it
     // Of a spare worker: for whom it stands in, and whether that one is back. It then hands on what
     // comes to its queue.
     std::atomic<Worker*> principal{nullptr};

@@ -28,6 +28,10 @@ struct Body {
     Fibre* fibre;
 };
 
+Worker& worker_of(const Fibre& fibre) {
+    return *fibre.worker.load(std::memory_order_relaxed);
+}
+
 } // namespace
 
 Scheduler* scheduler() {
@@ -68,7 +72,7 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
     fibre.number = made_;
     // Neighbours, which talk most, are on one worker.
     const std::size_t home = std::uint64_t{made_} * started_ / options_.fibres;
-    fibre.worker = workers_[home].get();
+    fibre.worker.store(workers_[home].get(), std::memory_order_relaxed);
     auto body = std::make_unique<Body>(Body{function, argument, &fibre});
     const int error = donate(
         fibre, stack, bytes, [](Fibre& made) { only_scheduler->push(made); },
@@ -89,6 +93,8 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
 
 int Scheduler::start() {
     awake_.store(started_, std::memory_order_relaxed);
+    begin_ns_ = monotonic_ns();
+    begin_ticks_ = ticks();
     for (std::uint32_t number = 0; number < started_; ++number) {
         if (const int error = start_worker(*workers_[number])) {
             return error;
@@ -103,6 +109,8 @@ int Scheduler::start() {
 }
 
 int Scheduler::start_worker(Worker& worker) {
+    worker.begin.store(ticks(), std::memory_order_relaxed);
+    worker.since.store(worker.begin.load(std::memory_order_relaxed), std::memory_order_relaxed);
     pthread_t thread;
     const int error = pthread_create(&thread, nullptr, run_worker, &worker);
     if (error == 0) {
@@ -141,7 +149,7 @@ Fibre* Scheduler::take(Worker& worker) {
 
 // A fibre that is nowhere becomes ready, on the worker that it ran on.
 void Scheduler::push(Fibre& fibre) {
-    Worker& worker = *fibre.worker;
+    Worker& worker = worker_of(fibre);
     worker.lock.lock();
     append(worker, fibre);
     const bool wakes = worker.sleeping.load(std::memory_order_relaxed);
@@ -189,27 +197,24 @@ void Scheduler::resumed(Fibre* self, void* fibre) {
     }
 }
 
-// The time since the worker's last switch was this fibre's.
+// The time since the worker's last switch was this fibre's; null: the idle context's.
 void Scheduler::account(Worker& worker, Fibre* before) {
     const std::uint64_t now = ticks();
-    if (before != nullptr) {
-        before->ran.store(before->ran.load(std::memory_order_relaxed) + now -
-                              worker.since.load(std::memory_order_relaxed),
-                          std::memory_order_relaxed);
-    }
+    balance::add(before != nullptr ? before->ran : worker.idled,
+                 now - worker.since.load(std::memory_order_relaxed));
     worker.since.store(now, std::memory_order_relaxed);
     worker.switches.store(worker.switches.load(std::memory_order_relaxed) + 1,
                           std::memory_order_relaxed);
 }
 
 void Scheduler::begin(Worker& worker, Fibre& next) {
-    next.worker = &worker;
+    next.worker.store(&worker, std::memory_order_relaxed);
     next.on_worker.store(1, std::memory_order_release);
     worker.running.store(&next, std::memory_order_relaxed);
 }
 
 void Scheduler::switch_to(Fibre& self, Fibre& next) {
-    Worker& worker = *self.worker;
+    Worker& worker = worker_of(self);
     account(worker, &self);
     begin(worker, next);
     resumed(&self, switch_context(&self.context, &next.context, &self));
@@ -237,7 +242,7 @@ void Scheduler::look_at_clock(Worker& worker) {
 }
 
 void Scheduler::leave(Fibre& self) {
-    Worker& worker = *self.worker;
+    Worker& worker = worker_of(self);
     look_at_clock(worker);
     if (worker.relieved.load(std::memory_order_relaxed)) {
         go_idle(self, nullptr);
@@ -256,7 +261,7 @@ void Scheduler::leave(Fibre& self) {
 
 // Back to the worker's own context, which is to resume `next` (null: what it finds).
 void Scheduler::go_idle(Fibre& self, Fibre* next) {
-    Worker& worker = *self.worker;
+    Worker& worker = worker_of(self);
     account(worker, &self);
     worker.running.store(nullptr, std::memory_order_relaxed);
     worker.handed.store(next, std::memory_order_release);
@@ -269,7 +274,7 @@ void Scheduler::give_way() {
         sched_yield();
         return;
     }
-    Worker& worker = *self->worker;
+    Worker& worker = worker_of(*self);
     if (worker.count.load(std::memory_order_relaxed) == 0) {
         if (timers_.earliest() == UINT64_MAX) {
             return;

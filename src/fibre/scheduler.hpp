@@ -34,6 +34,7 @@
 #include <string>
 #include <vector>
 
+#include "balance/load_table.hpp"
 #include "fibre/fibre.hpp"
 #include "fibre/timers.hpp"
 
@@ -47,6 +48,7 @@ struct SchedulerOptions {
     void (*begin_worker)() = nullptr; // in each worker, first
     // A fibre blocks its worker in a system call, and a spare worker takes over. May be null.
     void (*blocked)(std::uint32_t fibre) = nullptr;
+    balance::LoadTable loads = {}; // to be written to; empty: none
 };
 
 class Scheduler {
@@ -74,6 +76,11 @@ class Scheduler {
 
     // Has those that wait say what for (WaitNote).
     void show_waits();
+
+    // Writes all loads, or, when the calling fibre is about to end, that and the workers', to the
+    // table.
+    void write_loads();
+    void write_last_load();
 
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
     bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
@@ -111,6 +118,11 @@ class Scheduler {
     static void resumed(Fibre* self, void* fibre);
     static void account(Worker& worker, Fibre* before);
 
+    double ns_per_tick() const;
+    void write_load(const Fibre& fibre, std::uint64_t ran_ticks, balance::Phase phase,
+                    double scale);
+    void write_worker(const Worker& worker, std::uint64_t now, double scale);
+
     static void* run_worker(void* worker);
     [[noreturn]] void work(Worker& worker);
     Fibre* find(Worker& worker, std::vector<Look>& looks);
@@ -138,6 +150,8 @@ class Scheduler {
     std::unique_ptr<Bucket[]> buckets_;
     unsigned bucket_shift_ = 0;
     Timers timers_;
+    std::uint64_t begin_ns_ = 0; // of the workers, by both clocks
+    std::uint64_t begin_ticks_ = 0;
     std::atomic<bool> enabled_{true};
     std::atomic<bool> told_stuck_{false};
     alignas(64) std::atomic<std::uint32_t> awake_{0};

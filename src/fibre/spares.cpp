@@ -28,7 +28,8 @@ void Scheduler::hand_on(Worker& spare) {
         while (fibre->on_worker.load(std::memory_order_acquire) != 0) {
             spin_pause(); // it is being left, by this worker a moment ago
         }
-        fibre->worker = spare.principal.load(std::memory_order_relaxed);
+        fibre->worker.store(spare.principal.load(std::memory_order_relaxed),
+                            std::memory_order_relaxed);
         push(*fibre);
     }
 }
@@ -48,6 +49,7 @@ void* Scheduler::run_monitor(void*) {
         if (const std::uint64_t now = monotonic_ns(); now - shown_ns > show_every_ns) {
             shown_ns = now;
             all.show_waits();
+            all.write_loads();
         }
     }
 }
@@ -106,7 +108,7 @@ bool Scheduler::stand_in(Worker& worker) {
         if (former.relieved.load(std::memory_order_relaxed) && &former != &worker &&
             former.running.load(std::memory_order_relaxed) == nullptr) {
             former.principal.store(&worker, std::memory_order_relaxed);
-            former.processor = worker.processor;
+            former.processor.store(worker.processor, std::memory_order_relaxed);
             bind(former.thread.load(std::memory_order_relaxed), worker.processor);
             worker.spare = &former;
             former.relieved.store(false, std::memory_order_release);
@@ -120,7 +122,7 @@ bool Scheduler::stand_in(Worker& worker) {
     }
     Worker& spare = *workers_[number];
     spare.principal.store(&worker, std::memory_order_relaxed);
-    spare.processor = worker.processor;
+    spare.processor.store(worker.processor, std::memory_order_relaxed);
     awake_.fetch_add(1, std::memory_order_seq_cst);
     started_.store(number + 1, std::memory_order_release);
     if (start_worker(spare) != 0) {

@@ -33,6 +33,7 @@ enum class Option : std::uint8_t {
     report_bindings,
     tag_output,
     timeout,
+    load_summary,
     verbose,
     keep_going,
     help,
@@ -70,6 +71,7 @@ constexpr std::array option_names{
     OptionName{"tag-output", Option::tag_output, false},
     OptionName{"prepend-rank", Option::tag_output, false},
     OptionName{"timeout", Option::timeout, true},
+    OptionName{"load-summary", Option::load_summary, false},
     OptionName{"keep-going", Option::keep_going, false},
     OptionName{"disable-auto-cleanup", Option::keep_going, false},
     OptionName{"v", Option::verbose, false},
@@ -292,6 +294,9 @@ Error Parser::option(const std::string& word) {
     case Option::tag_output:
         made_.tag_output = true;
         break;
+    case Option::load_summary:
+        made_.load_summary = true;
+        return {};
     case Option::verbose:
         made_.verbose = true;
         break;
@@ -449,7 +454,10 @@ namespace {
 // What threads have and fibres share.
 Error check_fibres(const CommandLine& line) {
     if (line.rank_kind != RankKind::fibre) {
-        return line.workers == 0 ? Error{} : fail(MPI_ERR_ARG, "--workers is for --ranks fibres");
+        return line.workers != 0   ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")
+               : line.load_summary ? fail(MPI_ERR_ARG, "--load-summary is for --ranks fibres; "
+                                                       "`warren ranks` shows what others do")
+                                   : Error{};
     }
     if (!line.library.empty()) {
         return fail(MPI_ERR_ARG, "--library is for --ranks threads: another library's waits would "
@@ -584,6 +592,9 @@ const char* usage() {
            "  --timeout S          after S seconds print what every rank waits for, end the job "
            "and\n"
            "                       return 124; also from the variable MPIEXEC_TIMEOUT\n"
+           "  --load-summary       with --ranks fibres: print in the end how long ranks ran and "
+           "how\n"
+           "                       unequally (`warren ranks` shows it meanwhile)\n"
            "  -v, --verbose        explain choices\n"
            "  --version, --help\n"
            "\n"

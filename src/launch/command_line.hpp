@@ -79,8 +79,9 @@ struct CommandLine {
     bool report_bindings = false;
     bool tag_output = false;
     bool verbose = false;
-    bool keeps_going = false; // a rank that fails does not end the others
-    double timeout_s = 0;     // 0: none
+    bool load_summary = false; // of fibres, at the end
+    bool keeps_going = false;  // a rank that fails does not end the others
+    double timeout_s = 0;      // 0: none
 
     std::uint32_t ranks() const;
 };

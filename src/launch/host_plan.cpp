@@ -96,6 +96,8 @@ Error HostPlan::write(int& descriptor) const {
     writer.descriptor(reports);
     writer.number(stack_bytes);
     writer.number(verbose ? 1 : 0);
+    writer.descriptor(segment);
+    writer.number(loads_offset);
     writer.number(workers.size());
     for (const int processor : workers) {
         writer.descriptor(processor);
@@ -153,6 +155,8 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     plan.reports = reader.descriptor();
     plan.stack_bytes = reader.number();
     plan.verbose = reader.number() != 0;
+    plan.segment = reader.descriptor();
+    plan.loads_offset = reader.number();
     plan.workers.resize(reader.count());
     for (int& processor : plan.workers) {
         processor = reader.descriptor();

@@ -42,6 +42,9 @@ struct HostPlan {
     // Ranks are fibres, run by a worker on each of these processors; empty: ranks are threads.
     std::vector<int> workers;
     bool verbose = false;
+    // Of the node segment, and where in it the loads of ranks are, for fibres.
+    int segment = -1;
+    std::uint64_t loads_offset = 0;
     std::string library;   // that all ranks share, under the names above; empty: none
     std::vector<int> kept; // descriptors that ranks keep beside these: of the library
     std::vector<Program> programs;

@@ -14,6 +14,8 @@ HostPlan small_plan() {
     plan.reports = 7;
     plan.stack_bytes = 1 << 20;
     plan.verbose = true;
+    plan.segment = 21;
+    plan.loads_offset = 1 << 20;
     plan.workers = {3, -1, 0};
     plan.library = "/lib/libmpi";
     plan.kept = {4, 9};
@@ -49,6 +51,8 @@ TEST(HostPlan, IsReadAsWritten) {
     EXPECT_EQ(read.stack_bytes, 1U << 20);
     EXPECT_EQ(read.workers, plan.workers);
     EXPECT_TRUE(read.verbose);
+    EXPECT_EQ(read.segment, 21);
+    EXPECT_EQ(read.loads_offset, 1U << 20);
     EXPECT_EQ(read.library, plan.library);
     EXPECT_EQ(read.kept, plan.kept);
     ASSERT_EQ(read.programs.size(), 2U);

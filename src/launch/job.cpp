@@ -16,6 +16,7 @@
 
 #include "base/futex.hpp"
 #include "launch/limits.hpp"
+#include "launch/load_report.hpp"
 #include "launch/state_report.hpp"
 
 namespace warren::launch {
@@ -254,6 +255,10 @@ bool Job::make_segment() {
         return false;
     }
     group_ = guardian_.pid();
+    if (has_fibres() && !segment_.commit_loads()) {
+        fail_with(1, std::string("memory for the loads of ranks: ") + std::strerror(errno));
+        return false;
+    }
     explain("the node segment takes " + std::to_string(committed >> 10) + " kB");
     // Ranks inherit it under this number.
     fcntl(segment_.descriptor(), F_SETFD, 0);
@@ -509,6 +514,14 @@ void Job::clean_up() {
         watch();
     }
     report_topologies();
+    if (line_.load_summary && segment_) {
+        const std::string text = load_summary(sample_loads(segment_, {}));
+        for (std::size_t begin = 0; begin < text.size();) {
+            const std::size_t end = text.find('\n', begin);
+            say(text.substr(begin, end - begin));
+            begin = end + 1;
+        }
+    }
     if (guardian_.running()) {
         guardian_.end();
     }

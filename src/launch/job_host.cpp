@@ -146,6 +146,8 @@ bool Job::start_host(Spawner& spawner) {
     plan.library = line_.library.empty() ? own_folder() + library_folder + library_name : "";
     plan.workers = workers_;
     plan.verbose = line_.verbose;
+    plan.segment = segment_.descriptor();
+    plan.loads_offset = segment_.header().loads_offset;
     plan.stack_bytes = line_.stack_bytes;
     plan.kept = hwloc_.descriptors();
     plan.kept.insert(plan.kept.end(), {segment_.descriptor(), lifeline_number_,

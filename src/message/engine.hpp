@@ -34,22 +34,11 @@ class Engine {
 
     // Sends what can leave at once: true, and nothing is under way. False: nothing has been done.
     bool send_now(const Buffer& buffer, std::uint32_t peer_rank, const Envelope& envelope) {
-        if (peer_rank == rank_.index) [[unlikely]] {
+        if (!leaves_now(buffer, peer_rank, envelope)) {
             return false;
         }
-        Peer& peer = peer_of(peer_rank);
-        if (peer.first != nullptr) [[unlikely]] {
-            return false;
-        }
-        if (!buffer.type->contiguous) [[unlikely]] {
-            return send_gaps_at_once(peer, envelope, buffer);
-        }
-        const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
-        if (bytes <= transport::inline_bytes) [[likely]] {
-            return transport_.send_inline(peer, header_of(kind::eager, envelope), buffer.base,
-                                          bytes);
-        }
-        return send_block_at_once(peer, envelope, buffer.base, bytes);
+        count(buffer, peer_rank);
+        return true;
     }
     // The short ways: up to short_bytes of memory without gaps, with a peer that has a box, while
     // nothing else is under way that must come first. False: nothing has been done.
@@ -236,6 +225,31 @@ class Engine {
     };
     Error begin(Request& request);
     Error begin_send(Request& request);
+    // send_now() but for the counting.
+    bool leaves_now(const Buffer& buffer, std::uint32_t peer_rank, const Envelope& envelope) {
+        if (peer_rank == rank_.index) [[unlikely]] {
+            return false;
+        }
+        Peer& peer = peer_of(peer_rank);
+        if (peer.first != nullptr) [[unlikely]] {
+            return false;
+        }
+        if (!buffer.type->contiguous) [[unlikely]] {
+            return send_gaps_at_once(peer, envelope, buffer);
+        }
+        const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
+        if (bytes <= transport::inline_bytes) [[likely]] {
+            return transport_.send_inline(peer, header_of(kind::eager, envelope), buffer.base,
+                                          bytes);
+        }
+        return send_block_at_once(peer, envelope, buffer.base, bytes);
+    }
+    // Who sends much to whom (balance/load_table.hpp).
+    void count(const Buffer& buffer, std::uint32_t peer) const {
+        if (rank_.load != nullptr) {
+            balance::count_message(*rank_.load, peer, static_cast<std::uint64_t>(buffer.bytes()));
+        }
+    }
     // Sends a message that fits one block, from contiguous memory. False: no room now, or it
     // doesn't fit.
     bool send_at_once(Peer& peer, const Envelope& envelope, const void* data, std::uint64_t bytes) {

@@ -111,6 +111,7 @@ Error Engine::begin_send(Request& request) {
     if (request.peer == rank_.index) [[unlikely]] {
         return send_to_self(request);
     }
+    count(request.buffer, request.peer);
     Peer& peer = peer_of(request.peer);
     if (peer.first != nullptr || advance(peer, request) == Step::no_room) {
         enqueue(peer, request);

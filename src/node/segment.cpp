@@ -93,6 +93,8 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     }
     header.memory_use_offset = header.bytes;
     header.bytes += round_up(memory_use_limit * sizeof(MemoryUse), page_bytes);
+    header.loads_offset = header.bytes;
+    header.bytes += round_up(balance::LoadTable::bytes(ranks), page_bytes);
 }
 
 Error mapping_failed(std::uint64_t bytes) {

@@ -14,6 +14,7 @@
 //     boxes            single-producer rings, for pairs of ranks that talk    (transport/)
 //     bounce buffers   a few per rank: where large messages pass              (transport/)
 //     memory use       of NUMA nodes, for ranks that allocate by attribute    (memory/share.hpp)
+//     loads            of ranks that are fibres                      (balance/load_table.hpp)
 // What is sure to be used is committed when the segment is made, so that a node without memory
 // gives an error there and not a SIGBUS later. The rest when its time comes: a box when a pair
 // opens it, a bounce buffer when a rank sends its first large message, the collective slots after
@@ -30,6 +31,7 @@
 #include <memory>
 #include <sys/types.h>
 
+#include "balance/load_table.hpp"
 #include "base/error.hpp"
 
 namespace warren::node {
@@ -82,6 +84,7 @@ struct SegmentHeader {
     std::uint64_t areas_offset;
     std::uint64_t area_units;
     std::uint64_t memory_use_offset;
+    std::uint64_t loads_offset;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
     // Numbers of communicators (comm/context_ids.hpp): the first that has never been taken; the
@@ -229,6 +232,12 @@ class Segment {
 
     std::uint64_t area_offset(std::uint64_t unit) const {
         return header_->areas_offset + unit * area_unit_bytes;
+    }
+
+    // Commit it before it is written to.
+    balance::LoadTable loads() const { return balance::LoadTable::at(at(header_->loads_offset)); }
+    bool commit_loads() const {
+        return commit(header_->loads_offset, balance::LoadTable::bytes(header_->ranks));
     }
 
     ContextEntry& context(std::uint32_t index) const {

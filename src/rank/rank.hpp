@@ -38,6 +38,7 @@ class Rank {
     const std::uint32_t size;  // ranks on the node
     RankLock lock;             // taken by entry points when threads may call at once
     node::RankSlot& slot;
+    balance::RankLoad* const load; // where to count what is sent; null: not counted
     Doorbell doorbell;
 
     // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,

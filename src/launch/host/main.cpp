@@ -129,6 +129,7 @@ void ended(void* context, const warren_image_end* end) {
         die_by(end->signal);
     }
     if (fibres() != nullptr) {
+        warren_fibre_last_load();
         close_streams(rank);
         report_end_of_fibre(rank, end->status);
         return;
@@ -372,6 +373,15 @@ void explain_blocked(std::uint32_t rank) {
     }
 }
 
+// Where mpiexec and others see them. Nobody does when the memory can't be mapped.
+balance::LoadTable map_loads(const HostPlan& plan) {
+    void* memory =
+        mmap(nullptr, balance::LoadTable::bytes(plan.ranks.size()), PROT_READ | PROT_WRITE,
+             MAP_SHARED, plan.segment, static_cast<off_t>(plan.loads_offset));
+    return memory != MAP_FAILED ? balance::LoadTable::at(static_cast<std::byte*>(memory))
+                                : balance::LoadTable{};
+}
+
 void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
     signals_of_workers = signals;
     const fibre::HostOptions options{
@@ -385,6 +395,7 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
             },
         .stuck = report_stuck,
         .blocked = plan.verbose ? explain_blocked : nullptr,
+        .loads = map_loads(plan),
     };
     warren_fibre_prepare(&options);
     fibre_functions.store(warren_fibre_functions(), std::memory_order_release);

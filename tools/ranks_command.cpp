@@ -1,0 +1,129 @@
+#include "ranks_command.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "jobs.hpp"
+#include "launch/load_report.hpp"
+
+namespace warren::tools {
+
+namespace {
+
+using launch::LoadSample;
+
+struct Request {
+    std::string pid;
+    bool once = false;
+    bool json = false;
+    double interval_s = 1;
+};
+
+bool read_request(const std::vector<std::string>& words, Request& request) {
+    for (std::size_t index = 0; index < words.size(); ++index) {
+        const std::string& word = words[index];
+        if (word == "--once") {
+            request.once = true;
+        } else if (word == "--json") {
+            request.json = true;
+        } else if (word == "--interval" && index + 1 < words.size()) {
+            char* end = nullptr;
+            request.interval_s = std::strtod(words[++index].c_str(), &end);
+            if (*end != '\0' || !(request.interval_s >= 0.1 && request.interval_s <= 3600)) {
+                std::fprintf(stderr, "warren ranks: --interval needs 0.1 to 3600 seconds\n");
+                return false;
+            }
+        } else if (!word.empty() && word[0] != '-' && request.pid.empty()) {
+            request.pid = word;
+        } else {
+            std::fprintf(stderr, "usage:\n%s", ranks_usage);
+            return false;
+        }
+    }
+    return true;
+}
+
+LoadSample take_sample(const node::Segment& segment) {
+    std::vector<pid_t> tasks;
+    if (segment.loads().job->begin_ns.load(std::memory_order_relaxed) == 0) {
+        for (std::uint32_t rank = 0; rank < segment.ranks(); ++rank) {
+            tasks.push_back(task_of_rank(segment, rank));
+        }
+    }
+    return launch::sample_loads(segment, tasks);
+}
+
+std::string heading(const node::Segment& segment, const LoadSample& sample) {
+    std::string text = "job of mpiexec " + std::to_string(segment.header().launcher_pid) + ", " +
+                       std::to_string(segment.ranks()) + " ranks";
+    if (sample.fibres) {
+        char more[160];
+        std::snprintf(more, sizeof more,
+                      " on %zu workers, %.1f s; imbalance of ranks %.1f %%, of workers %.1f %%",
+                      sample.workers.size(), sample.time_s, 100 * sample.rank_imbalance(),
+                      100 * sample.worker_imbalance());
+        text += more;
+    }
+    return text + "\n";
+}
+
+void show_live(const node::Segment& segment, double interval_s) {
+    const auto launcher = static_cast<pid_t>(segment.header().launcher_pid);
+    LoadSample before;
+    bool first = true;
+    while (first || kill(launcher, 0) == 0 || errno == EPERM) {
+        winsize window{};
+        ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
+        LoadSample now = take_sample(segment);
+        std::string text =
+            heading(segment, now) + load_table(now, first ? nullptr : &before, window.ws_col);
+        // What fits the window.
+        std::size_t end = 0;
+        for (unsigned line = 1; window.ws_row > 2 && line < window.ws_row - 1U && end < text.size();
+             ++line) {
+            end = text.find('\n', end) + 1;
+        }
+        if (end != 0 && end < text.size()) {
+            text = text.substr(0, end) + "(more ranks: --once shows all)\n";
+        }
+        std::printf("\033[H\033[J%s", text.c_str());
+        std::fflush(stdout);
+        before = std::move(now);
+        first = false;
+        const auto whole = static_cast<time_t>(interval_s);
+        const timespec pause = {
+            .tv_sec = whole,
+            .tv_nsec = static_cast<long>((interval_s - static_cast<double>(whole)) * 1e9)};
+        nanosleep(&pause, nullptr);
+    }
+}
+
+} // namespace
+
+int ranks_command(const std::vector<std::string>& words) {
+    Request request;
+    if (!read_request(words, request)) {
+        return 2;
+    }
+    node::Segment segment;
+    if (!attach_job(request.pid, "ranks", segment)) {
+        return 1;
+    }
+    if (!request.json && !request.once && isatty(STDOUT_FILENO) == 1) {
+        show_live(segment, request.interval_s);
+        return 0;
+    }
+    const LoadSample sample = take_sample(segment);
+    const std::string text = request.json
+                                 ? launch::load_json(segment, sample)
+                                 : heading(segment, sample) + load_table(sample, nullptr, 0);
+    std::fputs(text.c_str(), stdout);
+    return 0;
+}
+
+} // namespace warren::tools

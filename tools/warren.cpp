@@ -7,6 +7,7 @@
 //     warren mem …         the memories of the machine and their attributes (memory_command.hpp)
 //     warren topo …        the node's processors, memories and devices (topo/command.hpp)
 //     warren locality …    which thread touches which memory of a program (locality_command.hpp)
+//     warren balance FILE  what balancers make of a recorded matrix (balance_command.hpp)
 //     warren ranks [PID]   what every rank of a job does, and its load (ranks_command.hpp)
 //     warren state [PID]   what every rank of a job waits for; PID is its mpiexec's or a rank's
 
@@ -26,6 +27,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "balance_command.hpp"
 #include "base/futex.hpp"
 #include "image_command.hpp"
 #include "jobs.hpp"
@@ -194,6 +196,9 @@ int main(int argc, char** argv) {
     if (command == "state" && argc <= 3) {
         return show_state(argc == 3 ? argv[2] : "");
     }
+    if (command == "balance") {
+        return warren::tools::balance_command({argv + 2, argv + argc});
+    }
     if (command == "ranks") {
         return warren::tools::ranks_command({argv + 2, argv + argc});
     }
@@ -246,6 +251,7 @@ int main(int argc, char** argv) {
         "       warren state [PID]   what every rank of a job waits for; PID is its mpiexec's\n"
         "                            or a rank's, and not needed for a single job\n",
         help ? stdout : stderr);
+    std::fputs(warren::tools::balance_usage, help ? stdout : stderr);
     std::fputs(warren::tools::ranks_usage, help ? stdout : stderr);
     std::fputs(warren::tools::topology_usage, help ? stdout : stderr);
     return help ? 0 : 2;

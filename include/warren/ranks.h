@@ -34,6 +34,15 @@ int warren_rank_count(void);
    changes nothing. Returns SUCCESS or one of the errors above. */
 int warren_rank_bind(int number);
 
+/* A hint: the calling rank has done a step of its work, and may go on on another processor of its
+   process. With `mpiexec --ranks fibres --balance …` the load of a rank is what it ran from one of
+   its calls to the next, and when all ranks have called, the last call balances; a call may return
+   elsewhere than it began. It waits for nobody and may be called by some ranks only, which then
+   balances nothing. Everywhere else it does nothing. Call it before the step's collective operation
+   rather than after it: who then waits there is woken where it is to go on. Returns SUCCESS, or
+   ERR_JOB. Thread rule: by the rank's own thread; others' calls do nothing. */
+int warren_rank_migrate(void);
+
 /* What an error means, a sentence. */
 const char* warren_rank_error(int error);
 

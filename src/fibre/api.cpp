@@ -8,12 +8,27 @@ using namespace warren;
 using namespace warren::fibre;
 
 WARREN_API void warren_fibre_prepare(const HostOptions* options) {
+    BalancingOptions balancing;
+    if (options->balancer != nullptr) {
+        balancing = {.balancer = balance::find_balancer(options->balancer),
+                     .period_ns = options->balance_period_ns,
+                     .collectives = options->balance_collectives,
+                     .distances = {},
+                     .record = options->balance_record != nullptr ? options->balance_record : ""};
+        if (options->distances != nullptr) {
+            balancing.distances.assign(options->distances,
+                                       options->distances +
+                                           std::size_t{options->workers} * options->workers);
+        }
+    }
     new Scheduler({.processors = {options->processors, options->processors + options->workers},
                    .fibres = options->fibres,
                    .stuck = options->stuck,
                    .begin_worker = options->begin_worker,
                    .blocked = options->blocked,
-                   .loads = options->loads});
+                   .loads = options->loads,
+                   .steals = options->steals,
+                   .balancing = balancing});
     fibre_functions.store(warren_fibre_functions(), std::memory_order_release);
 }
 
@@ -27,15 +42,22 @@ WARREN_API int warren_fibre_start(void) {
 }
 
 WARREN_API const FibreFunctions* warren_fibre_functions(void) {
-    static constexpr FibreFunctions functions = {
+    const bool points = scheduler() != nullptr && scheduler()->options().balancing.collectives != 0;
+    static const FibreFunctions functions = {
         .wait = [](std::atomic<std::uint32_t>& word, std::uint32_t expected,
                    const timespec* timeout,
                    WaitNote* note) { scheduler()->wait(word, expected, timeout, note); },
         .wake = [](std::atomic<std::uint32_t>& word, int count) { scheduler()->wake(word, count); },
         .give_way = [] { scheduler()->give_way(); },
-        .at_collective = nullptr,
+        .at_collective = points ? +[] { scheduler()->at_collective(); } : nullptr,
     };
     return scheduler() != nullptr ? &functions : nullptr;
+}
+
+WARREN_API void warren_fibre_point(void) {
+    if (scheduler() != nullptr) {
+        scheduler()->at_point();
+    }
 }
 
 WARREN_API void warren_fibre_last_load(void) {

@@ -20,6 +20,12 @@ struct HostOptions {
     void (*stuck)();
     void (*blocked)(std::uint32_t fibre);
     balance::LoadTable loads;
+    bool steals;
+    const char* balancer; // its name, and what Balancing wants to know; null: none
+    std::uint64_t balance_period_ns;
+    std::uint32_t balance_collectives;
+    const std::uint32_t* distances; // of workers; null: unknown
+    const char* balance_record;     // null: none
 };
 
 } // namespace warren::fibre
@@ -31,6 +37,8 @@ int warren_fibre_make(void* stack, std::size_t bytes, void (*function)(void*), v
 int warren_fibre_start(void);
 // The waits of the process; null: it has no fibres.
 const warren::FibreFunctions* warren_fibre_functions(void);
+// The calling fibre, if it is one, may go on elsewhere from here (warren/ranks.h).
+void warren_fibre_point(void);
 // The calling fibre's program has ended: its load is written down.
 void warren_fibre_last_load(void);
 // The calling fibre stays as it is for ever: its memory may be looked at.

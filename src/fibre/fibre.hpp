@@ -41,6 +41,8 @@ struct alignas(64) Fibre {
     Fibre* next = nullptr; // in a queue or a bucket
     // That runs it, or ran it last; by whoever resumes it.
     std::atomic<Worker*> worker{nullptr};
+    // Where who wakes it puts it; null: where it ran last. Balancing's (balancing.hpp).
+    std::atomic<Worker*> home{nullptr};
     // Parked
     std::atomic<const std::atomic<std::uint32_t>*> word{nullptr};
     std::atomic<State> state{State::ready};

@@ -47,15 +47,19 @@ void Scheduler::write_load(const Fibre& fibre, std::uint64_t ran_ticks, Phase ph
     load.phase.store(phase, relaxed);
 }
 
+std::uint64_t Scheduler::idled(std::uint32_t number, std::uint64_t now) const {
+    const Worker& worker = *workers_[number];
+    const std::uint64_t since = worker.since.load(relaxed);
+    const bool idles = worker.running.load(relaxed) == nullptr;
+    return worker.idled.load(relaxed) + (idles && now > since ? now - since : 0);
+}
+
 void Scheduler::write_worker(const Worker& worker, std::uint64_t now, double scale) {
     if (worker.number >= balance::workers_kept) {
         return;
     }
     balance::WorkerLoad& load = options_.loads.workers[worker.number];
-    const std::uint64_t since = worker.since.load(relaxed);
-    const bool idles = worker.running.load(relaxed) == nullptr;
-    const std::uint64_t idle =
-        worker.idled.load(relaxed) + (idles && now > since ? now - since : 0);
+    const std::uint64_t idle = idled(worker.number, now);
     const std::uint64_t lived = now - worker.begin.load(relaxed);
     load.busy_ns.store(scaled(lived - std::min(lived, idle), scale), relaxed);
     load.switches.store(worker.switches.load(relaxed), relaxed);

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <utility>
 
+#include "fibre/debug.hpp"
 #include "fibre/donor.hpp"
 
 namespace warren::fibre {
@@ -57,6 +58,11 @@ Scheduler::Scheduler(const SchedulerOptions& options)
         workers_.push_back(std::make_unique<Worker>());
         workers_.back()->number = static_cast<std::uint32_t>(workers_.size() - 1);
     }
+    if (options_.balancing.balancer != nullptr) {
+        balancing_ = std::make_unique<Balancing>(*this, options_.balancing);
+    }
+    warren_fibre_debug.count = options.fibres;
+    warren_fibre_debug.fibres = fibres_.get();
     only_scheduler = this;
     pthread_atfork(nullptr, nullptr, [] {
         only_scheduler->enabled_.store(false, std::memory_order_relaxed);
@@ -71,8 +77,7 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
     Fibre& fibre = fibres_[made_];
     fibre.number = made_;
     // Neighbours, which talk most, are on one worker.
-    const std::size_t home = std::uint64_t{made_} * started_ / options_.fibres;
-    fibre.worker.store(workers_[home].get(), std::memory_order_relaxed);
+    fibre.worker.store(workers_[first_worker(made_)].get(), std::memory_order_relaxed);
     auto body = std::make_unique<Body>(Body{function, argument, &fibre});
     const int error = donate(
         fibre, stack, bytes, [](Fibre& made) { only_scheduler->push(made); },
@@ -95,6 +100,9 @@ int Scheduler::start() {
     awake_.store(started_, std::memory_order_relaxed);
     begin_ns_ = monotonic_ns();
     begin_ticks_ = ticks();
+    if (balancing_ != nullptr) {
+        balancing_->begin();
+    }
     for (std::uint32_t number = 0; number < started_; ++number) {
         if (const int error = start_worker(*workers_[number])) {
             return error;
@@ -147,9 +155,10 @@ Fibre* Scheduler::take(Worker& worker) {
     return fibre;
 }
 
-// A fibre that is nowhere becomes ready, on the worker that it ran on.
+// A fibre that is nowhere becomes ready, at home or on the worker that it ran on.
 void Scheduler::push(Fibre& fibre) {
-    Worker& worker = worker_of(fibre);
+    Worker* const home = fibre.home.load(std::memory_order_relaxed);
+    Worker& worker = home != nullptr ? *home : worker_of(fibre);
     worker.lock.lock();
     append(worker, fibre);
     const bool wakes = worker.sleeping.load(std::memory_order_relaxed);
@@ -306,9 +315,26 @@ void Scheduler::give_way() {
     go_idle(*self, next);
 }
 
+void Scheduler::at_point() {
+    Fibre* self = current_fibre;
+    if (self != nullptr && balancing_ != nullptr && balancing_->point(*self)) {
+        push(*self);
+        leave(*self);
+    }
+}
+
+void Scheduler::at_collective() {
+    if (Fibre* self = current_fibre; self != nullptr && balancing_ != nullptr) {
+        balancing_->collective(*self);
+    }
+}
+
 void Scheduler::end() {
     Fibre& self = *current_fibre;
     self.state.store(State::ended, std::memory_order_relaxed);
+    if (balancing_ != nullptr) {
+        balancing_->ended(self);
+    }
     leave(self);
     __builtin_unreachable();
 }

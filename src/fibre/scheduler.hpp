@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "balance/load_table.hpp"
+#include "fibre/balancing.hpp"
 #include "fibre/fibre.hpp"
 #include "fibre/timers.hpp"
 
@@ -49,6 +50,8 @@ struct SchedulerOptions {
     // A fibre blocks its worker in a system call, and a spare worker takes over. May be null.
     void (*blocked)(std::uint32_t fibre) = nullptr;
     balance::LoadTable loads = {}; // to be written to; empty: none
+    bool steals = true;            // idle workers take fibres from others
+    BalancingOptions balancing = {};
 };
 
 class Scheduler {
@@ -82,6 +85,23 @@ class Scheduler {
     void write_loads();
     void write_last_load();
 
+    // The calling fibre, if it is one, is at a point where it may go on elsewhere; or enters a
+    // collective operation of all ranks.
+    void at_point();
+    void at_collective();
+    // For balancing: where a fibre begins; makes a worker its home; for how many ticks a worker has
+    // been without a fibre.
+    std::uint32_t first_worker(std::uint32_t fibre) const {
+        return static_cast<std::uint32_t>(std::uint64_t{fibre} * options_.processors.size() /
+                                          options_.fibres);
+    }
+    void set_home(std::uint32_t fibre, std::uint32_t worker) {
+        fibres_[fibre].home.store(workers_[worker].get(), std::memory_order_relaxed);
+    }
+    std::uint64_t idled(std::uint32_t worker, std::uint64_t now) const;
+    double ns_per_tick() const;
+
+    const SchedulerOptions& options() const { return options_; }
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
     bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
@@ -118,7 +138,6 @@ class Scheduler {
     static void resumed(Fibre* self, void* fibre);
     static void account(Worker& worker, Fibre* before);
 
-    double ns_per_tick() const;
     void write_load(const Fibre& fibre, std::uint64_t ran_ticks, balance::Phase phase,
                     double scale);
     void write_worker(const Worker& worker, std::uint64_t now, double scale);
@@ -150,7 +169,8 @@ class Scheduler {
     std::unique_ptr<Bucket[]> buckets_;
     unsigned bucket_shift_ = 0;
     Timers timers_;
-    std::uint64_t begin_ns_ = 0; // of the workers, by both clocks
+    std::unique_ptr<Balancing> balancing_; // null: none
+    std::uint64_t begin_ns_ = 0;           // of the workers, by both clocks
     std::uint64_t begin_ticks_ = 0;
     std::atomic<bool> enabled_{true};
     std::atomic<bool> told_stuck_{false};

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <clocale>
 #include <cstdlib>
 #include <fcntl.h>
@@ -25,9 +26,14 @@ constexpr std::size_t stack_bytes = 2 << 20; // ThreadSanitizer keeps most of on
 
 struct Fibres {
     explicit Fibres(std::uint32_t count, std::vector<int> processors = {-1, -1},
-                    void (*stuck)() = nullptr) {
-        made =
-            new Scheduler({.processors = std::move(processors), .fibres = count, .stuck = stuck});
+                    void (*stuck)() = nullptr, BalancingOptions balancing = {},
+                    bool steals = true) {
+        made = new Scheduler({.processors = std::move(processors),
+                              .fibres = count,
+                              .stuck = stuck,
+                              .loads = loads,
+                              .steals = steals,
+                              .balancing = std::move(balancing)});
         fibre_functions.store(nullptr);
     }
     void add(std::function<void()> function) {
@@ -57,6 +63,9 @@ struct Fibres {
         }
     }
 
+    // As in the node segment; the monitor writes to it as long as the process lives.
+    balance::LoadTable loads =
+        balance::LoadTable::at(reinterpret_cast<std::byte*>(new balance::RankLoad[2048]()));
     Scheduler* made;
     std::uint32_t all = 0;
     std::atomic<std::uint32_t> done{0};
@@ -327,6 +336,119 @@ TEST(SchedulerTest, a_child_of_fork_is_a_thread_that_can_wait_and_end) {
         fibres->run();
         EXPECT_EQ(status, 7);
     });
+}
+
+// All fibres, again and again: work, and a barrier.
+struct Steps {
+    std::atomic<std::uint32_t> step{0};
+    std::atomic<std::uint32_t> arrived{0};
+
+    void barrier(std::uint32_t count) {
+        const std::uint32_t now = step.load();
+        if (arrived.fetch_add(1) + 1 == count) {
+            arrived.store(0);
+            step.store(now + 1);
+            scheduler()->wake(step, INT_MAX);
+        }
+        while (step.load() == now) {
+            scheduler()->wait(step, now, nullptr, nullptr);
+        }
+    }
+};
+
+void work(int amount) {
+    static std::atomic<std::uint64_t> sink{0};
+    for (int i = 0; i < amount; ++i) {
+        sink.store(sink.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+}
+
+TEST(BalancingTest, heavy_fibres_are_spread_over_the_workers) {
+    for (const bool steals : {false, true}) {
+        for (const char* name : {"greedy", "refine", "topology"}) {
+            alone([&] {
+                constexpr std::uint32_t count = 16;
+                static Steps steps;
+                static std::atomic<bool> spread{false};
+                BalancingOptions options;
+                options.balancer = balance::find_balancer(name);
+                auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, steals);
+                const auto home_of = [](std::uint32_t number) {
+                    return scheduler()->fibre(number).home.load();
+                };
+                for (std::uint32_t number = 0; number < count; ++number) {
+                    fibres.add([number, home_of] {
+                        for (int step = 0; step < 30; ++step) {
+                            work(number < 4 ? 200'000 : 2'000);
+                            scheduler()->at_point();
+                            steps.barrier(count);
+                            // (What the system gives others meanwhile counts as load, too.)
+                            for (std::uint32_t other = 1; number == 0 && other < 4; ++other) {
+                                spread = spread || home_of(other) != home_of(0);
+                            }
+                        }
+                    });
+                }
+                fibres.run();
+                EXPECT_TRUE(spread);
+                EXPECT_EQ(fibres.loads.job->balancings.load(), 30U);
+                EXPECT_GT(fibres.loads.job->first_imbalance.load(), 0.0);
+            });
+        }
+    }
+}
+
+TEST(BalancingTest, without_stealing_fibres_stay_where_they_begin) {
+    alone([] {
+        constexpr std::uint32_t count = 8;
+        auto& fibres = *new Fibres(count, {-1, -1}, nullptr, {}, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([number] {
+                for (int turn = 0; turn < 1000; ++turn) {
+                    work(100);
+                    scheduler()->give_way();
+                    EXPECT_EQ(Scheduler::current()->worker.load()->number, number / 4);
+                }
+            });
+        }
+        fibres.run();
+    });
+}
+
+// Fibres that say so at different times, some more often than others, and end at different times.
+TEST(BalancingTest, points_of_fibres_that_do_not_keep_step_lose_nobody) {
+    for (const std::uint64_t period_ns : {std::uint64_t{0}, std::uint64_t{1'000'000}}) {
+        alone([&] {
+            constexpr std::uint32_t count = 24;
+            static std::atomic<std::uint32_t> word{0};
+            BalancingOptions options;
+            options.balancer = balance::find_balancer("greedy");
+            options.period_ns = period_ns;
+            auto& fibres = *new Fibres(count, {-1, -1, -1}, nullptr, options);
+            for (std::uint32_t number = 0; number < count; ++number) {
+                fibres.add([number] {
+                    for (std::uint32_t turn = 0; turn < 200 + 20 * number; ++turn) {
+                        work(static_cast<int>(50 * (1 + number % 5)));
+                        if (turn % (1 + number % 3) == 0) {
+                            scheduler()->at_point();
+                        }
+                        if (turn % 4 == 0) {
+                            const timespec soon = time_of(20'000);
+                            scheduler()->wait(word, word.load(), &soon, nullptr);
+                        } else {
+                            word.fetch_add(1);
+                            scheduler()->wake(word, 2);
+                            scheduler()->give_way();
+                        }
+                    }
+                    scheduler()->write_last_load();
+                });
+            }
+            fibres.run();
+            EXPECT_GT(fibres.loads.job->written_ns.load(), 0U);
+            EXPECT_GT(fibres.loads.ranks[count - 1].ran_ns.load(), 0U);
+        });
+    }
 }
 
 } // namespace

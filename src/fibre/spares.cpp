@@ -46,7 +46,11 @@ void* Scheduler::run_monitor(void*) {
         for (std::uint32_t number = 0; number < count; ++number) {
             all.look_after(*all.workers_[number]);
         }
-        if (const std::uint64_t now = monotonic_ns(); now - shown_ns > show_every_ns) {
+        const std::uint64_t now = monotonic_ns();
+        if (all.balancing_ != nullptr) {
+            all.balancing_->tick(now);
+        }
+        if (now - shown_ns > show_every_ns) {
             shown_ns = now;
             all.show_waits();
             all.write_loads();

@@ -127,6 +127,9 @@ Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
         const std::size_t index =
             (worker.number + (step % 2 == 1 ? distance : count - distance)) % count;
         Worker& other = *workers_[index];
+        if (!options_.steals && worker.principal.load(std::memory_order_relaxed) != &other) {
+            continue; // who stands in for a worker does its work
+        }
         const std::uint32_t ready = other.count.load(std::memory_order_relaxed);
         if (ready == 0) {
             continue;
@@ -184,7 +187,9 @@ void Scheduler::sleep(Worker& worker) {
         looks_again = look_for_deadlock();
     }
     std::uint64_t until = timers_.earliest();
-    if (others && !worker.relieved.load(std::memory_order_relaxed)) {
+    const bool helps =
+        options_.steals || worker.principal.load(std::memory_order_relaxed) != nullptr;
+    if (others && helps && !worker.relieved.load(std::memory_order_relaxed)) {
         until = std::min(until, now + patrol_ns);
     } else if (looks_again) {
         until = std::min(until, now + deadlock_ns);

@@ -13,6 +13,7 @@ namespace warren::fibre {
 
 extern "C" void* warren_fibre_leave(Context* from, std::atomic<std::uint32_t>* left);
 
+// (tools/gdb/fibres.py knows what is saved.)
 // Control words are loaded only when they differ: that takes longer than all the rest.
 __asm__(R"(
     .macro warren_fibre_save

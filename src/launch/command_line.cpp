@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "balance/balancer.hpp"
 #include "launch/cpu_set.hpp"
 #include "mpi.h"
 #include "node/segment.hpp"
@@ -34,6 +35,10 @@ enum class Option : std::uint8_t {
     tag_output,
     timeout,
     load_summary,
+    balance,
+    balance_at,
+    balance_record,
+    no_stealing,
     verbose,
     keep_going,
     help,
@@ -72,6 +77,10 @@ constexpr std::array option_names{
     OptionName{"prepend-rank", Option::tag_output, false},
     OptionName{"timeout", Option::timeout, true},
     OptionName{"load-summary", Option::load_summary, false},
+    OptionName{"balance", Option::balance, true},
+    OptionName{"balance-at", Option::balance_at, true},
+    OptionName{"balance-record", Option::balance_record, true},
+    OptionName{"no-stealing", Option::no_stealing, false},
     OptionName{"keep-going", Option::keep_going, false},
     OptionName{"disable-auto-cleanup", Option::keep_going, false},
     OptionName{"v", Option::verbose, false},
@@ -131,6 +140,14 @@ bool is_list_of_kinds(const std::string& text) {
     return name && text.size() < MPI_MAX_INFO_VAL;
 }
 
+std::string names_of_balancers() {
+    std::string names;
+    for (const balance::Balancer& one : balance::balancers()) {
+        names += (names.empty() ? " " : ", ") + std::string(one.name);
+    }
+    return names;
+}
+
 // Walks the words once; knows the program that is being described.
 class Parser {
   public:
@@ -143,6 +160,7 @@ class Parser {
     Error with_value(Option option, const std::string& word, const std::string& value);
     Error take_value(const std::string& word, std::string& value);
     Error setting(Option option, const std::string& word, const std::string& value);
+    Error balance_at(const std::string& word, const std::string& value);
     Error finish_program();
 
     const std::vector<std::string>& words_;
@@ -183,6 +201,34 @@ Error Parser::setting(Option option, const std::string& word, const std::string&
     return {};
 }
 
+// Hints, collective operations (all, or every so many), or seconds.
+Error Parser::balance_at(const std::string& word, const std::string& value) {
+    constexpr std::uint32_t most = 1'000'000'000;
+    made_.balance_period_s = 0;
+    made_.balance_collectives = 0;
+    if (value == "hints") {
+        return {};
+    }
+    if (value == "collectives") {
+        made_.balance_collectives = 1;
+        return {};
+    }
+    if (value.starts_with("collectives=") &&
+        whole_number(value.substr(value.find('=') + 1), most, made_.balance_collectives)) {
+        return {};
+    }
+    char* end = nullptr;
+    made_.balance_period_s = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end != '\0' ||
+        !(made_.balance_period_s >= 0.005 && made_.balance_period_s <= 1e6)) {
+        return fail(MPI_ERR_ARG,
+                    "option %s needs hints, collectives, collectives=N, or a time from 0.005 "
+                    "seconds, not '%s'",
+                    word.c_str(), value.c_str());
+    }
+    return {};
+}
+
 Error Parser::with_value(Option option, const std::string& word, const std::string& value) {
     switch (option) {
     case Option::ranks:
@@ -199,6 +245,21 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
             return fail(MPI_ERR_ARG, "option %s needs a number of workers from 1 to %zu, not '%s'",
                         word.c_str(), CpuSet::limit, value.c_str());
         }
+        return {};
+    case Option::balance:
+        if (balance::find_balancer(value) == nullptr) {
+            return fail(MPI_ERR_ARG, "option %s knows%s, not '%s'", word.c_str(),
+                        names_of_balancers().c_str(), value.c_str());
+        }
+        made_.balancer = value;
+        return {};
+    case Option::balance_at:
+        return balance_at(word, value);
+    case Option::balance_record:
+        if (value.empty()) {
+            return fail(MPI_ERR_ARG, "option %s needs the name of a file", word.c_str());
+        }
+        made_.balance_record = value;
         return {};
     case Option::stack_size:
         return parse_size("option " + word, value, made_.stack_bytes);
@@ -294,6 +355,9 @@ Error Parser::option(const std::string& word) {
     case Option::tag_output:
         made_.tag_output = true;
         break;
+    case Option::no_stealing:
+        made_.steals = false;
+        return {};
     case Option::load_summary:
         made_.load_summary = true;
         return {};
@@ -454,10 +518,16 @@ namespace {
 // What threads have and fibres share.
 Error check_fibres(const CommandLine& line) {
     if (line.rank_kind != RankKind::fibre) {
-        return line.workers != 0   ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")
+        return line.workers != 0 ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")
+               : !line.balancer.empty() || !line.steals
+                   ? fail(MPI_ERR_ARG, "--balance and --no-stealing are for --ranks fibres: the "
+                                       "system moves processes and threads")
                : line.load_summary ? fail(MPI_ERR_ARG, "--load-summary is for --ranks fibres; "
                                                        "`warren ranks` shows what others do")
                                    : Error{};
+    }
+    if (line.balancer.empty() && !line.balance_record.empty()) {
+        return fail(MPI_ERR_ARG, "--balance-record is for --balance");
     }
     if (!line.library.empty()) {
         return fail(MPI_ERR_ARG, "--library is for --ranks threads: another library's waits would "
@@ -551,6 +621,18 @@ const char* usage() {
            "  --stack-size SIZE    of each thread or fibre (512k, 8M; default: ulimit -s)\n"
            "  --ranks-per-process T  processes of T ranks each, for programs whose threads become\n"
            "                       ranks by warren_rank_bind\n"
+           "  --balance NAME       fibres are at home on the worker that this balancer gives them, "
+           "by\n"
+           "                       their loads: none (measures), greedy (the largest first), "
+           "refine\n"
+           "                       (moves few), topology (and near those that they talk to)\n"
+           "  --balance-at WHEN    every so many seconds (default 0.1), or when all ranks have "
+           "come to\n"
+           "                       a collective operation of all (collectives, or collectives=N "
+           "for\n"
+           "                       every N-th) or called warren_rank_migrate (hints)\n"
+           "  --balance-record FILE  what the balancer looked at last, for `warren balance`\n"
+           "  --no-stealing        idle workers take no fibres from others\n"
            "  --library PATH       with --ranks threads: each rank has a copy of this MPI "
            "library,\n"
            "                       a libmpi_abi.so.1 that speaks PMI-1 (MPICH's), instead of "

@@ -80,8 +80,16 @@ struct CommandLine {
     bool tag_output = false;
     bool verbose = false;
     bool load_summary = false; // of fibres, at the end
-    bool keeps_going = false;  // a rank that fails does not end the others
-    double timeout_s = 0;      // 0: none
+    // Which fibres are at home on which worker: the balancer (empty: none), by the clock or at
+    // every so many collective operations, at hints only when both are 0; a file for its last
+    // matrix.
+    std::string balancer;
+    double balance_period_s = 0.1;
+    std::uint32_t balance_collectives = 0;
+    std::string balance_record;
+    bool steals = true;
+    bool keeps_going = false; // a rank that fails does not end the others
+    double timeout_s = 0;     // 0: none
 
     std::uint32_t ranks() const;
 };

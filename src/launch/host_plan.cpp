@@ -98,6 +98,15 @@ Error HostPlan::write(int& descriptor) const {
     writer.number(verbose ? 1 : 0);
     writer.descriptor(segment);
     writer.number(loads_offset);
+    writer.text(balancer);
+    writer.number(balance_period_ns);
+    writer.number(balance_collectives);
+    writer.text(balance_record);
+    writer.number(distances.size());
+    for (const std::uint32_t distance : distances) {
+        writer.number(distance);
+    }
+    writer.number(steals ? 1 : 0);
     writer.number(workers.size());
     for (const int processor : workers) {
         writer.descriptor(processor);
@@ -157,6 +166,15 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     plan.verbose = reader.number() != 0;
     plan.segment = reader.descriptor();
     plan.loads_offset = reader.number();
+    plan.balancer = reader.text();
+    plan.balance_period_ns = reader.number();
+    plan.balance_collectives = static_cast<std::uint32_t>(reader.number());
+    plan.balance_record = reader.text();
+    plan.distances.resize(reader.count());
+    for (std::uint32_t& distance : plan.distances) {
+        distance = static_cast<std::uint32_t>(reader.number());
+    }
+    plan.steals = reader.number() != 0;
     plan.workers.resize(reader.count());
     for (int& processor : plan.workers) {
         processor = reader.descriptor();

@@ -45,6 +45,13 @@ struct HostPlan {
     // Of the node segment, and where in it the loads of ranks are, for fibres.
     int segment = -1;
     std::uint64_t loads_offset = 0;
+    // Where fibres are at home (fibre/balancing.hpp); an empty name: where they ran last.
+    std::string balancer;
+    std::uint64_t balance_period_ns = 0;
+    std::uint32_t balance_collectives = 0;
+    std::string balance_record; // file; empty: none
+    std::vector<std::uint32_t> distances;
+    bool steals = true;
     std::string library;   // that all ranks share, under the names above; empty: none
     std::vector<int> kept; // descriptors that ranks keep beside these: of the library
     std::vector<Program> programs;

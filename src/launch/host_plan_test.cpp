@@ -16,6 +16,12 @@ HostPlan small_plan() {
     plan.verbose = true;
     plan.segment = 21;
     plan.loads_offset = 1 << 20;
+    plan.balancer = "greedy";
+    plan.balance_period_ns = 1'000'000'000'000;
+    plan.balance_collectives = 17;
+    plan.balance_record = "file";
+    plan.distances = {0, 1, 1, 0};
+    plan.steals = false;
     plan.workers = {3, -1, 0};
     plan.library = "/lib/libmpi";
     plan.kept = {4, 9};
@@ -53,6 +59,12 @@ TEST(HostPlan, IsReadAsWritten) {
     EXPECT_TRUE(read.verbose);
     EXPECT_EQ(read.segment, 21);
     EXPECT_EQ(read.loads_offset, 1U << 20);
+    EXPECT_EQ(read.balancer, "greedy");
+    EXPECT_EQ(read.balance_period_ns, plan.balance_period_ns);
+    EXPECT_EQ(read.balance_collectives, 17U);
+    EXPECT_EQ(read.balance_record, "file");
+    EXPECT_EQ(read.distances, plan.distances);
+    EXPECT_FALSE(read.steals);
     EXPECT_EQ(read.library, plan.library);
     EXPECT_EQ(read.kept, plan.kept);
     ASSERT_EQ(read.programs.size(), 2U);

@@ -30,6 +30,7 @@
 #include "launch/command_line.hpp"
 #include "launch/copier.hpp"
 #include "launch/guardian.hpp"
+#include "launch/host_plan.hpp"
 #include "launch/hwloc_publication.hpp"
 #include "launch/outcome.hpp"
 #include "launch/output.hpp"
@@ -121,6 +122,8 @@ class Job {
     void process_runs(std::uint32_t number, pid_t pid);
     bool check_programs();
     bool make_host();
+    std::vector<std::uint32_t> distances_of_workers();
+    void plan_balancing(HostPlan& plan);
     bool start_host(Spawner& spawner);
     bool open_streams(std::uint32_t number, int& output, int& errors);
     void not_started(const SpawnFailure& failure);

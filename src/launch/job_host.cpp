@@ -1,6 +1,7 @@
 // The part of a job whose ranks are threads: the plan for their host process, and its reports.
 #include "launch/job.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "balance/balancer.hpp"
 #include "image/check.hpp"
 #include "launch/host_plan.hpp"
 #include "launch/own_place.hpp"
@@ -88,6 +90,49 @@ bool Job::make_host() {
     return true;
 }
 
+// What workers' processors share makes them near: 1 for the same core, 1 more for each of these
+// that they don't share.
+std::vector<std::uint32_t> Job::distances_of_workers() {
+    std::vector<std::uint32_t> distances;
+    std::vector<std::vector<Place>> kinds;
+    for (const BindTo kind : {BindTo::core, BindTo::l3cache, BindTo::numa, BindTo::socket}) {
+        if (Error error = find_places(kind, CpuSet::allowed(), kinds.emplace_back())) {
+            error.drop(); // a machine need not have all kinds
+            kinds.pop_back();
+        }
+    }
+    const auto together = [](const std::vector<Place>& places, int one, int other) {
+        return std::any_of(places.begin(), places.end(), [&](const Place& place) {
+            return place.processors.has(static_cast<std::size_t>(one)) &&
+                   place.processors.has(static_cast<std::size_t>(other));
+        });
+    };
+    for (std::size_t from = 0; from < workers_.size(); ++from) {
+        for (std::size_t to = 0; to < workers_.size(); ++to) {
+            std::uint32_t distance = from == to ? 0 : 1;
+            for (const std::vector<Place>& places : kinds) {
+                distance += from != to && workers_[from] >= 0 && workers_[to] >= 0 &&
+                            !together(places, workers_[from], workers_[to]);
+            }
+            distances.push_back(distance);
+        }
+    }
+    return distances;
+}
+
+void Job::plan_balancing(HostPlan& plan) {
+    plan.steals = line_.steals;
+    plan.balancer = line_.balancer;
+    if (const balance::Balancer* balancer = balance::find_balancer(line_.balancer)) {
+        plan.balance_period_ns = static_cast<std::uint64_t>(line_.balance_period_s * 1e9);
+        plan.balance_collectives = line_.balance_collectives;
+        plan.balance_record = line_.balance_record;
+        if (balancer->uses_distances || !line_.balance_record.empty()) {
+            plan.distances = distances_of_workers();
+        }
+    }
+}
+
 // Starts the one process of all ranks.
 bool Job::start_host(Spawner& spawner) {
     Process& host = processes_[0];
@@ -148,6 +193,7 @@ bool Job::start_host(Spawner& spawner) {
     plan.verbose = line_.verbose;
     plan.segment = segment_.descriptor();
     plan.loads_offset = segment_.header().loads_offset;
+    plan_balancing(plan);
     plan.stack_bytes = line_.stack_bytes;
     plan.kept = hwloc_.descriptors();
     plan.kept.insert(plan.kept.end(), {segment_.descriptor(), lifeline_number_,

@@ -15,7 +15,7 @@ namespace warren::launch {
 
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto any_order = std::memory_order_relaxed;
 
 template <typename... Values>
 std::string format(const char* form, Values... values) {
@@ -87,8 +87,8 @@ void read_task(pid_t task, RankSample& sample) {
 }
 
 std::string call_of(const node::RankSlot& slot) {
-    if (slot.activity.since_ns.load(relaxed) == 0 ||
-        slot.state.load(relaxed) != node::RankState::initialised) {
+    if (slot.activity.since_ns.load(any_order) == 0 ||
+        slot.state.load(any_order) != node::RankState::initialised) {
         return {};
     }
     std::string text = describe(slot);
@@ -99,19 +99,19 @@ std::string call_of(const node::RankSlot& slot) {
 
 void read_fibre(const balance::LoadTable& loads, std::uint32_t rank, RankSample& sample) {
     const balance::RankLoad& load = loads.ranks[rank];
-    const std::uint32_t worker = load.worker.load(relaxed);
+    const std::uint32_t worker = load.worker.load(any_order);
     sample.worker = worker;
     if (worker < balance::workers_kept) {
-        sample.core = loads.workers[worker].processor.load(relaxed);
+        sample.core = loads.workers[worker].processor.load(any_order);
     }
-    sample.state = name_of(load.phase.load(relaxed));
-    sample.ran_s = static_cast<double>(load.ran_ns.load(relaxed)) * 1e-9;
-    sample.moves = load.moves.load(relaxed);
-    sample.messages = load.other_messages.load(relaxed);
-    sample.bytes = load.other_bytes.load(relaxed);
+    sample.state = name_of(load.phase.load(any_order));
+    sample.ran_s = static_cast<double>(load.ran_ns.load(any_order)) * 1e-9;
+    sample.moves = load.moves.load(any_order);
+    sample.messages = load.other_messages.load(any_order);
+    sample.bytes = load.other_bytes.load(any_order);
     for (const balance::PeerTraffic& traffic : load.peers) {
-        sample.messages += traffic.messages.load(relaxed);
-        sample.bytes += traffic.bytes.load(relaxed);
+        sample.messages += traffic.messages.load(any_order);
+        sample.bytes += traffic.bytes.load(any_order);
     }
 }
 
@@ -161,10 +161,10 @@ double LoadSample::worker_imbalance() const {
 LoadSample sample_loads(const node::Segment& segment, const std::vector<pid_t>& tasks) {
     LoadSample sample;
     const balance::LoadTable loads = segment.loads();
-    const std::uint64_t begin_ns = loads.job->begin_ns.load(relaxed);
+    const std::uint64_t begin_ns = loads.job->begin_ns.load(any_order);
     sample.fibres = begin_ns != 0;
     sample.time_s =
-        static_cast<double>(sample.fibres ? loads.job->written_ns.load(relaxed) - begin_ns
+        static_cast<double>(sample.fibres ? loads.job->written_ns.load(any_order) - begin_ns
                                           : monotonic_ns()) *
         1e-9;
     sample.ranks.resize(segment.ranks());
@@ -177,14 +177,19 @@ LoadSample sample_loads(const node::Segment& segment, const std::vector<pid_t>& 
         }
         one.call = call_of(segment.slot(rank));
     }
+    sample.balancings = loads.job->balancings.load(any_order);
+    sample.first_imbalance = loads.job->first_imbalance.load(any_order);
+    const double weight = loads.job->later_weight.load(any_order);
+    sample.later_imbalance = weight > 0 ? loads.job->later_imbalance.load(any_order) / weight : 0;
     const std::uint32_t workers =
-        sample.fibres ? std::min(loads.job->workers.load(relaxed), balance::workers_kept) : 0;
+        sample.fibres ? std::min(loads.job->workers.load(any_order), balance::workers_kept) : 0;
     for (std::uint32_t number = 0; number < workers; ++number) {
         const balance::WorkerLoad& load = loads.workers[number];
-        sample.workers.push_back({.processor = load.processor.load(relaxed),
-                                  .busy_s = static_cast<double>(load.busy_ns.load(relaxed)) * 1e-9,
-                                  .switches = load.switches.load(relaxed),
-                                  .stands_in = load.stands_in.load(relaxed) != 0});
+        sample.workers.push_back(
+            {.processor = load.processor.load(any_order),
+             .busy_s = static_cast<double>(load.busy_ns.load(any_order)) * 1e-9,
+             .switches = load.switches.load(any_order),
+             .stands_in = load.stands_in.load(any_order) != 0});
     }
     return sample;
 }
@@ -247,11 +252,12 @@ std::string load_json(const node::Segment& segment, const LoadSample& now) {
                            static_cast<unsigned long long>(one.bytes));
             const char* between = "";
             for (const balance::PeerTraffic& traffic : load.peers) {
-                if (const std::uint32_t peer = traffic.peer.load(relaxed)) {
+                if (const std::uint32_t peer = traffic.peer.load(any_order)) {
                     text += between;
-                    text += format("[%u, %llu, %llu]", peer - 1,
-                                   static_cast<unsigned long long>(traffic.messages.load(relaxed)),
-                                   static_cast<unsigned long long>(traffic.bytes.load(relaxed)));
+                    text +=
+                        format("[%u, %llu, %llu]", peer - 1,
+                               static_cast<unsigned long long>(traffic.messages.load(any_order)),
+                               static_cast<unsigned long long>(traffic.bytes.load(any_order)));
                     between = ", ";
                 }
             }
@@ -268,11 +274,25 @@ std::string load_summary(const LoadSample& now) {
     }
     const std::vector<double> ran = running_times(now);
     const std::vector<double> busy = busy_times(now);
-    return format("%zu ranks ran %.2f s on %zu workers in %.2f s, %.0f %% of their time\n",
-                  ran.size(), sum_of(ran), busy.size(), now.time_s,
-                  100 * sum_of(busy) / (now.time_s * static_cast<double>(busy.size()))) +
-           format("load imbalance (most above the mean): %.1f %% of ranks, %.1f %% of workers\n",
-                  100 * now.rank_imbalance(), 100 * now.worker_imbalance());
+    std::string text =
+        format("%zu ranks ran %.2f s on %zu workers in %.2f s, %.0f %% of their time\n", ran.size(),
+               sum_of(ran), busy.size(), now.time_s,
+               100 * sum_of(busy) / (now.time_s * static_cast<double>(busy.size()))) +
+        format("load imbalance (most above the mean): %.1f %% of ranks, %.1f %% of workers\n",
+               100 * now.rank_imbalance(), 100 * now.worker_imbalance());
+    if (now.balancings > 0) {
+        std::uint64_t moves = 0;
+        for (const RankSample& rank : now.ranks) {
+            moves += rank.moves;
+        }
+        text += format("balanced %u times, %llu moves: workers' imbalance %.1f %% before",
+                       now.balancings, static_cast<unsigned long long>(moves),
+                       100 * now.first_imbalance);
+        text += now.balancings == 1
+                    ? "\n"
+                    : format(", %.1f %% after, on average\n", 100 * now.later_imbalance);
+    }
+    return text;
 }
 
 } // namespace warren::launch

@@ -36,6 +36,11 @@ struct LoadSample {
     double time_s = 0; // since the beginning of the workers; of others, on the monotonic clock
     std::vector<RankSample> ranks;
     std::vector<WorkerSample> workers;
+    // How often a balancer looked; the imbalance of the workers before the first time, and since
+    // then on average, by time.
+    std::uint32_t balancings = 0;
+    double first_imbalance = 0;
+    double later_imbalance = 0;
 
     double rank_imbalance() const;
     double worker_imbalance() const; // spare ones count with nobody

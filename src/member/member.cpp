@@ -5,6 +5,7 @@
 #include <memory>
 #include <unistd.h>
 
+#include "fibre/api.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/program.hpp"
@@ -105,6 +106,11 @@ WARREN_API int warren_rank_bind(int number) {
         image->owner.store(member, std::memory_order_release); // for the threads that it makes
     }
     return WARREN_RANK_SUCCESS;
+}
+
+WARREN_API int warren_rank_migrate(void) {
+    warren_fibre_point();
+    return members().count == 0 ? WARREN_RANK_ERR_JOB : WARREN_RANK_SUCCESS;
 }
 
 WARREN_API const char* warren_rank_error(int error) {

@@ -18,6 +18,11 @@ using coll::Steps;
 using message::Buffer;
 
 Collectives collectives_of(Context& context, comm::Communicator& comm) {
+    if (const FibreFunctions* functions = fibres();
+        functions != nullptr && // rare: by option
+        functions->at_collective != nullptr && comm.size() == static_cast<int>(context.rank.size)) {
+        functions->at_collective();
+    }
     return Collectives(context.messages, comm);
 }
 

@@ -239,6 +239,8 @@ warren_image* make_image(const Start& start) {
     std::vector groups = {crash_bindings()};
     if (has_fibres(plan)) {
         groups.insert(groups.end(), {stream_bindings(), fibre_child_bindings()});
+        // A program has its own libwarren.so, which knows no scheduler.
+        bindings.push_back({"warren_rank_migrate", reinterpret_cast<void*>(&warren_rank_migrate)});
     } else {
         groups.push_back(child_bindings());
     }
@@ -396,6 +398,12 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
         .stuck = report_stuck,
         .blocked = plan.verbose ? explain_blocked : nullptr,
         .loads = map_loads(plan),
+        .steals = plan.steals,
+        .balancer = plan.balancer.empty() ? nullptr : plan.balancer.c_str(),
+        .balance_period_ns = plan.balance_period_ns,
+        .balance_collectives = plan.balance_collectives,
+        .distances = plan.distances.empty() ? nullptr : plan.distances.data(),
+        .balance_record = plan.balance_record.empty() ? nullptr : plan.balance_record.c_str(),
     };
     warren_fibre_prepare(&options);
     fibre_functions.store(warren_fibre_functions(), std::memory_order_release);

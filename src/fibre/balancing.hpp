@@ -1,0 +1,86 @@
+// Balancing: gives fibres workers where they are at home, again and again, so that all workers get
+// done at the same time.
+//
+// A balancer (balance/balancer.hpp) looks at what each fibre ran between two points of the program,
+// and says where each should be. From then on who wakes a fibre puts it into the queue of its home,
+// also when another worker took it in the meantime. That is all: the fibre's memory stays where it
+// is.
+//
+// Points are where fibres say that they are at one (point()): each then counts its own load, and
+// the last one has the balancer run. So loads are of whole steps of a program, whatever the order
+// in which they ran. Or, where programs say nothing, the monitor looks at the clock (tick()).
+//
+// Thread rule: point() by fibres, tick() by the monitor; one at a time balances, others go on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "balance/balancer.hpp"
+#include "balance/load_table.hpp"
+#include "fibre/fibre.hpp"
+
+namespace warren::fibre {
+
+class Scheduler;
+
+struct BalancingOptions {
+    const balance::Balancer* balancer = nullptr; // null: nothing is done
+    std::uint64_t period_ns = 0;                 // by the clock; 0: at points
+    std::uint32_t collectives = 0;               // every so many are a point; 0: none is
+    std::vector<std::uint32_t> distances;        // of workers (balance/matrix.hpp)
+    std::string record;                          // file for the last matrix; empty: none
+};
+
+class Balancing {
+  public:
+    Balancing(Scheduler& scheduler, BalancingOptions options);
+
+    const BalancingOptions& options() const { return options_; }
+    // The calling fibre is at a point. True: it is to go on elsewhere.
+    bool point(Fibre& self);
+    // The calling fibre enters a collective operation of all ranks.
+    void collective(Fibre& self);
+    // Looks at the clock.
+    void tick(std::uint64_t now_ns);
+    // The workers begin.
+    void begin();
+    // A fibre has ended: the others need not wait for it at points.
+    void ended(const Fibre& fibre);
+
+  private:
+    // Of one fibre.
+    struct Account {
+        std::uint64_t mark = 0; // what it had run when it was last at a point
+        std::uint64_t load = 0; // ticks between its last two
+        std::uint32_t window = 0;
+        std::uint32_t collectives = 0;
+        std::uint64_t bytes[balance::peers_kept] = {};    // sent to each peer before this window
+        std::uint64_t messages[balance::peers_kept] = {}; // (of its load table)
+    };
+
+    void arrive(Fibre& self);
+    std::uint64_t ran(const Fibre& fibre) const;
+    void balance();
+    balance::Matrix matrix();
+    void add_exchanges(std::uint32_t fibre, balance::Matrix& matrix);
+    void note_imbalance();
+    void record(const balance::Matrix& matrix) const;
+
+    Scheduler& scheduler_;
+    const BalancingOptions options_;
+    std::vector<Account> accounts_; // each fibre's its own; the loads then of who balances
+    std::vector<std::uint32_t> homes_;
+    std::vector<std::uint32_t> first_homes_;
+    std::vector<std::uint64_t> idled_; // of workers, when last balanced
+    std::uint64_t balanced_ticks_ = 0;
+    std::uint64_t due_ns_ = 0;
+    std::atomic<std::uint32_t> window_{1};
+    std::atomic<std::uint32_t> arrived_{0};
+    std::atomic<std::uint32_t> ended_{0};
+    std::atomic<bool> busy_{false};
+};
+
+} // namespace warren::fibre

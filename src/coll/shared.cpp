@@ -262,6 +262,12 @@ Error SharedSlot::inequality() const {
         const std::uint64_t kind = signature >> size_bits;
         return kind < std::size(names) ? names[kind] : "?";
     };
+    if (unequal_ == unsigned_call) {
+        return fail(MPI_ERR_OTHER,
+                    "the ranks' calls do not match: another rank's call is not this one's %s of "
+                    "%lld bytes",
+                    name(signature_), static_cast<long long>(bytes_));
+    }
     if (unequal_ >> size_bits != signature_ >> size_bits) {
         return fail(
             MPI_ERR_OTHER,

@@ -155,7 +155,11 @@ class SharedSlot {
         }
     }
     bool agrees(std::uint64_t operation, int rank) {
-        compare(line(operation, rank).stamp.load(std::memory_order_relaxed), operation);
+        const std::uint64_t seen = line(operation, rank).stamp.load(std::memory_order_relaxed);
+        if (seen != stamp(operation)) [[unlikely]] {
+            note_unequal(seen, operation);
+            unequal_ = unequal_ == 0 ? unsigned_call : unequal_; // a counted line that isn't signed
+        }
         return unequal_ == 0;
     }
     // Waits until the phase of the operation may be written: invariant 2.
@@ -215,6 +219,8 @@ class SharedSlot {
     // kind of operation above bits of its size and root.
     static constexpr int signature_bits = 16;
     static constexpr int size_bits = 12;
+    // Instead of a signature: a call that differs, nobody knows how.
+    static constexpr std::uint64_t unsigned_call = 1 << signature_bits;
     std::uint64_t stamp(std::uint64_t operation) const {
         return (operation + 1) << signature_bits | signature_;
     }

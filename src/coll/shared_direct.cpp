@@ -61,18 +61,54 @@ void SharedDirect::close() {
     slot_.together([](Operation) {}, [](Operation) {}, [&](Operation op) { slot_.await_all(op); });
 }
 
+bool SharedDirect::all_agree(Operation operation) {
+    bool agreed = true;
+    for (int other = 0; other < size_; ++other) {
+        if (other != rank_) {
+            slot_.await(operation, other);
+            agreed = slot_.agrees(operation, other) && agreed;
+        }
+    }
+    return agreed;
+}
+
+void SharedDirect::publish(Operation operation, const Verdict& verdict) {
+    std::memcpy(slot_.published_data(operation), &verdict, sizeof verdict);
+}
+
+bool SharedDirect::may_read(Operation operation, Verdict& verdict) {
+    if (slot_.flat()) {
+        return all_agree(operation);
+    }
+    if (slot_.unequal()) { // with the last one, whose verdict may be something else
+        return false;
+    }
+    std::memcpy(&verdict, slot_.published_data(operation), sizeof verdict);
+    return verdict.agreed || all_agree(operation);
+}
+
+template <typename Read>
+void SharedDirect::read_others(Operation operation, Read read) {
+    // Each begins with its neighbour, so that they don't all read one.
+    for (int step = 1; step < size_; ++step) {
+        const int other = (rank_ + step) % size_;
+        Said its;
+        if (hear(operation, other, its)) {
+            read(other, its);
+        }
+    }
+}
+
 template <typename Read>
 void SharedDirect::exchange(const Said& said, Read read) {
-    slot_.together([&](Operation op) { say(op, said); }, [](Operation) {},
+    slot_.together([&](Operation op) { say(op, said); },
                    [&](Operation op) {
-                       // Each begins with its neighbour, so that they don't all read one.
-                       for (int step = 1; step < size_; ++step) {
-                           const int other = (rank_ + step) % size_;
-                           slot_.await(op, other);
-                           Said its;
-                           if (hear(op, other, its)) {
-                               read(other, its);
-                           }
+                       publish(op, {all_agree(op), nullptr});
+                   },
+                   [&](Operation op) {
+                       Verdict verdict;
+                       if (may_read(op, verdict)) {
+                           read_others(op, read);
                        }
                    });
 }
@@ -190,33 +226,32 @@ template <typename Read>
 void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows,
                                      Read read) {
     const MPI_Count bytes = in[rank_].bytes();
-    slot_.together([&](Operation op) { say(op, said); },
+    const auto last = [&](Operation op) {
+        Verdict verdict{true, &own_rows};
+        for (int r = 0; r < size_; ++r) {
+            Said its;
+            if (!hear(op, r, its)) {
+                verdict = {};
+                break;
+            }
+            if (!its.blocks->solid(bytes)) {
+                verdict.rows = nullptr;
+            }
+            own_rows.push_back(its.blocks->begin());
+        }
+        publish(op, verdict);
+    };
+    slot_.together([&](Operation op) { say(op, said); }, last,
                    [&](Operation op) {
-                       for (int r = 0; r < size_; ++r) {
-                           Said its;
-                           if (!hear(op, r, its) || !its.blocks->solid(bytes)) {
-                               own_rows.clear();
-                               break;
-                           }
-                           own_rows.push_back(its.blocks->begin());
-                       }
-                       const Listed listed{own_rows.empty() ? nullptr : &own_rows};
-                       std::memcpy(slot_.published_data(op), &listed, sizeof listed);
-                   },
-                   [&](Operation op) {
-                       Listed listed{};
-                       std::memcpy(&listed, slot_.published_data(op), sizeof listed);
-                       if (slot_.unequal() || listed.rows == nullptr || !in.solid(bytes)) {
-                           for (int step = 1; step < size_; ++step) {
-                               const int other = (rank_ + step) % size_;
-                               Said its;
-                               if (hear(op, other, its)) {
-                                   read(other, its);
-                               }
-                           }
+                       Verdict verdict;
+                       if (!may_read(op, verdict)) {
                            return;
                        }
-                       take_column(*listed.rows, static_cast<std::size_t>(rank_),
+                       if (verdict.rows == nullptr || !in.solid(bytes)) {
+                           read_others(op, read);
+                           return;
+                       }
+                       take_column(*verdict.rows, static_cast<std::size_t>(rank_),
                                    static_cast<std::size_t>(bytes), in.begin());
                    });
 }

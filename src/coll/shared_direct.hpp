@@ -48,9 +48,11 @@ class SharedDirect {
   private:
     using Operation = std::uint64_t;
     using Rows = std::vector<const std::byte*>;
-    // What the last to come says. Null: some rank's rows have gaps.
-    struct Listed {
-        const Rows* rows = nullptr;
+    // What the last to come says to all, in a counted slot.
+    struct Verdict {
+        bool agreed = false; // all calls match
+        const Rows* rows =
+            nullptr; // of an all-to-all: where all ranks' blocks begin, if none has gaps
     };
 
     // What a line says of its rank's data.
@@ -77,11 +79,21 @@ class SharedDirect {
     void copy(const Buffer& from, const Buffer& to) const;
     // All have come to the end of what they read.
     void close();
-    // Everybody says something, and then reads what `read` wants from each other one in turn.
+    // Everybody says something, and then reads what `read` wants from each other one in turn. If
+    // calls don't match nobody reads: what lines lead to is there while calls wait for each other,
+    // and one that finds itself unequal returns.
     template <typename Read>
     void exchange(const Said& said, Read read);
     template <typename Read>
     void alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows, Read read);
+    template <typename Read>
+    void read_others(Operation operation, Read read);
+    // Awaits all. False: not all calls match, as all ranks find, since of two that differ each
+    // differs from one.
+    bool all_agree(Operation operation);
+    // The same, of all that have written, with the last one's verdict.
+    bool may_read(Operation operation, Verdict& verdict);
+    void publish(Operation operation, const Verdict& verdict);
     // The root says something, the others read it, and the root stays until they have.
     template <typename Read>
     void from_root(int root, const Said& said, Read read);

@@ -91,7 +91,7 @@ std::string call_of(const node::RankSlot& slot) {
         slot.state.load(any_order) != node::RankState::initialised) {
         return {};
     }
-    std::string text = describe(slot);
+    std::string text = launch::describe(slot);
     constexpr const char* begin = "waits in ";
     text.erase(0, text.starts_with(begin) ? std::strlen(begin) : 0);
     return text.substr(0, text.find(';'));

@@ -24,19 +24,18 @@ void Doorbell::fence_for_wakers() {
     }
 }
 
-void Doorbell::wake(std::atomic<std::uint32_t>& word) {
+void Doorbell::wake(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
     // Only the waker that takes the bit away calls the kernel.
-    std::uint32_t value = word.load(std::memory_order_relaxed);
-    while ((value & asleep) != 0) {
-        const std::uint32_t awake = (value & ~asleep) + 2;
-        if (word.compare_exchange_strong(value, awake, std::memory_order_seq_cst)) {
+    do {
+        const std::uint32_t awake = (seen & ~asleep) + 2;
+        if (word.compare_exchange_strong(seen, awake, std::memory_order_seq_cst)) {
             futex_wake(word, INT_MAX);
             return;
         }
-        // Another waker was quicker, and the owner may have looked before: as in ring.
+        // Another waker was quicker, and the owner may have looked before: as in ring().
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        value = word.load(std::memory_order_relaxed);
-    }
+        seen = word.load(std::memory_order_relaxed);
+    } while ((seen & asleep) != 0);
 }
 
 } // namespace warren

@@ -63,17 +63,21 @@ class Doorbell {
     static void ring(const node::SegmentHeader& header, std::atomic<std::uint32_t>& word) {
         if (header.fence_in_wakers.load(std::memory_order_relaxed) != 0) {
             // A fence stands before the look that finds the owner awake. One that finds it asleep
-            // needs none: who wakes changes the word, with all that was published before.
-            if ((word.load(std::memory_order_relaxed) & asleep) == 0) {
-                std::atomic_thread_fence(std::memory_order_seq_cst);
+            // needs none, for wake() then changes the word, with all that was published before.
+            const std::uint32_t seen = word.load(std::memory_order_relaxed);
+            if ((seen & asleep) != 0) {
+                wake(word, seen);
+                return;
             }
+            std::atomic_thread_fence(std::memory_order_seq_cst);
         } else {
             // The sleeper's fence works on what the processor does; the compiler must keep order
             // too.
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
-        if ((word.load(std::memory_order_relaxed) & asleep) != 0) [[unlikely]] {
-            wake(word);
+        const std::uint32_t seen = word.load(std::memory_order_relaxed);
+        if ((seen & asleep) != 0) [[unlikely]] {
+            wake(word, seen);
         }
     }
 
@@ -93,7 +97,9 @@ class Doorbell {
 
     // The sleeper's part of invariant 3, or, refused, the change to the other policy.
     void fence_for_wakers();
-    [[gnu::cold]] static void wake(std::atomic<std::uint32_t>& word);
+    // `seen`: the word, with the bit set. Changes it, or has looked behind a fence that the bit is
+    // gone.
+    [[gnu::cold]] static void wake(std::atomic<std::uint32_t>& word, std::uint32_t seen);
 
     node::SegmentHeader* header_ = nullptr;
     std::atomic<std::uint32_t>* word_ = nullptr;

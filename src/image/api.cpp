@@ -7,6 +7,7 @@
 #include "image/host.hpp"
 #include "image/host_interface.hpp"
 #include "image/image.hpp"
+#include "image/inside.hpp"
 #include "image/program.hpp"
 #include "warren/image.h"
 
@@ -189,6 +190,14 @@ WARREN_API void warren_image_move_stream(int from, int to) {
     if (warren::image::Image* image = warren::image::current_image()) {
         image->move_stream(from, to);
     }
+}
+
+WARREN_API std::FILE* warren_image_open_descriptor(int descriptor, const char* mode) {
+    return warren::image::inside::open_descriptor(descriptor, mode);
+}
+
+WARREN_API int warren_image_close_stream(std::FILE* stream) {
+    return warren::image::inside::close_stream(stream);
 }
 
 WARREN_API int warren_image_destroy(warren_image* image) {

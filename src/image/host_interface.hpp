@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -31,4 +32,7 @@ int warren_image_find_object(void* address, dl_find_object* found);
 // Whatever of the calling thread's image has the descriptor `from` as output or errors has `to`
 // instead: its streams, and commands that it starts.
 void warren_image_move_stream(int from, int to);
+// What programs of images that bind nothing else have as fdopen and fclose.
+std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
+int warren_image_close_stream(std::FILE* stream);
 }

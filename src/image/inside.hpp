@@ -150,5 +150,6 @@ std::FILE* open_stream(const char* path, const char* mode);
 std::FILE* open_descriptor(int descriptor, const char* mode);
 std::FILE* open_temporary();
 int close_stream(std::FILE* stream);
+int close_all_streams();
 
 } // namespace warren::image::inside

@@ -121,8 +121,17 @@ std::FILE* open_temporary() {
 }
 
 int close_stream(std::FILE* stream) {
+    if (LibcState::current().is_standard(stream)) {
+        return LibcState::close_standard(stream);
+    }
     forget(stream);
     return std::fclose(stream);
+}
+
+// The C library's would take the buffers of all images' streams.
+int close_all_streams() {
+    LibcState::current().flush_streams();
+    return 0;
 }
 
 } // namespace warren::image::inside

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <stdio_ext.h>
 #include <unistd.h>
 
@@ -114,10 +115,21 @@ void LibcState::flush_streams() {
     }
 }
 
+bool LibcState::is_standard(const std::FILE* stream) const {
+    return std::find(std::begin(streams_), std::end(streams_), stream) != std::end(streams_);
+}
+
+int LibcState::close_standard(std::FILE* stream) {
+    const int flushed = std::fflush(stream);
+    __fpurge(stream);
+    const int closed = close(fileno(stream)); // again: a wrong descriptor
+    stream->_fileno = -1;
+    return flushed == 0 && closed == 0 ? 0 : EOF;
+}
+
 void LibcState::move_stream(int from, int to) {
-    for (std::FILE* stream : {output(), error()}) {
-        if (stream != nullptr && fileno(stream) == from) {
-            std::fflush(stream);
+    for (std::FILE* stream : open_streams()) {
+        if (fileno(stream) == from) {
             stream->_fileno = to;
         }
     }

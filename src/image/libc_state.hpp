@@ -70,7 +70,10 @@ class LibcState {
     void open_streams(const Descriptors& descriptors);
     // Writes what streams still hold, as the end of a process does.
     void flush_streams();
-    // The standard streams that use the descriptor use another one.
+    // Whether it is one that open_streams has opened; its end, after which it can still be named.
+    bool is_standard(const std::FILE* stream) const;
+    static int close_standard(std::FILE* stream);
+    // The streams that use the descriptor use another one.
     void move_stream(int from, int to);
     // Forgets it, as a process does that is killed.
     void drop_output();

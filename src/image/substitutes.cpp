@@ -71,6 +71,7 @@ const Substitute* table(std::size_t& count) {
         {"execvpe", erase(execute_found_with)},
         {"exit", erase(inside::exit)},
         {"fclose", erase(close_stream)},
+        {"fcloseall", erase(close_all_streams)},
         {"fdopen", erase(open_descriptor)},
         {"fopen", erase(open_stream)},
         {"fopen64", erase(open_stream)},

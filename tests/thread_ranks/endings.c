@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +111,43 @@ int main(int argc, char** argv) {
         status += system("echo child");
         close(1);
         return status + (write(1, "hidden", 6) == 6);
+    }
+    if (strcmp(way, "streams") == 0) {
+        /* What the even ranks end or redirect by their streams remains the odd ones'. */
+        const int hidden = open("/dev/null", O_WRONLY);
+        if (rank % 4 == 0) {
+            const int place = fileno(stdout);
+            int status = fclose(stdout) != 0;
+            status += dup2(hidden, 1) != 1 || dup2(hidden, place) != place;
+            return status + (write(1, "hidden", 6) != 6) + (write(place, "hidden", 6) != 6);
+        }
+        if (rank % 4 == 2) {
+            puts("hidden"); /* not yet written */
+            int status = dup2(hidden, fileno(stdout)) < 0;
+            status += puts("hidden") < 0 || fflush(stdout) != 0;
+            FILE* again = fdopen(1, "w");
+            status += fputs("hidden", again) < 0 || fclose(again) != 0;
+            return status + (write(1, "hidden", 6) == 6);
+        }
+        usleep(100000);
+        puts("seen");
+        fflush(stdout);
+        return 0;
+    }
+    if (strcmp(way, "close_all") == 0) {
+        /* Of all descriptors the standard ones remain. The file tells when all ranks are here. */
+        const int file = open(argv[2], O_WRONLY | O_CREAT | O_APPEND, 0600);
+        const off_t size = atoi(getenv("WARREN_SIZE"));
+        struct stat started;
+        int status = write(file, "+", 1) != 1;
+        while (stat(argv[2], &started) == 0 && started.st_size < size) { /* others load programs */
+            usleep(1000);
+        }
+        status += dup2(1, 0) != 0;
+        close_range(3, ~0U, 0);
+        closefrom(3);
+        status += puts("seen") < 0 || fflush(stdout) != 0;
+        return status + (write(0, "seen\n", 5) != 5) + (write(2, "seen\n", 5) != 5);
     }
     if (strcmp(way, "poll") == 0) {
         /* The first sleeps, and ends the others, which are always ready. */

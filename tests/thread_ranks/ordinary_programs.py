@@ -145,11 +145,20 @@ def crashes_are_said_of_the_rank_that_crashes():
 def ranks_redirect_their_own_output():
     done = expect_same(3, args.endings, "redirect")
     expect(done.stdout.count("back\n") == 3 and "hidden" not in done.stdout, done)
+    few = None
     if args.ranks == "fibres":  # which share pipes when descriptors are few
-        done = run("--ranks", "fibres", "-v", "-n", "20", args.endings, "redirect",
-                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (140, 140)))
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (140, 140))
+        done = run("--ranks", "fibres", "-v", "-n", "20", args.endings, "redirect", preexec_fn=few)
         expect("ranks each share pipes" in done.stderr, done)
         expect(done.stdout.count("back\n") == 20 and "hidden" not in done.stdout, done)
+    for ranks in (4, 20):
+        done = run("--ranks", args.ranks, "-n", str(ranks), args.endings, "streams", preexec_fn=few)
+        expect(done.returncode == 0 and done.stdout == ranks // 2 * "seen\n", done)
+        with tempfile.TemporaryDirectory() as folder:
+            done = run("--ranks", args.ranks, "-n", str(ranks), args.endings, "close_all", f"{folder}/started",
+                       preexec_fn=few)
+        expect(done.returncode == 0 and done.stdout.count("seen\n") == 2 * ranks and
+               done.stderr.count("seen\n") == ranks, done)
 
 
 @case

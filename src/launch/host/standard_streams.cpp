@@ -8,11 +8,14 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <memory>
+#include <mutex>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "image/host_interface.hpp"
@@ -28,6 +31,7 @@ namespace {
 struct Streams {
     std::atomic<int> place[3];
     int reserved[3]; // -1: none (0 to 2 are the host's own, and all ranks share the empty input)
+    int first[3];    // what `reserved` was before sharing stopped: the program may know it
     bool shared;     // the reserved places of output and errors are those of other ranks, too
 };
 
@@ -36,13 +40,23 @@ std::uint32_t stream_count = 0;
 int nothing = -1;                  // /dev/null, to be read
 std::atomic<bool> is_child{false}; // of fork: it has them where programs expect them
 
-// The host's own descriptors and its ranks' pipes, which no program has opened.
-std::vector<bool> of_host;
+// The host's own descriptors and its ranks' places, which no program has opened.
+std::unique_ptr<std::atomic<bool>[]> of_host;
+std::size_t of_host_size = 0;
+
+// Of who makes a place until it is noted, and of who closes whatever is not.
+std::mutex places_lock;
+
+void keep(int descriptor, bool kept = true) {
+    if (descriptor >= 0 && static_cast<std::size_t>(descriptor) < of_host_size) {
+        of_host[static_cast<std::size_t>(descriptor)].store(kept, std::memory_order_relaxed);
+    }
+}
 
 bool is_of_host(int descriptor) {
     return !is_child.load(std::memory_order_relaxed) && descriptor > 2 &&
-           static_cast<std::size_t>(descriptor) < of_host.size() &&
-           of_host[static_cast<std::size_t>(descriptor)];
+           static_cast<std::size_t>(descriptor) < of_host_size &&
+           of_host[static_cast<std::size_t>(descriptor)].load(std::memory_order_relaxed);
 }
 
 Streams* streams_of_caller() {
@@ -57,13 +71,25 @@ bool is_standard(int descriptor) {
     return descriptor >= 0 && descriptor <= 2;
 }
 
-// The process's descriptor that a program means.
-int real(int descriptor) {
-    if (!is_standard(descriptor)) {
+// Which of 0, 1 and 2 a program means, perhaps by what fileno says of its streams; -1: none.
+int number_of(const Streams& own, int descriptor) {
+    if (is_standard(descriptor)) {
         return descriptor;
     }
-    Streams* own = streams_of_caller();
-    return own != nullptr ? own->place[descriptor].load(std::memory_order_relaxed) : descriptor;
+    for (int number = 0; descriptor >= 0 && number < 3; ++number) {
+        if (descriptor == own.reserved[number] || descriptor == own.first[number] ||
+            descriptor == own.place[number].load(std::memory_order_relaxed)) {
+            return number;
+        }
+    }
+    return -1;
+}
+
+// The process's descriptor that a program means.
+int real(int descriptor) {
+    const Streams* own = streams_of_caller();
+    const int number = own != nullptr ? number_of(*own, descriptor) : -1;
+    return number < 0 ? descriptor : own->place[number].load(std::memory_order_relaxed);
 }
 
 ssize_t read_some(int descriptor, void* data, std::size_t bytes) {
@@ -90,26 +116,76 @@ void empty(const Streams& streams, int number, int place) {
             dup3(nothing, place, O_CLOEXEC);
         }
     } else if (!is_standard(place) && place != nothing) {
+        keep(place, false);
         close(place);
     }
 }
 
-int close_one(int descriptor) {
-    Streams* own = is_standard(descriptor) ? streams_of_caller() : nullptr;
-    const int place = own != nullptr ? own->place[descriptor].exchange(-1) : descriptor;
-    if (own == nullptr && is_of_host(descriptor)) {
-        errno = EBADF; // as if the program were alone
-        return -1;
+// Before something else is put where other ranks write, too: the rank gets places of its own there.
+// False: there is no descriptor left.
+bool stop_sharing(Streams& own) {
+    if (!own.shared) {
+        return true;
     }
-    if (own == nullptr) {
-        return close(place);
+    const std::lock_guard guard(places_lock);
+    const int output = fcntl(own.reserved[1], F_DUPFD_CLOEXEC, 3);
+    const int errors = output < 0 ? -1 : fcntl(own.reserved[2], F_DUPFD_CLOEXEC, 3);
+    if (errors < 0) {
+        const int error = errno;
+        if (output >= 0) {
+            close(output);
+        }
+        errno = error;
+        return false;
     }
+    for (const auto& [number, copy] : {std::pair(1, output), std::pair(2, errors)}) {
+        const int before = own.reserved[number];
+        keep(copy);
+        warren_image_move_stream(before, copy);
+        own.reserved[number] = copy;
+        if (own.place[number].load(std::memory_order_relaxed) == before) {
+            own.place[number].store(copy, std::memory_order_relaxed);
+        }
+    }
+    own.shared = false;
+    return true;
+}
+
+int give_up(Streams& own, int number) {
+    const int place = own.place[number].exchange(-1);
     if (place < 0) {
         errno = EBADF;
         return -1;
     }
-    empty(*own, descriptor, place);
+    empty(own, number, place);
     return 0;
+}
+
+int close_one(int descriptor) {
+    Streams* own = is_standard(descriptor) ? streams_of_caller() : nullptr;
+    if (own == nullptr && is_of_host(descriptor)) {
+        // As if the program were alone. The rank's own places, too: many programs close every
+        // number from 3 on, few fileno(stdout).
+        errno = EBADF;
+        return -1;
+    }
+    if (own == nullptr) {
+        return close(descriptor);
+    }
+    if (descriptor > 0) {
+        stop_sharing(*own); // or else its streams, not closed, go on to write there
+    }
+    return give_up(*own, descriptor);
+}
+
+// None of them is the host's.
+void close_gap(unsigned first, unsigned last) {
+    if (first > last || close_range(first, last, 0) == 0) {
+        return;
+    }
+    for (unsigned one = first; one <= last && one < of_host_size; ++one) { // an old kernel
+        close(static_cast<int>(one));
+    }
 }
 
 // Of programs that close whatever there is.
@@ -117,11 +193,19 @@ int close_several(unsigned first, unsigned last, int flags) {
     if (is_child.load(std::memory_order_relaxed) || (flags & CLOSE_RANGE_CLOEXEC) != 0) {
         return close_range(first, last, flags);
     }
-    constexpr unsigned limit = 1 << 20;
     const int error = errno;
-    for (unsigned one = first; one <= last && one < limit; ++one) {
+    for (unsigned one = first; one <= last && one <= 2; ++one) {
         close_one(static_cast<int>(one));
     }
+    const std::lock_guard guard(places_lock);
+    unsigned gap = std::max(first, 3U);
+    for (unsigned one = gap; one <= last && one < of_host_size; ++one) {
+        if (is_of_host(static_cast<int>(one))) {
+            close_gap(gap, one - 1);
+            gap = one + 1;
+        }
+    }
+    close_gap(gap, last);
     errno = error;
     return 0;
 }
@@ -134,61 +218,67 @@ int duplicate(int descriptor) {
     return dup(real(descriptor));
 }
 
-// Before something else is put where other ranks write, too: the rank gets places of its own there.
-// False: there is no descriptor left.
-bool stop_sharing(Streams& own) {
-    for (int number = 1; own.shared && number <= 2; ++number) {
-        const int before = own.reserved[number];
-        const int copy = fcntl(before, F_DUPFD_CLOEXEC, 3);
-        if (copy < 0) {
-            return false;
-        }
-        warren_image_move_stream(before, copy);
-        own.reserved[number] = copy;
-        if (own.place[number].load(std::memory_order_relaxed) == before) {
-            own.place[number].store(copy, std::memory_order_relaxed);
-        }
-    }
-    own.shared = false;
-    return true;
-}
-
 // The C library's puts the new file where the stream had its own.
 std::FILE* reopen(const char* path, const char* mode, std::FILE* stream) {
-    Streams* own = streams_of_caller();
-    const int place = stream != nullptr ? fileno(stream) : -1;
-    if (own != nullptr && own->shared && place >= 0 &&
-        (place == own->reserved[1] || place == own->reserved[2]) && !stop_sharing(*own)) {
+    Streams* own = stream != nullptr ? streams_of_caller() : nullptr;
+    if (own != nullptr && number_of(*own, fileno(stream)) > 0 && !stop_sharing(*own)) {
         return nullptr;
     }
     return std::freopen(path, mode, stream);
 }
 
+std::FILE* open_descriptor(int descriptor, const char* mode) {
+    return warren_image_open_descriptor(real(descriptor), mode);
+}
+
+// The place stays the rank's, and what it had there the neighbours'.
+int close_stream(std::FILE* stream) {
+    Streams* own = streams_of_caller();
+    const int number = own != nullptr ? number_of(*own, fileno(stream)) : -1;
+    if (number < 0) {
+        return warren_image_close_stream(stream);
+    }
+    const int flushed = std::fflush(stream);
+    const int closed = give_up(*own, number);
+    const int error = errno;
+    stream->_fileno = -1;
+    warren_image_close_stream(stream);
+    errno = error;
+    return flushed == 0 && closed == 0 ? 0 : EOF;
+}
+
 int duplicate_as(int from, int to, int flags) {
-    Streams* own = is_standard(to) ? streams_of_caller() : nullptr;
-    if (own == nullptr) {
+    Streams* own = streams_of_caller();
+    const int number = own != nullptr ? number_of(*own, to) : -1;
+    if (number < 0 && is_of_host(to)) {
+        errno = EBADF;
+        return -1;
+    }
+    if (number < 0) {
         return from == to && flags == 0 ? dup2(real(from), to) : dup3(real(from), to, flags);
     }
     if (from == to) {
         return fcntl(real(from), F_GETFD) < 0 ? -1 : to;
     }
-    if (own->shared && !stop_sharing(*own)) {
+    if (!stop_sharing(*own)) {
         return -1;
     }
     const int source = real(from);
-    if (const int place = own->reserved[to]; place >= 0) {
+    if (const int place = own->reserved[number]; place >= 0) {
         if (source != place && dup3(source, place, O_CLOEXEC) < 0) {
             return -1;
         }
-        own->place[to].store(place, std::memory_order_relaxed);
+        own->place[number].store(place, std::memory_order_relaxed);
         return to;
     }
+    const std::lock_guard guard(places_lock);
     const int copy = fcntl(source, F_DUPFD_CLOEXEC, 3);
     if (copy < 0) {
         return -1;
     }
-    if (const int former = own->place[to].exchange(copy); former >= 0) {
-        empty(*own, to, former);
+    keep(copy);
+    if (const int former = own->place[number].exchange(copy); former >= 0) {
+        empty(*own, number, former);
     }
     return to;
 }
@@ -270,27 +360,25 @@ void prepare_streams(const HostPlan& plan) {
         streams.reserved[0] = -1;
         streams.reserved[1] = planned.output;
         streams.reserved[2] = planned.errors;
+        std::copy_n(streams.reserved, 3, streams.first);
         const auto same = [&](std::uint32_t other) {
             return other < stream_count && plan.ranks[other].output == planned.output;
         };
         streams.shared = same(rank + 1) || (rank > 0 && same(rank - 1));
     }
-    const auto keep = [](int descriptor) {
-        if (descriptor >= 0) {
-            const auto index = static_cast<std::size_t>(descriptor);
-            of_host.resize(std::max(of_host.size(), index + 1));
-            of_host[index] = true;
-        }
-    };
+    std::vector<int> kept = plan.kept;
+    kept.insert(kept.end(), {plan.reports, nothing});
     for (const HostPlan::Rank& rank : plan.ranks) {
-        keep(rank.output);
-        keep(rank.errors);
+        kept.insert(kept.end(), {rank.output, rank.errors});
     }
-    for (const int one : plan.kept) {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    of_host_size = std::max(std::min<std::size_t>(limit.rlim_max, 1 << 20),
+                            static_cast<std::size_t>(std::ranges::max(kept) + 1));
+    of_host = std::make_unique<std::atomic<bool>[]>(of_host_size);
+    for (const int one : kept) {
         keep(one);
     }
-    keep(plan.reports);
-    keep(nothing);
     pthread_atfork(nullptr, nullptr, take_streams);
 }
 
@@ -322,6 +410,8 @@ std::span<const warren_image_binding> stream_bindings() {
         {"lseek", reinterpret_cast<void*>(&move_to)},
         {"lseek64", reinterpret_cast<void*>(&move_to)},
         {"fsync", reinterpret_cast<void*>(&synchronise)},
+        {"fclose", reinterpret_cast<void*>(&close_stream)},
+        {"fdopen", reinterpret_cast<void*>(&open_descriptor)},
         {"freopen", reinterpret_cast<void*>(&reopen)},
         {"freopen64", reinterpret_cast<void*>(&reopen)},
         {"dprintf", reinterpret_cast<void*>(&print)},

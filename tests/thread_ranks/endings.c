@@ -58,6 +58,18 @@ static void in_thread(void* (*function)(void*)) {
     pthread_join(thread, NULL);
 }
 
+/* Until all ranks are here, and none loads its program any more. */
+static int gather(const char* path) {
+    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const off_t size = atoi(getenv("WARREN_SIZE"));
+    struct stat started;
+    const int status = write(file, "+", 1) != 1;
+    while (stat(path, &started) == 0 && started.st_size < size) {
+        usleep(1000);
+    }
+    return status;
+}
+
 static int ends_all(const char* way) {
     return strcmp(way, "segv") == 0 || strcmp(way, "abort") == 0 || strcmp(way, "fpe") == 0 ||
            strcmp(way, "handled_abort") == 0 || strcmp(way, "overflow") == 0 ||
@@ -135,19 +147,24 @@ int main(int argc, char** argv) {
         return 0;
     }
     if (strcmp(way, "close_all") == 0) {
-        /* Of all descriptors the standard ones remain. The file tells when all ranks are here. */
-        const int file = open(argv[2], O_WRONLY | O_CREAT | O_APPEND, 0600);
-        const off_t size = atoi(getenv("WARREN_SIZE"));
-        struct stat started;
-        int status = write(file, "+", 1) != 1;
-        while (stat(argv[2], &started) == 0 && started.st_size < size) { /* others load programs */
-            usleep(1000);
-        }
+        /* Of all descriptors the standard ones remain. */
+        int status = gather(argv[2]);
         status += dup2(1, 0) != 0;
         close_range(3, ~0U, 0);
         closefrom(3);
         status += puts("seen") < 0 || fflush(stdout) != 0;
         return status + (write(0, "seen\n", 5) != 5) + (write(2, "seen\n", 5) != 5);
+    }
+    if (strcmp(way, "full") == 0) {
+        /* With one descriptor left it can't redirect what it shares, and loses none by trying. */
+        int status = gather(argv[2]), one = 0, last = -1;
+        while (rank == 0 && (one = dup(2)) >= 0) {
+            last = one;
+        }
+        for (int times = 0; last >= 0 && times < 2; ++times) {
+            status += close(last) != 0 || dup2(2, 1) >= 0 || dup(2) != last;
+        }
+        return status;
     }
     if (strcmp(way, "poll") == 0) {
         /* The first sleeps, and ends the others, which are always ready. */

@@ -147,10 +147,14 @@ def ranks_redirect_their_own_output():
     expect(done.stdout.count("back\n") == 3 and "hidden" not in done.stdout, done)
     few = None
     if args.ranks == "fibres":  # which share pipes when descriptors are few
-        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (140, 140))
+        def few():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (140, 140))
         done = run("--ranks", "fibres", "-v", "-n", "20", args.endings, "redirect", preexec_fn=few)
         expect("ranks each share pipes" in done.stderr, done)
         expect(done.stdout.count("back\n") == 20 and "hidden" not in done.stdout, done)
+        with tempfile.TemporaryDirectory() as folder:
+            done = run("--ranks", "fibres", "-n", "20", args.endings, "full", f"{folder}/started", preexec_fn=few)
+        expect(done.returncode == 0, done)
     for ranks in (4, 20):
         done = run("--ranks", args.ranks, "-n", str(ranks), args.endings, "streams", preexec_fn=few)
         expect(done.returncode == 0 and done.stdout == ranks // 2 * "seen\n", done)

@@ -31,10 +31,10 @@ const char* const help_text =
     "(`mpiexec -n 4 warren locality record -- ./a.out`): ranks have folders by their numbers.\n"
     "Needs no privileges, and no more of the system than kernel.perf_event_paranoid up to 2.\n"
     "\n"
-    "  --mode MODE            first-touch (this one), counts: each thread's reads and writes of "
-    "each\n"
-    "                         page, or sample: the same in bursts; they have other options:\n"
-    "                         warren locality record --mode counts --help\n"
+    "  --mode MODE            first-touch (this one), or counts: each thread's reads and writes "
+    "of\n"
+    "                         each page, by other options: warren locality record --mode counts "
+    "--help\n"
     "  -o, --output FOLDER    where the recording goes (warren-locality); must be empty or new\n"
     "  --threshold BYTES      record heap blocks from this size on (4096); K, M, G may follow\n"
     "  --limit BYTES          most that a process may take on the disk (4G), at least 1M\n"
@@ -172,13 +172,11 @@ int locality_command(const std::vector<std::string>& words) {
     }
     const std::vector<std::string> behind(words.begin() + 1, words.end());
     const Asked asked = asked_of(behind);
-    const bool counts = asked.mode == "counts" || asked.mode == "sample";
-    if (asked.mode != "first-touch" && !counts) {
-        return usage_error("there is no mode '" + asked.mode +
-                           "', but first-touch, counts and sample");
+    if (asked.mode != "first-touch" && asked.mode != "counts") {
+        return usage_error("there is no mode '" + asked.mode + "', but first-touch and counts");
     }
     if (asked.help) {
-        if (counts) {
+        if (asked.mode == "counts") {
             show_counts_help();
         } else {
             std::fputs(help_text, stdout);
@@ -193,7 +191,7 @@ int locality_command(const std::vector<std::string>& words) {
             stderr);
         return status_failed;
     }
-    if (counts) {
+    if (asked.mode == "counts") {
         return record_counts(behind);
     }
     locality::RecordOptions options;

@@ -27,7 +27,7 @@ constexpr int status_usage = 2;
 constexpr int status_failed = 125; // as env and timeout: the program's own are below
 
 const char* const help_text =
-    "usage: warren locality record --mode counts|sample [OPTION …] [--] PROGRAM [ARGUMENT …]\n"
+    "usage: warren locality record --mode counts [OPTION …] [--] PROGRAM [ARGUMENT …]\n"
     "\n"
     "Runs PROGRAM and counts each thread's reads and writes, and their bytes, per unit of memory;\n"
     "which thread and instruction touched a unit first; each thread's instructions. For programs "
@@ -35,11 +35,6 @@ const char* const help_text =
     "they are, alone or behind a launcher (`mpiexec -n 4 warren locality record --mode counts "
     "…`),\n"
     "with all processes that they start. Needs DynamoRIO, which tools/build_dynamorio builds.\n"
-    "\n"
-    "Mode sample does so in bursts, and leaves the program alone between them: for long runs. Its\n"
-    "recording has the accesses of the bursts, of which reports make estimates, and the first "
-    "touch\n"
-    "of every page, as the kernel tells it (without the instruction).\n"
     "\n"
     "  -o, --output FOLDER     where the recording goes (warren-locality); must be empty or new\n"
     "  --granularity BYTES     of a unit: 64 (a cache line) to 2M, a power of two (4096, a page)\n"
@@ -49,8 +44,6 @@ const char* const help_text =
     "  --interval SECONDS      counts per interval of time (none: of the whole run)\n"
     "  --save SECONDS          how often what is counted is written, in a system call of the\n"
     "                          program, for the case that it is killed (10; 0: at the end only)\n"
-    "  --burst SECONDS         mode sample: how long it counts (0.005) …\n"
-    "  --period SECONDS        … about once in so much processor time (0.25), at random\n"
     "  --threshold BYTES       record heap blocks from this size on (4096)\n"
     "  --stack-depth CALLS     deepest call stacks of allocations (32, at most 64)\n"
     "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
@@ -61,8 +54,9 @@ const char* const help_text =
     "Programs can mark phases by warren/locality.h and MPI_Pcontrol, which begin new intervals.\n"
     "What it doesn't record: accesses within system calls; allocations of programs that are "
     "linked\n"
-    "statically or have a malloc of their own. It saves in system calls of the program only, so a\n"
-    "program that makes none has nothing saved when it is killed.\n";
+    "statically or have a malloc of their own. There is no mode that samples. It saves in system\n"
+    "calls of the program only, so a program that makes none has nothing saved when it is "
+    "killed.\n";
 
 bool bytes_in(const std::string& text, std::uint64_t& bytes) {
     static constexpr char letters[] = "KMGT";
@@ -117,8 +111,6 @@ constexpr Option options[] = {
     {"--limit", bytes_in, &Settings::limit_bytes},
     {"--interval", seconds_in, &Settings::interval_ns},
     {"--save", seconds_in, &Settings::save_ns},
-    {"--burst", seconds_in, &Settings::burst_ns},
-    {"--period", seconds_in, &Settings::period_ns},
     {"--threshold", bytes_in, &Settings::threshold},
     {"--stack-depth", number_in, &Settings::stack_depth},
 };

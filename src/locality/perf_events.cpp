@@ -135,7 +135,8 @@ perf_event_attr PerfEvents::attributes_of_faults() const {
     attributes.sample_stack_user = stack_bytes;
     attributes.sample_max_stack = static_cast<std::uint16_t>(options_.calls + 1);
     attributes.sample_id_all = 1;
-    attributes.disabled = attributes.enable_on_exec = options_.from_exec ? 1 : 0;
+    attributes.disabled = 1;
+    attributes.enable_on_exec = 1;
     attributes.inherit = 1;
     attributes.exclude_kernel = kernel_ ? 0 : 1;
     attributes.exclude_hv = 1;

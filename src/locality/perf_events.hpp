@@ -47,7 +47,6 @@ struct PerfEvent {
 
 struct PerfOptions {
     std::uint32_t calls = 32; // at most, per fault
-    bool from_exec = true;    // false: from now on
     std::size_t ring_bytes = std::size_t{2}
                              << 20; // per processor; less where the system gives less
 };
@@ -59,8 +58,8 @@ class PerfEvents {
     PerfEvents& operator=(const PerfEvents&) = delete;
     ~PerfEvents();
 
-    // Follows `pid` and what comes from it, from its next execve on, or from now. The error says
-    // what is missing and what could be done.
+    // Follows `pid` and what comes from it, from its next execve on. The error says what is missing
+    // and what could be done.
     Error open(pid_t pid, const PerfOptions& options);
 
     // Readable when events wait: of an epoll.

@@ -58,12 +58,12 @@ class Process:
         return {thread: sums[1] for (at, thread), sums in self.counts.items() if at == unit and sums[1]}
 
 
-def command(folder, *options, mode="counts"):
-    return [str(build / "bin/warren"), "locality", "record", "--mode", mode, "-o", folder, *options, "--"]
+def command(folder, *options):
+    return [str(build / "bin/warren"), "locality", "record", "--mode", "counts", "-o", folder, *options, "--"]
 
 
-def record(scratch, *options, words=None, status=0, mode="counts"):
-    done = subprocess.run(command(scratch + "/recording", *options, mode=mode) + (words or [program, *arguments]),
+def record(scratch, *options, words=None, status=0):
+    done = subprocess.run(command(scratch + "/recording", *options) + (words or [program, *arguments]),
                           capture_output=True, text=True, timeout=100, check=False)
     if done.returncode == SKIPPED:
         print("skipped: the processor lacks these instructions")
@@ -128,30 +128,6 @@ def reported(scratch):
         assert (name, "blocks.c") in named, (name, named)
 
 
-def sampled_ends(scratch):
-    """No thread of the sampler outlives the program, which executes another or is killed."""
-    def left():
-        found = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
-            try:
-                found += [path.parent.name] if scratch.encode() in path.read_bytes() else []
-            except OSError:  # it ended
-                pass
-        return found
-
-    os.environ["WARREN_TEST_SCRATCH"] = scratch
-    record(scratch, words=[program, "fork"], mode="sample")
-    with subprocess.Popen(command(scratch + "/killed", mode="sample") + [program, "kill"],
-                          stdout=subprocess.PIPE, text=True) as running:
-        running.stdout.readline()
-        time.sleep(0.3)
-        running.send_signal(signal.SIGKILL)
-    limit = time.monotonic() + 30
-    while left() and time.monotonic() < limit:
-        time.sleep(0.05)
-    assert not left(), left()
-
-
 def transfers(scratch):
     """Thread 1 writes 2,000 lines, 2 reads them twice, 1 reads them, 3 writes them, 2 reads, 1 writes
     them twice. What threads exchange besides (barriers) is little."""
@@ -163,20 +139,6 @@ def transfers(scratch):
     expected = {(1, 2): 2000, (1, 3): 2000, (3, 2): 2000, (3, 1): 2000}
     for pair in ((one, other) for one in range(4) for other in range(4)):
         assert 0 <= found.get(pair, 0) - expected.get(pair, 0) < 300, (pair, found)
-
-
-def sampled(scratch):
-    """Bursts see what the program does most, in its proportions; first touches are all there."""
-    output, (process,) = record(scratch, "--burst", "0.005", "--period", "0.05", mode="sample")
-    pages = [int(line.split()[1], 16) for line in output.splitlines()]
-    assert len(pages) == 64
-    many, few = (process.writes(page).get(1, 0) for page in pages[:2])
-    assert few > 1000 and 2.8 < many / few < 3.2, (many, few)
-    used = sum(record[5] for record in process.threads if record[0] == 2)
-    assert 0 < process.about["sampled_ns"] < 0.9 * used, (process.about["sampled_ns"], used)
-    if not any("first touches are those of bursts" in text for text in process.about["missing"]):
-        firsts = {at: thread for flags, thread, at, *_ in process.firsts if flags & 2}
-        assert all(firsts.get(page) == 1 for page in pages), [firsts.get(page) for page in pages]
 
 
 def phases(scratch):
@@ -291,8 +253,6 @@ def refusals(scratch):
     refused(command(folder, "--granularity", "100") + [program], 2, "power of two")
     refused(command(folder, "--granularity", "4M") + [program], 2, "power of two")
     refused(command(folder, "--save", "-1") + [program], 2, "no number of seconds")
-    refused(command(folder, "--burst", "1", mode="sample") + [program], 2, "less than their period")
-    refused(command(folder, "--communication", mode="sample") + [program], 2, "can't be sampled")
     refused(command(folder, "--limit", "1K") + [program], 2, "less than 1M")
     refused(command(folder, "--colour", "red") + [program], 2, "--colour")
     refused(command(folder), 2, "no program")
@@ -332,8 +292,9 @@ def words(_):
         assert status == 0 and "--threshold" in text and "--mode" in text, text
     status, text = said("--mode", "first-touch")
     assert status == 2 and "no program" in text, text
-    status, text = said("--mode", "exact", "true")
-    assert status == 2 and "no mode 'exact'" in text, text
+    for mode in ("exact", "sample"):
+        status, text = said("--mode", mode, "true")
+        assert status == 2 and f"there is no mode '{mode}', but first-touch and counts" in text, text
 
 
 def main():
@@ -341,7 +302,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, sampled, sampled_ends, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (exact, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

@@ -3,8 +3,7 @@
 //     counts_lives fork         a child that writes, and one that executes this program again
 //     counts_lives threads      200 threads, of which 100 are there when the process ends
 //     counts_lives mappings     the same addresses, mapped again and again
-//     counts_lives work         a thread that touches 64 pages once, and for a second two of them:
-//     3 to 1 counts_lives exit N | signal N
+//     counts_lives exit N | signal N
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -13,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "expectation.h"
@@ -53,26 +51,6 @@ static void many_threads(void) {
     printf("page %lx\n", (unsigned long)(uintptr_t)page);
     fflush(stdout);
     exit(0);
-}
-
-static void* work(void* argument) {
-    enum { pages = 64 };
-    volatile char* const at = argument;
-    for (int index = 0; index < pages; ++index) {
-        write_times(at + index * page_bytes, 1);
-    }
-    struct timespec now;
-    do {
-        for (int turn = 0; turn < 100000; ++turn) {
-            write_times(at, 3);
-            write_times(at + page_bytes, 1);
-        }
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    } while (now.tv_sec < 2);
-    for (int index = 0; index < pages; ++index) {
-        expect_first(at + index * page_bytes, 1, 1);
-    }
-    return NULL;
 }
 
 static void mappings(void) {
@@ -136,10 +114,6 @@ int main(int count, char** words) {
         wait(NULL);
     } else if (strcmp(what, "threads") == 0) {
         many_threads();
-    } else if (strcmp(what, "work") == 0) {
-        pthread_t id;
-        pthread_create(&id, NULL, work, aligned_alloc(page_bytes, 64 * page_bytes));
-        pthread_join(id, NULL);
     } else if (strcmp(what, "mappings") == 0) {
         mappings();
     } else if (strcmp(what, "exit") == 0) {

@@ -91,7 +91,7 @@ PHASE_BEGAN, PHASE_ENDED, PHASE_PCONTROL = 1, 2, 3
 # Of process.json: types of values, and whether they are needed.
 KEYS = {"mode": (str, True), "granularity": (int, True), "page_size": (int, True), "pid": (int, True),
         "parent": (int, False), "rank": (int, False), "size": (int, False), "start_ns": (int, False),
-        "end_ns": (int, False), "sampled_ns": (int, False), "end": (str, False), "host": (str, False), "executable": (str, False)}
+        "end_ns": (int, False), "end": (str, False), "host": (str, False), "executable": (str, False)}
 
 
 class Error(Exception):

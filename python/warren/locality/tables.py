@@ -155,7 +155,7 @@ def summary(analysis, changes, results=()):
     trace = analysis.trace
     balance = analysis.balance
     return {
-        "mode": trace.mode, "sampled": trace.sampled, "granularity": trace.granularity, "processes": trace.process_names,
+        "mode": trace.mode, "granularity": trace.granularity, "processes": trace.process_names,
         "program": vars(analysis.program),
         "balance": {"of": balance.kind, "imbalance": balance.imbalance,
                     "variance": balance.variance, "threads": int(balance.worker.sum())},

@@ -36,7 +36,7 @@ class Site:
 
 @dataclasses.dataclass
 class Trace:
-    mode: str = "counts"          # or "first-touch", "sample": what process.json says
+    mode: str = "counts"          # or "first-touch": what process.json says
     granularity: int = 4096
     processes: list = dataclasses.field(default_factory=list)  # recording.Process, or None
     process_names: list = dataclasses.field(default_factory=list)
@@ -71,7 +71,6 @@ class Trace:
     allocation_begin: np.ndarray = None
     sites: list = dataclasses.field(default_factory=list)
     communication: np.ndarray = None     # bytes or events, producer × consumer; None: unknown
-    sampled: float = None                # mode sample: the share of the processor time that was counted
     warnings: list = dataclasses.field(default_factory=list)
 
     @property
@@ -180,20 +179,12 @@ def load(folder, intervals=None, everything=False):
                               f"{sorted(modes)}, granularities {sorted(sizes)}")
     trace = Trace(mode=modes.pop(), granularity=sizes.pop(), processes=whole.processes,
                   warnings=notes + [text for process in whole.processes for text in process.warnings])
-    if trace.mode in ("counts", "sample") and any(len(process.counts) and not len(process.allocations)
+    if trace.mode == "counts" and any(len(process.counts) and not len(process.allocations)
                                       for process in whole.processes):
         trace.warnings.insert(0, "there are no allocations: of memory that was freed and used again all "
                               "lives are added up")
     parts = [_Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]
     _put_together(trace, parts)
-    if trace.mode == "sample":
-        trace.sampled = min(sum(process.info.get("sampled_ns") or 0 for process in whole.processes)
-                            / max(int(trace.cpu_ns.sum()), 1), 1.0)
-        trace.warnings.insert(0, f"accesses were counted in bursts, {100 * trace.sampled:.1f} % of the "
-                              "processor time: numbers of accesses and bytes are those of the bursts, "
-                              "shares and locality are estimates; first touches are of the whole run"
-                              if trace.has_counts else "no burst fell into the program's work: nothing is "
-                              "counted (--period of warren locality record can be shorter)")
     _join_shared(trace, np.concatenate([part.identity for part in parts]))
     return trace
 

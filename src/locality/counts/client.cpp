@@ -2,7 +2,6 @@
 // loaded into the program, and what happens there.
 
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -18,15 +17,12 @@
 #include "drwrap.h"
 #include "locality/counts/instrument.hpp"
 #include "locality/counts/recorder.hpp"
-#include "locality/counts/sampler.hpp"
 #include "locality/counts/settings.hpp"
 
 namespace warren::locality::counts {
 namespace {
 
 Recorder* recorder;
-Sampler* sampler; // null in mode counts
-std::atomic<bool> sampler_waits{false};
 int thread_field;
 
 Thread* this_thread(void* context) {
@@ -37,8 +33,7 @@ void begin_thread(void* context) {
     Thread* const thread =
         recorder->thread_began(static_cast<std::uint32_t>(dr_get_thread_id(context)));
     drmgr_set_tls_field(context, thread_field, thread);
-    std::uint64_t* const instructions = set_thread(thread->counters, thread->stack_end());
-    thread->instructions = sampler == nullptr ? instructions : nullptr; // of bursts only
+    thread->instructions = set_thread(thread->counters, thread->stack_end());
 }
 
 void end_thread(void* context) {
@@ -181,48 +176,6 @@ void unload_module(void*, const module_data_t* module) {
     recorder->module_loaded(record, module->full_path != nullptr ? module->full_path : "");
 }
 
-// --- Mode sample
-
-// Here the process isn't far enough for a further thread, which comes at its next system call.
-void begin_sampling() {
-    count_in_new_code(false);
-    sampler = new Sampler(*recorder);
-    sampler_waits.store(true, std::memory_order_release);
-}
-
-void start_sampler_that_waits() {
-    std::string problem;
-    if (sampler_waits.load(std::memory_order_relaxed) &&
-        sampler_waits.exchange(false, std::memory_order_acquire) && !sampler->start(problem)) {
-        recorder->miss(problem);
-    }
-}
-
-void hold_sampler(int call) {
-    constexpr std::uint64_t while_ns = 100'000'000;
-    if (sampler == nullptr) {
-        return;
-    }
-    switch (call) {
-    case SYS_exit:
-    case SYS_fork:
-    case SYS_vfork:
-    case SYS_clone:
-    case SYS_clone3:
-        sampler->hold(while_ns);
-        break;
-    case SYS_execve:
-    case SYS_execveat:
-        sampler->end();
-        break;
-    case SYS_exit_group:
-        sampler->hold(Sampler::forever);
-        break;
-    default:
-        break;
-    }
-}
-
 // --- System calls
 
 // Of those that are open.
@@ -247,8 +200,6 @@ bool before_call(void* context, int number) {
         return static_cast<std::uint64_t>(dr_syscall_get_param(context, index));
     };
     recorder->look_at_time();
-    start_sampler_that_waits();
-    hold_sampler(number);
     switch (number) {
     case SYS_munmap:
         recorder->memory_gone(argument(0), argument(0) + argument(1));
@@ -320,7 +271,6 @@ void after_call(void* context, int number) {
     case SYS_execve:
     case SYS_execveat:
         recorder->set_end(""); // it failed: the process goes on
-        sampler_waits.store(sampler != nullptr, std::memory_order_release);
         break;
     case SYS_mremap:
         if (thread != nullptr && (result > 0 || result < -4095)) {
@@ -363,9 +313,6 @@ void forked(void* context) {
     }
     dr_module_iterator_stop(modules);
     begin_thread(context);
-    if (sampler != nullptr) { // the parent's, whose thread is not here, stays allocated
-        begin_sampling();
-    }
 }
 
 dr_signal_action_t on_signal(void*, dr_siginfo_t* information) {
@@ -373,14 +320,10 @@ dr_signal_action_t on_signal(void*, dr_siginfo_t* information) {
         information->sig == SIGILL || information->sig == SIGFPE) {
         recorder->save(); // it may be the end
     }
-    hold_sampler(SYS_exit);
     return DR_SIGNAL_DELIVER;
 }
 
 void end_process() {
-    if (sampler != nullptr) {
-        sampler->stop();
-    }
     recorder->finish();
     stop_instrumentation();
     drwrap_exit();
@@ -427,9 +370,6 @@ void start(int count, const char** words) {
     recorder = new Recorder;
     if (!drmgr_init() || !drwrap_init() || !recorder->start(settings, problem)) {
         give_up(problem);
-    }
-    if (settings.mode == "sample") {
-        begin_sampling();
     }
     if (!start_instrumentation(recorder->process().layout)) {
         give_up("DynamoRIO's parts can't be started");

@@ -283,10 +283,6 @@ void* reserve(std::uint64_t bytes) {
     return nullptr;
 }
 
-bool is_reserved(std::uint64_t address) {
-    return arena_begin <= address && address < arena_end;
-}
-
 void release(void* memory, std::uint64_t bytes) {
     bytes = (bytes + gap - 1) & ~(gap - 1);
     system_call(SYS_munmap, reinterpret_cast<std::uint64_t>(memory), bytes, 0, 0, 0, 0);

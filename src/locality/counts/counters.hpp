@@ -156,7 +156,6 @@ enum Event : std::uint64_t {
 
 void* reserve(std::uint64_t bytes); // null: the kernel refuses
 void release(void* memory, std::uint64_t bytes);
-bool is_reserved(std::uint64_t address); // it is where reserve() takes memory from
 
 // Communication is what caches without limits would do, of lines of the size of a unit: a thread
 // that accesses a unit which another has written since it did so itself, or which it has never

@@ -1,6 +1,5 @@
 #include "locality/counts/instrument.hpp"
 
-#include <atomic>
 #include <cstring>
 #include <unordered_map>
 #include <vector>
@@ -37,10 +36,7 @@ Layout layout;
 std::int32_t widest_site; // bytes from its lowest to its highest
 byte* stub;
 bool rotates; // the processor has BMI2
-std::atomic<bool> counting{true};
-bool counting_changes = false; // code can't be made again as it was
-std::atomic<std::uint64_t> made_blocks{0};
-void* lock; // of the two below
+void* lock;   // of the two below
 std::unordered_multimap<std::uint64_t, Site*>* sites;
 std::vector<Range>* left_alone;
 
@@ -529,12 +525,9 @@ bool is_left_alone(std::uint64_t address) {
 dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool, void** data) {
     auto* const plan = new Plan;
     *data = plan;
-    made_blocks.fetch_add(1, std::memory_order_relaxed);
-    const dr_emit_flags_t result = counting_changes ? DR_EMIT_STORE_TRANSLATIONS : DR_EMIT_DEFAULT;
-    plan->counted = counting.load(std::memory_order_relaxed) &&
-                    !is_left_alone(reinterpret_cast<std::uint64_t>(dr_fragment_app_pc(tag)));
+    plan->counted = !is_left_alone(reinterpret_cast<std::uint64_t>(dr_fragment_app_pc(tag)));
     if (!plan->counted) {
-        return result;
+        return DR_EMIT_DEFAULT;
     }
     bool loops = false;
     for (instr_t* instruction = instrlist_first_app(block); instruction != nullptr;
@@ -549,7 +542,7 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool,
     }
     drx_expand_scatter_gather(context, block, &expanded);
     plan->expanded = plan->expanded || expanded;
-    return result;
+    return DR_EMIT_DEFAULT;
 }
 
 dr_emit_flags_t analyse(void*, void*, instrlist_t* block, bool, bool, void* data) {
@@ -659,15 +652,6 @@ void leave_alone(std::uint64_t begin, std::uint64_t end) {
     dr_mutex_lock(lock);
     left_alone->push_back({begin, end});
     dr_mutex_unlock(lock);
-}
-
-void count_in_new_code(bool count) {
-    counting_changes = true;
-    counting = count;
-}
-
-std::uint64_t blocks_made() {
-    return made_blocks.load(std::memory_order_relaxed);
 }
 
 bool start_instrumentation(const Layout& of_tables) {

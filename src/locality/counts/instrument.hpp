@@ -29,11 +29,6 @@ std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end);
 // Of the program's threads any: code of [begin, end) is left alone.
 void leave_alone(std::uint64_t begin, std::uint64_t end);
 
-// Whether code that DynamoRIO makes from now on counts; without it, all does. To be told before
-// start_instrumentation() for the first time.
-void count_in_new_code(bool count);
-std::uint64_t blocks_made(); // since the start, again and again the same ones too
-
 bool start_instrumentation(const Layout& layout);
 void stop_instrumentation();
 

@@ -1,6 +1,5 @@
 #include "locality/counts/recorder.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -54,10 +53,6 @@ std::uint64_t now_ns() {
     return time_of(CLOCK_MONOTONIC);
 }
 
-std::uint64_t processor_ns(std::uint32_t pid) {
-    return time_of(static_cast<clockid_t>((~pid << 3) | 2U));
-}
-
 std::string read_file(const char* path) {
     std::string text;
     const int file = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -95,7 +90,6 @@ bool Recorder::open(std::string& problem) {
     // A rank's folder belongs to the first process that calls itself so: its children inherit the
     // environment.
     const auto pid = static_cast<long>(getpid());
-    pid_ = static_cast<std::uint32_t>(pid);
     char name[64];
     bool made = false;
     for (int attempt = 0; !made && attempt < 1000; ++attempt) {
@@ -125,10 +119,6 @@ bool Recorder::open(std::string& problem) {
     tracked_ = false;
     allocations_.clear();
     phases_.clear();
-    burst_begin_ns_ = 0;
-    sampled_ns_ = 0;
-    lost_faults_ = 0;
-    thread_of_tid_.clear();
     interval_ = 1;
     phase_ = 0;
     interval_begin_ns_ = start_ns_;
@@ -219,8 +209,6 @@ bool Recorder::describe(bool ended) {
     description.end = end_;
     description.limit_bytes = settings_.limit_bytes;
     description.threshold = settings_.threshold;
-    description.sampled_ns =
-        sampled_ns_ + (burst_begin_ns_ != 0 ? processor_ns(pid_) - burst_begin_ns_ : 0);
     description.missing = missing_;
     if (!tracked_) {
         description.missing.emplace_back(untracked);
@@ -241,9 +229,6 @@ bool Recorder::describe(bool ended) {
     if (process_.failures != 0) {
         description.lost.push_back({"units", process_.failures, "the kernel gave no memory"});
     }
-    if (lost_faults_ != 0) {
-        description.lost.push_back({"first touches", lost_faults_, "the kernel's buffer was full"});
-    }
     const auto losses = [&](const auto& file, const char* what) {
         if (!file.problem().empty()) {
             description.lost.push_back({what, file.lost(), file.problem()});
@@ -263,7 +248,6 @@ Thread* Recorder::thread_began(std::uint32_t tid) {
     thread->tid = tid;
     const Guard guard(lock_);
     thread->counters.number = next_thread_++;
-    thread_of_tid_[tid] = thread->counters.number;
     thread->parent = thread->counters.number == 0 ? no_thread : 0;
     if (!make_tables(thread->counters, process_)) {
         const std::uint32_t number = thread->counters.number;
@@ -381,41 +365,8 @@ void Recorder::write_all_counts(Thread& thread) {
     }
 }
 
-void Recorder::burst(bool begins) {
-    const Guard guard(lock_);
-    const std::uint64_t now = processor_ns(pid_);
-    if (begins) {
-        burst_begin_ns_ = now;
-    } else if (burst_begin_ns_ != 0) {
-        sampled_ns_ += now - burst_begin_ns_;
-        burst_begin_ns_ = 0;
-    }
-}
-
-void Recorder::fault(std::uint32_t tid, std::uint64_t address, std::uint64_t bytes,
-                     std::uint64_t time_ns, bool write) {
-    const Guard guard(lock_);
-    const auto thread = thread_of_tid_.find(tid);
-    if (!running_ || thread == thread_of_tid_.end()) {
-        return;
-    }
-    // A page has several units, or a unit several pages. Which life of its memory it is of, the
-    // analysis finds by the time.
-    const std::uint64_t unit = settings_.granularity;
-    const std::uint64_t page = std::max<std::uint64_t>(bytes, dr_page_size());
-    const std::uint64_t begin = address & ~(page - 1);
-    for (std::uint64_t at = begin & ~(unit - 1); at < begin + page; at += unit) {
-        FirstRecord record{};
-        record.flags = FirstRecord::valid | (write ? FirstRecord::write : 0U);
-        record.thread = thread->second;
-        record.address = at;
-        record.time_ns = time_ns;
-        first_file_.append(record);
-    }
-}
-
 void Recorder::write_firsts(Thread& thread) {
-    if (thread.counters.uncounted || faults_tell_firsts_) {
+    if (thread.counters.uncounted) {
         return;
     }
     // Nanoseconds per tick of the time-stamp counter, of all the time since the start.

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "locality/counts/counters.hpp"
@@ -91,14 +90,6 @@ class Recorder {
     void look_at_time();
     void save();
 
-    // Mode sample: a burst begins or ends.
-    void burst(bool begins);
-    // First touches are what fault() is told, not what bursts see.
-    void faults_tell_firsts(bool so) { faults_tell_firsts_ = so; }
-    void fault(std::uint32_t tid, std::uint64_t address, std::uint64_t bytes, std::uint64_t time_ns,
-               bool write);
-    void faults_lost(std::uint64_t count) { lost_faults_ = count; }
-
     // A sentence that the report shows.
     void miss(const std::string& what);
     // How the process is about to end; empty: it goes on.
@@ -127,7 +118,6 @@ class Recorder {
 
     Settings settings_;
     Process process_{};
-    std::uint32_t pid_ = 0;
     std::string folder_;
     RankEnvironment rank_; // whose folder it is
     void* lock_ = nullptr;
@@ -138,11 +128,6 @@ class Recorder {
     std::string end_;
     std::vector<std::string> missing_;
     std::uint64_t uncounted_threads_ = 0;
-    bool faults_tell_firsts_ = false;
-    std::uint64_t lost_faults_ = 0;
-    std::uint64_t burst_begin_ns_ = 0; // of processor time; 0: there is none
-    std::uint64_t sampled_ns_ = 0;     // of bursts before
-    std::unordered_map<std::uint32_t, std::uint32_t> thread_of_tid_; // the last that had it
     std::uint32_t next_thread_ = 0;
     std::vector<Thread*> threads_;
     ThreadCounters sink_{};                           // of threads for which there was no room
@@ -169,8 +154,6 @@ class Recorder {
 };
 
 std::uint64_t now_ns();
-// Of the process with this number. (DynamoRIO's own threads are in another.)
-std::uint64_t processor_ns(std::uint32_t pid);
 std::string read_file(const char* path);
 
 } // namespace warren::locality::counts

@@ -52,8 +52,6 @@ constexpr Number numbers[] = {
     {"threshold", &Settings::threshold},
     {"depth", &Settings::stack_depth},
     {"communication", &Settings::communication},
-    {"burst", &Settings::burst_ns},
-    {"period", &Settings::period_ns},
 };
 
 } // namespace
@@ -101,12 +99,8 @@ bool check(const Settings& settings, std::string& problem) {
     if (unit < least_granularity || unit > largest_granularity || (unit & (unit - 1)) != 0) {
         problem = "the granularity is " + std::to_string(unit) +
                   ", and should be a power of two from 64 to 2 MiB";
-    } else if (settings.mode != "counts" && settings.mode != "sample") {
+    } else if (settings.mode != "counts") {
         problem = "there is no mode '" + settings.mode + "'";
-    } else if (settings.communication != 0 && settings.mode == "sample") {
-        problem = "communication can't be sampled: all accesses are needed";
-    } else if (settings.burst_ns < 1'000'000 || settings.burst_ns >= settings.period_ns) {
-        problem = "bursts are to take a millisecond or more, and less than their period";
     } else if (settings.threshold == 0) {
         problem = "the threshold is 0 bytes";
     } else if (settings.stack_depth == 0 || settings.stack_depth > most_calls) {

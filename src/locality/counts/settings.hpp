@@ -18,8 +18,6 @@ struct Settings {
     std::uint64_t limit_bytes = 0;          // of a process's folder; 0: none
     std::uint64_t threshold = 4096;         // bytes: smaller heap blocks are not recorded
     std::uint64_t communication = 0;        // 1: which thread gets units that which has written
-    std::uint64_t burst_ns = 5'000'000;     // mode sample: how long it counts …
-    std::uint64_t period_ns = 250'000'000;  // … about once in how long
     std::uint64_t stack_depth = 32;         // calls that lead to an allocation, at most
 };
 

@@ -113,6 +113,12 @@ def exact(scratch):
     assert process.about["end"] == "exit 0", process.about["end"]
 
 
+def huge(scratch):
+    """What isn't touched of a mapping takes no time, nor is it other memory's counters."""
+    output, (process,) = record(scratch, "--granularity", "64")
+    check_exactly(output, process, 64)
+
+
 def reported(scratch):
     """The report names blocks by their variables."""
     if subprocess.run([os.environ.get("WARREN_PYTHON", "python3"), "-c", "import numpy, tree_sitter"],
@@ -302,7 +308,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (exact, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (exact, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[sys.argv[2]](scratch)
     return 0

@@ -3,6 +3,7 @@
 //     counts_lives fork         a child that writes, and one that executes this program again
 //     counts_lives threads      200 threads, of which 100 are there when the process ends
 //     counts_lives mappings     the same addresses, mapped again and again
+//     counts_lives huge         a byte of a TiB, mapped again and again
 //     counts_lives exit N | signal N
 
 #define _GNU_SOURCE
@@ -87,6 +88,50 @@ static void mappings(void) {
     expect(moved, 0, 0, 40, 0, 40);
 }
 
+// With units of 64 bytes, those of its byte shares no piece of the tables, which repeat every 128
+// GiB, with memory that the program has elsewhere.
+static volatile char* alone_in(char* tebibyte) {
+    const uintptr_t piece = (uintptr_t)512 << 20;
+    const uintptr_t pieces = 256;
+    unsigned char taken[256] = {0};
+    FILE* const maps = fopen("/proc/self/maps", "r");
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    while (fscanf(maps, "%lx-%lx%*[^\n]", &begin, &end) == 2) {
+        for (uintptr_t at = begin / piece; at <= (end - 1) / piece && end - begin < 64 * piece;
+             ++at) {
+            taken[at % pieces] = 1;
+        }
+    }
+    fclose(maps);
+    char* at = (char*)(((uintptr_t)tebibyte / piece + 600) * piece + 5 * page_bytes);
+    while (taken[(uintptr_t)at / piece % pieces] != 0) {
+        at += piece;
+    }
+    return at;
+}
+
+static void huge(void) {
+    enum { lives = 8 };
+    const size_t tebibyte = (size_t)1 << 40;
+    char* const place = (char*)0x300000000000;
+    volatile char* byte = NULL;
+    for (int life = 0; life < lives; ++life) {
+        if (mmap(place, tebibyte, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+                 0) != place) {
+            exit(77); // of this machine's address space, or its limits
+        }
+        byte = byte == NULL ? alone_in(place) : byte;
+        write_times(byte, 100 + life);
+        expect_first(byte, 0, 1);
+        expect_in(place, life, byte, 0, 0, 100 + life, 0, 100 + life);
+        munmap(place, tebibyte);
+    }
+    const unsigned long writes = lives * 100 + lives * (lives - 1) / 2;
+    expect(byte, 0, 0, writes, 0, writes);
+}
+
 int main(int count, char** words) {
     page = aligned_alloc(page_bytes, page_bytes);
     const char* const what = count > 1 ? words[1] : "";
@@ -116,6 +161,8 @@ int main(int count, char** words) {
         many_threads();
     } else if (strcmp(what, "mappings") == 0) {
         mappings();
+    } else if (strcmp(what, "huge") == 0) {
+        huge();
     } else if (strcmp(what, "exit") == 0) {
         exit(number);
     } else if (strcmp(what, "signal") == 0) {

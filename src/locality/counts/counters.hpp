@@ -85,6 +85,28 @@ struct Chunk {
     Item items[room];
 };
 
+// What is in it by now.
+template <typename Item, typename Use>
+void for_items(Chunk<Item>* const& first, const Use& use) {
+    for (const auto* chunk = __atomic_load_n(&first, __ATOMIC_ACQUIRE); chunk != nullptr;
+         chunk = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE)) {
+        const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
+        for (std::uint64_t at = 0; at < count; ++at) {
+            use(chunk->items[at]);
+        }
+    }
+}
+
+template <typename Item>
+std::uint64_t number_of_items(Chunk<Item>* const& first) {
+    std::uint64_t number = 0;
+    for (const auto* chunk = __atomic_load_n(&first, __ATOMIC_ACQUIRE); chunk != nullptr;
+         chunk = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE)) {
+        number += __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
+    }
+    return number;
+}
+
 struct FirstTouch {
     std::uint64_t address;
     std::uint64_t instruction;

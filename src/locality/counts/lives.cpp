@@ -1,6 +1,7 @@
 // The recorder's view of memory that gets and loses its use: whose the counts of a unit are.
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "locality/counts/guard.hpp"
@@ -29,19 +30,47 @@ std::uint32_t Recorder::allocation_for(const Thread& thread, std::uint64_t unit)
                : number;
 }
 
+template <typename Use>
+void Recorder::for_touched(std::uint64_t begin, std::uint64_t end, const Use& use) const {
+    const std::uint64_t unit = settings_.granularity;
+    begin &= ~(unit - 1);
+    if (begin >= end) {
+        return;
+    }
+    const auto use_touched = [&](std::uint64_t at) {
+        if (begin <= at && at < end && process_.touched[process_.layout.index(at)] != 0) {
+            use(at);
+        }
+    };
+    std::uint64_t most = std::uint64_t{1} << 20; // that take no time worth mentioning
+    for (const Thread* thread : threads_) {
+        most += number_of_items(thread->counters.first_units);
+    }
+    // A range longer than the tables has addresses that share counters with others.
+    most = std::min(most, process_.layout.units());
+    const std::uint64_t units = (end - begin - 1) / unit + 1;
+    if (units <= most) {
+        for (std::uint64_t index = 0; index < units; ++index) {
+            use_touched(begin + index * unit);
+        }
+        return;
+    }
+    for (const Thread* thread : threads_) {
+        for_items(thread->counters.first_units, use_touched);
+        for_items(thread->counters.first_firsts, // the kernel's writes too
+                  [&](const FirstTouch& touch) { use_touched(touch.address); });
+    }
+}
+
 // What is counted in the units of [begin, end) up to now.
 void Recorder::write_range(std::uint64_t begin, std::uint64_t end) {
-    const std::uint64_t unit = settings_.granularity;
-    for (std::uint64_t at = begin & ~(unit - 1); at < end; at += unit) {
-        if (process_.touched[process_.layout.index(at)] == 0) {
-            continue;
-        }
+    for_touched(begin, end, [&](std::uint64_t at) {
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
                 write_counts(*thread, at, allocation_for(*thread, at));
             }
         }
-    }
+    });
 }
 
 void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::uint64_t previous) {
@@ -54,10 +83,7 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
     }
     const bool written = previous != 0;
     const std::uint64_t unit = settings_.granularity;
-    for (std::uint64_t at = allocation.begin & ~(unit - 1); at < allocation.end; at += unit) {
-        if (process_.touched[process_.layout.index(at)] == 0) {
-            continue;
-        }
+    for_touched(allocation.begin, allocation.end, [&](std::uint64_t at) {
         const bool whole = at >= allocation.begin && at + unit <= allocation.end;
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
@@ -66,7 +92,7 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
                                                               : allocation_for(*thread, at));
             }
         }
-    }
+    });
     // Its memory is nobody's any more that ended.
     for (Thread* thread : threads_) {
         if (thread->last_ended.begin < allocation.end &&
@@ -137,11 +163,8 @@ void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
     for (Thread* thread : threads_) {
         write_firsts(*thread);
     }
-    const auto gone = [&](std::uint64_t address) {
+    for_touched(begin, end, [&](std::uint64_t address) {
         const std::uint64_t index = process_.layout.index(address);
-        if (process_.touched[index] == 0) {
-            return;
-        }
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
                 write_counts(*thread, address, allocation_for(*thread, address));
@@ -149,38 +172,24 @@ void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
             }
         }
         process_.touched[index] = 0;
-    };
-    constexpr std::uint64_t few_units = std::uint64_t{1} << 20;
-    if ((end - begin) / unit <= few_units) {
-        for (std::uint64_t at = begin; at < end; at += unit) {
-            gone(at);
-        }
-        return;
-    }
-    for (Thread* thread : threads_) {
-        for (auto* chunk = thread->counters.first_units; chunk != nullptr; chunk = chunk->next) {
-            for (std::uint64_t at = 0; at < chunk->count; ++at) {
-                if (begin <= chunk->items[at] && chunk->items[at] < end) {
-                    gone(chunk->items[at]);
-                }
-            }
-        }
-    }
+    });
 }
 
 void Recorder::memory_moved(std::uint64_t from, std::uint64_t from_bytes, std::uint64_t to,
                             std::uint64_t to_bytes) {
-    const std::uint64_t unit = settings_.granularity;
-    std::vector<std::uint8_t> touched;
-    const std::uint64_t kept = std::min(from_bytes, to_bytes);
-    for (std::uint64_t at = 0; at < kept; at += unit) {
-        touched.push_back(process_.touched[process_.layout.index(from + at)]);
+    std::vector<std::pair<std::uint64_t, std::uint8_t>> touched; // address there, marks
+    {
+        const Guard guard(lock_);
+        for_touched(from, from + std::min(from_bytes, to_bytes), [&](std::uint64_t at) {
+            touched.emplace_back(to + (std::max(at, from) - from),
+                                 process_.touched[process_.layout.index(at)]);
+        });
     }
     memory_gone(to, to + to_bytes); // what was there before
     memory_gone(from, from + from_bytes);
     const Guard guard(lock_);
-    for (std::uint64_t at = 0; at < kept; at += unit) {
-        process_.touched[process_.layout.index(to + at)] |= touched[at / unit];
+    for (const auto& [address, marks] : touched) {
+        process_.touched[process_.layout.index(address)] |= marks;
     }
 }
 

@@ -356,13 +356,9 @@ void Recorder::write_all_counts(Thread& thread) {
     if (thread.counters.uncounted) {
         return;
     }
-    for (auto* chunk = __atomic_load_n(&thread.counters.first_units, __ATOMIC_ACQUIRE);
-         chunk != nullptr; chunk = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE)) {
-        const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
-        for (std::uint64_t at = 0; at < count; ++at) {
-            write_counts(thread, chunk->items[at], allocation_for(thread, chunk->items[at]));
-        }
-    }
+    for_items(thread.counters.first_units, [&](std::uint64_t unit) {
+        write_counts(thread, unit, allocation_for(thread, unit));
+    });
 }
 
 void Recorder::write_firsts(Thread& thread) {

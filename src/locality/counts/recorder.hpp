@@ -103,6 +103,11 @@ class Recorder {
     std::uint32_t allocation_for(const Thread& thread, std::uint64_t unit) const;
     void end_allocation(Thread* by, const Allocation& allocation, std::uint64_t begin,
                         std::uint64_t end);
+    // Calls use(unit) for each unit of [begin, end), parts too, that somebody has touched, perhaps
+    // more than once. Takes as long as the range has units or as threads have touched, if that is
+    // less: programs reserve terabytes that they don't touch.
+    template <typename Use>
+    void for_touched(std::uint64_t begin, std::uint64_t end, const Use& use) const;
     void write_range(std::uint64_t begin, std::uint64_t end);
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);

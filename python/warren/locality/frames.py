@@ -97,7 +97,7 @@ class Run:
 
     def plot_communication(self, axes=None):
         if self.analysis.communication is None:
-            raise ValueError("communication is not known (or there are more than 1024 threads)")
+            raise ValueError("communication is not known (or there are too many threads)")
         axes = self._axes(axes)
         axes.imshow(np.log1p(self.analysis.communication))
         axes.set(xlabel="thread", ylabel="thread", title="communication")

@@ -16,6 +16,8 @@ import dataclasses
 
 import numpy as np
 
+from .trace import MOST_COMMUNICATING
+
 # A thread with less than this part of the largest load is a helper, which no work is meant for
 # (one that only waits for the others, say), and is left out of the imbalance.
 HELPER_SHARE = 0.01
@@ -137,7 +139,7 @@ def communication(trace):
     that two threads access, of which the smaller number of accesses counts."""
     if trace.communication is not None:
         return trace.communication
-    if trace.threads > 1024:
+    if trace.threads > MOST_COMMUNICATING:
         return None
     matrix = np.zeros((trace.threads, trace.threads))
     sizes = np.diff(trace.starts)

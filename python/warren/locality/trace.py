@@ -22,6 +22,8 @@ from . import recording
 
 # Records that are read at a time: a tenth of a gigabyte of counts.
 CHUNK = 1 << 21
+# Threads that a matrix of all pairs is made for.
+MOST_COMMUNICATING = 1024
 HEAP = recording.KINDS.index("heap")
 SHARED = [recording.KINDS.index("shared"), recording.KINDS.index("shmem")]
 
@@ -622,7 +624,11 @@ def _put_together(trace, parts):
            (moved(part.thread_of_allocation, by) for part, by in zip(parts, threads)), "<i4")
     joined("allocation_site", (part.site for part in parts), "<i4")
     joined("allocation_begin", (part.begin for part in parts), "<u8")
-    if sum(len(part.process.communication) for part in parts) and trace.threads <= 1024:
+    recorded = any(len(part.process.communication) for part in parts)
+    if trace.threads > MOST_COMMUNICATING and (recorded or trace.has_counts):
+        trace.warnings.append(f"of {trace.threads:,} threads it isn't shown which communicate: there may be "
+                              f"at most {MOST_COMMUNICATING:,}")
+    elif recorded:
         trace.communication = np.zeros((trace.threads, trace.threads))
         for part, by in zip(parts, threads):
             records = part.communication

@@ -79,8 +79,8 @@ void acquire(ThreadCounters& thread, std::uint64_t index, Direction direction) {
     const Turn turn(process);
     std::uint32_t& writer = process.writers[index];
     const std::uint32_t self = thread.number + 1;
-    if (state == invalid && writer != 0 && writer != self && writer <= most_producers) {
-        ++thread.transfers[writer - 1];
+    if (state == invalid && writer != 0 && writer != self) {
+        ++(writer <= most_producers ? thread.transfers[writer - 1] : process.lost_transfers);
     }
     for (ThreadCounters* other = process.first_thread; other != nullptr;
          other = other->next_thread) {

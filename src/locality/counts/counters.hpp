@@ -127,9 +127,10 @@ struct Process {
     std::uint32_t* writers;
     ThreadCounters* first_thread; // that take part, under `lock`
     std::uint32_t lock;
+    std::uint64_t lost_transfers; // of most_producers
 };
 
-// Transfers from threads with higher numbers are not told apart.
+// Transfers from threads with higher numbers are only counted together, as lost.
 constexpr std::uint32_t most_producers = 4096;
 
 struct ThreadCounters {

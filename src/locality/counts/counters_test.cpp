@@ -206,6 +206,16 @@ TEST(Communication, IsWhatCachesWouldTransfer) {
     forget(threads[2], process.layout.index(line));
     access(0, reading);
     EXPECT_EQ(got(0, 2), 1U) << "the memory is another";
+    threads[2].number = most_producers - 1;
+    access(2, writing);
+    access(0, reading);
+    EXPECT_EQ(got(0, most_producers - 1), 1U);
+    EXPECT_EQ(process.lost_transfers, 0U);
+    threads[2].number = most_producers;
+    access(0, writing);
+    access(2, writing);
+    access(0, reading);
+    EXPECT_EQ(process.lost_transfers, 1U) << "there is no room for its number";
     for (const std::uint32_t number : {0U, 2U}) {
         leave(threads[number]);
         free_tables(threads[number]);

@@ -176,6 +176,7 @@ bool Recorder::forked(std::string& problem) {
     free_tables(sink_);
     process_.clashes = 0;
     process_.failures = 0;
+    process_.lost_transfers = 0;
     missing_.clear();
     uncounted_threads_ = 0;
     return open(problem);
@@ -228,6 +229,11 @@ bool Recorder::describe(bool ended) {
     }
     if (process_.failures != 0) {
         description.lost.push_back({"units", process_.failures, "the kernel gave no memory"});
+    }
+    if (process_.lost_transfers != 0) {
+        description.lost.push_back(
+            {"transfers", process_.lost_transfers,
+             "they came from threads with numbers from " + std::to_string(most_producers) + " on"});
     }
     const auto losses = [&](const auto& file, const char* what) {
         if (!file.problem().empty()) {

@@ -124,6 +124,19 @@ class Recordings(unittest.TestCase):
         text.summary(analysis.Analysis(found), [], page)
         self.assertIn("8.0 KiB in all; T0 to T1 8.0 KiB", page.text())
 
+    def test_communication_of_too_many_threads_is_warned_of(self):
+        for threads in (1024, 1025):
+            folder = self.folder / str(threads)
+            made.write_process(
+                folder / "process-1", threads=made.threads(threads), counts=made.counts([[1, 1]]),
+                first=made.first([0]),
+                communication=[{"interval": 1, "producer": 0, "consumer": 1, "events": 1, "bytes": 64}])
+            found = traces.load(str(folder))
+            many = threads > 1024
+            self.assertEqual(found.communication is None, many)
+            self.assertEqual(metrics.communication(found) is None, many)
+            self.assertEqual(any("1,025 threads" in text for text in found.warnings), many, found.warnings)
+
     def test_lives_of_reused_memory_are_different_units(self):
         base = 1 << 32
         records = np.concatenate([made.counts([[5, 0]], base, 1), made.counts([[0, 9]], base, 3)])

@@ -39,12 +39,10 @@ void Balancing::begin() {
     balanced_ticks_ = ticks();
 }
 
-bool Balancing::point(Fibre& self) {
+void Balancing::point(Fibre& self) {
     if (options_.period_ns == 0) {
         arrive(self);
     }
-    const Worker* home = self.home.load(relaxed);
-    return home != nullptr && home != self.worker.load(relaxed);
 }
 
 void Balancing::arrive(Fibre& self) {
@@ -83,7 +81,7 @@ void Balancing::ended(const Fibre& fibre) {
 void Balancing::collective(Fibre& self) {
     if (++accounts_[self.number].collectives >= options_.collectives) {
         accounts_[self.number].collectives = 0;
-        point(self); // it will wait, and be woken at home
+        point(self);
     }
 }
 

@@ -3,7 +3,8 @@
 //
 // A balancer (balance/balancer.hpp) looks at what each fibre ran between two points of the program,
 // and says where each should be. From then on who wakes a fibre puts it into the queue of its home,
-// also when another worker took it in the meantime. That is all: the fibre's memory stays where it
+// also when another worker took it in the meantime, and there it goes when it gives way or is at a
+// point. That is all: the fibre's memory stays where it
 // is.
 //
 // Points are where fibres say that they are at one (point()): each then counts its own load, and
@@ -39,8 +40,8 @@ class Balancing {
     Balancing(Scheduler& scheduler, BalancingOptions options);
 
     const BalancingOptions& options() const { return options_; }
-    // The calling fibre is at a point. True: it is to go on elsewhere.
-    bool point(Fibre& self);
+    // The calling fibre is at a point; its home may change.
+    void point(Fibre& self);
     // The calling fibre enters a collective operation of all ranks.
     void collective(Fibre& self);
     // Looks at the clock.

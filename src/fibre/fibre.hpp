@@ -41,7 +41,8 @@ struct alignas(64) Fibre {
     Fibre* next = nullptr; // in a queue or a bucket
     // That runs it, or ran it last; by whoever resumes it.
     std::atomic<Worker*> worker{nullptr};
-    // Where who wakes it puts it; null: where it ran last. Balancing's (balancing.hpp).
+    // Where who wakes it puts it, and it goes when it gives way; null: where it ran last.
+    // Balancing's (balancing.hpp).
     std::atomic<Worker*> home{nullptr};
     // Parked
     std::atomic<const std::atomic<std::uint32_t>*> word{nullptr};

@@ -277,6 +277,19 @@ void Scheduler::go_idle(Fibre& self, Fibre* next) {
     resumed(&self, switch_context(&self.context, &worker.idle, &self));
 }
 
+// Whether it has a home, which is neither its worker nor whom that one stands in for.
+bool Scheduler::is_away(const Fibre& self) {
+    const Worker* const home = self.home.load(std::memory_order_relaxed);
+    const Worker& worker = worker_of(self);
+    return home != nullptr && home != &worker &&
+           home != worker.principal.load(std::memory_order_relaxed);
+}
+
+void Scheduler::go_home(Fibre& self) {
+    push(self);
+    leave(self);
+}
+
 void Scheduler::give_way() {
     Fibre* self = current_fibre;
     if (self == nullptr) {
@@ -284,6 +297,10 @@ void Scheduler::give_way() {
         return;
     }
     Worker& worker = worker_of(*self);
+    if (is_away(*self)) [[unlikely]] {
+        go_home(*self);
+        return;
+    }
     if (worker.count.load(std::memory_order_relaxed) == 0) {
         if (timers_.earliest() == UINT64_MAX) {
             return;
@@ -317,15 +334,20 @@ void Scheduler::give_way() {
 
 void Scheduler::at_point() {
     Fibre* self = current_fibre;
-    if (self != nullptr && balancing_ != nullptr && balancing_->point(*self)) {
-        push(*self);
-        leave(*self);
+    if (self != nullptr && balancing_ != nullptr) {
+        balancing_->point(*self);
+        if (is_away(*self)) {
+            go_home(*self);
+        }
     }
 }
 
 void Scheduler::at_collective() {
     if (Fibre* self = current_fibre; self != nullptr && balancing_ != nullptr) {
         balancing_->collective(*self);
+        if (is_away(*self)) {
+            go_home(*self);
+        }
     }
 }
 

@@ -131,6 +131,8 @@ class Scheduler {
     void call_helper();
     void look_at_clock(Worker& worker);
     void leave(Fibre& self);
+    static bool is_away(const Fibre& self);
+    void go_home(Fibre& self);
     void switch_to(Fibre& self, Fibre& next);
     static void resume(Worker& worker, Fibre& next);
     static void begin(Worker& worker, Fibre& next);

@@ -344,15 +344,26 @@ struct Steps {
     std::atomic<std::uint32_t> arrived{0};
 
     void barrier(std::uint32_t count) {
+        const std::uint32_t now = arrive(count);
+        while (step.load() == now) {
+            scheduler()->wait(step, now, nullptr, nullptr);
+        }
+    }
+    // A barrier as well.
+    void poll(std::uint32_t count) {
+        const std::uint32_t now = arrive(count);
+        while (step.load() == now) {
+            scheduler()->give_way();
+        }
+    }
+    std::uint32_t arrive(std::uint32_t count) {
         const std::uint32_t now = step.load();
         if (arrived.fetch_add(1) + 1 == count) {
             arrived.store(0);
             step.store(now + 1);
             scheduler()->wake(step, INT_MAX);
         }
-        while (step.load() == now) {
-            scheduler()->wait(step, now, nullptr, nullptr);
-        }
+        return now;
     }
 };
 
@@ -396,6 +407,35 @@ TEST(BalancingTest, heavy_fibres_are_spread_over_the_workers) {
             });
         }
     }
+}
+
+// They never park: nobody wakes them.
+TEST(BalancingTest, fibres_that_poll_go_to_their_homes) {
+    alone([] {
+        constexpr std::uint32_t count = 8;
+        constexpr std::uint32_t rounds = 40;
+        static Steps steps;
+        static std::atomic<std::uint32_t> where[count];
+        static std::atomic<std::uint32_t> apart{0};
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("refine");
+        options.collectives = 1;
+        auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([number] {
+                for (std::uint32_t step = 0; step < rounds; ++step) {
+                    where[number] = Scheduler::current()->worker.load()->number;
+                    work(number < 2 ? 200'000 : 2'000); // these two begin on one worker
+                    apart += number == 0 && where[0] != where[1];
+                    scheduler()->at_collective();
+                    steps.poll(count);
+                }
+            });
+        }
+        fibres.run();
+        EXPECT_EQ(fibres.loads.job->balancings.load(), rounds);
+        EXPECT_GT(apart, rounds / 2);
+    });
 }
 
 TEST(BalancingTest, without_stealing_fibres_stay_where_they_begin) {

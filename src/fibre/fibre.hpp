@@ -74,8 +74,8 @@ struct alignas(64) Worker {
     std::atomic<int> processor{-1};      // -1: not bound
     std::atomic<std::uint64_t> begin{0}; // ticks
     std::atomic<int> thread{0};          // the kernel's number of it
-    // Of a spare worker: for whom it stands in, and whether that one is back. It then hands on what
-    // comes to its queue.
+    // Of a spare worker: for whom it stands in, never another spare one, and whether that one is
+    // back. It then hands on what comes to its queue.
     std::atomic<Worker*> principal{nullptr};
     std::atomic<bool> relieved{false};
     // The monitor's: what it saw last.

@@ -153,6 +153,7 @@ class Scheduler {
     void hand_on(Worker& spare);
     static void* run_monitor(void*);
     void look_after(Worker& worker);
+    static Worker& represented(Worker& worker);
     bool stand_in(Worker& worker);
     int start_worker(Worker& worker);
     static void take_off(Bucket& bucket, Fibre** link);

@@ -285,6 +285,25 @@ TEST(SchedulerTest, fibres_that_sleep_in_the_kernel_do_not_keep_others_from_runn
     });
 }
 
+TEST(SchedulerTest, without_stealing_a_spare_worker_that_blocks_is_stood_in_for) {
+    alone([] {
+        static int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        static std::atomic<int> read_bytes{0};
+        auto fibres =
+            std::make_unique<Fibres>(4, std::vector<int>{-1}, nullptr, BalancingOptions{}, false);
+        for (int number = 0; number < 3; ++number) {
+            fibres->add([] {
+                char byte = 0;
+                read_bytes += static_cast<int>(read(ends[0], &byte, 1));
+            });
+        }
+        fibres->add([] { EXPECT_EQ(write(ends[1], "123", 3), 3); });
+        fibres->run();
+        EXPECT_EQ(read_bytes, 3);
+    });
+}
+
 TEST(SchedulerTest, all_fibres_waiting_for_each_other_is_told_once) {
     alone([] {
         static std::atomic<std::uint32_t> told{0};

@@ -111,7 +111,7 @@ bool Scheduler::stand_in(Worker& worker) {
         // (What it was relieved of has long been handed on, or will be taken by others.)
         if (former.relieved.load(std::memory_order_relaxed) && &former != &worker &&
             former.running.load(std::memory_order_relaxed) == nullptr) {
-            former.principal.store(&worker, std::memory_order_relaxed);
+            former.principal.store(&represented(worker), std::memory_order_relaxed);
             former.processor.store(worker.processor, std::memory_order_relaxed);
             bind(former.thread.load(std::memory_order_relaxed), worker.processor);
             worker.spare = &former;
@@ -125,7 +125,7 @@ bool Scheduler::stand_in(Worker& worker) {
         return false;
     }
     Worker& spare = *workers_[number];
-    spare.principal.store(&worker, std::memory_order_relaxed);
+    spare.principal.store(&represented(worker), std::memory_order_relaxed);
     spare.processor.store(worker.processor, std::memory_order_relaxed);
     awake_.fetch_add(1, std::memory_order_seq_cst);
     started_.store(number + 1, std::memory_order_release);

@@ -118,6 +118,12 @@ Fibre* Scheduler::look_for_a_while(Worker& worker, std::vector<Look>& looks) {
     return nullptr;
 }
 
+// For whom a spare worker stands in; any other one itself.
+Worker& Scheduler::represented(Worker& worker) {
+    Worker* const principal = worker.principal.load(std::memory_order_relaxed);
+    return principal != nullptr ? *principal : worker;
+}
+
 // Takes half of what a worker has ready, the nearest worker's first.
 Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
     const std::size_t count = started_.load(std::memory_order_acquire);
@@ -127,8 +133,8 @@ Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
         const std::size_t index =
             (worker.number + (step % 2 == 1 ? distance : count - distance)) % count;
         Worker& other = *workers_[index];
-        if (!options_.steals && worker.principal.load(std::memory_order_relaxed) != &other) {
-            continue; // who stands in for a worker does its work
+        if (!options_.steals && &represented(other) != &represented(worker)) {
+            continue; // who stands in for a worker does its work, also what another such one has
         }
         const std::uint32_t ready = other.count.load(std::memory_order_relaxed);
         if (ready == 0) {

@@ -13,6 +13,10 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
+std::uint32_t number_of(std::uint64_t window) {
+    return static_cast<std::uint32_t>(window >> 32);
+}
+
 } // namespace
 
 Balancing::Balancing(Scheduler& scheduler, BalancingOptions options)
@@ -47,34 +51,35 @@ void Balancing::point(Fibre& self) {
 
 void Balancing::arrive(Fibre& self) {
     Account& account = accounts_[self.number];
-    const std::uint32_t window = window_.load(std::memory_order_acquire);
+    const std::uint32_t window = number_of(window_.load(std::memory_order_acquire));
     if (account.window != window) { // else it is here again, before others were
         account.window = window;
         const std::uint64_t now = ran(self);
         account.load = now - std::exchange(account.mark, now);
-        arrived_.fetch_add(1, std::memory_order_acq_rel);
+        window_.fetch_add(1, std::memory_order_acq_rel);
     }
     // The last one sees what all have counted: each has released it by its addition.
     const auto complete = [&] {
-        return arrived_.load(std::memory_order_acquire) + ended_.load(relaxed) >=
-                   accounts_.size() &&
-               window_.load(relaxed) == window;
+        const std::uint64_t now = window_.load(std::memory_order_acquire);
+        return number_of(now) == window &&
+               (now & UINT32_MAX) + ended_.load(relaxed) >= accounts_.size();
     };
     if (complete() && !busy_.exchange(true, std::memory_order_acquire)) {
         if (complete()) {
             balance();
-            arrived_.store(0, relaxed);
             // Pairs with the acquire of each fibre's next point.
-            window_.store(window + 1, std::memory_order_release);
+            window_.store(std::uint64_t{window + 1} << 32, std::memory_order_release);
         }
         busy_.store(false, std::memory_order_release);
     }
 }
 
 void Balancing::ended(const Fibre& fibre) {
-    if (accounts_[fibre.number].window == window_.load(std::memory_order_acquire)) {
-        arrived_.fetch_sub(1, relaxed); // it counts as ended instead
-    }
+    std::uint64_t now = window_.load(std::memory_order_acquire);
+    while (number_of(now) == accounts_[fibre.number].window &&
+           !window_.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel,
+                                          std::memory_order_acquire)) {
+    } // it counts as ended instead
     ended_.fetch_add(1, relaxed);
 }
 

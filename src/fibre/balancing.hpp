@@ -78,8 +78,9 @@ class Balancing {
     std::vector<std::uint64_t> idled_; // of workers, when last balanced
     std::uint64_t balanced_ticks_ = 0;
     std::uint64_t due_ns_ = 0;
-    std::atomic<std::uint32_t> window_{1};
-    std::atomic<std::uint32_t> arrived_{0};
+    // The number of the window, and, in the low half, how many have arrived at its end: one word,
+    // so that who ends takes back its arrival in that window and no later one.
+    std::atomic<std::uint64_t> window_{std::uint64_t{1} << 32};
     std::atomic<std::uint32_t> ended_{0};
     std::atomic<bool> busy_{false};
 };

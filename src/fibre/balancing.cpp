@@ -13,6 +13,9 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
+// By the clock: how many times as long as a balancer takes it rests at least.
+constexpr std::uint64_t rest_of_balancing = 20;
+
 std::uint32_t number_of(std::uint64_t window) {
     return static_cast<std::uint32_t>(window >> 32);
 }
@@ -96,13 +99,25 @@ void Balancing::tick(std::uint64_t now_ns) {
         return;
     }
     if (due_ns_ != 0) {
+        std::vector<std::uint64_t> ran(accounts_.size());
         for (std::uint32_t number = 0; number < accounts_.size(); ++number) {
-            const std::uint64_t now = scheduler_.fibre(number).ran.load(relaxed);
-            accounts_[number].load = now - std::exchange(accounts_[number].mark, now);
+            ran[number] = scheduler_.fibre(number).ran.load(relaxed);
+        }
+        for (std::uint32_t number = 0; number < scheduler_.workers(); ++number) {
+            std::uint64_t its = 0;
+            if (const Fibre* fibre = scheduler_.running(number, ticks(), its)) {
+                ran[fibre->number] = its;
+            }
+        }
+        for (std::uint32_t number = 0; number < accounts_.size(); ++number) {
+            // (The stretch may have been guessed too long.)
+            const std::uint64_t before = std::exchange(accounts_[number].mark, ran[number]);
+            accounts_[number].load = ran[number] - std::min(before, ran[number]);
         }
         balance();
     }
-    due_ns_ = now_ns + options_.period_ns;
+    const std::uint64_t end_ns = monotonic_ns();
+    due_ns_ = end_ns + std::max(options_.period_ns, rest_of_balancing * (end_ns - now_ns));
     busy_.store(false, std::memory_order_release);
 }
 

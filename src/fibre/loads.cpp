@@ -44,7 +44,10 @@ void Scheduler::write_load(const Fibre& fibre, std::uint64_t ran_ticks, Phase ph
     if (const Worker* worker = fibre.worker.load(relaxed)) {
         load.worker.store(worker->number, relaxed);
     }
-    load.phase.store(phase, relaxed);
+    load.phase.store(phase, std::memory_order_seq_cst);
+    if (fibre.state.load(std::memory_order_seq_cst) == State::ended) { // meanwhile
+        load.phase.store(Phase::ended, relaxed);
+    }
 }
 
 std::uint64_t Scheduler::idled(std::uint32_t number, std::uint64_t now) const {
@@ -68,6 +71,21 @@ void Scheduler::write_worker(const Worker& worker, std::uint64_t now, double sca
     load.stands_in.store(worker.principal.load(relaxed) != nullptr, relaxed);
 }
 
+// What runs has done so since the last switch, if there has been none while we look.
+const Fibre* Scheduler::running(std::uint32_t number, std::uint64_t now, std::uint64_t& ran) const {
+    const Worker& worker = *workers_[number];
+    const std::uint64_t switches = worker.switches.load(std::memory_order_acquire);
+    const std::uint64_t since = worker.since.load(std::memory_order_acquire);
+    const Fibre* fibre = worker.running.load(std::memory_order_acquire);
+    if (fibre == nullptr || now <= since) {
+        return nullptr;
+    }
+    ran = fibre->ran.load(std::memory_order_acquire) + (now - since);
+    return switches == worker.switches.load(relaxed) && fibre->state.load(relaxed) == State::ready
+               ? fibre
+               : nullptr;
+}
+
 void Scheduler::write_loads() {
     if (!options_.loads) {
         return;
@@ -83,14 +101,9 @@ void Scheduler::write_loads() {
     for (std::uint32_t number = 0; number < count; ++number) {
         const Worker& worker = *workers_[number];
         const std::uint64_t now = ticks();
-        // What runs has done so since the last switch, if there has been none while we look.
-        const std::uint64_t switches = worker.switches.load(std::memory_order_acquire);
-        const std::uint64_t since = worker.since.load(std::memory_order_acquire);
-        const Fibre* fibre = worker.running.load(std::memory_order_acquire);
-        const std::uint64_t ran = fibre != nullptr ? fibre->ran.load(std::memory_order_acquire) : 0;
-        if (fibre != nullptr && now > since && switches == worker.switches.load(relaxed) &&
-            fibre->state.load(relaxed) == State::ready) {
-            write_load(*fibre, ran + (now - since), Phase::runs, scale);
+        std::uint64_t ran = 0;
+        if (const Fibre* fibre = running(number, now, ran)) {
+            write_load(*fibre, ran, Phase::runs, scale);
         }
         write_worker(worker, now, scale);
     }

@@ -353,7 +353,12 @@ void Scheduler::at_collective() {
 
 void Scheduler::end() {
     Fibre& self = *current_fibre;
-    self.state.store(State::ended, std::memory_order_relaxed);
+    // As write_load does, in the other order: whoever is the later of both, the table says it.
+    self.state.store(State::ended, std::memory_order_seq_cst);
+    if (options_.loads) {
+        options_.loads.ranks[self.number].phase.store(balance::Phase::ended,
+                                                      std::memory_order_seq_cst);
+    }
     if (balancing_ != nullptr) {
         balancing_->ended(self);
     }

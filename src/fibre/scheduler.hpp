@@ -100,6 +100,10 @@ class Scheduler {
     }
     std::uint64_t idled(std::uint32_t worker, std::uint64_t now) const;
     double ns_per_tick() const;
+    // The fibre that a worker runs, and what that has run in ticks till `now`, with the stretch
+    // that it is in; null: there is none, or another by now.
+    const Fibre* running(std::uint32_t worker, std::uint64_t now, std::uint64_t& ran) const;
+    std::uint32_t workers() const { return started_.load(std::memory_order_acquire); } // spare too
 
     const SchedulerOptions& options() const { return options_; }
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }

@@ -54,7 +54,7 @@ enum class RankState : std::uint32_t {
 };
 
 inline constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-inline constexpr std::uint32_t segment_version = 7;
+inline constexpr std::uint32_t segment_version = 8;
 
 struct SegmentHeader {
     std::uint64_t magic;

@@ -1,8 +1,8 @@
 #include "balance_command.hpp"
 
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
+#include <cstring>
 #include <memory>
 
 #include "balance/balancer.hpp"
@@ -19,6 +19,22 @@ void show(const char* name, const balance::Matrix& matrix, const balance::Placem
                 balance::moves(matrix, placement), balance::traffic(matrix, placement) * 1e-6, us);
 }
 
+// The whole file; false: errno says why not.
+bool read(const std::string& path, std::string& text) {
+    std::FILE* file = std::fopen(path.c_str(), "re");
+    if (file == nullptr) {
+        return false;
+    }
+    char part[1 << 14];
+    while (const std::size_t got = std::fread(part, 1, sizeof part, file)) {
+        text.append(part, got);
+    }
+    const int error = std::ferror(file) != 0 ? errno : 0;
+    std::fclose(file);
+    errno = error;
+    return error == 0;
+}
+
 } // namespace
 
 int balance_command(const std::vector<std::string>& words) {
@@ -26,10 +42,10 @@ int balance_command(const std::vector<std::string>& words) {
         std::fprintf(stderr, "usage:\n%s", balance_usage);
         return 2;
     }
-    std::ifstream file(words[0]);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (!file) {
-        std::fprintf(stderr, "warren balance: %s can't be read\n", words[0].c_str());
+    std::string text;
+    if (!read(words[0], text)) {
+        std::fprintf(stderr, "warren balance: %s can't be read: %s\n", words[0].c_str(),
+                     std::strerror(errno));
         return 1;
     }
     balance::Matrix matrix;

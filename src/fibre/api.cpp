@@ -14,7 +14,8 @@ WARREN_API void warren_fibre_prepare(const HostOptions* options) {
                      .period_ns = options->balance_period_ns,
                      .collectives = options->balance_collectives,
                      .distances = {},
-                     .record = options->balance_record != nullptr ? options->balance_record : ""};
+                     .record = options->balance_record != nullptr ? options->balance_record : "",
+                     .record_failed = options->balance_record_failed};
         if (options->distances != nullptr) {
             balancing.distances.assign(options->distances,
                                        options->distances +

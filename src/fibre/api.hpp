@@ -26,6 +26,7 @@ struct HostOptions {
     std::uint32_t balance_collectives;
     const std::uint32_t* distances; // of workers; null: unknown
     const char* balance_record;     // null: none
+    void (*balance_record_failed)(int error);
 };
 
 } // namespace warren::fibre

@@ -1,8 +1,10 @@
 #include "fibre/balancing.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <string>
+#include <unistd.h>
 #include <utility>
 
 #include "fibre/scheduler.hpp"
@@ -195,17 +197,26 @@ void Balancing::note_imbalance() {
     job.balancings.store(before + 1, relaxed);
 }
 
-void Balancing::record(const balance::Matrix& matrix) const {
+void Balancing::record(const balance::Matrix& matrix) {
     // Whole or not at all, for those who read it meanwhile.
     const std::string name = options_.record + ".new";
     const std::string text = balance::text_of(matrix);
     std::FILE* file = std::fopen(name.c_str(), "we");
-    if (file == nullptr) {
+    bool done = false;
+    if (file != nullptr) {
+        done = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+        done = std::fclose(file) == 0 && done;
+        done = done && std::rename(name.c_str(), options_.record.c_str()) == 0;
+    }
+    if (done) {
         return;
     }
-    const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    if (std::fclose(file) == 0 && written) {
-        std::rename(name.c_str(), options_.record.c_str());
+    const int error = errno;
+    if (file != nullptr) {
+        unlink(name.c_str());
+    }
+    if (!std::exchange(record_failed_, true) && options_.record_failed != nullptr) {
+        options_.record_failed(error);
     }
 }
 

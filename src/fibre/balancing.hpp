@@ -33,6 +33,8 @@ struct BalancingOptions {
     std::uint32_t collectives = 0;               // every so many are a point; 0: none is
     std::vector<std::uint32_t> distances;        // of workers (balance/matrix.hpp)
     std::string record;                          // file for the last matrix; empty: none
+    // It can't be written, for this reason (an errno); once. May be null.
+    void (*record_failed)(int error) = nullptr;
 };
 
 class Balancing {
@@ -68,7 +70,7 @@ class Balancing {
     balance::Matrix matrix();
     void add_exchanges(std::uint32_t fibre, balance::Matrix& matrix);
     void note_imbalance();
-    void record(const balance::Matrix& matrix) const;
+    void record(const balance::Matrix& matrix);
 
     Scheduler& scheduler_;
     const BalancingOptions options_;
@@ -78,6 +80,7 @@ class Balancing {
     std::vector<std::uint64_t> idled_; // of workers, when last balanced
     std::uint64_t balanced_ticks_ = 0;
     std::uint64_t due_ns_ = 0;
+    bool record_failed_ = false;
     // The number of the window, and, in the low half, how many have arrived at its end: one word,
     // so that who ends takes back its arrival in that window and no later one.
     std::atomic<std::uint64_t> window_{std::uint64_t{1} << 32};

@@ -4,7 +4,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "balance/balancer.hpp"
@@ -161,6 +164,7 @@ class Parser {
     Error take_value(const std::string& word, std::string& value);
     Error setting(Option option, const std::string& word, const std::string& value);
     Error balance_at(const std::string& word, const std::string& value);
+    Error balance_record(const std::string& word, const std::string& value);
     Error finish_program();
 
     const std::vector<std::string>& words_;
@@ -204,6 +208,7 @@ Error Parser::setting(Option option, const std::string& word, const std::string&
 // Hints, collective operations (all, or every so many), or seconds.
 Error Parser::balance_at(const std::string& word, const std::string& value) {
     constexpr std::uint32_t most = 1'000'000'000;
+    made_.balance_at_given = true;
     made_.balance_period_s = 0;
     made_.balance_collectives = 0;
     if (value == "hints") {
@@ -226,6 +231,26 @@ Error Parser::balance_at(const std::string& word, const std::string& value) {
                     "seconds, not '%s'",
                     word.c_str(), value.c_str());
     }
+    return {};
+}
+
+// A file that can be replaced, as seen from here: ranks may be elsewhere.
+Error Parser::balance_record(const std::string& word, const std::string& value) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::absolute(value, error);
+    if (value.empty() || error) {
+        return fail(MPI_ERR_ARG, "option %s needs the name of a file", word.c_str());
+    }
+    struct stat status{};
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        return fail(MPI_ERR_ARG, "option %s: %s is no file that can be replaced", word.c_str(),
+                    value.c_str());
+    }
+    if (!path.has_filename() || access(path.parent_path().c_str(), W_OK | X_OK) != 0) {
+        return fail(MPI_ERR_ARG, "option %s: %s can't be written: %s", word.c_str(), value.c_str(),
+                    std::strerror(path.has_filename() ? errno : EISDIR));
+    }
+    made_.balance_record = path;
     return {};
 }
 
@@ -256,11 +281,7 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
     case Option::balance_at:
         return balance_at(word, value);
     case Option::balance_record:
-        if (value.empty()) {
-            return fail(MPI_ERR_ARG, "option %s needs the name of a file", word.c_str());
-        }
-        made_.balance_record = value;
-        return {};
+        return balance_record(word, value);
     case Option::stack_size:
         return parse_size("option " + word, value, made_.stack_bytes);
     case Option::ranks_per_process:
@@ -519,15 +540,17 @@ namespace {
 Error check_fibres(const CommandLine& line) {
     if (line.rank_kind != RankKind::fibre) {
         return line.workers != 0 ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")
-               : !line.balancer.empty() || !line.steals
-                   ? fail(MPI_ERR_ARG, "--balance and --no-stealing are for --ranks fibres: the "
-                                       "system moves processes and threads")
+               : !line.balancer.empty() || line.balance_at_given ||
+                       !line.balance_record.empty() || !line.steals
+                   ? fail(MPI_ERR_ARG, "--balance, --balance-at, --balance-record and "
+                                       "--no-stealing are for --ranks fibres: the system moves "
+                                       "processes and threads")
                : line.load_summary ? fail(MPI_ERR_ARG, "--load-summary is for --ranks fibres; "
                                                        "`warren ranks` shows what others do")
                                    : Error{};
     }
-    if (line.balancer.empty() && !line.balance_record.empty()) {
-        return fail(MPI_ERR_ARG, "--balance-record is for --balance");
+    if (line.balancer.empty() && (line.balance_at_given || !line.balance_record.empty())) {
+        return fail(MPI_ERR_ARG, "--balance-at and --balance-record are for --balance");
     }
     if (!line.library.empty()) {
         return fail(MPI_ERR_ARG, "--library is for --ranks threads: another library's waits would "

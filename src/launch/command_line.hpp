@@ -86,7 +86,8 @@ struct CommandLine {
     std::string balancer;
     double balance_period_s = 0.1;
     std::uint32_t balance_collectives = 0;
-    std::string balance_record;
+    bool balance_at_given = false;
+    std::string balance_record; // absolute
     bool steals = true;
     bool keeps_going = false; // a rank that fails does not end the others
     double timeout_s = 0;     // 0: none

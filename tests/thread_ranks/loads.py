@@ -67,12 +67,18 @@ def balanced():
         assert re.search(r"^greedy +\d", offline, re.M) and re.search(r"^none +\d", offline, re.M), offline
         run(warren, "balance", matrix, "best", code=2)
         run(warren, "balance", program, code=1)
+        run(warren, "balance", folder, code=1)
     none = run(*fibres("--balance", "none", "--balance-at", "collectives=4", "--load-summary"))
     assert re.search(r"balanced \d+ times, 0 moves", none.stderr), none
     for refused in (("--balance", "best"), ("--balance-at", "noon"), ("--balance-at", "collectives=0"),
                     ("--balance-record", matrix)):
         run(*fibres(*refused), code=2)
-    run(mpiexec, "--balance", "greedy", "-n", "2", program, code=2)
+    on = ("--balance", "greedy")
+    for refused in ((*on, "--balance-record", "/dev/null"), (*on, "--balance-record", "/"),
+                    (*on, "--balance-record", "/none/file"), ("--balance-at", "hints")):
+        run(*fibres(*refused), code=2)
+    for refused in (on, ("--balance-at", "hints"), ("--balance-record", matrix)):
+        run(mpiexec, *refused, "-n", "2", program, code=2)
 
 
 seen_meanwhile()

@@ -375,6 +375,11 @@ void explain_blocked(std::uint32_t rank) {
     }
 }
 
+void explain_record_failed(int error) {
+    dprintf(STDERR_FILENO, "mpiexec: the file of --balance-record can't be written: %s\n",
+            std::strerror(error));
+}
+
 // Where mpiexec and others see them. Nobody does when the memory can't be mapped.
 balance::LoadTable map_loads(const HostPlan& plan) {
     void* memory =
@@ -404,6 +409,7 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
         .balance_collectives = plan.balance_collectives,
         .distances = plan.distances.empty() ? nullptr : plan.distances.data(),
         .balance_record = plan.balance_record.empty() ? nullptr : plan.balance_record.c_str(),
+        .balance_record_failed = explain_record_failed,
     };
     warren_fibre_prepare(&options);
     fibre_functions.store(warren_fibre_functions(), std::memory_order_release);

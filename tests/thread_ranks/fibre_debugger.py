@@ -29,6 +29,14 @@ fibre 2 python in_main("print own_number")
 fibre 2 python in_main("print rank")
 fibre 0 python in_main("print rank")
 fibre 0 python in_main("set variable ready = 1")
+echo TRACE\\n
+fibre 1 bt
+python
+try:
+    gdb.execute("fibre 1 nonsense")
+except gdb.error as error:
+    print("REFUSED", error)
+end
 fibre 4
 """
 
@@ -56,6 +64,7 @@ print(said, done.stderr)
 missing = [what for what in (
     *(rf"(?m)^rank {rank}: waits; worker \d+; in MPI_Recv$" for rank in (1, 2, 3)),
     r"(?m)^rank 0: .*; worker \d+; in \S+",
+    r"TRACE\nrank 1: waits; worker \d+\n#1 ", r"(?m)^REFUSED Undefined command",
     # Each of the others waits in its own main, for a message.
     *(rf"(?s)rank {rank}: waits; worker \d+\n#1 .*?MPI_Recv .*? main \(.*?\n(?=rank|\$)" for rank in (1, 2, 3)),
     r"\$1 = 120\n", r"\$2 = 2\n", r"\$3 = 0\n",

@@ -171,6 +171,12 @@ class FibreCommand(gdb.Command):
         super().__init__("fibre", gdb.COMMAND_STACK)
 
     def invoke(self, argument, from_tty):
+        try:
+            self.run(argument, from_tty)
+        except gdb.error as error: # of a command: gdb would show a Python exception
+            raise gdb.GdbError(str(error)) from error
+
+    def run(self, argument, from_tty):
         which, _, command = argument.strip().partition(" ")
         everybody = fibres()
         if which == "all":
@@ -180,7 +186,9 @@ class FibreCommand(gdb.Command):
         else:
             raise gdb.GdbError(f"fibre needs a rank from 0 to {len(everybody) - 1}, or 'all'")
         for fibre in chosen:
-            if command and which != "all":
+            # Backtraces begin with frame 0, which is the selected thread's: it is cut off.
+            traces = re.fullmatch(r"(bt|where|backtrace|back)( .*)?", command.strip() or "bt")
+            if not traces and which != "all":
                 with InFibre(fibre):
                     gdb.execute(command, from_tty)
                 continue
@@ -190,7 +198,7 @@ class FibreCommand(gdb.Command):
             with InFibre(fibre):
                 text = gdb.execute(command or "backtrace", False, True)
             lines = text.splitlines()
-            if not command and not fibre.runs: # frame 0 is the selected thread's
+            if traces and not fibre.runs:
                 begin = next((i for i, line in enumerate(lines) if line.startswith("#1 ")), 0)
                 lines = lines[begin:]
             print("\n".join(lines))

@@ -1,10 +1,13 @@
 #include "jobs.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
+#include <map>
 #include <memory>
+#include <set>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -90,23 +93,39 @@ bool attach_job(std::string pid, const char* command, node::Segment& segment) {
     return true;
 }
 
-pid_t task_of_rank(const node::Segment& segment, std::uint32_t rank) {
-    const pid_t process = segment.slot(rank).pid.load(std::memory_order_relaxed);
-    if (process <= 0) {
-        return 0;
+std::vector<pid_t> tasks_of_ranks(const node::Segment& segment) {
+    std::vector<pid_t> found;
+    std::set<pid_t> processes;
+    for (std::uint32_t rank = 0; rank < segment.ranks(); ++rank) {
+        const pid_t process = segment.slot(rank).pid.load(std::memory_order_relaxed);
+        found.push_back(std::max(process, 0));
+        processes.insert(found.back());
     }
-    const std::string folder = "/proc/" + std::to_string(process) + "/task";
-    const std::string name = "rank " + std::to_string(rank);
-    const Folder tasks(opendir(folder.c_str()), closedir);
-    pid_t found = 0;
-    while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr) {
-        const pid_t task = std::atoi(entry->d_name);
-        if (task > 0 && (found == 0 || task < found) && // threads that a rank makes inherit it
-            first_line(folder + "/" + entry->d_name + "/comm") == name) {
-            found = task;
+    processes.erase(0);
+    std::map<std::uint32_t, pid_t> threads; // by rank
+    for (const pid_t process : processes) {
+        const std::string folder = "/proc/" + std::to_string(process) + "/task";
+        const Folder tasks(opendir(folder.c_str()), closedir);
+        while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr) {
+            const pid_t task = std::atoi(entry->d_name);
+            unsigned rank = 0;
+            int end = 0;
+            const std::string name =
+                task > 0 ? first_line(folder + "/" + entry->d_name + "/comm") : std::string();
+            if (std::sscanf(name.c_str(), "rank %u%n", &rank, &end) != 1 ||
+                static_cast<std::size_t>(end) != name.size() || rank >= found.size() ||
+                segment.slot(rank).pid.load(std::memory_order_relaxed) != process) {
+                continue;
+            }
+            // Threads that a rank makes inherit its name.
+            pid_t& first = threads.try_emplace(rank, task).first->second;
+            first = std::min(first, task);
         }
     }
-    return found != 0 ? found : process;
+    for (const auto& [rank, task] : threads) {
+        found[rank] = task;
+    }
+    return found;
 }
 
 } // namespace warren::tools

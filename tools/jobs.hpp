@@ -17,8 +17,8 @@ std::string first_line(const std::string& path);
 // `command` is what to give the number to ("state").
 bool attach_job(std::string pid, const char* command, node::Segment& segment);
 
-// The system's number of what a rank runs in: its process, or the thread that has its name; 0: it
-// has not started, or has ended.
-pid_t task_of_rank(const node::Segment& segment, std::uint32_t rank);
+// The system's number of what each rank runs in: its process, or the thread that has its name; 0:
+// it has not started, or has ended.
+std::vector<pid_t> tasks_of_ranks(const node::Segment& segment);
 
 } // namespace warren::tools

@@ -1,7 +1,5 @@
 #include "ranks_command.hpp"
 
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -51,9 +49,7 @@ bool read_request(const std::vector<std::string>& words, Request& request) {
 LoadSample take_sample(const node::Segment& segment) {
     std::vector<pid_t> tasks;
     if (segment.loads().job->begin_ns.load(std::memory_order_relaxed) == 0) {
-        for (std::uint32_t rank = 0; rank < segment.ranks(); ++rank) {
-            tasks.push_back(task_of_rank(segment, rank));
-        }
+        tasks = tasks_of_ranks(segment);
     }
     return launch::sample_loads(segment, tasks);
 }
@@ -72,16 +68,26 @@ std::string heading(const node::Segment& segment, const LoadSample& sample) {
     return text + "\n";
 }
 
+// A zombie has ended.
+bool runs(pid_t process) {
+    const std::string stat = first_line("/proc/" + std::to_string(process) + "/stat");
+    const std::size_t name_end = stat.rfind(") ");
+    return name_end != std::string::npos && stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X';
+}
+
 void show_live(const node::Segment& segment, double interval_s) {
     const auto launcher = static_cast<pid_t>(segment.header().launcher_pid);
     LoadSample before;
     bool first = true;
-    while (first || kill(launcher, 0) == 0 || errno == EPERM) {
+    while (first || runs(launcher)) {
         winsize window{};
         ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);
         LoadSample now = take_sample(segment);
-        std::string text =
-            heading(segment, now) + load_table(now, first ? nullptr : &before, window.ws_col);
+        std::string text = heading(segment, now);
+        if (window.ws_col != 0 && text.size() > window.ws_col + std::size_t{1}) {
+            text = text.substr(0, window.ws_col) + "\n";
+        }
+        text += load_table(now, first ? nullptr : &before, window.ws_col);
         // What fits the window.
         std::size_t end = 0;
         for (unsigned line = 1; window.ws_row > 2 && line < window.ws_row - 1U && end < text.size();

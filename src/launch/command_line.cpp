@@ -241,7 +241,7 @@ Error Parser::balance_record(const std::string& word, const std::string& value) 
     if (value.empty() || error) {
         return fail(MPI_ERR_ARG, "option %s needs the name of a file", word.c_str());
     }
-    struct stat status{};
+    struct stat status {};
     if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
         return fail(MPI_ERR_ARG, "option %s: %s is no file that can be replaced", word.c_str(),
                     value.c_str());
@@ -540,8 +540,8 @@ namespace {
 Error check_fibres(const CommandLine& line) {
     if (line.rank_kind != RankKind::fibre) {
         return line.workers != 0 ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")
-               : !line.balancer.empty() || line.balance_at_given ||
-                       !line.balance_record.empty() || !line.steals
+               : !line.balancer.empty() || line.balance_at_given || !line.balance_record.empty() ||
+                       !line.steals
                    ? fail(MPI_ERR_ARG, "--balance, --balance-at, --balance-record and "
                                        "--no-stealing are for --ranks fibres: the system moves "
                                        "processes and threads")

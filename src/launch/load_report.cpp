@@ -163,10 +163,10 @@ LoadSample sample_loads(const node::Segment& segment, const std::vector<pid_t>& 
     const balance::LoadTable loads = segment.loads();
     const std::uint64_t begin_ns = loads.job->begin_ns.load(any_order);
     sample.fibres = begin_ns != 0;
+    // (The first time both are being written.)
+    const std::uint64_t written_ns = std::max(begin_ns, loads.job->written_ns.load(any_order));
     sample.time_s =
-        static_cast<double>(sample.fibres ? loads.job->written_ns.load(any_order) - begin_ns
-                                          : monotonic_ns()) *
-        1e-9;
+        static_cast<double>(sample.fibres ? written_ns - begin_ns : monotonic_ns()) * 1e-9;
     sample.ranks.resize(segment.ranks());
     for (std::uint32_t rank = 0; rank < segment.ranks(); ++rank) {
         RankSample& one = sample.ranks[rank];
@@ -195,8 +195,11 @@ LoadSample sample_loads(const node::Segment& segment, const std::vector<pid_t>& 
 }
 
 std::string load_table(const LoadSample& now, const LoadSample* before, std::size_t columns) {
+    const auto cut = [columns](const std::string& line) {
+        return line.substr(0, columns != 0 ? columns : line.size()) + "\n";
+    };
     std::string text =
-        "  rank  worker  core  state     load   ran s      sent       MB  moves  waits in\n";
+        cut("  rank  worker  core  state     load   ran s      sent       MB  moves  waits in");
     const double time_s = now.time_s - (before != nullptr ? before->time_s : 0);
     for (std::size_t rank = 0; rank < now.ranks.size(); ++rank) {
         const RankSample& one = now.ranks[rank];
@@ -215,7 +218,7 @@ std::string load_table(const LoadSample& now, const LoadSample* before, std::siz
                              static_cast<double>(one.bytes) * 1e-6, one.moves)
                     : "         -        -      -";
         line += "  " + one.call;
-        text += line.substr(0, columns != 0 ? columns : line.size()) + "\n";
+        text += cut(line);
     }
     return text;
 }

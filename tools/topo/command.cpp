@@ -138,8 +138,9 @@ bool find_ranks(const Request& request, const warren_topology* topology, BoundRa
     if (!attach_job(request.job, "topo --job", segment)) {
         return false;
     }
-    for (std::uint32_t rank = 0; rank < segment.ranks(); ++rank) {
-        const pid_t task = task_of_rank(segment, rank);
+    const std::vector<pid_t> tasks = tasks_of_ranks(segment);
+    for (std::uint32_t rank = 0; rank < tasks.size(); ++rank) {
+        const pid_t task = tasks[rank];
         std::vector<std::uint64_t> words(launch::CpuSet::bytes() / sizeof(std::uint64_t));
         if (task == 0 || sched_getaffinity(task, launch::CpuSet::bytes(),
                                            reinterpret_cast<cpu_set_t*>(words.data())) != 0) {

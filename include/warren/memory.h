@@ -231,9 +231,10 @@ int warren_mem_find_attribute(warren_memory* memory, const char* name, int* attr
 
    Pages from the system's reserve are had or the allocation fails: ERR_FULL when the targets have
    none left or none are set apart, ERR_ARG when the machine has none of that size, ERR_SYSTEM
-   before Linux 5.14. They are shared by nobody's rule: first come, first served. Pages larger than
-   2 MiB are not shared by blocks: each block has some of its own. After fork, a child that writes
-   to a block when the reserve is used up is ended by the system. */
+   before Linux 5.16. They are shared by nobody's rule: first come, first served. Pages larger than
+   2 MiB are not shared by blocks: each block has some of its own. After fork, a child that
+   touches such a block, or allocates or frees by such criteria, when the reserve is used up is
+   ended by the system. */
 void* warren_mem_alloc(size_t bytes, const warren_mem_criteria* criteria);
 
 /* The same at a multiple of `alignment`, a power of two. */

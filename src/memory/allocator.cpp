@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "memory/placement.hpp"
+#include "memory/reserve.hpp"
 #include "memory/thread_cache.hpp"
 
 namespace warren::memory {
@@ -80,16 +81,20 @@ std::size_t alignment_of(const void* block) {
     return bits & -bits;
 }
 
-// Tries; if the targets are full, once more when what the process has in reserve is given back.
+// Tries to take `bytes`; if the targets are full, once more when what the process keeps is given
+// back.
 template <typename Take>
-inline void* take_or_trim(const Take& take) {
+inline void* take_or_trim(Heap& heap, std::size_t bytes, const Take& take) {
     void* block = take();
-    if (block == nullptr && errno == ENOMEM) [[unlikely]] {
+    if (block == nullptr && errno == ENOMEM && !heap.was_refused(bytes)) [[unlikely]] {
         flush_caches();
-        if (trim_heaps()) {
+        const bool trimmed = trim_heaps();
+        const std::uint64_t returned = reserved_pages_returned();
+        if (trimmed) {
             block = take();
         }
         if (block == nullptr) {
+            heap.remember_refusal(bytes, returned);
             errno = ENOMEM;
         }
     }
@@ -107,7 +112,7 @@ void* grow_large(Region& region, std::size_t bytes) {
     const std::size_t ample = region.bytes + region.bytes / 4;
     void* grown = ample > bytes && !too_large(ample) ? heap.take_large(ample, 1) : nullptr;
     if (grown == nullptr) {
-        grown = take_or_trim([&] { return heap.take_large(bytes, 1); });
+        grown = take_or_trim(heap, bytes, [&] { return heap.take_large(bytes, 1); });
     }
     if (grown == nullptr) {
         return nullptr;
@@ -122,14 +127,14 @@ void* grow_large(Region& region, std::size_t bytes) {
 void* allocate(Heap& heap, std::size_t bytes) {
     if (bytes <= class_size_limit && !heap.each_alone()) [[likely]] {
         const unsigned size_class = class_of(bytes);
-        return take_or_trim([&] { return take_class(heap, size_class); });
+        return take_or_trim(heap, bytes, [&] { return take_class(heap, size_class); });
     }
     bytes = std::max<std::size_t>(bytes, 1);
     if (too_large(bytes)) {
         errno = ENOMEM;
         return nullptr;
     }
-    return take_or_trim([&] { return heap.take_large(bytes, 1); });
+    return take_or_trim(heap, bytes, [&] { return heap.take_large(bytes, 1); });
 }
 
 void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
@@ -149,10 +154,10 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
             ++size_class;
         }
         if (size_class < class_count) {
-            return take_or_trim([&] { return take_class(heap, size_class); });
+            return take_or_trim(heap, bytes, [&] { return take_class(heap, size_class); });
         }
     }
-    return take_or_trim([&] { return heap.take_large(bytes, alignment); });
+    return take_or_trim(heap, bytes, [&] { return heap.take_large(bytes, alignment); });
 }
 
 void deallocate(void* block) {
@@ -207,10 +212,15 @@ void* reallocate(void* block, std::size_t bytes) {
     if (bytes <= usable && (bytes > usable / 2 || usable == smallest_block_bytes)) {
         return block;
     }
+    Heap& heap = *found.region->heap.load(std::memory_order_relaxed);
+    // So does what has pages of its own in any case, and would get as many.
+    if (heap.each_alone() && heap.whole_pages(std::max<std::size_t>(bytes, 1)) == usable) {
+        return block;
+    }
     if (found.size_class < 0 && bytes > usable) {
         return grow_large(*found.region, bytes);
     }
-    void* moved = allocate(*found.region->heap.load(std::memory_order_relaxed), bytes);
+    void* moved = allocate(heap, bytes);
     if (moved == nullptr) {
         return bytes <= usable ? block : nullptr;
     }
@@ -254,9 +264,9 @@ void* move(void* block, Heap& to) {
     const std::size_t bytes = usable_bytes(block);
     // Blocks may be aligned as their address is; the class of the same size has it. Large ones are
     // aligned to a region at least.
-    void* moved = found.size_class >= 0
-                      ? allocate(to, bytes)
-                      : take_or_trim([&] { return to.take_large(bytes, alignment_of(block)); });
+    void* moved = found.size_class >= 0 ? allocate(to, bytes) : take_or_trim(to, bytes, [&] {
+        return to.take_large(bytes, alignment_of(block));
+    });
     if (moved == nullptr) {
         return nullptr;
     }

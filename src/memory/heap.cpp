@@ -9,8 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/futex.hpp"
 #include "memory/numa.hpp"
 #include "memory/placement.hpp"
+#include "memory/reserve.hpp"
 
 namespace warren::memory {
 
@@ -21,6 +23,10 @@ namespace {
 // once is worth keeping.
 constexpr std::size_t idle_pages_kept = 16 * 1024 * 1024 / page_bytes;
 constexpr std::size_t idle_part_kept = 16;
+
+// A reserve that was found used up is not asked again for so long, or until this process gives some
+// of it back: each try costs several calls of the system, and all free memory of the process.
+constexpr std::uint64_t refused_for_ns = 50'000'000;
 
 constexpr std::size_t no_page = region_pages;
 
@@ -349,6 +355,10 @@ bool Heap::place_units(PageRegion& region, std::size_t first, std::size_t pages)
         if (is_placed(region, unit)) {
             continue;
         }
+        if (refuses(together * unit_bytes)) {
+            errno = ENOMEM;
+            return false;
+        }
         if (!place(kind_, region.start() + unit * unit_bytes, together * unit_bytes)) {
             return false;
         }
@@ -376,7 +386,11 @@ void Heap::displace_free_units(PageRegion& region, std::size_t first_unit, std::
 }
 
 void* Heap::take_large(std::size_t bytes, std::size_t alignment) {
-    const std::size_t size = (bytes + page_size() - 1) / page_size() * page_size();
+    const std::size_t size = whole_pages(bytes);
+    if (refuses(size)) {
+        errno = ENOMEM;
+        return nullptr;
+    }
     Region* region = large_regions.take();
     if (region == nullptr) {
         return nullptr;
@@ -400,6 +414,31 @@ void* Heap::take_large(std::size_t bytes, std::size_t alignment) {
     }
     large_regions.give(*region);
     return nullptr;
+}
+
+// A hint: what others give back to the reserve meanwhile is found a moment later.
+bool Heap::refuses(std::size_t bytes) const {
+    if (kind_.reserved_shift == 0) {
+        return false;
+    }
+    const std::uint64_t until = refused_until_ns_.load(std::memory_order_relaxed);
+    return until != 0 && bytes >= refused_bytes_.load(std::memory_order_relaxed) &&
+           returned_then_.load(std::memory_order_relaxed) == reserved_pages_returned() &&
+           monotonic_ns() < until;
+}
+
+void Heap::remember_refusal(std::size_t bytes, std::uint64_t returned) {
+    if (kind_.reserved_shift == 0) {
+        return;
+    }
+    refused_bytes_.store(placed_at_once(bytes), std::memory_order_relaxed);
+    returned_then_.store(returned, std::memory_order_relaxed);
+    refused_until_ns_.store(monotonic_ns() + refused_for_ns, std::memory_order_relaxed);
+}
+
+std::size_t Heap::placed_at_once(std::size_t bytes) const {
+    return bytes <= class_size_limit && !each_alone() ? units_together() * unit_bytes
+                                                      : whole_pages(bytes);
 }
 
 void Heap::give_large(Region& region) {

@@ -14,7 +14,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 #include "memory/kind.hpp"
@@ -46,6 +48,16 @@ class Heap {
     void* take_large(std::size_t bytes, std::size_t alignment);
     static void give_large(Region& region);
 
+    // Whether the system's reserve had no pages for a block of so many bytes a moment ago. Who
+    // tried all it could remembers that; `returned`: reserved_pages_returned() before the last try.
+    bool was_refused(std::size_t bytes) const { return refuses(placed_at_once(bytes)); }
+    void remember_refusal(std::size_t bytes, std::uint64_t returned);
+
+    // `bytes` in whole pages.
+    std::size_t whole_pages(std::size_t bytes) const {
+        return (bytes + page_size() - 1) / page_size() * page_size();
+    }
+
     // Gives all units that are free back to the system. Returns whether there was any.
     bool trim();
 
@@ -71,7 +83,9 @@ class Heap {
     bool place_units(PageRegion& region, std::size_t first, std::size_t pages);
     void displace_free_units(PageRegion& region, std::size_t first_unit, std::size_t last_unit,
                              std::size_t keep);
-    std::size_t units_together() const { // that are placed at once
+    bool refuses(std::size_t placed) const;
+    std::size_t placed_at_once(std::size_t bytes) const; // for a block of so many bytes
+    std::size_t units_together() const {                 // that are placed at once
         return kind_.page_size == PageSize::huge
                    ? region_units
                    : std::max(page_size() / unit_bytes, std::size_t{1});
@@ -87,6 +101,11 @@ class Heap {
     PageRegion* open_ = nullptr; // regions with free pages
     std::size_t used_pages_ = 0;
     std::size_t idle_pages_ = 0; // placed and free
+
+    // A hint: relaxed.
+    std::atomic<std::uint64_t> refused_until_ns_ = 0; // monotonic clock
+    std::atomic<std::size_t> refused_bytes_ = 0;
+    std::atomic<std::uint64_t> returned_then_ = 0;
 };
 
 // The link between blocks in lists.

@@ -18,15 +18,19 @@
 namespace warren::memory {
 
 // Pages of kinds with a reserved_shift, as place() and displace() of placement.hpp: the same
-// arguments, whole pages of that size, and the same errors.
+// arguments, whole pages of that size, and the same errors. The pages come in elsewhere and are
+// moved to the range when they are there: a range that gets none stays mapped as it was.
 bool place_reserved(const Kind& kind, void* begin, std::size_t bytes);
 void displace_reserved(void* begin, std::size_t bytes);
+
+// How often this process has given pages back to the reserve. For who remembers that it was empty.
+std::uint64_t reserved_pages_returned();
 
 enum class Reserve : std::uint8_t {
     there,      // pages of this size are set apart, or may be made when they are asked for
     none,       // the system has such pages, but none are set apart
     no_size,    // the machine has no pages of this size
-    old_system, // Linux before 5.14, which would kill who uses a page that is not there
+    old_system, // Linux before 5.16, which can't move such pages
 };
 
 // Whether pages of 2^shift bytes can be had at all; `root` is "" but in tests.

@@ -27,27 +27,6 @@ std::string text_of_size(std::size_t bytes) {
     return std::to_string(bytes >> shift) + (shift == 30 ? "G" : shift == 20 ? "M" : "k");
 }
 
-// Whether this system has a reserve of such pages. That a node's is used up is found when placing.
-Error check_reserve(std::size_t bytes) {
-    const std::string size = text_of_size(bytes);
-    switch (look_at_reserve("", static_cast<unsigned>(std::countr_zero(bytes)))) {
-    case Reserve::there:
-        return {};
-    case Reserve::none:
-        return fail(WARREN_MEM_ERR_FULL,
-                    "page=hugetlb:%s: the system has no such pages in reserve; its administrator "
-                    "sets them apart, for a NUMA node in /sys/devices/system/node/nodeN/hugepages/"
-                    "hugepages-%zukB/nr_hugepages",
-                    size.c_str(), bytes / 1024);
-    case Reserve::no_size:
-        return fail(WARREN_MEM_ERR_ARG, "page=hugetlb:%s: this machine has no pages of that size",
-                    size.c_str());
-    case Reserve::old_system:
-        break;
-    }
-    return fail(WARREN_MEM_ERR_SYSTEM, "page=hugetlb:%s needs Linux 5.14 or later", size.c_str());
-}
-
 Error page_size_of(const Criteria& criteria, PageSize& page_size) {
     switch (criteria.page_bytes) {
     case 0:
@@ -80,10 +59,8 @@ Error heap_of_ordering(const Machine& machine, const Criteria& criteria, Heap*& 
     if (Error error = kind_of(machine, criteria, kind)) {
         return error;
     }
-    if (criteria.reserved) {
-        if (Error error = check_reserve(criteria.page_bytes)) {
-            return error;
-        }
+    if (Error error = check_reserve(criteria)) {
+        return error;
     }
     heap = heap_of_kind(kind);
     if (heap != nullptr) {
@@ -105,6 +82,30 @@ Error heap_of_ordering(const Machine& machine, const Criteria& criteria, Heap*& 
 }
 
 } // namespace
+
+Error check_reserve(const Criteria& criteria) {
+    if (!criteria.reserved) {
+        return {};
+    }
+    const std::size_t bytes = criteria.page_bytes;
+    const std::string size = text_of_size(bytes);
+    switch (look_at_reserve("", static_cast<unsigned>(std::countr_zero(bytes)))) {
+    case Reserve::there:
+        return {};
+    case Reserve::none:
+        return fail(WARREN_MEM_ERR_FULL,
+                    "page=hugetlb:%s: the system has no such pages in reserve; its administrator "
+                    "sets them apart, for a NUMA node in /sys/devices/system/node/nodeN/hugepages/"
+                    "hugepages-%zukB/nr_hugepages",
+                    size.c_str(), bytes / 1024);
+    case Reserve::no_size:
+        return fail(WARREN_MEM_ERR_ARG, "page=hugetlb:%s: this machine has no pages of that size",
+                    size.c_str());
+    case Reserve::old_system:
+        break;
+    }
+    return fail(WARREN_MEM_ERR_SYSTEM, "page=hugetlb:%s needs Linux 5.16 or later", size.c_str());
+}
 
 Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind) {
     if (criteria.reserved) {

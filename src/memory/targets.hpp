@@ -20,6 +20,11 @@ extern constinit std::atomic<Machine*> this_machine;
 // The memories that criteria mean on a machine, in order. Errors: see heap_for.
 Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind);
 
+// Whether this system has a reserve of the pages that criteria ask for, if they ask for such:
+// ERR_ARG: no pages of that size; ERR_FULL: none are set apart; ERR_SYSTEM: the system is too old.
+// That a node's is used up is found when placing.
+Error check_reserve(const Criteria& criteria);
+
 // Finds out. Errors: see heap_for.
 Error find_heap(const warren_mem_criteria* criteria, Heap*& heap);
 

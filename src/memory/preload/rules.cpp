@@ -277,6 +277,9 @@ class Planner {
         if (Error error = kind_of(machine_, criteria, kind)) {
             return error;
         }
+        if (Error error = check_reserve(criteria)) {
+            return error;
+        }
         const auto known = std::find(kinds_.begin(), kinds_.end(), kind);
         number = static_cast<std::size_t>(known - kinds_.begin());
         if (known != kinds_.end()) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "balance/balancer.hpp"
+#include "base/kind_list.hpp"
 #include "launch/cpu_set.hpp"
 #include "mpi.h"
 #include "node/segment.hpp"
@@ -124,23 +125,6 @@ bool whole_number(const std::string& text, std::uint32_t limit, std::uint32_t& n
     const unsigned long long value = std::strtoull(text.c_str(), nullptr, 10);
     number = static_cast<std::uint32_t>(value);
     return value >= 1 && value <= limit;
-}
-
-// Names of letters, digits, _ and -, with commas and colons between them (MPI 5.0, 12.4.3).
-bool is_list_of_kinds(const std::string& text) {
-    bool name = false; // has begun
-    for (const char character : text) {
-        const bool separates = character == ',' || character == ':';
-        if (separates
-                ? !name
-                : (character < '0' || character > '9') && (character < 'a' || character > 'z') &&
-                      (character < 'A' || character > 'Z') && character != '_' &&
-                      character != '-') {
-            return false;
-        }
-        name = !separates;
-    }
-    return name && text.size() < MPI_MAX_INFO_VAL;
 }
 
 std::string names_of_balancers() {
@@ -300,7 +284,7 @@ Error Parser::with_value(Option option, const std::string& word, const std::stri
         program_.directory = value;
         return {};
     case Option::memory_kinds:
-        if (!is_list_of_kinds(value)) {
+        if (!is_list_of_kinds(value) || value.size() >= MPI_MAX_INFO_VAL) {
             return fail(MPI_ERR_ARG,
                         "option %s needs kinds of memory with commas between them and restrictors "
                         "behind colons, as in system,mpi:alloc_mem, not '%.80s'",

@@ -58,7 +58,7 @@ bool is_of_outer_job(const char* entry) {
     for (const char* name :
          {"WARREN_RANK", "WARREN_SIZE", "WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_RANKS_HERE",
           "WARREN_JOB", "WARREN_HWLOC", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML", "WARREN_TOPOLOGY",
-          "WARREN_TOPOLOGY_SOCKET"}) {
+          "WARREN_TOPOLOGY_SOCKET", "WARREN_MEMORY_KINDS"}) {
         const std::size_t length = std::strlen(name);
         if (std::strncmp(entry, name, length) == 0 && entry[length] == '=') {
             return true;

@@ -2,66 +2,60 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <vector>
 
-#include "mpi.h"
+#include "base/kind_list.hpp"
 
 namespace warren::mpi {
 
 namespace {
 
-std::string_view next_of(std::string_view& list, char separator) {
-    const std::size_t end = std::min(list.find(separator), list.size());
-    const std::string_view first = list.substr(0, end);
-    list.remove_prefix(std::min(end + 1, list.size()));
-    return first;
+// The kinds of a list without the blanks around them; empty ones are among them.
+std::vector<std::string_view> kinds_of(std::string_view list) {
+    std::vector<std::string_view> kinds;
+    for (std::size_t begin = 0; begin <= list.size();) {
+        const std::size_t end = std::min(list.find(',', begin), list.size());
+        std::string_view kind = list.substr(begin, end - begin);
+        kind.remove_prefix(std::min(kind.find_first_not_of(" \t"), kind.size()));
+        kind.remove_suffix(kind.size() - (kind.find_last_not_of(" \t") + 1));
+        kinds.push_back(kind);
+        begin = end + 1;
+    }
+    return kinds;
 }
 
-// No memory of windows: there are none yet.
+// No memory of windows: there are none yet. So there is one restrictor, which nobody says twice.
 bool is_there(std::string_view kind) {
-    const std::string_view name = next_of(kind, ':');
-    bool known = name == "system" || name == "mpi";
-    while (!kind.empty()) {
-        known = next_of(kind, ':') == "alloc_mem" && name == "mpi" && known;
-    }
-    return known;
-}
-
-bool is_in(std::string_view list, std::string_view kind) {
-    while (!list.empty()) {
-        if (next_of(list, ',') == kind) {
-            return true;
-        }
-    }
-    return false;
+    return kind == "system" || kind == "mpi" || kind == "mpi:alloc_mem";
 }
 
 } // namespace
 
 std::string_view memory_kinds_of_start() {
     const char* kinds = std::getenv("WARREN_MEMORY_KINDS");
-    return kinds != nullptr ? kinds : "";
+    return kinds != nullptr && is_list_of_kinds(kinds) ? kinds : "";
 }
 
 std::string granted_memory_kinds(std::string_view request) {
-    std::string granted = "mpi,system"; // in any case
-    for (std::string_view list : {memory_kinds_of_start(), request}) {
-        while (!list.empty()) {
-            const std::string_view kind = next_of(list, ',');
-            if (is_there(kind) && !is_in(granted, kind) &&
-                granted.size() + kind.size() + 1 < MPI_MAX_INFO_VAL) {
-                granted.append(",").append(kind);
+    std::vector<std::string_view> granted = {"mpi", "system"}; // in any case
+    for (const std::string_view list : {memory_kinds_of_start(), request}) {
+        for (const std::string_view kind : kinds_of(list)) {
+            if (is_there(kind) &&
+                std::find(granted.begin(), granted.end(), kind) == granted.end()) {
+                granted.push_back(kind);
             }
         }
     }
-    return granted;
+    std::string text;
+    for (const std::string_view kind : granted) {
+        text.append(text.empty() ? "" : ",").append(kind);
+    }
+    return text;
 }
 
 bool has_memory_kinds(std::string_view list) {
-    bool all = !list.empty();
-    while (!list.empty()) {
-        all = is_there(next_of(list, ',')) && all;
-    }
-    return all;
+    const std::vector<std::string_view> kinds = kinds_of(list);
+    return std::all_of(kinds.begin(), kinds.end(), is_there);
 }
 
 } // namespace warren::mpi

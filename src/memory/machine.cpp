@@ -427,7 +427,7 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
     }
     std::vector<std::vector<std::uint64_t>> values;
     std::vector<Column> columns;
-    bool performance = false;
+    double performance = -1; // the widest tolerance of those terms; -1: there is none
     for (const Term& term : criteria.terms) {
         int attribute = term.attribute;
         if (attribute < 0) {
@@ -460,18 +460,19 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
                         criteria.text().c_str(), static_cast<int>(described.name.size()),
                         described.name.data());
         }
-        performance = performance || described.unit == Unit::mebibytes_per_second ||
-                      described.unit == Unit::nanoseconds;
-        columns.push_back({described.more_is_better,
-                           term.tolerance >= 0 ? term.tolerance : default_tolerance(described),
-                           {}});
+        const double tolerance =
+            term.tolerance >= 0 ? term.tolerance : default_tolerance(described);
+        if (described.unit == Unit::mebibytes_per_second || described.unit == Unit::nanoseconds) {
+            performance = std::max(performance, tolerance);
+        }
+        columns.push_back({described.more_is_better, tolerance, {}});
     }
-    if (performance) { // and what the values don't say decides among equals
+    if (performance >= 0) { // and what the values don't say decides among equals
         std::vector<std::uint64_t>& column = values.emplace_back();
         for (const Candidate& candidate : candidates) {
             column.push_back(cache_bytes(candidate.node));
         }
-        columns.push_back({true, 0, {}});
+        columns.push_back({true, performance, {}});
     }
     if (columns.empty()) { // the nearest memory is best
         std::vector<std::uint64_t>& column = values.emplace_back();

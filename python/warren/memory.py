@@ -174,6 +174,8 @@ def _address(view):
 
 def where(view):
     """The NUMA node of each page of 4096 bytes of a writable buffer, -1 where there is none yet."""
+    if memoryview(view).nbytes == 0:
+        return []
     address, size = _address(view)
     count = ctypes.c_size_t()
     _check(_functions().warren_mem_where(address, size, 0, None, ctypes.byref(count)))

@@ -52,7 +52,9 @@ static void kinds_of_memory(const char* expected) {
 
     MPI_Session session;
     MPI_Info_create(&info);
-    MPI_Info_set(info, key, "stone,mpi:alloc_mem,system:special,mpi:stone");
+    MPI_Info_set(info, key,
+                 "stone, mpi:alloc_mem ,system:special,mpi:stone,system:,mpi:alloc_mem:,,"
+                 "mpi:alloc_mem:alloc_mem,mpi:,mpi");
     EXPECT(MPI_Session_init(info, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
     MPI_Info_free(&info);
     MPI_Session_get_info(session, &info);
@@ -71,10 +73,13 @@ static void kinds_of_memory(const char* expected) {
     MPI_Info used;
     MPI_Comm_get_info(comm, &used);
     EXPECT(strcmp(value_of(used, assertion), "mpi:alloc_mem") == 0);
-    MPI_Info_set(info, assertion, "system,stone");
-    MPI_Comm_set_info(comm, info);
-    MPI_Comm_get_info(comm, &used);
-    EXPECT(strcmp(value_of(used, assertion), "") == 0);
+    const char* wrong[] = {"system,stone", "mpi,", "system:", "mpi:alloc_mem:", ",mpi"};
+    for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+        MPI_Info_set(info, assertion, wrong[i]);
+        MPI_Comm_set_info(comm, info);
+        MPI_Comm_get_info(comm, &used);
+        EXPECT(strcmp(value_of(used, assertion), "") == 0);
+    }
     MPI_Info_free(&info);
     MPI_Comm_free(&comm);
     MPI_Group_free(&group);

@@ -2,7 +2,7 @@
 // memory it checks what one can show; with several also orders, spilling, strict refusals, turns
 // and migration. Prints a line per check; fails with the first that does not hold. It fills
 // memories, so it wants a machine of its own (a virtual one); a memory of more than --limit MiB
-// (1024) is not filled.
+// (1024) is not filled. --reserved: pages of the reserve are set apart, and must be there.
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
@@ -278,12 +278,16 @@ void check_moving_to_full(int from, int to, std::size_t free) {
 }
 
 // Pages of the system's reserve, where somebody has set some apart on both nodes.
-void check_reserved(int node, int other) {
+void check_reserved(int node, int other, bool set_apart) {
     constexpr std::size_t page = 2 * MiB;
     const auto left = [=](int of) { return free_reserved_pages("", of, 21); };
     const std::int64_t pages = left(node);
     const std::int64_t others = left(other);
     if (pages < 4 || others < 1) {
+        if (set_apart) {
+            wrong("nodes %d and %d have %lld and %lld pages in reserve", node, other,
+                  static_cast<long long>(pages), static_cast<long long>(others));
+        }
         std::printf("skipped: nodes %d and %d have %lld and %lld pages in reserve\n", node, other,
                     static_cast<long long>(pages), static_cast<long long>(others));
         return;
@@ -421,10 +425,11 @@ void check_crowd(int first, int second, std::size_t free) {
 int main(int argc, char** argv) {
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::size_t limit = 1024 * MiB;
+    const bool set_apart = argc == 2 && std::strcmp(argv[1], "--reserved") == 0;
     if (argc == 3 && std::strcmp(argv[1], "--limit") == 0) {
         limit = std::strtoul(argv[2], nullptr, 10) * MiB;
-    } else if (argc != 1) {
-        std::fprintf(stderr, "usage: %s [--limit MIB]\n", argv[0]);
+    } else if (argc != 1 && !set_apart) {
+        std::fprintf(stderr, "usage: %s [--limit MIB | --reserved]\n", argv[0]);
         return 2;
     }
     const std::vector<Memory> all = memories();
@@ -440,7 +445,7 @@ int main(int argc, char** argv) {
         check_strict_refusal(last, free_of(last));
     }
     if (all.size() > 1) {
-        check_reserved(last, first);
+        check_reserved(last, first, set_apart);
         check_turns(last, first);
         check_moving(first, last);
         check_moving(last, first);

@@ -80,6 +80,7 @@ class MemoryTest(unittest.TestCase):
             block = allocate(size, "latency full=strict")
             self.assertEqual(len(block), size)
             if size == 0:
+                self.assertEqual(where(block), [])
                 continue
             block[0] = block[size - 1] = 7
             part = block[size - 1:]

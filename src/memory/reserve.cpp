@@ -33,8 +33,9 @@ char* map_reserved(std::size_t bytes, unsigned shift) {
 
 // Fills the range again if it has become a hole; where anything is mapped that stays.
 void fill_hole(char* at, std::size_t bytes) {
-    mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE,
-         -1, 0);
+    [[maybe_unused]] const void* filled =
+        mmap(at, bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
 }
 
 // Moves one mapping of pages of the reserve to where ours are.

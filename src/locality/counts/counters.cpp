@@ -12,7 +12,7 @@ namespace {
 // ThreadSanitizer's is there, and what it watches has to be above it.
 #ifdef WARREN_UNDER_THREAD_SANITIZER
 constexpr std::uint64_t arena_begin = 0x7e90'0000'0000;
-constexpr std::uint64_t arena_end = 0x7f00'0000'0000;
+constexpr std::uint64_t arena_end = 0x7fa0'0000'0000;
 #else
 constexpr std::uint64_t arena_begin = 0x1800'0000'0000;
 constexpr std::uint64_t arena_end = 0x5400'0000'0000;

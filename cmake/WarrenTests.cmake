@@ -9,7 +9,10 @@ if(WARREN_SANITIZE MATCHES "thread")
 endif()
 
 # The Python with the packages of python/requirements.txt; tests that need them ask whether it is there.
-find_program(WARREN_PYTHON python3 PATHS ${CMAKE_SOURCE_DIR}/build/python/bin NO_DEFAULT_PATH)
+set(WARREN_PYTHON "")
+if(EXISTS ${CMAKE_SOURCE_DIR}/build/python/requirements.txt) # it is whole
+  set(WARREN_PYTHON ${CMAKE_SOURCE_DIR}/build/python/bin/python3)
+endif()
 
 # Of all that is built, unit tests take the longest, nearly all of it in GoogleTest's headers and in
 # optimising assertions. So they share the headers, precompiled, and are optimised little: not at all

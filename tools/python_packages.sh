@@ -13,5 +13,8 @@ python3 -m venv $environment || {
     echo "python3 can't make a virtual environment (Debian: python3-venv)" >&2
     exit 1
 }
-$environment/bin/pip install --quiet --disable-pip-version-check --retries 1 -r python/requirements.txt
+$environment/bin/pip install --quiet --disable-pip-version-check --retries 1 -r python/requirements.txt || {
+    rm -rf $environment # who finds it takes it for whole
+    exit 1
+}
 cp python/requirements.txt $environment/requirements.txt

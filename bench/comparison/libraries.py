@@ -185,13 +185,12 @@ def find_warren(build):
     return warren(prefix), None
 
 
-def build_binaries(sources, output, libraries):
-    """Compiles the programs once per kind of binary: "abi" and "openmpi".
+def build_binaries(sources, output, libraries, programs):
+    """Compiles the named programs once per kind of binary: "abi" and "openmpi".
 
     Returns {kind: folder} and {kind: error}. The ABI binary has no search path of its own: the
     library is chosen by LD_LIBRARY_PATH alone.
     """
-    programs = [p.stem for p in sorted(sources.glob("*.c"))]
     flags = ["-std=gnu11", "-O2", "-g", "-w", "-pthread"]
     folders, errors = {}, {}
     by_key = {library.key: library for library in libraries}
@@ -210,8 +209,8 @@ def build_binaries(sources, output, libraries):
             compiler = [shutil.which("cc") or "gcc", "-DMPI_ABI",
                         f"-I{provider.prefix / 'include'}"]
             link = [f"-L{provider.library_path()}", "-l:libmpi_abi.so.1"]
-        for program in programs:
-            plain = program in ("memory_baseline", "machine")
+        for program in sorted(programs):
+            plain = program == "memory_baseline"
             command = ([shutil.which("cc") or "gcc"] if plain else compiler) + flags + [
                 str(sources / f"{program}.c"), "-o", str(folder / program)]
             done = subprocess.run(command + ([] if plain else link), capture_output=True,

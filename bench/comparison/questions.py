@@ -122,3 +122,9 @@ def questions(only, ranks, quick):
         asked.append(Question("stencil", "stencil", n, ["--steps", "500"], ["--steps", "100"],
                               timeout=120))
     return [q for q in asked if not only or q.name in only]
+
+
+def programs(asked):
+    """The programs that these questions start, and the one that asks whether a library starts at all."""
+    return {"latency", *(question.program for question in asked),
+            *(["memory_baseline"] if any(q.program == "memory" for q in asked) else [])}

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <unistd.h>
 #include <vector>
@@ -54,7 +55,6 @@ TEST_F(BounceStockTest, a_rank_has_so_many_buffers_and_gets_them_back) {
     for (int round = 0; round < 3; ++round) {
         const std::vector<Bounce> taken = take_all(member(0).stock);
         EXPECT_EQ(taken.size(), node::bounce_buffers);
-        EXPECT_EQ(member(0).stock.outstanding(), node::bounce_buffers);
         std::uint32_t numbers = 0;
         for (const Bounce& bounce : taken) {
             numbers |= 1U << bounce.number;
@@ -125,6 +125,35 @@ TEST_F(BounceStockTest, one_wish_is_one_ring) {
     const std::uint32_t prepared = owner.rank.doorbell.prepare();
     member(1).stock.drop({.number = taken[1].number, .may_be_kept = false});
     EXPECT_FALSE(owner.was_rung(prepared));
+}
+
+TEST_F(BounceStockTest, blocks_that_are_spread_stay_in_their_buffer) {
+    make(1);
+    std::vector<bool> seen(BouncePlace::turns);
+    for (std::uint32_t block = 0; block < 2 * BouncePlace::turns; ++block) {
+        const BouncePlace place = {.number = block,
+                                   .turn = member(0).stock.next_turn(),
+                                   .shift = block % node::cache_line_bytes};
+        ASSERT_LT(place.turn, BouncePlace::turns);
+        seen[place.turn] = true;
+        EXPECT_LE(place.offset() + BouncePlace::spread_limit, node::bounce_stride_bytes);
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), true), BouncePlace::turns);
+}
+
+TEST(BouncePlace, is_what_was_packed) {
+    const std::uint32_t last = node::rank_limit * node::bounce_buffers - 1;
+    for (const std::uint32_t number : {0U, 1U, 77U, last}) {
+        for (const std::uint32_t turn : {0U, 1U, BouncePlace::turns - 1}) {
+            for (const std::uint32_t shift : {0U, 8U, 63U}) {
+                const BouncePlace place = {.number = number, .turn = turn, .shift = shift};
+                const BouncePlace back = BouncePlace::unpacked(place.packed());
+                EXPECT_EQ(back.number, number);
+                EXPECT_EQ(back.turn, turn);
+                EXPECT_EQ(back.shift, shift);
+            }
+        }
+    }
 }
 
 } // namespace

@@ -117,6 +117,7 @@ class BoxReceiver {
     BoxReceiver(Box* box, std::uint32_t sender) : box_(box), next_(box->cells), sender_(sender) {}
 
     std::uint32_t sender() const { return sender_; }
+    std::uint32_t read() const { return read_; } // cells, modulo 2^32
 
     Cell* peek() const {
         return next_->sequence.load(std::memory_order_acquire) == read_ + 1 ? next_ : nullptr;

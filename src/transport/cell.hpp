@@ -55,7 +55,7 @@ static_assert(sizeof(Cell) == node::cell_bytes);
 inline constexpr std::size_t extra_bytes = 24;
 struct BlockReference {
     std::uint32_t bytes;
-    // chunk: its number among all; ring: where the data starts; bounce: its number and shift
+    // chunk: its number among all; ring: where the data starts; bounce: a BouncePlace
     std::uint32_t position;
     // ring: how much is consumed once this block is
     // bounce: bytes that are there, growing while the receiver reads; bit 63: it may be kept

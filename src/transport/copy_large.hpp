@@ -3,7 +3,7 @@
 // On x86 the microcoded string move is the fastest way to store large blocks that another core will
 // read; and when a core reads what another has just written, prefetching well ahead hides the way
 // between them (measured against plain, vector and non-temporal copies of all sizes).
-// String moves like both sides to have the same alignment: see bounce_shift().
+// String moves like both sides to have the same alignment: see BouncePlace.
 #pragma once
 
 #include <cstddef>
@@ -66,13 +66,5 @@ class LargeCopy {
     Copy vector_copy_;
     bool strings_ = false;
 };
-
-// How far into a bounce buffer data is placed, so that it stands there like in the sender's buffer,
-// and probably in the receiver's: within its cache line.
-inline std::uint32_t bounce_shift(const void* data) {
-    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data) %
-                                      LargeCopy::line_bytes);
-}
-inline constexpr std::uint32_t bounce_shift_bits = 6;
 
 } // namespace warren::transport

@@ -82,10 +82,22 @@ std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is
     return bytes <= 16 * kilo ? 4 * kilo : (bytes <= 48 * kilo ? 8 * kilo : 12 * kilo);
 }
 
-// Own buffers under way from which on the receiver counts as behind.
+// Blocks in a row, with nothing from the receiver in between, from which on it counts as behind.
 constexpr std::uint32_t behind_from = 3;
 
 } // namespace
+
+// What has come from the receiver in its box tells that it is not far behind, without a look at
+// what it writes.
+std::uint32_t NodeTransport::blocks_in_a_row(Channel& channel) const {
+    const std::uint32_t number = box_of_ != nullptr ? box_of_[channel.peer] : no_box;
+    const std::uint32_t heard = number != no_box ? boxes_[number].read() : 0;
+    if (channel.heard != heard) {
+        channel.heard = heard;
+        channel.blocks_in_a_row = 0;
+    }
+    return ++channel.blocks_in_a_row;
+}
 
 bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
                                         BlockReference& reference, const Source& source,
@@ -101,10 +113,14 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
                send_through_ring(channel, header, reference, source, bytes);
     }
     const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
-    const std::size_t frame = frame_bytes(bytes, total, bounces_.outstanding() >= behind_from);
+    const bool behind = blocks_in_a_row(channel) >= behind_from;
+    const std::size_t frame = frame_bytes(bytes, total, behind);
     const std::byte* data = source.data();
-    const std::uint32_t shift = bounce_shift(data);
-    std::byte* place = bounces_.memory(bounce.number) + shift;
+    const BouncePlace where = {
+        .number = bounce.number,
+        .turn = behind && bytes <= BouncePlace::spread_limit ? bounces_.next_turn() : 0,
+        .shift = BouncePlace::shift_of(data)};
+    std::byte* place = bounces_.memory(where.number) + where.offset();
     std::size_t done = 0;
     while (true) {
         const std::size_t left = bytes - done;
@@ -117,7 +133,7 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
         }
         done += step;
         if (done == step) {
-            reference.position = bounce.number << bounce_shift_bits | shift;
+            reference.position = where.packed();
             reference.mark = done | kept;
             fill(*cell, header);
             cell->place = Place::bounce;

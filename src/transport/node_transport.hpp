@@ -34,6 +34,8 @@ struct Channel {
     QueueSender queue;
     const std::uint32_t peer;
     std::uint32_t cells_before_box = 0;
+    std::uint32_t blocks_in_a_row = 0;    // sent through bounce buffers since the next changed
+    std::uint32_t heard = 0;              // cells from the peer's box
     bool same_space = false;              // the peer is a rank of this process
     std::atomic<std::uint32_t>* doorbell; // the peer's
 };
@@ -217,6 +219,7 @@ class NodeTransport {
                              const Source& source, std::size_t bytes, std::uint64_t total);
     bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
                             const Source& source, std::size_t bytes);
+    std::uint32_t blocks_in_a_row(Channel& channel) const;
     static std::atomic_ref<std::uint64_t> block_mark(Cell& cell) {
         return std::atomic_ref<std::uint64_t>(
             *reinterpret_cast<std::uint64_t*>(cell.payload + block_progress_offset));
@@ -289,9 +292,8 @@ class NodeTransport {
             mark = block_mark(cell).load(std::memory_order_acquire);
         }
         const std::uint64_t there = mark & ~may_be_kept_bit;
-        const std::uint32_t bounce = reference.position >> bounce_shift_bits;
-        const std::uint32_t shift = reference.position & ((1U << bounce_shift_bits) - 1);
-        arrival.data = bounces_.memory(bounce) + shift + box.handed;
+        const BouncePlace where = BouncePlace::unpacked(reference.position);
+        arrival.data = bounces_.memory(where.number) + where.offset() + box.handed;
         arrival.bytes = static_cast<std::uint32_t>(there - box.handed);
         if (box.handed != 0) {
             arrival.header.kind = further_piece;
@@ -299,7 +301,7 @@ class NodeTransport {
         handler(arrival);
         box.handed = there;
         if (there == reference.bytes) {
-            bounces_.drop({.number = bounce, .may_be_kept = (mark & may_be_kept_bit) != 0});
+            bounces_.drop({.number = where.number, .may_be_kept = (mark & may_be_kept_bit) != 0});
             box.handed = 0;
             box.pop();
         }

@@ -58,6 +58,9 @@ struct alignas(64) JobLoad {
     std::atomic<double> first_imbalance;
     std::atomic<double> later_imbalance;
     std::atomic<double> later_weight;
+    // Of who moves ranks' pages after them (member/page_moves.hpp).
+    std::atomic<std::uint64_t> pages_moved;
+    std::atomic<std::uint64_t> pages_stayed; // although they should have been
 };
 
 // Where the parts are; null: there are none.

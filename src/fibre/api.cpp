@@ -15,7 +15,8 @@ WARREN_API void warren_fibre_prepare(const HostOptions* options) {
                      .collectives = options->balance_collectives,
                      .distances = {},
                      .record = options->balance_record != nullptr ? options->balance_record : "",
-                     .record_failed = options->balance_record_failed};
+                     .record_failed = options->balance_record_failed,
+                     .placed = options->placed};
         if (options->distances != nullptr) {
             balancing.distances.assign(options->distances,
                                        options->distances +

@@ -27,6 +27,8 @@ struct HostOptions {
     const std::uint32_t* distances; // of workers; null: unknown
     const char* balance_record;     // null: none
     void (*balance_record_failed)(int error);
+    // Has fibres' memory follow them; null: nobody does.
+    void (*placed)(const std::uint32_t* before, const std::uint32_t* now, std::uint32_t fibres);
 };
 
 } // namespace warren::fibre

@@ -156,7 +156,7 @@ balance::Matrix Balancing::matrix() {
         }
     }
     made.placement = homes_;
-    made.memory = first_homes_;
+    made.memory = options_.placed != nullptr ? homes_ : first_homes_;
     const double seconds = scheduler_.ns_per_tick() * 1e-9;
     for (std::uint32_t number = 0; number < accounts_.size(); ++number) {
         made.loads.push_back(static_cast<double>(accounts_[number].load) * seconds);
@@ -227,6 +227,10 @@ void Balancing::balance() {
         record(now);
     }
     const balance::Placement placement = options_.balancer->place(now);
+    if (options_.placed != nullptr && options_.balancer->place != balance::place_none) {
+        options_.placed(homes_.data(), placement.data(),
+                        static_cast<std::uint32_t>(placement.size()));
+    }
     const balance::LoadTable& loads = scheduler_.options().loads;
     for (std::uint32_t number = 0; number < placement.size(); ++number) {
         if (options_.balancer->place != balance::place_none) {

@@ -4,8 +4,8 @@
 // A balancer (balance/balancer.hpp) looks at what each fibre ran between two points of the program,
 // and says where each should be. From then on who wakes a fibre puts it into the queue of its home,
 // also when another worker took it in the meantime, and there it goes when it gives way or is at a
-// point. That is all: the fibre's memory stays where it
-// is.
+// point. That is all: the fibre's memory stays where it is, unless who is told of it (placed)
+// has it follow.
 //
 // Points are where fibres say that they are at one (point()): each then counts its own load, and
 // the last one has the balancer run. So loads are of whole steps of a program, whatever the order
@@ -35,6 +35,10 @@ struct BalancingOptions {
     std::string record;                          // file for the last matrix; empty: none
     // It can't be written, for this reason (an errno); once. May be null.
     void (*record_failed)(int error) = nullptr;
+    // Told of the homes of all fibres before and after each balancing: their memory is to follow.
+    // Must not take long. Null: memory stays.
+    void (*placed)(const std::uint32_t* before, const std::uint32_t* now,
+                   std::uint32_t fibres) = nullptr;
 };
 
 class Balancing {

@@ -428,6 +428,44 @@ TEST(BalancingTest, heavy_fibres_are_spread_over_the_workers) {
     }
 }
 
+TEST(BalancingTest, who_moves_memory_hears_of_homes_before_and_after) {
+    alone([] {
+        constexpr std::uint32_t count = 8;
+        constexpr int rounds = 20;
+        static Steps steps;
+        static std::vector<std::uint32_t> homes{0, 0, 0, 0, 1, 1, 1, 1}; // as they begin
+        static int told = 0;
+        static int moves = 0;
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("greedy");
+        options.placed = [](const std::uint32_t* before, const std::uint32_t* now,
+                            std::uint32_t fibres) {
+            EXPECT_EQ(std::vector(before, before + fibres), homes);
+            for (std::uint32_t number = 0; number < fibres; ++number) {
+                moves += before[number] != now[number] ? 1 : 0;
+            }
+            homes.assign(now, now + fibres);
+            ++told;
+        };
+        auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([number] {
+                for (int step = 0; step < rounds; ++step) {
+                    work(number < 2 ? 100'000 : 2'000);
+                    scheduler()->at_point();
+                    steps.barrier(count);
+                }
+            });
+        }
+        fibres.run();
+        EXPECT_EQ(told, rounds);
+        EXPECT_GT(moves, 0);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            EXPECT_EQ(scheduler()->fibre(number).home.load()->number, homes[number]);
+        }
+    });
+}
+
 // They never park: nobody wakes them.
 TEST(BalancingTest, fibres_that_poll_go_to_their_homes) {
     alone([] {

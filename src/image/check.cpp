@@ -80,10 +80,7 @@ class Check {
             add(file, Weight::changes, std::move(what), "");
         }
         if (allocates) {
-            add(file, Weight::changes,
-                "it defines malloc, but memory that the C library allocates for it (strdup, "
-                "getline, …) comes from the process's",
-                "link it without an allocator of its own");
+            add(file, Weight::changes, own_allocator, "link it without an allocator of its own");
         }
     }
 

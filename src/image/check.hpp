@@ -13,6 +13,11 @@
 
 namespace warren::image {
 
+// What a finding says of programs that bring an allocator.
+inline constexpr const char* own_allocator =
+    "it defines malloc, but memory that the C library allocates for it (strdup, getline, …) comes "
+    "from the process's";
+
 struct ProgramFinding {
     std::string file;
     Finding finding;

@@ -22,6 +22,22 @@ Image::~Image() {
     discard(0);
 }
 
+bool Image::variables(std::vector<Range>& ranges) {
+    const std::unique_lock guard(load_lock_, std::try_to_lock);
+    if (!guard) {
+        return false;
+    }
+    for (const auto& module : modules_) {
+        for (const Segment& segment : module->file->segments()) {
+            if (segment.writable) {
+                ranges.push_back({reinterpret_cast<std::uintptr_t>(module->at(segment.address)),
+                                  segment.memory_bytes});
+            }
+        }
+    }
+    return true;
+}
+
 // ---- loading
 
 Error Image::load_library(const std::string& path, Module*& module) {

@@ -92,6 +92,9 @@ class Image {
     // Maps and relocates a program. Constructors run when it does (program.hpp).
     Error load_program(const std::string& path);
     Module* program() const { return program_; }
+    // Where the variables of its program and libraries are, for any thread. False: something is
+    // being loaded or ended just now.
+    bool variables(std::vector<Range>& ranges);
     // Ends one use of a library; with the last, it and what only it needs are destructed and
     // unmapped.
     void close_library(Module& module);

@@ -1,12 +1,16 @@
 // Libraries as private images: what each copy has for itself, in all the ways that compilers and
 // linkers make them.
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "image/image.hpp"
 #include "image/test_image.hpp"
 
 namespace warren::image {
@@ -57,6 +61,26 @@ TEST_P(Library, has_variables_of_its_own_in_each_image) {
     EXPECT_EQ(one.call("counter_calls"), 3);
     EXPECT_EQ(warren_image_of(one.address("counter_next")), first);
     EXPECT_EQ(warren_image_of(&bindings), nullptr);
+}
+
+TEST_P(Library, says_where_its_variables_are) {
+    TestImage test;
+    test.load(std::string("libcounter_") + GetParam() + ".so");
+    Image& image = *reinterpret_cast<Image*>(test.get());
+    std::vector<Range> ranges;
+    ASSERT_TRUE(image.variables(ranges));
+    const auto has = [&](const void* address) {
+        return std::any_of(ranges.begin(), ranges.end(), [&](const Range& range) {
+            return reinterpret_cast<std::uintptr_t>(address) - range.address < range.bytes;
+        });
+    };
+    EXPECT_TRUE(has(test.address("counter_value")));
+    EXPECT_FALSE(has(test.address("counter_next")));
+    EXPECT_FALSE(has(&ranges));
+    std::unique_lock loading(image.load_lock());
+    bool said = true;
+    std::thread([&] { said = image.variables(ranges); }).join();
+    EXPECT_FALSE(said);
 }
 
 INSTANTIATE_TEST_SUITE_P(Builds, Library, testing::Values("O0", "O3", "relr", "lazy", "old_hash"),

@@ -42,6 +42,7 @@ enum class Option : std::uint8_t {
     balance,
     balance_at,
     balance_record,
+    migrate_pages,
     no_stealing,
     verbose,
     keep_going,
@@ -84,6 +85,7 @@ constexpr std::array option_names{
     OptionName{"balance", Option::balance, true},
     OptionName{"balance-at", Option::balance_at, true},
     OptionName{"balance-record", Option::balance_record, true},
+    OptionName{"migrate-pages", Option::migrate_pages, false},
     OptionName{"no-stealing", Option::no_stealing, false},
     OptionName{"keep-going", Option::keep_going, false},
     OptionName{"disable-auto-cleanup", Option::keep_going, false},
@@ -360,6 +362,9 @@ Error Parser::option(const std::string& word) {
     case Option::tag_output:
         made_.tag_output = true;
         break;
+    case Option::migrate_pages:
+        made_.migrates_pages = true;
+        return {};
     case Option::no_stealing:
         made_.steals = false;
         return {};
@@ -525,9 +530,9 @@ Error check_fibres(const CommandLine& line) {
     if (line.rank_kind != RankKind::fibre) {
         return line.workers != 0 ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")
                : !line.balancer.empty() || line.balance_at_given || !line.balance_record.empty() ||
-                       !line.steals
-                   ? fail(MPI_ERR_ARG, "--balance, --balance-at, --balance-record and "
-                                       "--no-stealing are for --ranks fibres: the system moves "
+                       !line.steals || line.migrates_pages
+                   ? fail(MPI_ERR_ARG, "--balance, --balance-at, --balance-record, --migrate-pages "
+                                       "and --no-stealing are for --ranks fibres: the system moves "
                                        "processes and threads")
                : line.load_summary ? fail(MPI_ERR_ARG, "--load-summary is for --ranks fibres; "
                                                        "`warren ranks` shows what others do")
@@ -535,6 +540,10 @@ Error check_fibres(const CommandLine& line) {
     }
     if (line.balancer.empty() && (line.balance_at_given || !line.balance_record.empty())) {
         return fail(MPI_ERR_ARG, "--balance-at and --balance-record are for --balance");
+    }
+    if (line.migrates_pages && (line.balancer.empty() || line.balancer == "none")) {
+        return fail(MPI_ERR_ARG, "--migrate-pages is for a --balance that moves ranks: their pages "
+                                 "follow them");
     }
     if (!line.library.empty()) {
         return fail(MPI_ERR_ARG, "--library is for --ranks threads: another library's waits would "

@@ -87,7 +87,8 @@ struct CommandLine {
     double balance_period_s = 0.1;
     std::uint32_t balance_collectives = 0;
     bool balance_at_given = false;
-    std::string balance_record; // absolute
+    std::string balance_record;  // absolute
+    bool migrates_pages = false; // to where balancers put ranks
     bool steals = true;
     bool keeps_going = false; // a rank that fails does not end the others
     double timeout_s = 0;     // 0: none

@@ -183,6 +183,20 @@ TEST(CommandLine, FibresHaveWorkersAndStacks) {
               std::string::npos);
 }
 
+TEST(CommandLine, PagesFollowRanksThatBalancersMove) {
+    EXPECT_FALSE(parsed({"--ranks", "fibres", "--balance", "refine", "a"}).migrates_pages);
+    const std::vector<std::string> words{"--ranks", "fibres",          "--balance",
+                                         "refine",  "--migrate-pages", "a"};
+    EXPECT_TRUE(parsed(words).migrates_pages);
+    EXPECT_EQ(combination(words), "");
+    EXPECT_NE(combination({"--ranks", "fibres", "--migrate-pages", "a"}).find("--balance"),
+              std::string::npos);
+    EXPECT_NE(combination({"--ranks", "fibres", "--balance", "none", "--migrate-pages", "a"})
+                  .find("--migrate-pages"),
+              std::string::npos);
+    EXPECT_NE(combination({"--migrate-pages", "a"}).find("--ranks fibres"), std::string::npos);
+}
+
 TEST(CommandLine, AnotherLibraryIsForThreads) {
     const std::string path = "/mpich/lib/libmpi_abi.so.1";
     EXPECT_EQ(combination({"--ranks", "threads", "--library", path, "a"}), "");

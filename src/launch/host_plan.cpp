@@ -106,6 +106,10 @@ Error HostPlan::write(int& descriptor) const {
     for (const std::uint32_t distance : distances) {
         writer.number(distance);
     }
+    writer.number(nodes.size());
+    for (const int node : nodes) {
+        writer.number(static_cast<std::uint64_t>(node));
+    }
     writer.number(steals ? 1 : 0);
     writer.number(workers.size());
     for (const int processor : workers) {
@@ -120,6 +124,7 @@ Error HostPlan::write(int& descriptor) const {
     for (const Program& program : programs) {
         writer.text(program.path);
         writer.text(program.directory);
+        writer.number(program.own_allocator ? 1 : 0);
         writer.texts(program.arguments);
         writer.texts(program.environment);
     }
@@ -174,11 +179,16 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     for (std::uint32_t& distance : plan.distances) {
         distance = static_cast<std::uint32_t>(reader.number());
     }
+    plan.nodes.resize(reader.count());
+    for (int& node : plan.nodes) {
+        node = static_cast<int>(static_cast<std::uint32_t>(reader.number()));
+    }
     plan.steals = reader.number() != 0;
     plan.workers.resize(reader.count());
     for (int& processor : plan.workers) {
         processor = reader.descriptor();
     }
+    sound = sound && (plan.nodes.empty() || plan.nodes.size() == plan.workers.size());
     plan.library = reader.text();
     plan.kept.resize(reader.count());
     for (int& one : plan.kept) {
@@ -188,6 +198,7 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     for (Program& program : plan.programs) {
         program.path = reader.text();
         program.directory = reader.text();
+        program.own_allocator = reader.number() != 0;
         program.arguments = reader.texts();
         program.environment = reader.texts();
         sound = sound && !program.arguments.empty() && !program.environment.empty();

@@ -26,6 +26,7 @@ struct HostPlan {
         std::string directory; // empty: the host's
         std::vector<std::string> arguments;
         std::vector<std::string> environment; // the first entry is the place of the rank's number
+        bool own_allocator = false;
     };
     struct Rank {
         std::uint32_t program = 0;
@@ -51,6 +52,9 @@ struct HostPlan {
     std::uint32_t balance_collectives = 0;
     std::string balance_record; // file; empty: none
     std::vector<std::uint32_t> distances;
+    // Fibres' memory follows them among these NUMA nodes of the workers, as the kernel numbers
+    // them; empty: it stays. Programs that have an allocator of their own keep their heaps.
+    std::vector<int> nodes;
     bool steals = true;
     std::string library;   // that all ranks share, under the names above; empty: none
     std::vector<int> kept; // descriptors that ranks keep beside these: of the library

@@ -21,12 +21,14 @@ HostPlan small_plan() {
     plan.balance_collectives = 17;
     plan.balance_record = "file";
     plan.distances = {0, 1, 1, 0};
+    plan.nodes = {0, 7, 1};
     plan.steals = false;
     plan.workers = {3, -1, 0};
     plan.library = "/lib/libmpi";
     plan.kept = {4, 9};
     plan.programs = {{"./a", "/tmp", {"a", "", "two words"}, {"WARREN_RANK=", "A=1"}},
                      {"/bin/b", "", {"b"}, {"WARREN_RANK="}}};
+    plan.programs[1].own_allocator = true;
     plan.ranks.resize(3);
     plan.ranks[0] = {.program = 0, .input = 0, .output = 11, .errors = 12, .manager = 20};
     plan.ranks[1] = {.program = 1, .output = 13, .errors = 14};
@@ -64,6 +66,7 @@ TEST(HostPlan, IsReadAsWritten) {
     EXPECT_EQ(read.balance_collectives, 17U);
     EXPECT_EQ(read.balance_record, "file");
     EXPECT_EQ(read.distances, plan.distances);
+    EXPECT_EQ(read.nodes, plan.nodes);
     EXPECT_FALSE(read.steals);
     EXPECT_EQ(read.library, plan.library);
     EXPECT_EQ(read.kept, plan.kept);
@@ -71,6 +74,7 @@ TEST(HostPlan, IsReadAsWritten) {
     for (std::size_t i = 0; i < 2; ++i) {
         EXPECT_EQ(read.programs[i].path, plan.programs[i].path);
         EXPECT_EQ(read.programs[i].directory, plan.programs[i].directory);
+        EXPECT_EQ(read.programs[i].own_allocator, plan.programs[i].own_allocator);
         EXPECT_EQ(read.programs[i].arguments, plan.programs[i].arguments);
         EXPECT_EQ(read.programs[i].environment, plan.programs[i].environment);
     }

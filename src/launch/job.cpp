@@ -181,7 +181,7 @@ bool Job::plan_processors() {
     }
     if (has_fibres()) {
         plan_workers(allowed);
-        return true;
+        return plan_page_moves();
     }
     explain(std::to_string(line_.ranks()) + " ranks on " + std::to_string(processors_) +
             " processors (CPUs " + allowed.text() + ")" +

@@ -102,6 +102,7 @@ class Job {
     bool prepare();
     bool plan_processors();
     void plan_workers(const CpuSet& allowed);
+    bool plan_page_moves();
     bool make_segment();
     bool publish_topology(RankEnvironment& environment);
     bool offer_hwloc(HwlocOffer offer, RankEnvironment& environment);
@@ -177,13 +178,15 @@ class Job {
     std::uint64_t started_ns_;
     std::string name_; // WARREN_JOB
     std::deque<ResolvedProgram> programs_;
+    std::vector<bool> own_allocators_; // of programs of threads or fibres: whether they have them
     std::vector<std::unique_ptr<Copies>> copies_; // by program; null: all are executed
     std::string host_path_;                       // of ranks that are threads
     Environment host_environment_;
     ProcessManager manager_; // of another MPI library's ranks
     BindingPlan bindings_;
     std::uint32_t processors_ = 1;
-    std::vector<int> workers_; // of fibres: the processor of each
+    std::vector<int> workers_;      // of fibres: the processor of each
+    std::vector<int> worker_nodes_; // and its NUMA node; empty: pages don't follow fibres
     TopologyPublication topology_;
     HwlocPublication hwloc_;
     std::array<std::uint32_t, 4> topologies_loaded_{}; // by HwlocWay

@@ -16,6 +16,7 @@
 #include "balance/balancer.hpp"
 #include "image/check.hpp"
 #include "launch/host_plan.hpp"
+#include "launch/memory_nodes.hpp"
 #include "launch/own_place.hpp"
 #include "mpi.h"
 
@@ -62,6 +63,10 @@ bool Job::check_programs() {
         const bool refused = static_cast<bool>(error);
         error.drop();
         std::string text;
+        own_allocators_.push_back(
+            std::any_of(findings.begin(), findings.end(), [](const image::ProgramFinding& found) {
+                return found.finding.what == image::own_allocator;
+            }));
         for (const image::ProgramFinding& found : findings) {
             if (found.finding.weight == image::Weight::refused) {
                 text += "\n  " + found.file + ": " + found.finding.what +
@@ -120,7 +125,49 @@ std::vector<std::uint32_t> Job::distances_of_workers() {
     return distances;
 }
 
+// Which nodes the ranks' pages follow them to; that they can.
+bool Job::plan_page_moves() {
+    if (!line_.migrates_pages) {
+        return true;
+    }
+    const auto differ = [](const std::vector<int>& nodes) {
+        return std::any_of(nodes.begin(), nodes.end(),
+                           [&](int node) { return node != nodes.front(); });
+    };
+    std::vector<int> allowed;
+    for (std::size_t processor = 0; processor < CpuSet::limit; ++processor) {
+        if (CpuSet::allowed().has(processor)) {
+            allowed.push_back(static_cast<int>(processor));
+        }
+    }
+    std::vector<int> nodes = nodes_of_processors(allowed, "");
+    const bool bound = workers_[0] >= 0;
+    if (bound) {
+        nodes = nodes_of_processors(workers_, "");
+    }
+    if (!differ(nodes)) {
+        explain("--migrate-pages: all workers are on NUMA node " + std::to_string(nodes.front()) +
+                ", so pages stay where they are");
+        return true;
+    }
+    if (!bound) {
+        fail_with(1, "--migrate-pages needs workers that are bound to a processor each: no more of "
+                     "them than there are processors, and no --bind-to none");
+        return false;
+    }
+    if (const int refusal = refusal_to_move_pages()) {
+        fail_with(1, std::string("--migrate-pages: the system does not let processes move their "
+                                 "pages (move_pages): ") +
+                         std::strerror(refusal));
+        return false;
+    }
+    worker_nodes_ = std::move(nodes);
+    explain("pages follow their ranks among NUMA nodes");
+    return true;
+}
+
 void Job::plan_balancing(HostPlan& plan) {
+    plan.nodes = worker_nodes_;
     plan.steals = line_.steals;
     plan.balancer = line_.balancer;
     if (const balance::Balancer* balancer = balance::find_balancer(line_.balancer)) {
@@ -144,7 +191,8 @@ bool Job::start_host(Spawner& spawner) {
                 "with --ranks processes)");
         }
         plan.programs.push_back({program.path(), program.directory(), strings(program.arguments()),
-                                 strings(program.environment())});
+                                 strings(program.environment()),
+                                 own_allocators_[plan.programs.size()]});
     }
     std::vector<int> inherited; // by the host only, which closes what it starts nobody with
     const auto give_up = [&](const std::string& what) {

@@ -179,6 +179,8 @@ LoadSample sample_loads(const node::Segment& segment, const std::vector<pid_t>& 
     }
     sample.balancings = loads.job->balancings.load(any_order);
     sample.first_imbalance = loads.job->first_imbalance.load(any_order);
+    sample.pages_moved = loads.job->pages_moved.load(any_order);
+    sample.pages_stayed = loads.job->pages_stayed.load(any_order);
     const double weight = loads.job->later_weight.load(any_order);
     sample.later_imbalance = weight > 0 ? loads.job->later_imbalance.load(any_order) / weight : 0;
     const std::uint32_t workers =
@@ -294,6 +296,13 @@ std::string load_summary(const LoadSample& now) {
         text += now.balancings == 1
                     ? "\n"
                     : format(", %.1f %% after, on average\n", 100 * now.later_imbalance);
+    }
+    if (now.pages_moved != 0 || now.pages_stayed != 0) {
+        text += format("%llu pages followed their ranks to other NUMA nodes",
+                       static_cast<unsigned long long>(now.pages_moved));
+        text += now.pages_stayed == 0 ? "\n"
+                                      : format(", %llu could not\n",
+                                               static_cast<unsigned long long>(now.pages_stayed));
     }
     return text;
 }

@@ -41,6 +41,9 @@ struct LoadSample {
     std::uint32_t balancings = 0;
     double first_imbalance = 0;
     double later_imbalance = 0;
+    // That have followed ranks to other NUMA nodes, and that could not.
+    std::uint64_t pages_moved = 0;
+    std::uint64_t pages_stayed = 0;
 
     double rank_imbalance() const;
     double worker_imbalance() const; // spare ones count with nobody

@@ -206,4 +206,16 @@ bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes) {
     return true;
 }
 
+bool move_listed_pages(void* const* pages, std::size_t count, const int* wanted, int* nodes) {
+    if (syscall(SYS_move_pages, 0, count, pages, wanted, nodes, MPOL_MF_MOVE) < 0 &&
+        errno != ENOMEM && errno != EBUSY && errno != EAGAIN) {
+        return false;
+    }
+    if (syscall(SYS_move_pages, 0, count, pages, nullptr, nodes, 0) != 0) {
+        return false;
+    }
+    std::transform(nodes, nodes + count, nodes, [](int node) { return std::max(node, -1); });
+    return true;
+}
+
 } // namespace warren::memory

@@ -70,4 +70,8 @@ bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
 // node, is that afterwards. False and errno when moving is not possible at all.
 bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes);
 
+// The same of any pages, by their starts, in one call, which begins with a word to all processors.
+// nodes[i] is where each is afterwards (-1: nowhere).
+bool move_listed_pages(void* const* pages, std::size_t count, const int* wanted, int* nodes);
+
 } // namespace warren::memory

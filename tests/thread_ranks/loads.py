@@ -77,9 +77,18 @@ def balanced():
     for refused in ((*on, "--balance-record", "/dev/null"), (*on, "--balance-record", "/"),
                     (*on, "--balance-record", "/none/file"), ("--balance-at", "hints")):
         run(*fibres(*refused), code=2)
-    for refused in (on, ("--balance-at", "hints"), ("--balance-record", matrix)):
+    for refused in (("--migrate-pages",), ("--migrate-pages", "--balance", "none")):
+        run(*fibres(*refused), code=2)
+    for refused in (on, ("--balance-at", "hints"), ("--balance-record", matrix), ("--migrate-pages",)):
         run(mpiexec, *refused, "-n", "2", program, code=2)
+
+
+def pages_follow_where_there_are_nodes():
+    done = run(*fibres("--balance", "greedy", "--balance-at", "collectives", "--migrate-pages", "-v"))
+    if len([name for name in os.listdir("/sys/devices/system/node") if re.fullmatch(r"node\d+", name)]) == 1:
+        assert "all workers are on NUMA node 0, so pages stay where they are" in done.stderr, done
 
 
 seen_meanwhile()
 balanced()
+pages_follow_where_there_are_nodes()

@@ -30,9 +30,11 @@
 #include "image/suitability.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
+#include "launch/host/heap_calls.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/standard_streams.hpp"
 #include "launch/host_plan.hpp"
+#include "member/page_moves.hpp"
 #include "warren/image.h"
 #include "warren/ranks.h"
 
@@ -239,6 +241,9 @@ warren_image* make_image(const Start& start) {
     std::vector groups = {crash_bindings()};
     if (has_fibres(plan)) {
         groups.insert(groups.end(), {stream_bindings(), fibre_child_bindings()});
+        if (!plan.nodes.empty() && !plan.programs[rank.program].own_allocator) {
+            groups.push_back(heap_bindings());
+        }
         // A program has its own libwarren.so, which knows no scheduler.
         bindings.push_back({"warren_rank_migrate", reinterpret_cast<void*>(&warren_rank_migrate)});
     } else {
@@ -279,6 +284,9 @@ void* run_rank(void* argument) {
     warren_image* image = make_image(*start);
     if (warren_image_enter(image) != WARREN_IMAGE_SUCCESS) {
         not_started(*start, warren_image_error());
+    }
+    if (!plan.nodes.empty()) {
+        warren_page_moves_image(start->rank);
     }
     const int bound = warren_rank_bind(static_cast<int>(start->rank));
     if (bound != WARREN_RANK_SUCCESS) {
@@ -345,6 +353,9 @@ bool start_rank(std::byte* memory, std::size_t bytes, Start* start) {
     auto* stack = memory + guard_bytes;
     start->stack = {memory, stack, {}};
     if (has_fibres(*start->plan)) {
+        if (!start->plan->nodes.empty()) {
+            warren_page_moves_stack(start->rank, stack, bytes - guard_bytes);
+        }
         errno = warren_fibre_make(
             stack, bytes - guard_bytes - shift_of_stack(start->rank),
             [](void* given) { run_rank(given); }, start);
@@ -380,6 +391,13 @@ void explain_record_failed(int error) {
             std::strerror(error));
 }
 
+void explain_pages_refused(int error) {
+    dprintf(STDERR_FILENO,
+            "mpiexec: --migrate-pages: the system moves no pages any more: %s; they stay where "
+            "they are\n",
+            std::strerror(error));
+}
+
 // Where mpiexec and others see them. Nobody does when the memory can't be mapped.
 balance::LoadTable map_loads(const HostPlan& plan) {
     void* memory =
@@ -391,6 +409,20 @@ balance::LoadTable map_loads(const HostPlan& plan) {
 
 void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
     signals_of_workers = signals;
+    const balance::LoadTable loads = map_loads(plan);
+    if (!plan.nodes.empty()) {
+        prepare_heaps(static_cast<std::uint32_t>(plan.ranks.size()));
+        const warren_page_moves_options moves{
+            .nodes = plan.nodes.data(),
+            .workers = static_cast<std::uint32_t>(plan.nodes.size()),
+            .ranks = static_cast<std::uint32_t>(plan.ranks.size()),
+            .refused = explain_pages_refused,
+            .loads = loads,
+        };
+        if (const int error = warren_page_moves_start(&moves)) {
+            complain(std::string("the thread that moves pages: ") + std::strerror(error));
+        }
+    }
     const fibre::HostOptions options{
         .processors = plan.workers.data(),
         .workers = static_cast<std::uint32_t>(plan.workers.size()),
@@ -402,7 +434,7 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
             },
         .stuck = report_stuck,
         .blocked = plan.verbose ? explain_blocked : nullptr,
-        .loads = map_loads(plan),
+        .loads = loads,
         .steals = plan.steals,
         .balancer = plan.balancer.empty() ? nullptr : plan.balancer.c_str(),
         .balance_period_ns = plan.balance_period_ns,
@@ -410,6 +442,7 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
         .distances = plan.distances.empty() ? nullptr : plan.distances.data(),
         .balance_record = plan.balance_record.empty() ? nullptr : plan.balance_record.c_str(),
         .balance_record_failed = explain_record_failed,
+        .placed = plan.nodes.empty() ? nullptr : warren_page_moves_follow,
     };
     warren_fibre_prepare(&options);
     fibre_functions.store(warren_fibre_functions(), std::memory_order_release);

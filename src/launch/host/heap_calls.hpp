@@ -1,0 +1,18 @@
+// The heap of ranks whose pages follow them (member/page_moves.hpp): each has an arena of its own
+// in the C library's heap, and which pages it allocates in is noted. Thread rule: any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "warren/image.h"
+
+namespace warren::launch {
+
+// Once, before there are ranks: threads get arenas of their own, as many as that.
+void prepare_heaps(std::uint32_t ranks);
+
+// What programs call instead of malloc and its kin.
+std::span<const warren_image_binding> heap_bindings();
+
+} // namespace warren::launch

@@ -34,7 +34,8 @@ Placement place_greedy(const Matrix& matrix);
 Placement place_refined(const Matrix& matrix);
 // As refined, and then moves and exchanges ranks among workers, none of which gets more load than
 // that, to have those that talk much near each other and all near their memory.
-// O(passes · ranks · (workers + 128) · peers).
+// O(passes · ranks · (workers + 128) · peers), but no more than some dozen milliseconds: with
+// thousands of ranks it considers fewer moves, of those first that have most to gain.
 Placement place_by_topology(const Matrix& matrix);
 
 } // namespace warren::balance

@@ -1,6 +1,7 @@
 #include "balance/balancer.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <memory>
 #include <numeric>
@@ -145,6 +146,27 @@ TEST(BalancerTest, the_topology_aware_one_brings_those_together_that_talk) {
     EXPECT_LT(imbalance_after(matrix, placement), 0.05);
     EXPECT_LT(traffic(matrix, placement), 0.6 * traffic(matrix, matrix.placement));
     EXPECT_LT(traffic(matrix, placement), traffic(matrix, place_greedy(matrix)));
+}
+
+// Ten thousand ranks with 32 peers each on a large machine: a full search would take many times as
+// long as this.
+TEST(BalancerTest, the_topology_aware_one_comes_to_an_end_soon) {
+    constexpr std::uint32_t ranks = 10'000;
+    Matrix matrix = machine(256, 8, random_loads(ranks, 11));
+    std::mt19937 random(12);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        for (std::uint32_t peer = 1; peer <= 32; ++peer) {
+            const std::uint32_t other =
+                peer <= 16 ? (rank + peer) % ranks : static_cast<std::uint32_t>(random() % ranks);
+            matrix.exchanges.push_back({rank, other, 10, 80'000});
+        }
+    }
+    const std::clock_t begin = std::clock();
+    const Placement placement = place_by_topology(matrix);
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    EXPECT_LT(seconds, 2.5); // 0.1, and 4 if all moves are considered
+    EXPECT_LT(imbalance_after(matrix, placement), 0.05);
+    EXPECT_LT(traffic(matrix, placement), traffic(matrix, place_refined(matrix)));
 }
 
 TEST(BalancerTest, the_topology_aware_one_keeps_ranks_near_their_memory) {

@@ -27,14 +27,19 @@ Step best_step(const Matrix& matrix, const Shares& shares, std::uint32_t from, s
             best = step;
         }
     };
-    const auto& others = shares.ranks(to); // by load
-    for (const std::uint32_t rank : shares.ranks(from)) {
+    const auto by_load = [&](std::uint32_t rank, double load) { return matrix.loads[rank] < load; };
+    const auto& ranks = shares.ranks(from); // by load
+    const auto& others = shares.ranks(to);
+    if (const double most = ranks.empty() ? 0 : matrix.loads[ranks.back()];
+        most > 0 && most <= wanted) { // nothing moves more than the first of these does
+        return {.rank = *std::lower_bound(ranks.begin(), ranks.end(), most, by_load),
+                .moved = most};
+    }
+    for (const std::uint32_t rank : ranks) {
         const double load = matrix.loads[rank];
         consider({.rank = rank, .moved = load});
         // For it one whose load is nearest to what is too much.
-        const auto place = std::lower_bound(
-            others.begin(), others.end(), load - wanted,
-            [&](std::uint32_t other, double least) { return matrix.loads[other] < least; });
+        const auto place = std::lower_bound(others.begin(), others.end(), load - wanted, by_load);
         for (const auto near : {place, place == others.begin() ? place : place - 1}) {
             if (near != others.end()) {
                 consider({rank, *near, true, load - matrix.loads[*near]});

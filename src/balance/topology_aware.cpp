@@ -9,8 +9,13 @@ namespace warren::balance {
 namespace {
 
 constexpr int pass_limit = 16;
-// Ranks with which one is considered to change places: the nearest by load, on either side.
-constexpr std::uint32_t partners = 64;
+// Ranks with which one is considered to change places: the nearest by load, on either side. Fewer
+// when there are so many ranks that one pass over all would take too long.
+constexpr std::uint64_t most_partners = 64;
+constexpr std::uint64_t least_partners = 4;
+// How often the search looks at a peer, at a nanosecond or two: whoever waits for it does no more
+// than some dozen milliseconds, however many ranks there are.
+constexpr std::uint64_t look_limit = 20'000'000;
 // What a rank that runs for a second takes from its memory, as if it were messages: far less than
 // what a core can, because most of it comes from the caches.
 constexpr double memory_bytes_per_s = 1e9;
@@ -32,6 +37,15 @@ class Search {
         std::stable_sort(by_load_.begin(), by_load_.end(), [&](std::uint32_t a, std::uint32_t b) {
             return matrix.loads[a] < matrix.loads[b];
         });
+        place_of_.resize(matrix.ranks());
+        for (std::uint32_t place = 0; place < matrix.ranks(); ++place) {
+            place_of_[by_load_[place]] = place;
+        }
+        const std::uint64_t looks = 2 * matrix.exchanges.size() + matrix.ranks(); // of all costs
+        const std::uint64_t costs = look_limit / 2 / std::max<std::uint64_t>(looks, 1);
+        partners_ = static_cast<std::uint32_t>(
+            std::clamp((costs - std::min<std::uint64_t>(costs, matrix.workers)) / costs_of_partners,
+                       least_partners, most_partners));
         limit_ = shares_.limit();
         for (std::uint32_t worker = 0; worker < matrix.workers; ++worker) {
             limit_ = std::max(limit_, shares_.load(worker));
@@ -39,10 +53,23 @@ class Search {
     }
 
     Placement run() {
-        for (int pass = 0, changed = 1; pass < pass_limit && changed != 0; ++pass) {
-            changed = 0;
-            for (std::uint32_t place = 0; place < matrix_.ranks(); ++place) {
-                changed += improve(place) ? 1 : 0;
+        // Those with most to gain first: the search may end before all have had their turn.
+        std::vector<double> costs(matrix_.ranks());
+        for (std::uint32_t rank = 0; rank < matrix_.ranks(); ++rank) {
+            costs[rank] = cost(rank, shares_.worker(rank), matrix_.ranks(), 0);
+        }
+        std::vector<std::uint32_t> order(matrix_.ranks());
+        std::iota(order.begin(), order.end(), 0U);
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::uint32_t a, std::uint32_t b) { return costs[a] > costs[b]; });
+        bool changed = true;
+        for (int pass = 0; pass < pass_limit && changed; ++pass) {
+            changed = false;
+            for (const std::uint32_t rank : order) {
+                if (looks_ > look_limit) {
+                    return shares_.placement();
+                }
+                changed = improve(place_of_[rank]) || changed;
             }
         }
         return shares_.placement();
@@ -62,7 +89,8 @@ class Search {
 
     // Of a rank if it were on a worker, and `absent`, if that is a rank, where it is then.
     double cost(std::uint32_t rank, std::uint32_t worker, std::uint32_t absent,
-                std::uint32_t place_of_absent) const {
+                std::uint32_t place_of_absent) {
+        looks_ += peers_[rank].size() + 1;
         double sum = matrix_.loads[rank] * memory_bytes_per_s *
                      matrix_.distance(worker, matrix_.memory[rank]);
         for (const Peer& peer : peers_[rank]) {
@@ -91,8 +119,8 @@ class Search {
                 }
             }
         }
-        const std::uint32_t first = place > partners ? place - partners : 0;
-        const std::uint32_t last = std::min(place + partners, matrix_.ranks() - 1);
+        const std::uint32_t first = place > partners_ ? place - partners_ : 0;
+        const std::uint32_t last = std::min(place + partners_, matrix_.ranks() - 1);
         for (std::uint32_t other_place = first; other_place <= last; ++other_place) {
             const std::uint32_t other = by_load_[other_place];
             const std::uint32_t to = shares_.worker(other);
@@ -124,6 +152,10 @@ class Search {
     Shares shares_;
     std::vector<std::vector<Peer>> peers_;
     std::vector<std::uint32_t> by_load_;
+    std::vector<std::uint32_t> place_of_;                     // of each rank in that order
+    static constexpr std::uint64_t costs_of_partners = 2 * 4; // for one more on either side
+    std::uint32_t partners_ = 0;
+    std::uint64_t looks_ = 0;
     double limit_ = 0; // of a worker's load
 };
 

@@ -97,7 +97,8 @@ endfunction()
 #                 [LIBRARIES target…] [MPIEXEC option…])
 # An MPI program (C or C++) built against the library, run by the built mpiexec on each number of
 # ranks as the test NAME.n, and on one of these numbers with ranks that are threads, unless an option
-# says what they are, as the test thread_ranks.NAME.n. It passes when mpiexec returns 0. A hang ends
+# says what they are, as the test thread_ranks.NAME.n; with `ctest -C many` also on eight times each
+# number as fibres, as fibres_x8.NAME.8n. It passes when mpiexec returns 0. A hang ends
 # after TIMEOUT (60 s) with mpiexec's account of what every rank waits for. The default label is
 # program.
 function(warren_mpi_test name)
@@ -160,6 +161,19 @@ function(warren_mpi_runs name)
   # Private images are what compilers make by default: a sanitizer belongs to a whole process.
   if(WARREN_SANITIZE OR "${test_MPIEXEC}" MATCHES "--ranks")
     return()
+  endif()
+  # On eight times as many ranks that are fibres, which takes long: only when ctest is told -C many.
+  if(NOT "${test_MPIEXEC}" MATCHES "-" AND NOT faults IN_LIST test_LABELS)
+    math(EXPR long "${test_TIMEOUT} * 2")
+    foreach(ranks ${test_RANKS})
+      math(EXPR many "${ranks} * 8")
+      add_test(NAME fibres_x8.${name}.${many} CONFIGURATIONS many
+               COMMAND ${CMAKE_BINARY_DIR}/bin/mpiexec --ranks fibres -n ${many} --timeout ${long}
+                       $<TARGET_FILE:${test_TARGET}> ${test_ARGS})
+      math(EXPR longest "${long} + 20")
+      set_tests_properties(fibres_x8.${name}.${many} PROPERTIES TIMEOUT ${longest} PROCESSORS 2
+                                                                LABELS fibres_x8)
+    endforeach()
   endif()
   list(LENGTH test_RANKS numbers)
   math(EXPR middle "${numbers} / 2")

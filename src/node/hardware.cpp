@@ -6,7 +6,10 @@
 #include <sched.h>
 #include <string>
 #include <strings.h>
+#include <unistd.h>
 #include <vector>
+
+#include "base/futex.hpp"
 
 namespace warren::node {
 
@@ -17,12 +20,14 @@ constexpr const char* names[hardware_kinds] = {"hwloc://Machine",  "hwloc://Pack
                                                "hwloc://Core",     "hwloc://PU"};
 constexpr int processor_limit = 8192;
 
-// The processors that the thread may run on, in rising order.
+// The processors that the thread may run on, in rising order. A fibre goes from worker to worker,
+// so it may where the process's first thread may, which is bound to none of their processors.
 std::vector<int> own_processors() {
+    const pid_t whose = fibres() != nullptr ? getpid() : 0;
     std::vector<int> processors;
     cpu_set_t* set = CPU_ALLOC(processor_limit);
     const std::size_t bytes = CPU_ALLOC_SIZE(processor_limit);
-    if (set != nullptr && sched_getaffinity(0, bytes, set) == 0) {
+    if (set != nullptr && sched_getaffinity(whose, bytes, set) == 0) {
         for (int cpu = 0; cpu < processor_limit; ++cpu) {
             if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, set)) {
                 processors.push_back(cpu);

@@ -37,7 +37,7 @@ int main(int count, char** words) {
     MPI_Errhandler handler;
     MPI_Comm_create_errhandler(handle, &handler);
     MPI_Comm_set_errhandler(with_info, handler);
-    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank * 7 % 5, &half);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank < 2 ? 0 : 1 + rank * 7 % 5, &half);
     const int dimensions[] = {size}, periodic[] = {1};
     MPI_Cart_create(MPI_COMM_WORLD, 1, dimensions, periodic, 0, &ring);
     if (size > 1) {

@@ -31,10 +31,10 @@ const char* const help_text =
     "(`mpiexec -n 4 warren locality record -- ./a.out`): ranks have folders by their numbers.\n"
     "Needs no privileges, and no more of the system than kernel.perf_event_paranoid up to 2.\n"
     "\n"
-    "  --mode MODE            first-touch (this one), or counts: each thread's reads and writes "
-    "of\n"
-    "                         each page, by other options: warren locality record --mode counts "
-    "--help\n"
+    "  --mode MODE            first-touch (this one); counts: each thread's reads and writes of "
+    "each\n"
+    "                         page; sample: estimates of them, for long runs. Those have other\n"
+    "                         options: warren locality record --mode counts --help\n"
     "  -o, --output FOLDER    where the recording goes (warren-locality); must be empty or new\n"
     "  --threshold BYTES      record heap blocks from this size on (4096); K, M, G may follow\n"
     "  --limit BYTES          most that a process may take on the disk (4G), at least 1M\n"
@@ -172,11 +172,13 @@ int locality_command(const std::vector<std::string>& words) {
     }
     const std::vector<std::string> behind(words.begin() + 1, words.end());
     const Asked asked = asked_of(behind);
-    if (asked.mode != "first-touch" && asked.mode != "counts") {
-        return usage_error("there is no mode '" + asked.mode + "', but first-touch and counts");
+    const bool counts = asked.mode == "counts" || asked.mode == "sample";
+    if (asked.mode != "first-touch" && !counts) {
+        return usage_error("there is no mode '" + asked.mode +
+                           "', but first-touch, counts and sample");
     }
     if (asked.help) {
-        if (asked.mode == "counts") {
+        if (counts) {
             show_counts_help();
         } else {
             std::fputs(help_text, stdout);
@@ -191,8 +193,10 @@ int locality_command(const std::vector<std::string>& words) {
             stderr);
         return status_failed;
     }
-    if (asked.mode == "counts") {
-        return record_counts(behind);
+    if (counts) {
+        int signal = 0;
+        const int status = record_counts(behind, signal);
+        return end_as(status, signal);
     }
     locality::RecordOptions options;
     if (const int wrong = read_options(words, options)) {

@@ -17,7 +17,8 @@ Asked asked_of(const std::vector<std::string>& words);
 
 void show_counts_help();
 
-// Returns the exit status if the program is not started.
-int record_counts(const std::vector<std::string>& words);
+// Modes counts and sample. In mode counts it returns only if the program is not started, with the
+// exit status; in mode sample `signal` may be by what the program ended.
+int record_counts(const std::vector<std::string>& words, int& signal);
 
 } // namespace warren::tools

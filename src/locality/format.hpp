@@ -37,6 +37,9 @@ constexpr char file_magic[8] = {'W', 'A', 'R', 'R', 'E', 'N', 'L', 'R'};
 constexpr std::uint32_t format_version = 1;
 constexpr const char* strings_file = "strings.bin";
 constexpr const char* process_file = "process.json";
+// In a recording of mode sample: a first-touch recording of the same processes, of what the kernel
+// tells. Its folders are joined with the others by the pid and the time.
+constexpr const char* faults_folder = "faults";
 constexpr std::uint32_t no_thread = 0xffffffffU;
 constexpr std::uint32_t no_stack = 0;
 constexpr std::uint32_t no_allocation = 0;
@@ -197,7 +200,8 @@ static_assert(sizeof(CountRecord) == 56);
 struct FirstRecord {
     static constexpr std::uint32_t kind = letters("FRST");
     static constexpr const char* file = "first.rec";
-    enum Flag : std::uint32_t { valid = 1, write = 2 };
+    // `late`: the page was there before, so it may not be the first touch (sample mode).
+    enum Flag : std::uint32_t { valid = 1, write = 2, late = 4 };
     std::uint32_t flags;
     std::uint32_t thread;
     std::uint64_t address; // of the unit

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/futex.hpp"
@@ -29,6 +30,7 @@ constexpr std::uint64_t few_touches = 64;
 // A thread's processor time comes after its end, processor by processor.
 constexpr std::uint64_t late_time_ns = 100'000'000;
 constexpr std::size_t longest_instruction = 15;
+constexpr std::size_t most_instructions = 100'000; // whose accesses are known at a time
 // Between two looks at the threads' processor time; of thousands of threads a look takes long.
 constexpr std::uint64_t sample_ns = 50'000'000;
 constexpr std::uint64_t sample_per_thread_ns = 1'000'000;
@@ -252,6 +254,18 @@ Access ImageRecording::access_at(std::uint64_t address) {
         return known->second;
     }
     Access access = Access::unknown;
+    if (settings_.beside_another) {
+        std::uint8_t code[longest_instruction];
+        const iovec here{code, sizeof code};
+        const iovec there{reinterpret_cast<void*>(address), sizeof code};
+        const ssize_t bytes = process_vm_readv(static_cast<pid_t>(pid_), &here, 1, &there, 1, 0);
+        access = bytes > 0 ? access_of(code, static_cast<std::size_t>(bytes)) : access;
+        if (accesses_.size() > most_instructions) { // such code comes and goes
+            accesses_.clear();
+        }
+        accesses_.emplace(address, access);
+        return access;
+    }
     auto after = loaded_.upper_bound(address);
     if (after != loaded_.begin() && address < std::prev(after)->second.end) {
         // Once per instruction; code that a program writes itself has no file.
@@ -511,7 +525,7 @@ Error ImageRecording::close(std::uint64_t time_ns, const std::string& how, bool 
     } else {
         description_.missing.push_back("the process was still running when its recording ended");
     }
-    if (!tracked_) {
+    if (!tracked_ && !settings_.beside_another) { // that has the allocations
         description_.missing.push_back(
             "it ran without the tracker (a static program, or one with another environment), or "
             "allocated nothing: its allocations are not known");

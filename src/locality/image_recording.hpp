@@ -30,6 +30,9 @@ struct RecordingSettings {
     std::string host;
     std::vector<int> nodes;           // with memory
     std::vector<std::string> missing; // what can't be seen, of any process
+    // Processes have another recorder within them, which follows allocations, and whose code they
+    // run, not that of files.
+    bool beside_another = false;
 };
 
 // Records that wait for their file.

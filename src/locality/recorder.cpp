@@ -102,6 +102,7 @@ class Recorder {
 
   private:
     Error prepare();
+    Error prepare_settings();
     Error listen();
     Error start();
     [[noreturn]] void become_program(int wait_for, int report_to);
@@ -170,6 +171,10 @@ Error Recorder::prepare() {
     if (options_.command.empty()) {
         return fail(other_error, "no program is given");
     }
+    if (options_.beside_another) {
+        program_ = options_.program;
+        return prepare_settings();
+    }
     if (Error error = find_program(options_.command[0], program_)) {
         return error;
     }
@@ -183,6 +188,10 @@ Error Recorder::prepare() {
     char* tracker = realpath(options_.tracker.c_str(), nullptr); // as the kernel names it
     settings_.tracker = tracker != nullptr ? tracker : "";
     std::free(tracker);
+    return prepare_settings();
+}
+
+Error Recorder::prepare_settings() {
     rank_ = rank_in(environment_variable);
     settings_.threshold = options_.threshold;
     settings_.limit_bytes = options_.limit_bytes;
@@ -194,6 +203,11 @@ Error Recorder::prepare() {
     }
     if (Error error = listen()) {
         return error;
+    }
+    settings_.beside_another = options_.beside_another;
+    if (options_.beside_another) {
+        settings_.folder = options_.folder;
+        return {};
     }
     // What the program needs to run is there: only now something is left behind.
     return make_folder(options_.folder, rank_.rank, settings_.folder);
@@ -226,12 +240,14 @@ Error Recorder::listen() {
 
 // In the child: waits until events are open, then executes the program.
 void Recorder::become_program(int wait_for, int report_to) {
-    std::string preload = settings_.tracker;
-    if (const char* others = std::getenv("LD_PRELOAD")) {
-        preload += std::string(":") + others;
+    if (!options_.beside_another) {
+        std::string preload = settings_.tracker;
+        if (const char* others = std::getenv("LD_PRELOAD")) {
+            preload += std::string(":") + others;
+        }
+        setenv("LD_PRELOAD", preload.c_str(), 1);
+        setenv(link_variable, socket_name_.c_str(), 1);
     }
-    setenv("LD_PRELOAD", preload.c_str(), 1);
-    setenv(link_variable, socket_name_.c_str(), 1);
     std::vector<char*> words;
     for (const std::string& word : options_.command) {
         words.push_back(const_cast<char*>(word.c_str()));
@@ -561,7 +577,12 @@ Error Recorder::run(int& status, int& signal) {
             "tells others where kernel.perf_event_paranoid is at most 1, or with CAP_PERFMON");
     }
     if (Error error = follow()) {
-        return error; // the program goes on
+        if (!options_.beside_another) {
+            return error; // the program goes on
+        }
+        say(std::move(error)); // and is recorded by the other
+        while (waitpid(child_, &child_status_, 0) < 0 && errno == EINTR) {
+        }
     }
     finish();
     signal = WIFSIGNALED(child_status_) ? WTERMSIG(child_status_) : 0;

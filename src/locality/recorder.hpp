@@ -21,7 +21,11 @@ struct RecordOptions {
     std::uint32_t calls = 32;                           // deepest stack
     std::string tracker;                                // the library to load first
     std::vector<std::string> command;
+    std::string program; // beside_another: the file to execute
     bool quiet = false;
+    // The program has another recorder within it, whose environment is set: this one writes what
+    // the kernel tells, into a folder that is there. That other's own touches are not told apart.
+    bool beside_another = false;
 };
 
 // Makes the folder `wanted` of a recording, or takes it if it's there; its absolute name is
@@ -29,8 +33,9 @@ struct RecordOptions {
 // is -1) wants one for itself.
 Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute);
 
-// Records. `status` is what the caller is to exit with; if the program was ended by a signal, that
-// is `signal`, and the caller is to end by it, too.
+// Records. If the program can't be started, that is an error; nothing of it has run. `status` is
+// what the caller is to exit with; if the program was ended by a signal, that is `signal`, and the
+// caller is to end by it, too.
 Error record(const RecordOptions& options, int& status, int& signal);
 
 } // namespace warren::locality

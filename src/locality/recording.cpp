@@ -180,6 +180,9 @@ std::string to_json(const ProcessDescription& description) {
     key("start_unix_ns", std::to_string(of.start_unix_ns));
     key("end_ns", positive(of.end_ns));
     key("end", of.end.empty() ? "null" : json_string(of.end));
+    if (of.mode == "sample") {
+        key("bursts", std::to_string(of.bursts));
+    }
     key("threshold", std::to_string(of.threshold));
     key("limit_bytes", positive(of.limit_bytes));
     key("nodes", list(of.nodes, [](int node) { return std::to_string(node); }));

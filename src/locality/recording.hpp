@@ -101,7 +101,7 @@ struct Loss {
 };
 
 struct ProcessDescription {
-    std::string mode;              // "first-touch", "counts"
+    std::string mode;              // "first-touch", "counts", "sample"
     std::uint64_t granularity = 0; // bytes of a unit: the page in first-touch mode
     std::uint64_t page_size = 0;
     std::int64_t pid = 0;
@@ -116,6 +116,7 @@ struct ProcessDescription {
     std::uint64_t end_ns = 0;         // 0: not known, the recorder did not see it
     std::int64_t start_unix_ns = 0;   // start_ns in the time of day
     std::string end;                  // "exit 0", "signal 9 (Killed)", "exec"; empty: not known
+    std::uint64_t bursts = 0;         // of mode sample, all threads' together
     std::uint64_t threshold = 0;      // bytes: smaller heap blocks are not recorded
     std::vector<std::string> missing; // what the recorder could not see, a sentence each
     std::vector<Loss> lost;

@@ -84,14 +84,15 @@ PLACE_RETURN_ADDRESS, PLACE_INSTRUCTION = 1, 2
 ALLOCATION_BEGAN, ALLOCATION_ENDED, ALLOCATION_DISCARDED, ALLOCATION_FILLED = 1, 2, 3, 4
 KINDS = ("unknown", "heap", "mapping", "shared", "shmem", "program_break", "stack")
 TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_MAJOR = 1, 2, 4, 8, 16
-FIRST_VALID, FIRST_WRITE = 1, 2
+FIRST_VALID, FIRST_WRITE, FIRST_LATE = 1, 2, 4
+FAULTS = "faults"  # the folder that goes with a recording of mode sample
 PHASE_BEGAN, PHASE_ENDED, PHASE_PCONTROL = 1, 2, 3
 
 
 # Of process.json: types of values, and whether they are needed.
 KEYS = {"mode": (str, True), "granularity": (int, True), "page_size": (int, True), "pid": (int, True),
         "parent": (int, False), "rank": (int, False), "size": (int, False), "start_ns": (int, False),
-        "end_ns": (int, False), "end": (str, False), "host": (str, False), "executable": (str, False)}
+        "end_ns": (int, False), "bursts": (int, False), "end": (str, False), "host": (str, False), "executable": (str, False)}
 
 
 class Error(Exception):
@@ -226,7 +227,7 @@ class Process:
                     "is called by one that comes after it, or is of no known kind")
         limits = {"threads": ("event", 3), "modules": ("event", 2), "allocations": ("event", 4),
                   "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 31),
-                  "first": ("flags", 3)}
+                  "first": ("flags", 7)}
         for name, (field, most) in limits.items():
             _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,
                     f"has an unknown {field}")
@@ -295,6 +296,27 @@ class Process:
         known = first < end
         return np.where(known, self._numbers[np.where(known, found, 0)], -1)
 
+    def join_faults(self, images):
+        """Takes the touches of that first-touch recording, of those of its pid, which it began in."""
+        start = self.info.get("start_ns") or 0
+        before = [image for image in images if (image.info.get("start_ns") or 0) <= start]
+        if not before:
+            self.warnings.append(f"{self.folder}: first touches are known of bursts only, where the page "
+                                 "was not there before")
+            return
+        image = max(before, key=lambda one: one.info.get("start_ns") or 0)
+        tids = np.zeros(int(image.threads["thread"].max(initial=0)) + 1, "<u8")
+        tids[image.threads["thread"]] = image.threads["tid"]
+        touches = np.array(image.touches)
+        thread = touches["thread"]
+        numbers = self.thread_of(tids[np.minimum(thread, len(tids) - 1)], touches["time_ns"])
+        touches["thread"] = np.where(thread < len(tids), numbers, -1).astype("<u4")
+        touches["stack_id"] = 0  # of code that the counting recorder has made
+        self.touches = touches
+        for loss in image.info.get("lost", []):
+            self.warnings.append(f"{image.folder}: {loss['count']} {loss['what']} were lost: {loss['why']}")
+        self.warnings.extend(f"{self.folder}: {sentence}" for sentence in image.info.get("missing", []))
+
     @property
     def size(self):
         """Records of accesses and touches."""
@@ -339,7 +361,18 @@ class Recording:
         if not folders:
             raise Error(f"{folder} holds no recording: no folder in it has a process.json")
         self.processes = sorted((Process(entry) for entry in folders), key=_order)
+        self._join_faults()
         self.warnings = [text for process in self.processes for text in process.warnings]
+
+    def _join_faults(self):
+        """Gives processes of mode sample the touches that the kernel told of another recorder."""
+        images = {}
+        for entry in (self.folder / FAULTS).glob("*/process.json"):
+            image = Process(entry.parent)
+            images.setdefault((image.info.get("host"), image.info["pid"]), []).append(image)
+        for process in self.processes:
+            if process.info["mode"] == "sample":
+                process.join_faults(images.get((process.info.get("host"), process.info["pid"]), []))
 
     @property
     def ranks(self):

@@ -207,7 +207,7 @@ class _Finder:
         rest = np.flatnonzero(self.unit_structure < 0)
         if len(rest):
             reason = "in no allocation that was recorded: too small, or of the system"
-            if trace.mode == "counts" and len(trace.allocation_address) == 0:
+            if trace.mode in ("counts", "sample") and len(trace.allocation_address) == 0:
                 reason = "no allocations are recorded"
             other = self._add(Structure(OTHER, "other", named=False, reason=reason))
             self.unit_structure[rest] = other

@@ -13,19 +13,17 @@ take half a gigabyte.
 """
 
 import dataclasses
-import mmap
 import os
 
 import numpy as np
 
-from . import recording
+from . import recording, touches
 
 # Records that are read at a time: a tenth of a gigabyte of counts.
 CHUNK = 1 << 21
 # Threads that a matrix of all pairs is made for.
 MOST_COMMUNICATING = 1024
 HEAP = recording.KINDS.index("heap")
-SHARED = [recording.KINDS.index("shared"), recording.KINDS.index("shmem")]
 
 
 @dataclasses.dataclass
@@ -38,7 +36,7 @@ class Site:
 
 @dataclasses.dataclass
 class Trace:
-    mode: str = "counts"          # or "first-touch": what process.json says
+    mode: str = "counts"          # or "sample", "first-touch": what process.json says
     granularity: int = 4096
     processes: list = dataclasses.field(default_factory=list)  # recording.Process, or None
     process_names: list = dataclasses.field(default_factory=list)
@@ -73,6 +71,7 @@ class Trace:
     allocation_begin: np.ndarray = None
     sites: list = dataclasses.field(default_factory=list)
     communication: np.ndarray = None     # bytes or events, producer × consumer; None: unknown
+    bursts: int = 0                      # of mode sample
     warnings: list = dataclasses.field(default_factory=list)
 
     @property
@@ -181,21 +180,21 @@ def load(folder, intervals=None, everything=False):
                               f"{sorted(modes)}, granularities {sorted(sizes)}")
     trace = Trace(mode=modes.pop(), granularity=sizes.pop(), processes=whole.processes,
                   warnings=notes + [text for process in whole.processes for text in process.warnings])
-    if trace.mode == "counts" and any(len(process.counts) and not len(process.allocations)
+    if trace.mode in ("counts", "sample") and any(len(process.counts) and not len(process.allocations)
                                       for process in whole.processes):
         trace.warnings.insert(0, "there are no allocations: of memory that was freed and used again all "
                               "lives are added up")
+    if trace.mode == "sample":
+        bursts = sum(process.info.get("bursts") or 0 for process in whole.processes)
+        trace.bursts = bursts
+        trace.warnings.insert(0, f"accesses are estimates from {bursts:,} bursts: the standard error of a "
+                              "share s of them is at most the root of s (1 - s) / "
+                              f"{bursts:,}, {100 * (0.25 / max(bursts, 1)) ** 0.5:.1f} points at 50 %; "
+                              "those of a single page are rougher")
     parts = [_Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]
     _put_together(trace, parts)
     _join_shared(trace, np.concatenate([part.identity for part in parts]))
     return trace
-
-
-def _forget(records):
-    """Lets the system take back the memory of what has been read from a mapped file."""
-    mapped = getattr(records, "_mmap", None)
-    if mapped is not None and hasattr(mapped, "madvise"):
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class _Part:
@@ -206,8 +205,10 @@ class _Part:
         self._sites = {}
         self._read_allocations()
         self._read_counts(intervals)
-        if len(process.first):
-            self._read_first()
+        if process.info["mode"] == "sample":
+            touches.read_sampled(self)
+        elif len(process.first):
+            self.read_first()
         elif len(process.touches):
             self._read_touches()
         self._read_threads()
@@ -267,11 +268,11 @@ class _Part:
                     chunk = chunk[np.isin(chunk["interval"], wanted)]
                 parts.append(made(chunk))
                 del chunk
-                _forget(counts)
+                touches.forget(counts)
             return np.concatenate(parts[1:]) if len(parts) > 1 else parts[0]
 
         # Column by column: the whole records would be twice as much as all that is made of them.
-        key = column(lambda chunk: self._key(chunk["address"] >> shift, chunk["allocation"]))
+        key = column(lambda chunk: self.key_of(chunk["address"] >> shift, chunk["allocation"]))
         thread = column(lambda chunk: chunk["thread"].astype("<i4")).astype("<i4", copy=False)
         order = np.lexsort((thread, key))
         key, thread = key[order], thread[order]
@@ -296,7 +297,7 @@ class _Part:
         self.moved = summed(lambda chunk: chunk["bytes_read"] + chunk["bytes_written"])
         self._empty_units()
 
-    def _key(self, page, allocation):
+    def key_of(self, page, allocation):
         """One number for a unit: its page and, below, the row of its allocation, 0 for none."""
         row = (self.row_of[allocation] + 1).astype("<u8")
         return (page << np.uint64(self.bits)) | row
@@ -310,14 +311,14 @@ class _Part:
         self.identity = np.zeros(units, "<u8")
         self.unit_bytes = None
 
-    def _read_first(self):
+    def read_first(self, inherits=True):
         first = self.process.first
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
-        key = self._key(first["address"] >> shift, first["allocation"])
+        key = self.key_of(first["address"] >> shift, first["allocation"])
         order = np.argsort(key, kind="stable")
         if (np.diff(key[order]) == 0).any():  # the first that places, as in _read_touches
             rows = (key & np.uint64((1 << self.bits) - 1)).astype("<i8") - 1
-            private = ~np.isin(np.append(self.kind, 0)[rows], SHARED)
+            private = ~np.isin(np.append(self.kind, 0)[rows], touches.SHARED)
             read = (first["flags"] & recording.FIRST_WRITE) == 0
             order = np.lexsort((first["time_ns"], read & private, key))
         key = key[order]
@@ -329,11 +330,15 @@ class _Part:
             if len(self.keys) else np.zeros(len(key), bool)
         at, order = at[found], order[found]
         self.first_thread[at] = first["thread"][order]
-        stacks = first["stack_id"][order]
+        self.set_sites(at, first[order])
+        if inherits:
+            self._inherit(first)
+
+    def set_sites(self, at, first):
+        stacks = first["stack_id"]
         self.first_site[at] = self._sites_of_stacks(stacks)
         alone = stacks == 0  # the instruction is all that is known
-        self.first_site[at[alone]] = self._sites_of_instructions(first["instruction"][order[alone]])
-        self._inherit(first)
+        self.first_site[at[alone]] = self._sites_of_instructions(first["instruction"][alone])
 
     def _inherit(self, first):
         """Gives units that nobody touched first the first touch of their page: where realloc or mremap
@@ -391,14 +396,14 @@ class _Part:
 
     def _read_touches(self):
         """Units of a first-touch recording, or where the pages of a counts recording really were."""
-        touches = _Touches(self.process, self.trace.granularity)
-        rows = _alive(self, touches.address, touches.time)
-        key = ((touches.address >> np.uint64(self.trace.granularity.bit_length() - 1))
+        found = touches.Touches(self.process, self.trace.granularity)
+        rows = touches.alive(self, found.address, found.time)
+        key = ((found.address >> np.uint64(self.trace.granularity.bit_length() - 1))
                << np.uint64(self.bits)) | (rows + 1).astype("<u8")
         # A read of private memory maps the page of zeros; the first write places the page. What was
         # discarded before a later touch does not count.
-        private = ~np.isin(np.append(self.kind, 0)[rows], SHARED)
-        order = np.lexsort((touches.time, touches.read & private, touches.superseded, key))
+        private = ~np.isin(np.append(self.kind, 0)[rows], touches.SHARED)
+        order = np.lexsort((found.time, found.read & private, found.superseded, key))
         key = key[order]
         once = np.ones(len(key), bool)
         once[1:] = key[1:] != key[:-1]
@@ -406,20 +411,20 @@ class _Part:
         if len(self.keys):  # counts tell the units; touches tell their nodes
             at = np.searchsorted(self.keys, key)
             at[at == len(self.keys)] = 0
-            found = self.keys[at] == key
-            at, chosen = at[found], chosen[found]
+            known = self.keys[at] == key
+            at, chosen = at[known], chosen[known]
         else:
             self.keys = key
             self.starts = np.zeros(len(key) + 1, "<i8")
             self._empty_units()
             at = np.arange(len(key))
-            largest = np.maximum(touches.bytes[chosen], np.uint64(self.trace.granularity))
+            largest = np.maximum(found.bytes[chosen], np.uint64(self.trace.granularity))
             if (largest > self.trace.granularity).any():
                 self.unit_bytes = largest
-        self.first_thread[at] = touches.thread[chosen]
-        self.first_site[at] = self._sites_of_stacks(touches.stack[chosen])
-        self.node[at] = touches.node[chosen]
-        self.identity[at] = touches.physical[chosen]
+        self.first_thread[at] = found.thread[chosen]
+        self.first_site[at] = self._sites_of_stacks(found.stack[chosen])
+        self.node[at] = found.node[chosen]
+        self.identity[at] = found.physical[chosen]
         self._follow_moves()
 
     def _follow_moves(self):
@@ -453,7 +458,7 @@ class _Part:
     def _read_threads(self):
         records = self.process.threads
         count = 0
-        for numbers in (_signed(records["thread"]), self.thread, self.first_thread,
+        for numbers in (touches.signed(records["thread"]), self.thread, self.first_thread,
                         self.thread_of_allocation):
             count = max(count, int(numbers.max(initial=-1)) + 1)
         self.threads = max(count, 1)
@@ -469,62 +474,6 @@ class _Part:
                 self.instructions[thread] = max(self.instructions[thread], record["instructions"])
                 name = bytes(record["name"]).split(b"\0")[0].decode("utf-8", "replace")
                 self.names[thread] = name or self.names[thread]
-
-
-class _Touches:
-    """Columns of the touches of a process, of what system calls filled unseen too."""
-
-    def __init__(self, process, granularity):
-        records = process.touches
-        filled = _filled(process, granularity)
-
-        def column(field, unseen, dtype):
-            return np.concatenate([records[field].astype(dtype), np.asarray(unseen).astype(dtype)])
-
-        count = len(filled["address"])
-        self.address = column("address", filled["address"], "<u8")
-        self.time = column("time_ns", filled["time_ns"], "<u8")
-        self.thread = np.concatenate([_signed(records["thread"]), filled["thread"]]).astype("<i4")
-        self.stack = column("stack_id", filled["stack_id"], "<u4")
-        self.node = column("node", np.full(count, -1), "<i2")
-        self.physical = column("physical", np.zeros(count), "<u8")
-        self.bytes = column("bytes", np.full(count, granularity), "<u8")
-        self.read = (column("flags", np.full(count, recording.TOUCH_WRITE), "<u4")
-                     & recording.TOUCH_READ) != 0
-        _forget(records)
-        self.superseded = np.zeros(len(self.address), bool)
-        discarded = process.allocations[process.allocations["event"] == recording.ALLOCATION_DISCARDED]
-        if len(discarded):
-            order = np.argsort(self.address, kind="stable")
-            places, times = self.address[order], self.time[order]
-            low = np.searchsorted(places, discarded["address"])
-            high = np.searchsorted(places, discarded["address"] + discarded["size"])
-            for begin, end, time in zip(low.tolist(), high.tolist(), discarded["time_ns"].tolist()):
-                before = order[begin:end][times[begin:end] < time]
-                self.superseded[before] = True
-
-
-# Pages that system calls filled, all together: more are left out.
-MAX_FILLED = 1 << 24
-
-
-def _filled(process, granularity):
-    """Touches that nobody saw: a page for each that a system call filled."""
-    calls = process.allocations[process.allocations["event"] == recording.ALLOCATION_FILLED]
-    calls = calls[calls["size"] > 0]
-    first = calls["address"] // granularity
-    pages = ((calls["address"] + calls["size"] - 1) // granularity - first + 1).astype("<i8")
-    calls = calls[np.cumsum(pages) <= MAX_FILLED]
-    first, pages = first[:len(calls)], pages[:len(calls)]
-    within = np.arange(pages.sum()) - np.repeat(np.cumsum(pages) - pages, pages)
-    found = {name: np.repeat(calls[name], pages) for name in ("time_ns", "thread", "stack_id")}
-    found["address"] = (np.repeat(first, pages) + within.astype("<u8")) * np.uint64(granularity)
-    return found
-
-
-def _signed(threads):
-    """no_thread becomes -1."""
-    return threads.astype("<u4").view("<i4")
 
 
 def _ends_of_life(records, begins):
@@ -552,27 +501,6 @@ def _ends_of_life(records, begins):
                     end[open_at.pop(inside)] = time
                     mapped.discard(inside)
     return end
-
-
-def _alive(part, addresses, times):
-    """The row of the allocation that each address was in at its time, -1 for none: the one that
-    began last."""
-    rows = np.full(len(addresses), -1, "<i4")
-    if len(part.address) == 0 or len(addresses) == 0:
-        return rows
-    order = np.argsort(addresses, kind="stable")
-    place, time = addresses[order], times[order]
-    sorted_rows = np.full(len(order), -1, "<i4")
-    lows = np.searchsorted(place, part.address)
-    highs = np.searchsorted(place, part.address + part.size)
-    # Large pages are touched as a whole: what begins in one belongs to it.
-    for row in np.lexsort((np.arange(len(part.begin)), part.begin)):
-        low, high = lows[row], highs[row]
-        if low < high:
-            alive = (time[low:high] >= part.begin[row]) & (time[low:high] < part.end[row])
-            sorted_rows[low:high][alive] = row
-    rows[order] = sorted_rows
-    return rows
 
 
 def _put_together(trace, parts):
@@ -640,7 +568,7 @@ def _put_together(trace, parts):
 def _join_shared(trace, identity):
     """Makes one unit of those that are the same page in several processes."""
     kinds = np.append(trace.allocation_kind, 0)[trace.unit_allocation]
-    shared = np.isin(kinds, SHARED)
+    shared = np.isin(kinds, touches.SHARED)
     candidates = np.flatnonzero(shared & (identity != 0))
     if len(candidates) == 0:
         return

@@ -33,7 +33,12 @@ void begin_thread(void* context) {
     Thread* const thread =
         recorder->thread_began(static_cast<std::uint32_t>(dr_get_thread_id(context)));
     drmgr_set_tls_field(context, thread_field, thread);
-    thread->instructions = set_thread(thread->counters, thread->stack_end());
+    std::uint64_t* const place = set_thread(thread->counters, thread->stack_end());
+    if (recorder->settings().mode == "sample") {
+        recorder->start_bursts(thread, reinterpret_cast<std::int64_t*>(place));
+    } else {
+        thread->instructions = place;
+    }
 }
 
 void end_thread(void* context) {
@@ -371,7 +376,7 @@ void start(int count, const char** words) {
     if (!drmgr_init() || !drwrap_init() || !recorder->start(settings, problem)) {
         give_up(problem);
     }
-    if (!start_instrumentation(recorder->process().layout)) {
+    if (!start_instrumentation(recorder->process().layout, settings.mode == "sample")) {
         give_up("DynamoRIO's parts can't be started");
     }
     thread_field = drmgr_register_tls_field();

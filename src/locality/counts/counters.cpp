@@ -120,6 +120,10 @@ void append(Chunk<Item>*& first, Chunk<Item>*& last, const Item& item, Process& 
                      __ATOMIC_RELEASE); // pairs with readers' acquire
 }
 
+std::uint64_t weight_of(const ThreadCounters& thread) {
+    return std::uint64_t{__atomic_load_n(&thread.weight_less_one, __ATOMIC_RELAXED)} + 1;
+}
+
 void add(Sums& sums, Direction direction, std::uint64_t accesses, std::uint64_t bytes) {
     if (direction == writing) {
         sums.writes += accesses;
@@ -130,9 +134,20 @@ void add(Sums& sums, Direction direction, std::uint64_t accesses, std::uint64_t 
     }
 }
 
+// What is to be accessed has a page already. (Where it can't be told, too.)
+bool is_resident(std::uint64_t address) {
+    constexpr std::uint64_t page_bytes = 4096;
+    unsigned char there = 1;
+    system_call(SYS_mincore, address & ~(page_bytes - 1), page_bytes,
+                reinterpret_cast<std::uint64_t>(&there), 0, 0, 0);
+    return (there & 1) != 0;
+}
+
 // Of all threads it may be the first.
-void note_touch(ThreadCounters& thread, std::uint64_t unit, Direction direction,
+void note_touch(ThreadCounters& thread, std::uint64_t address, Direction direction,
                 std::uint64_t instruction) {
+    const unsigned shift = thread.process->layout.unit_shift;
+    const std::uint64_t unit = address >> shift << shift;
     std::uint8_t& touched = thread.process->touched[thread.process->layout.index(unit)];
     const std::uint8_t mark = direction == writing ? 3 : 1;
     if ((__atomic_load_n(&touched, __ATOMIC_RELAXED) & mark) == mark) {
@@ -140,8 +155,10 @@ void note_touch(ThreadCounters& thread, std::uint64_t unit, Direction direction,
     }
     const std::uint8_t before = __atomic_fetch_or(&touched, mark, __ATOMIC_RELAXED);
     if ((before & mark) != mark) {
+        const bool late = thread.bursts != nullptr && is_resident(address);
         append(thread.first_firsts, thread.last_firsts,
-               FirstTouch{unit, instruction, __builtin_ia32_rdtsc(), direction}, *thread.process);
+               FirstTouch{unit, instruction, __builtin_ia32_rdtsc(), direction, late},
+               *thread.process);
     }
 }
 
@@ -165,7 +182,7 @@ void note_first(ThreadCounters& thread, std::uint64_t address, Direction directi
         expected != above) {
         __atomic_fetch_add(&process.clashes, 1, __ATOMIC_RELAXED);
     }
-    note_touch(thread, unit, direction, instruction);
+    note_touch(thread, address, direction, instruction);
 }
 
 // After a subtraction of `constant` that borrowed.
@@ -181,8 +198,48 @@ void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
     // In this order: who reads meanwhile sees less, never more than there is.
     __atomic_store_n(&word, 0U - constant_of(1, 0), __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    add(thread.accounts[index].spilt, direction, (sum >> count_shift) - 1,
-        sum & ((1U << count_shift) - 1));
+    const std::uint64_t weight = weight_of(thread);
+    add(thread.accounts[index].spilt, direction, weight * ((sum >> count_shift) - 1),
+        weight * (sum & ((1U << count_shift) - 1)));
+}
+
+// From now on a count stands for others. What has been counted keeps its weight.
+void change_weight(ThreadCounters& thread, std::uint32_t weight) {
+    const std::uint64_t before = weight_of(thread);
+    for_items(thread.first_units, [&](std::uint64_t unit) {
+        const std::uint64_t index = thread.process->layout.index(unit);
+        for (const Direction direction : {reading, writing}) {
+            std::uint32_t& word = word_of(thread, index, direction);
+            if (word == 0) {
+                continue;
+            }
+            const std::uint64_t sum = (std::uint64_t{1} << 32) - word;
+            word = 0U - constant_of(1, 0);
+            // The one that stays in the word has another weight then.
+            add(thread.accounts[index].spilt, direction, before * (sum >> count_shift) - weight,
+                before * (sum & ((1U << count_shift) - 1)));
+        }
+    });
+    __atomic_store_n(&thread.weight_less_one, weight - 1, __ATOMIC_RELAXED);
+}
+
+std::uint64_t processor_ns() {
+    struct {
+        std::int64_t seconds, ns;
+    } time{};
+    constexpr std::uint64_t thread_clock = 3; // CLOCK_THREAD_CPUTIME_ID
+    system_call(SYS_clock_gettime, thread_clock, reinterpret_cast<std::uint64_t>(&time), 0, 0, 0,
+                0);
+    return static_cast<std::uint64_t>(time.seconds) * 1'000'000'000 +
+           static_cast<std::uint64_t>(time.ns);
+}
+
+void turn_burst(ThreadCounters& thread) {
+    Bursts& bursts = *thread.bursts;
+    if (bursts.turn(processor_ns())) {
+        change_weight(thread, bursts.weight());
+    }
+    *thread.inline_words = bursts.counting() ? thread.words : thread.idle_words;
 }
 
 void subtract(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
@@ -211,15 +268,20 @@ void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t acc
     if (word == 0) {
         note_first(thread, address, direction, instruction);
         word = 0U - constant_of(1, 0);
-        add(thread.accounts[index].spilt, direction, accesses - 1, bytes);
-    } else {
-        add(thread.accounts[index].spilt, direction, accesses, bytes);
+        --accesses;
     }
+    const std::uint64_t weight = weight_of(thread);
+    add(thread.accounts[index].spilt, direction, weight * accesses, weight * bytes);
 }
 
 // The units that one access lies in count it each, with the bytes that are theirs.
 void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                   Direction direction, std::uint64_t instruction) {
+    // xsave is taken to write all that there is room for, which may reach beyond the stack's end.
+    constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 47;
+    if (address < end_of_memory && bytes > end_of_memory - address) {
+        bytes = end_of_memory - address;
+    }
     const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
     while (bytes != 0) {
         const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
@@ -348,11 +410,26 @@ void free_tables(ThreadCounters& thread) {
     thread.first_firsts = thread.last_firsts = nullptr;
 }
 
+void start_bursts(ThreadCounters& thread, Bursts& bursts, std::int64_t* budget) {
+    thread.bursts = &bursts;
+    const auto seed = __builtin_ia32_rdtsc() ^ (std::uint64_t{thread.number} << 32);
+    bursts.start(budget, thread.process->pool, seed, processor_ns());
+    thread.weight_less_one = bursts.weight() - 1;
+    *thread.inline_words = bursts.counting() ? thread.words : thread.idle_words;
+}
+
 extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t address,
                                     std::uint64_t site_and_event) {
     const auto& site = *reinterpret_cast<const Site*>(site_and_event & ~std::uint64_t{3});
     const Direction first = site.first();
     const Direction second = first == reading ? writing : reading;
+    if ((site_and_event & 3) == burst_turn) {
+        turn_burst(*thread);
+        return;
+    }
+    if (!is_counting(*thread)) {
+        return; // of idle words
+    }
     switch (site_and_event & 3) {
     case crossing:
         for (unsigned index = 0; index < site.accesses; ++index) {
@@ -394,6 +471,9 @@ void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t acce
 
 void note_kernel_write(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                        std::uint64_t instruction) {
+    if (thread.bursts != nullptr) {
+        return; // whether the page was there before isn't known any more
+    }
     const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
     for (std::uint64_t unit = address & ~(unit_bytes - 1); unit < address + bytes;
          unit += unit_bytes) {
@@ -420,8 +500,9 @@ Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
             sum = (std::uint64_t{1} << 32) - __atomic_load_n(&word, __ATOMIC_ACQUIRE);
         } while (__atomic_load_n(&accesses, __ATOMIC_RELAXED) != accesses_before ||
                  __atomic_load_n(&bytes, __ATOMIC_RELAXED) != bytes_before);
-        add(sums, direction, accesses_before + (sum >> count_shift),
-            bytes_before + (sum & ((1U << count_shift) - 1)));
+        const std::uint64_t weight = weight_of(thread);
+        add(sums, direction, accesses_before + weight * (sum >> count_shift),
+            bytes_before + weight * (sum & ((1U << count_shift) - 1)));
     }
     return sums;
 }

@@ -23,6 +23,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "locality/counts/bursts.hpp"
+
 namespace warren::locality::counts {
 
 struct Sums {
@@ -111,7 +113,9 @@ struct FirstTouch {
     std::uint64_t address;
     std::uint64_t instruction;
     std::uint64_t clock; // time-stamp counter
-    std::uint64_t write;
+    std::uint32_t write;
+    std::uint32_t
+        late; // mode sample: the page was there before, so somebody else may have touched it
 };
 
 struct ThreadCounters;
@@ -128,6 +132,7 @@ struct Process {
     ThreadCounters* first_thread; // that take part, under `lock`
     std::uint32_t lock;
     std::uint64_t lost_transfers; // of most_producers
+    Pool pool;                    // mode sample
 };
 
 // Transfers from threads with higher numbers are only counted together, as lost.
@@ -149,7 +154,17 @@ struct ThreadCounters {
     std::uint64_t* transfers;
     std::uint64_t* transfers_folded;
     ThreadCounters* next_thread;
+    // Mode sample, else null. Outside bursts inline code counts, where it can't help it, into
+    // idle_words. What is counted is multiplied by `weight` when it goes into accounts or is read.
+    Bursts* bursts;
+    std::uint32_t** inline_words; // what inline code uses
+    std::uint32_t* idle_words;
+    std::uint32_t weight_less_one;
 };
+
+inline bool is_counting(const ThreadCounters& thread) {
+    return thread.bursts == nullptr || thread.bursts->counting();
+}
 
 // One memory operand of an instruction.
 struct Access {
@@ -172,9 +187,10 @@ static_assert(alignof(Site) >= 4);
 
 // What inline code met, in the low bits of the site's address.
 enum Event : std::uint64_t {
-    crossing = 0,     // more than one unit: nothing is counted yet
-    first_borrow = 1, // the direction of the first access is subtracted, the other not yet
-    second_borrow = 2 // both are
+    crossing = 0,      // more than one unit: nothing is counted yet
+    first_borrow = 1,  // the direction of the first access is subtracted, the other not yet
+    second_borrow = 2, // both are
+    burst_turn = 3     // no access: a burst begins or ends
 };
 
 void* reserve(std::uint64_t bytes); // null: the kernel refuses
@@ -204,7 +220,11 @@ void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t acce
 void note_kernel_write(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                        std::uint64_t instruction);
 
-// All accesses of a thread to a unit up to now.
+// Puts the thread into its first burst, or the time before it. `budget`: what inline code
+// subtracts from.
+void start_bursts(ThreadCounters& thread, Bursts& bursts, std::int64_t* budget);
+
+// All accesses of a thread to a unit up to now; in mode sample the estimate of them.
 Sums sums_of(const ThreadCounters& thread, std::uint64_t index);
 
 // The memory of the unit is gone: whoever touches it next is the first.

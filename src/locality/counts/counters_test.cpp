@@ -127,6 +127,14 @@ TEST_F(Counters, CountLargeAndRepeatedAccesses) {
     EXPECT_EQ(sums(other_, page).bytes_written, 2696U);
 }
 
+TEST_F(Counters, CountNothingBehindTheEndOfMemory) {
+    constexpr std::uint64_t end = std::uint64_t{1} << 47;
+    const Site site = site_of({{1, 0, 2696, true}}); // xsave, of which the kernel saves less
+    warren_counts_event(&thread_, end - 100, reinterpret_cast<std::uint64_t>(&site) | crossing);
+    EXPECT_EQ(sums(thread_, end - 100).bytes_written, 100U);
+    EXPECT_EQ(sums(thread_, end).writes, 0U);
+}
+
 TEST_F(Counters, KnowTheFirstTouchOfAllThreads) {
     const Site read = site_of({{11, 0, 8, false}});
     const Site write = site_of({{22, 0, 8, true}});

@@ -9,6 +9,9 @@
 #include "drreg.h"
 #include "drutil.h"
 #include "drx.h"
+#include "locality/counts/block_accesses.hpp"
+#include "locality/counts/bursts.hpp"
+#include "locality/counts/copies.hpp"
 
 namespace warren::locality::counts {
 namespace {
@@ -22,6 +25,8 @@ enum Slot : unsigned {
     program_stack_slot,
     own_stack_slot,
     thread_slot,
+    budget_slot,      // mode sample
+    program_rax_slot, // the same
     slots
 };
 
@@ -35,8 +40,9 @@ uint first_slot;
 Layout layout;
 std::int32_t widest_site; // bytes from its lowest to its highest
 byte* stub;
-bool rotates; // the processor has BMI2
-void* lock;   // of the two below
+bool rotates;   // the processor has BMI2
+bool in_bursts; // mode sample
+void* lock;     // of the two below
 std::unordered_multimap<std::uint64_t, Site*>* sites;
 std::vector<Range>* left_alone;
 
@@ -48,25 +54,6 @@ opnd_t slot(Slot which) {
 void insert(instrlist_t* block, instr_t* where, instr_t* instruction) {
     instrlist_meta_preinsert(block, where, instruction);
 }
-
-// --- What a block accesses
-
-// A register's value as a constant distance from what it was at some place of the block.
-struct Value {
-    unsigned version;
-    std::int64_t distance;
-};
-
-struct Group {
-    instr_t* where; // its first access
-    opnd_t operand; // of that
-    unsigned base_version;
-    unsigned index_version;
-    std::int64_t low; // of the operand's own displacement, plus the register's distance
-    std::int64_t high;
-    std::int64_t origin;          // of the first access, like low
-    std::vector<Access> accesses; // offsets from the origin at first
-};
 
 struct Cold {
     Site* site;
@@ -83,211 +70,12 @@ struct Plan {
     bool counted = false;
     bool expanded = false; // one access at a time
     unsigned instructions = 0;
+    Copies copies;
+    bool passed = false; // the copy that counts is done
     std::vector<Group> groups;
     std::size_t next = 0;
     std::vector<Cold> cold;
 };
-
-bool accesses_memory(instr_t* instruction) {
-    switch (instr_get_opcode(instruction)) {
-    case OP_clflush:
-    case OP_clflushopt:
-    case OP_clwb:
-    case OP_invlpg:
-    case OP_lea:
-    case OP_nop_modrm:
-        return false;
-    default:
-        return !instr_is_prefetch(instruction) &&
-               (instr_reads_memory(instruction) || instr_writes_memory(instruction));
-    }
-}
-
-bool is_row(instr_t* instruction) {
-    switch (instr_get_opcode(instruction)) {
-    case OP_rep_movs:
-    case OP_rep_stos:
-    case OP_rep_lods:
-        return true;
-    default:
-        return false;
-    }
-}
-
-template <typename Function>
-void for_each_access(instr_t* instruction, Function function) {
-    for (int index = 0; index < instr_num_srcs(instruction); ++index) {
-        const opnd_t operand = instr_get_src(instruction, static_cast<uint>(index));
-        if (opnd_is_memory_reference(operand)) {
-            function(operand, false);
-        }
-    }
-    for (int index = 0; index < instr_num_dsts(instruction); ++index) {
-        const opnd_t operand = instr_get_dst(instruction, static_cast<uint>(index));
-        if (opnd_is_memory_reference(operand)) {
-            function(operand, true);
-        }
-    }
-}
-
-bool has_displacement(opnd_t operand) {
-    return opnd_is_base_disp(operand);
-}
-
-std::int64_t displacement(opnd_t operand) {
-    return has_displacement(operand)
-               ? opnd_get_disp(operand)
-               : static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(opnd_get_addr(operand)));
-}
-
-// The operand, moved by some bytes.
-opnd_t moved(opnd_t operand, std::int64_t bytes) {
-    if (bytes == 0) {
-        return operand;
-    }
-    if (has_displacement(operand)) {
-        const auto to = static_cast<int>(opnd_get_disp(operand) + bytes);
-        return opnd_is_far_base_disp(operand)
-                   ? opnd_create_far_base_disp(opnd_get_segment(operand), opnd_get_base(operand),
-                                               opnd_get_index(operand), opnd_get_scale(operand), to,
-                                               OPSZ_lea)
-                   : opnd_create_base_disp(opnd_get_base(operand), opnd_get_index(operand),
-                                           opnd_get_scale(operand), to, OPSZ_lea);
-    }
-    auto* const address = static_cast<byte*>(opnd_get_addr(operand)) + bytes;
-    return opnd_create_abs_addr(address, OPSZ_lea);
-}
-
-// What registers hold along a block.
-class Registers {
-  public:
-    Value of(reg_id_t reg) const {
-        return reg == DR_REG_NULL ? Value{} : values_[reg_to_pointer_sized(reg) - DR_REG_START_64];
-    }
-
-    void pass(instr_t* instruction) {
-        for (reg_id_t reg = DR_REG_START_64; reg <= DR_REG_STOP_64; ++reg) {
-            if (!instr_writes_to_reg(instruction, reg, DR_QUERY_INCLUDE_ALL)) {
-                continue;
-            }
-            Value& value = values_[reg - DR_REG_START_64];
-            std::int64_t step = 0;
-            if (adds_constant(instruction, reg, step)) {
-                value.distance += step;
-            } else {
-                value = {++versions_, 0};
-            }
-        }
-    }
-
-  private:
-    static bool adds_constant(instr_t* instruction, reg_id_t reg, std::int64_t& step) {
-        const int opcode = instr_get_opcode(instruction);
-        const bool to_it = instr_num_dsts(instruction) >= 1 &&
-                           opnd_is_reg(instr_get_dst(instruction, 0)) &&
-                           opnd_get_reg(instr_get_dst(instruction, 0)) == reg;
-        if (!to_it) {
-            return false;
-        }
-        switch (opcode) {
-        case OP_push:
-        case OP_push_imm:
-            step = -8;
-            return reg == DR_REG_RSP && has_bytes(instr_get_dst(instruction, 1), 8);
-        case OP_add:
-        case OP_sub: {
-            const opnd_t by = instr_get_src(instruction, 0);
-            if (!opnd_is_immed_int(by)) {
-                return false;
-            }
-            step = opcode == OP_add ? opnd_get_immed_int(by) : -opnd_get_immed_int(by);
-            return true;
-        }
-        case OP_inc:
-        case OP_dec:
-            step = opcode == OP_inc ? 1 : -1;
-            return true;
-        case OP_lea: {
-            const opnd_t from = instr_get_src(instruction, 0);
-            if (!opnd_is_base_disp(from) || opnd_get_base(from) != reg ||
-                opnd_get_index(from) != DR_REG_NULL) {
-                return false;
-            }
-            step = opnd_get_disp(from);
-            return true;
-        }
-        default:
-            return false;
-        }
-    }
-    static bool has_bytes(opnd_t operand, uint bytes) {
-        return opnd_size_in_bytes(opnd_get_size(operand)) == bytes;
-    }
-
-    Value values_[DR_REG_STOP_64 - DR_REG_START_64 + 1] = {};
-    unsigned versions_ = 0;
-};
-
-bool same_place(const Group& group, opnd_t operand, unsigned base_version, unsigned index_version) {
-    if (has_displacement(group.operand) != has_displacement(operand)) {
-        return false;
-    }
-    if (!has_displacement(operand)) {
-        return true; // absolute addresses: their displacement is all
-    }
-    return opnd_get_base(group.operand) == opnd_get_base(operand) &&
-           opnd_get_index(group.operand) == opnd_get_index(operand) &&
-           opnd_get_scale(group.operand) == opnd_get_scale(operand) &&
-           opnd_is_far_base_disp(group.operand) == opnd_is_far_base_disp(operand) &&
-           (!opnd_is_far_base_disp(operand) ||
-            opnd_get_segment(group.operand) == opnd_get_segment(operand)) &&
-           group.base_version == base_version && group.index_version == index_version;
-}
-
-void put_in_group(Plan& plan, instr_t* where, instr_t* instruction, opnd_t operand, bool write,
-                  const Registers& registers) {
-    const uint bytes = drutil_opnd_mem_size_in_bytes(operand, instruction);
-    Value base{};
-    Value index{};
-    if (has_displacement(operand)) {
-        base = registers.of(opnd_get_base(operand));
-        index = registers.of(opnd_get_index(operand));
-    }
-    // An index that has moved is another: it is scaled, and rare.
-    const auto index_version = static_cast<unsigned>(index.version ^ (index.distance << 8));
-    const std::int64_t low = displacement(operand) + base.distance;
-    const std::int64_t high = low + bytes;
-    Access access{reinterpret_cast<std::uint64_t>(instr_get_app_pc(instruction)), 0, bytes, write};
-    for (Group& group : plan.groups) {
-        const std::int64_t new_low = low < group.low ? low : group.low;
-        const std::int64_t new_high = high > group.high ? high : group.high;
-        const bool contained = new_low == group.low && new_high == group.high;
-        if (bytes <= 64 && group.accesses.front().bytes <= 64 &&
-            group.accesses.size() < accesses_at_once &&
-            (contained || new_high - new_low <= widest_site) &&
-            same_place(group, operand, base.version, index_version)) {
-            access.offset = static_cast<std::int32_t>(low - group.origin);
-            group.low = new_low;
-            group.high = new_high;
-            group.accesses.push_back(access);
-            return;
-        }
-    }
-    plan.groups.push_back({where, operand, base.version, index_version, low, high, low, {access}});
-}
-
-void plan_block(instrlist_t* block, Plan& plan) {
-    Registers registers;
-    for (instr_t* instruction = instrlist_first_app(block); instruction != nullptr;
-         instruction = instr_get_next_app(instruction)) {
-        if (!is_row(instruction) && accesses_memory(instruction)) {
-            for_each_access(instruction, [&](opnd_t operand, bool write) {
-                put_in_group(plan, instruction, instruction, operand, write, registers);
-            });
-        }
-        registers.pass(instruction);
-    }
-}
 
 // --- Sites
 
@@ -340,6 +128,12 @@ void insert_crossing_test(void* context, instrlist_t* block, instr_t* where, reg
            INSTR_CREATE_test(context, cell, OPND_CREATE_INT32(-(1 << layout.unit_shift))));
 }
 
+[[noreturn]] void no_register() {
+    dr_fprintf(STDERR, "warren: no register is free to count with\n");
+    dr_abort();
+    __builtin_unreachable();
+}
+
 void insert_site(void* context, instrlist_t* block, instr_t* where, const Group& group,
                  Plan& plan) {
     Site* const site = site_of(group);
@@ -352,8 +146,7 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
         drreg_reserve_register(context, block, where, nullptr, &address) == DRREG_SUCCESS &&
         drreg_reserve_register(context, block, where, nullptr, &scratch) == DRREG_SUCCESS;
     if (!reserved) {
-        dr_fprintf(STDERR, "warren: no register is free to count with\n");
-        dr_abort();
+        no_register();
     }
     drreg_restore_app_values(context, block, where, operand, nullptr);
     drutil_insert_get_mem_addr(context, block, where, operand, address, scratch);
@@ -484,7 +277,7 @@ void count_row_of(app_pc instruction, int opcode, uint bytes) {
         *reinterpret_cast<ThreadCounters**>(static_cast<byte*>(dr_get_dr_segment_base(segment)) +
                                             first_slot + thread_slot * sizeof(void*));
     const std::uint64_t times = machine.xcx;
-    if (times == 0) {
+    if (times == 0 || !is_counting(*thread)) {
         return;
     }
     constexpr std::uint64_t direction_flag = 0x400;
@@ -500,10 +293,7 @@ void count_row_of(app_pc instruction, int opcode, uint bytes) {
 }
 
 void insert_row(void* context, instrlist_t* block, instr_t* where) {
-    uint bytes = 0;
-    for_each_access(where, [&](opnd_t operand, bool) {
-        bytes = drutil_opnd_mem_size_in_bytes(operand, where);
-    });
+    const uint bytes = bytes_of_row(where);
     dr_insert_clean_call_ex(context, block, where, reinterpret_cast<void*>(count_row_of),
                             static_cast<dr_cleancall_save_t>(DR_CLEANCALL_READS_APP_CONTEXT), 3,
                             OPND_CREATE_INTPTR(instr_get_app_pc(where)),
@@ -542,15 +332,84 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool,
     }
     drx_expand_scatter_gather(context, block, &expanded);
     plan->expanded = plan->expanded || expanded;
+    if (in_bursts && !plan->expanded) { // else outside bursts counters get it that nobody reads
+        plan->copies = copy_block(context, block);
+    }
     return DR_EMIT_DEFAULT;
 }
 
 dr_emit_flags_t analyse(void*, void*, instrlist_t* block, bool, bool, void* data) {
     auto& plan = *static_cast<Plan*>(data);
-    if (plan.counted && !plan.expanded) {
-        plan_block(block, plan);
+    if (!plan.counted || plan.expanded) {
+        return DR_EMIT_DEFAULT;
     }
+    const Copies& copies = plan.copies;
+    plan.groups = copies.begin != nullptr
+                      ? accesses_of(copies.first, copies.leave, copies.last, widest_site)
+                      : accesses_of(instrlist_first(block), nullptr, nullptr, widest_site);
     return DR_EMIT_DEFAULT;
+}
+
+void insert_count_of_instructions(void* context, instrlist_t* block, instr_t* where,
+                                  const Plan& plan) {
+    const opnd_t by = OPND_CREATE_INT32(static_cast<int>(plan.instructions));
+    drreg_reserve_aflags(context, block, where);
+    insert(block, where,
+           in_bursts ? INSTR_CREATE_sub(context, slot(budget_slot), by)
+                     : INSTR_CREATE_add(context, slot(instructions_slot), by));
+    drreg_unreserve_aflags(context, block, where);
+}
+
+// In the copy that counts: whether a burst is to begin or to end.
+void insert_turn(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
+    static Site none{};
+    reg_id_t scratch = DR_REG_NULL;
+    if (drreg_reserve_aflags(context, block, where) != DRREG_SUCCESS ||
+        drreg_reserve_register(context, block, where, nullptr, &scratch) != DRREG_SUCCESS) {
+        no_register();
+    }
+    opnd_t half = slot(budget_slot);
+    half = opnd_create_far_base_disp(segment, DR_REG_NULL, DR_REG_NULL, 0, opnd_get_disp(half) + 4,
+                                     OPSZ_4);
+    instr_t* const entry = INSTR_CREATE_label(context);
+    instr_t* const back = INSTR_CREATE_label(context);
+    insert(block, where, INSTR_CREATE_cmp(context, half, OPND_CREATE_INT32(in_burst_half)));
+    insert(block, where, INSTR_CREATE_jcc(context, OP_jnz, opnd_create_instr(entry)));
+    insert(block, where, back);
+    plan.cold.push_back({&none, burst_turn, scratch, scratch, entry, back});
+    drreg_unreserve_register(context, block, where, scratch);
+    drreg_unreserve_aflags(context, block, where);
+}
+
+// The sites of one instruction of the program.
+void insert_sites(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
+    if (instr_is_app(where) && where != plan.copies.leave && is_row(where)) {
+        insert_row(context, block, where);
+    }
+    while (plan.next < plan.groups.size() && plan.groups[plan.next].where == where) {
+        insert_site(context, block, where, plan.groups[plan.next++], plan);
+    }
+}
+
+void instrument_copies(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
+    Copies& copies = plan.copies;
+    if (where == copies.begin) {
+        insert_choice(context, block, copies, slot(budget_slot), plan.instructions);
+    }
+    if (where == copies.first) {
+        insert_turn(context, block, where, plan);
+    }
+    if (!plan.passed) {
+        insert_sites(context, block, where, plan);
+    }
+    if (where == copies.leave) {
+        insert_cold(context, block, where, plan);
+        drreg_restore_all(context, block, where);
+        plan.passed = true;
+    }
+    if (where == copies.plain) {
+        insert_plain(context, block, copies);
+    }
 }
 
 dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* where, bool, bool,
@@ -559,31 +418,22 @@ dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* wh
     if (!plan.counted) {
         return DR_EMIT_DEFAULT;
     }
-    if (drmgr_is_first_instr(context, where)) {
-        drreg_reserve_aflags(context, block, where);
-        insert(block, where,
-               INSTR_CREATE_add(context, slot(instructions_slot),
-                                OPND_CREATE_INT32(static_cast<int>(plan.instructions))));
-        drreg_unreserve_aflags(context, block, where);
+    if (plan.copies.begin != nullptr) {
+        instrument_copies(context, block, where, plan);
+        return DR_EMIT_DEFAULT;
     }
-    if (instr_is_app(where) && is_row(where)) {
-        insert_row(context, block, where);
-    } else if (plan.expanded) {
+    if (drmgr_is_first_instr(context, where)) {
+        insert_count_of_instructions(context, block, where, plan);
+    }
+    if (plan.expanded && !(instr_is_app(where) && is_row(where))) {
         instr_t* const instruction = drmgr_orig_app_instr_for_operands(context);
         if (instruction != nullptr && accesses_memory(instruction)) {
-            const Registers registers;
-            plan.groups.clear();
-            for_each_access(instruction, [&](opnd_t operand, bool write) {
-                put_in_group(plan, where, instruction, operand, write, registers);
-            });
-            for (const Group& group : plan.groups) {
+            for (const Group& group : accesses_at(where, instruction, widest_site)) {
                 insert_site(context, block, where, group, plan);
             }
         }
     } else {
-        while (plan.next < plan.groups.size() && plan.groups[plan.next].where == where) {
-            insert_site(context, block, where, plan.groups[plan.next++], plan);
-        }
+        insert_sites(context, block, where, plan);
     }
     if (drmgr_is_last_instr(context, where)) {
         insert_cold(context, block, where, plan);
@@ -640,12 +490,13 @@ bool make_stub() {
 std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end) {
     auto** const base =
         reinterpret_cast<void**>(static_cast<byte*>(dr_get_dr_segment_base(segment)) + first_slot);
+    thread.inline_words = reinterpret_cast<std::uint32_t**>(&base[words_slot]);
     base[words_slot] = thread.words;
     base[instructions_slot] = nullptr;
     base[thread_slot] = &thread;
     // With nine registers above it, the call finds the stack aligned.
     base[own_stack_slot] = static_cast<char*>(stack_end) - 8;
-    return reinterpret_cast<std::uint64_t*>(&base[instructions_slot]);
+    return reinterpret_cast<std::uint64_t*>(&base[in_bursts ? budget_slot : instructions_slot]);
 }
 
 void leave_alone(std::uint64_t begin, std::uint64_t end) {
@@ -654,8 +505,9 @@ void leave_alone(std::uint64_t begin, std::uint64_t end) {
     dr_mutex_unlock(lock);
 }
 
-bool start_instrumentation(const Layout& of_tables) {
+bool start_instrumentation(const Layout& of_tables, bool bursts) {
     layout = of_tables;
+    in_bursts = bursts;
     const std::int64_t unit = std::int64_t{1} << layout.unit_shift;
     // A site that crosses units costs as much as ten others: it is to be rare.
     widest_site = static_cast<std::int32_t>(unit / 32 < 8      ? 8
@@ -667,7 +519,9 @@ bool start_instrumentation(const Layout& of_tables) {
     left_alone = new std::vector<Range>;
     drreg_options_t registers = {sizeof registers, 3, false, nullptr, true};
     if (!drmgr_init() || !drutil_init() || drreg_init(&registers) != DRREG_SUCCESS || !drx_init() ||
-        !dr_raw_tls_calloc(&segment, &first_slot, slots, 0) || !make_stub()) {
+        !dr_raw_tls_calloc(&segment, &first_slot, slots, 0) || !make_stub() ||
+        (in_bursts && !start_copies(segment, static_cast<unsigned>(
+                                                 first_slot + program_rax_slot * sizeof(void*))))) {
         return false;
     }
     return drmgr_register_bb_instrumentation_ex_event(expand, analyse, instrument, finish, nullptr);

@@ -13,6 +13,9 @@
 // masked vector instruction counts as if its mask were full; of a gather or scatter only what is
 // done.
 //
+// In mode sample blocks are there twice (copies.hpp), but for those that are expanded: outside
+// bursts these count into words that nobody reads.
+//
 // Thread rule: start() and stop() once per process; the rest is called by DynamoRIO.
 #pragma once
 
@@ -23,13 +26,14 @@
 namespace warren::locality::counts {
 
 // Gives inline code what it needs of the calling thread, in DynamoRIO's thread-local storage, with
-// a stack for events that ends at a multiple of 16. Returns where its instructions are counted.
+// a stack for events that ends at a multiple of 16. Returns where its instructions are counted; in
+// mode sample the place of its budget (bursts.hpp).
 std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end);
 
 // Of the program's threads any: code of [begin, end) is left alone.
 void leave_alone(std::uint64_t begin, std::uint64_t end);
 
-bool start_instrumentation(const Layout& layout);
+bool start_instrumentation(const Layout& layout, bool bursts);
 void stop_instrumentation();
 
 } // namespace warren::locality::counts

@@ -31,12 +31,18 @@ clockid_t processor_clock(std::uint32_t tid) {
     return static_cast<clockid_t>((~tid << 3) | 6U);
 }
 
-// In every recording of this mode.
-constexpr const char* always_missing[] = {
+constexpr const char* unseen_by_calls =
     "accesses within system calls are not counted; memory that read, pread64 or recvfrom fill is "
-    "first touched by who calls them, memory that others fill by whoever accesses it next",
+    "first touched by who calls them, memory that others fill by whoever accesses it next";
+
+constexpr const char* sample_missing[] = {
+    "accesses were counted in bursts, and numbers of accesses and bytes are estimates; what bursts "
+    "have not met is not there",
+    "accesses within system calls are not counted"};
+
+constexpr const char* saved_in_calls =
     "what is counted is saved in the program's system calls only: a process that is killed loses "
-    "what it did since the last"};
+    "what it did since the last";
 
 constexpr const char* untracked =
     "allocations and phases are not recorded: the program has not loaded the library that follows "
@@ -179,6 +185,8 @@ bool Recorder::forked(std::string& problem) {
     process_.lost_transfers = 0;
     missing_.clear();
     uncounted_threads_ = 0;
+    bursts_ended_ = 0;
+    process_.pool = {};
     return open(problem);
 }
 
@@ -210,12 +218,22 @@ bool Recorder::describe(bool ended) {
     description.end = end_;
     description.limit_bytes = settings_.limit_bytes;
     description.threshold = settings_.threshold;
+    description.bursts = bursts_ended_;
+    for (const Thread* thread : threads_) {
+        description.bursts += thread->bursts.bursts();
+    }
     description.missing = missing_;
+    if (samples()) {
+        description.missing.insert(description.missing.end(), std::begin(sample_missing),
+                                   std::end(sample_missing));
+    }
     if (!tracked_) {
         description.missing.emplace_back(untracked);
     }
-    description.missing.insert(description.missing.end(), std::begin(always_missing),
-                               std::end(always_missing));
+    if (!samples()) {
+        description.missing.emplace_back(unseen_by_calls);
+    }
+    description.missing.emplace_back(saved_in_calls);
     if (uncounted_threads_ != 0) {
         description.lost.push_back(
             {"threads", uncounted_threads_, "there was no address space for their counters"});
@@ -247,6 +265,18 @@ bool Recorder::describe(bool ended) {
     losses(first_file_, "first touches");
     losses(communication_file_, "transfers");
     return write_text(description_file_, to_json(description));
+}
+
+std::uint64_t Thread::instructions_so_far() const {
+    if (counters.bursts != nullptr) {
+        return bursts.instructions();
+    }
+    return instructions != nullptr ? *instructions : 0;
+}
+
+void Recorder::start_bursts(Thread* thread, std::int64_t* budget) {
+    thread->counters.idle_words = sink_.words;
+    counts::start_bursts(thread->counters, thread->bursts, budget);
 }
 
 Thread* Recorder::thread_began(std::uint32_t tid) {
@@ -290,6 +320,8 @@ void Recorder::thread_ended(Thread* thread) {
         write_communication(*thread);
         write_thread(*thread, ThreadRecord::ended);
     }
+    bursts_ended_ += thread->bursts.bursts();
+    thread->bursts.stop();
     for (std::size_t index = 0; index < threads_.size(); ++index) {
         if (threads_[index] == thread) {
             threads_.erase(threads_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -308,7 +340,7 @@ void Recorder::write_thread(Thread& thread, ThreadRecord::Event event) {
     record.time_ns = now_ns();
     if (event != ThreadRecord::began) {
         record.cpu_ns = time_of(processor_clock(thread.tid));
-        record.instructions = thread.instructions != nullptr ? *thread.instructions : 0;
+        record.instructions = thread.instructions_so_far();
         const std::string path = "/proc/self/task/" + std::to_string(thread.tid) + "/comm";
         const std::string name = read_file(path.c_str());
         for (std::size_t at = 0; at < name.size() && at + 1 < sizeof record.name; ++at) {
@@ -383,7 +415,8 @@ void Recorder::write_firsts(Thread& thread) {
         for (; thread.written < count; ++thread.written) {
             const FirstTouch& touch = chunk->items[thread.written];
             FirstRecord record{};
-            record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U);
+            record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U) |
+                           (touch.late != 0 ? FirstRecord::late : 0U);
             record.thread = thread.counters.number;
             record.address = touch.address;
             const auto since =

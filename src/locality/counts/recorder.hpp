@@ -52,6 +52,8 @@ struct Thread {
     Chunk<FirstTouch>* written_chunk = nullptr;
     std::uint64_t written = 0;
     Allocation last_ended{}; // by this thread
+    Bursts bursts;           // mode sample
+    std::uint64_t instructions_so_far() const;
 };
 
 class Recorder {
@@ -66,6 +68,8 @@ class Recorder {
     const std::string& folder() const { return folder_; }
 
     Thread* thread_began(std::uint32_t tid);
+    // Mode sample: the thread's bursts begin. `budget`: what inline code subtracts from.
+    void start_bursts(Thread* thread, std::int64_t* budget);
     void thread_ended(Thread* thread);
 
     void module_loaded(const ModuleRecord& record, const std::string& path);
@@ -98,6 +102,7 @@ class Recorder {
 
   private:
     bool open(std::string& problem);
+    bool samples() const { return settings_.mode == "sample"; }
     bool describe(bool ended);                             // false: it could not be written
     std::uint32_t allocation_of(std::uint64_t unit) const; // the lowest in it
     std::uint32_t allocation_for(const Thread& thread, std::uint64_t unit) const;
@@ -133,6 +138,7 @@ class Recorder {
     std::string end_;
     std::vector<std::string> missing_;
     std::uint64_t uncounted_threads_ = 0;
+    std::uint64_t bursts_ended_ = 0; // of threads that have ended
     std::uint32_t next_thread_ = 0;
     std::vector<Thread*> threads_;
     ThreadCounters sink_{};                           // of threads for which there was no room

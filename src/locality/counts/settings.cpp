@@ -99,8 +99,10 @@ bool check(const Settings& settings, std::string& problem) {
     if (unit < least_granularity || unit > largest_granularity || (unit & (unit - 1)) != 0) {
         problem = "the granularity is " + std::to_string(unit) +
                   ", and should be a power of two from 64 to 2 MiB";
-    } else if (settings.mode != "counts") {
+    } else if (settings.mode != "counts" && settings.mode != "sample") {
         problem = "there is no mode '" + settings.mode + "'";
+    } else if (settings.mode == "sample" && settings.communication != 0) {
+        problem = "--communication needs all accesses: mode sample has those of bursts only";
     } else if (settings.threshold == 0) {
         problem = "the threshold is 0 bytes";
     } else if (settings.stack_depth == 0 || settings.stack_depth > most_calls) {

@@ -1,0 +1,39 @@
+// Mode sample: a block of the program's code with two copies of itself, one that counts and one
+// that doesn't, of which each execution chooses: no code is thrown away and no thread is stopped
+// when a burst begins or ends.
+//
+//     begin:    subtract the block's instructions from the thread's budget; if that is not
+//               negative, go to plain
+//               the copy that counts
+//     leave:    go to exit
+//     plain:    the program's instructions
+//     exit:     the last of them, if that is a branch or a system call
+//
+// Invariant: at `plain`, `exit` and behind `begin` all registers and flags have the program's
+// values. Thread rule: start_copies() once per process; the rest is called by DynamoRIO.
+#pragma once
+
+#include "dr_api.h"
+
+namespace warren::locality::counts {
+
+struct Copies {
+    instr_t* begin = nullptr; // a label; null: there is one copy only
+    instr_t* first = nullptr; // of the copy that counts
+    instr_t* leave = nullptr; // the branch
+    instr_t* plain = nullptr; // a label
+    instr_t* last = nullptr;  // of both copies; null: they share none
+    bool flags_live = false;  // at the beginning, known from insert_choice() on
+};
+
+bool start_copies(reg_id_t segment, unsigned scratch_offset);
+
+// In the first pass over a block. Not after other passes have put branches into it.
+Copies copy_block(void* context, instrlist_t* block);
+
+// In the pass that inserts, when it is at `begin` and at `plain`. `budget` is a quadword.
+void insert_choice(void* context, instrlist_t* block, Copies& copies, opnd_t budget,
+                   unsigned instructions);
+void insert_plain(void* context, instrlist_t* block, const Copies& copies);
+
+} // namespace warren::locality::counts

@@ -1,0 +1,163 @@
+// Work for seconds, of which mode sample sees parts.
+//     counts_work phases        a thread that computes in the cache and reads from memory by turns,
+//                               in memory that another has touched first, and says how often
+//     counts_work rough         descriptors closed, signals all the time, system(), fork: all goes
+//     on counts_work wait          works until it is killed, with system calls in between
+//     counts_work threads       2,000 threads that do little, 8 at a time
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "expectation.h"
+
+enum { small_pages = 16, line_bytes = 64, large_bytes = 64 << 20 };
+
+static volatile char* mine;   // of small_pages, touched first by the thread itself
+static volatile char* others; // the same, by the first thread
+static volatile char* large;  // by the first thread
+
+// All accesses of the thread to the block; who touched its pages first.
+static void say(const char* name, volatile char* block, size_t bytes, unsigned long reads,
+                unsigned long writes, int first) {
+    printf("about %s %lx %zu %lu %lu %d\n", name, (unsigned long)(uintptr_t)block, bytes, reads,
+           writes, first);
+}
+
+static void* phases(void* unused) {
+    (void)unused;
+    unsigned long small_writes = 0;
+    unsigned long large_reads = 0;
+    const size_t bytes = (size_t)small_pages * page_bytes;
+    for (int turn = 0; turn < 60; ++turn) {
+        for (int time = 0; time < 30; ++time) {
+            for (size_t at = 0; at < bytes; at += 1) {
+                mine[at] = 1;
+                mine[at] = 2;
+                mine[at] = 3;
+                others[at] = 1;
+            }
+            small_writes += bytes;
+        }
+        for (size_t at = 0; at < large_bytes; at += line_bytes) {
+            (void)large[at];
+        }
+        large_reads += large_bytes / line_bytes;
+    }
+    say("mine", mine, bytes, 0, 3 * small_writes, 1);
+    say("others", others, bytes, 0, small_writes, 0);
+    say("large", large, large_bytes, large_reads, 0, 0);
+    return NULL;
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number) {
+    (void)number;
+    ++signals;
+}
+
+static unsigned long compute(long turns) {
+    volatile unsigned long sum[512] = {0};
+    for (long turn = 0; turn < turns; ++turn) {
+        sum[turn % 512] += (unsigned long)turn;
+    }
+    unsigned long all = 0;
+    for (int index = 0; index < 512; ++index) {
+        all += sum[index];
+    }
+    return all;
+}
+
+static int rough(void) {
+    const long turns = 30000000;
+    syscall(SYS_close_range, 3U, ~0U, 0U);
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal; // interrupts calls
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 2000}, {0, 2000}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    const unsigned long right = (unsigned long)turns * (turns - 1) / 2;
+    if (compute(turns) != right) {
+        return 1;
+    }
+    struct timespec left = {0, 50000000};
+    int interrupted = 0;
+    while (nanosleep(&left, &left) != 0) {
+        ++interrupted;
+    }
+    if (signals < 5 || interrupted < 5) {
+        return 2;
+    }
+    const int status = system("exit 3"); // the timer isn't inherited
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 3) {
+        return 3;
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(compute(turns) == right ? 4 : 5);
+    }
+    int end = 0;
+    while (waitpid(child, &end, 0) < 0) {
+    }
+    return WIFEXITED(end) && WEXITSTATUS(end) == 4 && compute(turns) == right ? 0 : 6;
+}
+
+static void* little(void* argument) {
+    volatile char* const at = argument;
+    for (int time = 0; time < 20000; ++time) {
+        *at = 1;
+    }
+    return NULL;
+}
+
+int main(int count, char** words) {
+    const char* const what = count > 1 ? words[1] : "";
+    if (strcmp(what, "phases") == 0) {
+        mine = aligned_alloc(page_bytes, small_pages * page_bytes);
+        others = aligned_alloc(page_bytes, small_pages * page_bytes);
+        large = aligned_alloc(page_bytes, large_bytes);
+        for (int index = 0; index < small_pages; ++index) {
+            others[index * page_bytes] = 1;
+        }
+        for (int index = 0; index < large_bytes / page_bytes; ++index) {
+            large[(size_t)index * page_bytes] = 1;
+        }
+        pthread_t id;
+        pthread_create(&id, NULL, phases, NULL);
+        pthread_join(id, NULL);
+        return 0;
+    }
+    if (strcmp(what, "rough") == 0) {
+        return rough();
+    }
+    if (strcmp(what, "wait") == 0) {
+        mine = aligned_alloc(page_bytes, page_bytes);
+        printf("page %lx\n", (unsigned long)(uintptr_t)mine);
+        fflush(stdout);
+        for (;;) {
+            little((void*)mine);
+            usleep(1000);
+        }
+    }
+    char* const page = aligned_alloc(page_bytes, page_bytes);
+    for (int turn = 0; turn < 250; ++turn) {
+        pthread_t ids[8];
+        for (int index = 0; index < 8; ++index) {
+            pthread_create(&ids[index], NULL, little, page);
+        }
+        for (int index = 0; index < 8; ++index) {
+            pthread_join(ids[index], NULL);
+        }
+    }
+    return 0;
+}

@@ -34,7 +34,7 @@ struct HostPlan {
         int output = -1;
         int errors = -1;
         int manager = -1; // socket of a process manager, for another MPI library; -1: none
-        std::shared_ptr<const CpuSet> processors; // null: not bound
+        std::shared_ptr<const CpuSet> processors = {}; // null: not bound
     };
 
     std::uint32_t first_rank = 0;

@@ -133,7 +133,8 @@ TEST_F(BounceStockTest, blocks_that_are_spread_stay_in_their_buffer) {
     for (std::uint32_t block = 0; block < 2 * BouncePlace::turns; ++block) {
         const BouncePlace place = {.number = block,
                                    .turn = member(0).stock.next_turn(),
-                                   .shift = block % node::cache_line_bytes};
+                                   .shift =
+                                       static_cast<std::uint32_t>(block % node::cache_line_bytes)};
         ASSERT_LT(place.turn, BouncePlace::turns);
         seen[place.turn] = true;
         EXPECT_LE(place.offset() + BouncePlace::spread_limit, node::bounce_stride_bytes);

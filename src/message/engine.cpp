@@ -71,7 +71,7 @@ bool Engine::run_steps() {
 
 void Engine::wait_long(Request& request) {
     rank_.wait([&request] { return request.complete; }, [this] { return progress(); },
-               [this] { arrange_sleep(); }, [&] { return reason_of(request); });
+               Arrangement{*this}, [&] { return reason_of(request); });
 }
 
 void Engine::leave(Request& request) {
@@ -179,6 +179,15 @@ void Engine::arrange_sleep() {
         }
         transport_.ask_for_room(*peer);
     }
+}
+
+bool Engine::sleep_is_arranged() const {
+    for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
+        if (!transport_.asks_for_room(*peer)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 WaitReason Engine::with_counts(WaitReason reason) const {

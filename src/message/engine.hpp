@@ -165,7 +165,7 @@ class Engine {
     template <typename Done>
     void wait_until(Done done, const WaitReason& what, BroughtBy brought_by = BroughtBy::progress) {
         rank_.wait(
-            done, [this] { return progress(); }, [this] { arrange_sleep(); },
+            done, [this] { return progress(); }, Arrangement{*this},
             [&] { return with_counts(what); }, brought_by);
     }
 
@@ -329,6 +329,12 @@ class Engine {
     void end_unattended(Request& request);
     bool run_steps();
     void arrange_sleep();
+    bool sleep_is_arranged() const;
+    struct Arrangement {
+        Engine& engine;
+        void operator()() const { engine.arrange_sleep(); }
+        bool stands() const { return engine.sleep_is_arranged(); }
+    };
     WaitReason with_counts(WaitReason reason) const;
     WaitReason reason_of(const Request& request) const;
     Request* find(Token token) { return requests_.find(reinterpret_cast<const void*>(token)); }

@@ -29,6 +29,16 @@ struct WaitReason {
     std::uint32_t requests = 0;
 };
 
+// Arrangements for a sleep that others can't take back need not say so.
+template <typename Arrange>
+bool still_stands(const Arrange& arrange) {
+    if constexpr (requires { arrange.stands(); }) {
+        return arrange.stands();
+    } else {
+        return true;
+    }
+}
+
 class Rank {
   public:
     Rank(node::Segment segment, std::uint32_t index);
@@ -44,7 +54,9 @@ class Rank {
     // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,
     // then sleeps, as the node's load asks for. Before a sleep, arrange() tells those who could
     // bring work without being asked (a queue that gets room again); then progress() is tried once
-    // more. reason() is asked once the wait gets long.
+    // more. It sleeps only while arrange.stands(): who has been told may have called before the
+    // doorbell was prepared, in vain when others have been quicker to take what there was.
+    // reason() is asked once the wait gets long.
     // The rank's lock is released while the processor is given away. Where several threads of the
     // rank wait, one polls for all (ThreadWaits), so done() may be called by another thread.
     template <typename Done, typename Progress, typename Arrange, typename Reason>
@@ -190,7 +202,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
         const std::uint32_t notes = threads_.notes();
         arrange();
         const std::uint32_t seen = doorbell.prepare();
-        if (!progress() && !done() && notes == threads_.notes() &&
+        if (!progress() && !done() && still_stands(arrange) && notes == threads_.notes() &&
             !(shared && threads_.wake_done(true, lock, oversubscribed_))) {
             if (shared) [[unlikely]] {
                 threads_.poller_falls_asleep();

@@ -166,6 +166,13 @@ class NodeTransport {
     // Before a sleep with sends that found no room: has the channel's peer, and whoever holds this
     // rank's chunks, ring when they have taken something.
     void ask_for_room(const Channel& channel);
+    // The channel's peer has not rung for that yet, or rings from now on only.
+    bool asks_for_room(const Channel& channel) const {
+        return (rank_.segment.room_waiters(channel.peer)[rank_.index / 64].load(
+                    std::memory_order_acquire) >>
+                    rank_.index % 64 &
+                1) != 0;
+    }
 
     // Copies out of the memory of the process of another rank of the node (CMA).
     PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);

@@ -22,6 +22,8 @@ constexpr int yields_before_sleep = 64;
 // The same of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
 // wait is to take others' work.
 constexpr int yields_of_fibre = 2;
+// From so many on a turn takes longer than to gather: fibres have left the caches by then.
+constexpr int gathering_ranks = 16;
 
 // Sleepers that one rank wakes, each of which wakes as many.
 constexpr int wake_fan_out = 2;
@@ -51,10 +53,6 @@ std::uint32_t words_of(int ranks) {
 // arrivals, the published line, a line per rank, and the bitmaps of waiters: two kinds, and of each
 // one for even and one for odd rounds of the phase, so that a rank that is late to leave an
 // operation, and then wakes others, never takes the bits of the phase's next round.
-
-std::atomic<std::uint32_t>& SharedSlot::arrivals(std::uint64_t operation) const {
-    return *reinterpret_cast<std::atomic<std::uint32_t>*>(phase(operation));
-}
 
 SharedSlot::Line& SharedSlot::published(std::uint64_t operation) const {
     return *reinterpret_cast<Line*>(phase(operation) + line_bytes);
@@ -120,12 +118,13 @@ void SharedSlot::publish(std::uint64_t operation) {
     note_unequal(published_stamp.load(std::memory_order_relaxed), operation);
     published_stamp.store(stamp(operation), std::memory_order_release);
     wake_some(published_waiters(operation));
+    Rank::release_event(&published(operation));
 }
 
 void SharedSlot::wait_published(std::uint64_t operation) {
     const std::atomic<std::uint64_t>& published_stamp = published(operation).stamp;
     std::uint64_t seen = 0;
-    wait_counted(published_waiters(operation), [&] {
+    wait_counted(published_waiters(operation), &published(operation), [&] {
         seen = published_stamp.load(std::memory_order_acquire);
         return seen >> signature_bits > operation;
     });
@@ -135,7 +134,7 @@ void SharedSlot::wait_published(std::uint64_t operation) {
 void SharedSlot::wait_arrived(std::uint64_t operation) {
     const std::atomic<std::uint32_t>& arrived = arrivals(operation);
     const std::uint32_t all = arrivals_after(operation);
-    wait_counted(arrived_waiters(operation), [&] {
+    wait_counted(arrived_waiters(operation), &arrived, [&] {
         // At or beyond, modulo 2^32.
         return static_cast<std::int32_t>(arrived.load(std::memory_order_acquire) - all) >= 0;
     });
@@ -183,8 +182,12 @@ void SharedSlot::wait_for_others(std::uint64_t operation) {
 }
 
 template <typename Done>
-void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, Done done) {
+void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done) {
     if (done()) {
+        return;
+    }
+    if (size_ >= gathering_ranks && node_rank_.gathers()) {
+        engine_.wait_until(done, reason(), BroughtBy::others, event);
         return;
     }
     // Of several threads of the rank one polls for all.

@@ -12,7 +12,7 @@
 //  * counted (many ranks, or more than processors): contributions in lines, arrivals counted; the
 //    last arriver combines and publishes. Each rank is scheduled once per operation, which is the
 //    least possible, and does next to nothing; waiters yield first, then sleep, and wake each other
-//    as a tree.
+//    as a tree. Many fibres gather instead, and go on all at once (Rank::release_event).
 //
 // Invariants
 //  1. A rank that has arrived in s has left all operations before s; in a row: before s - 1.
@@ -276,9 +276,11 @@ class SharedSlot {
     bool arrive_at_root(std::uint64_t operation);
     void wake_arrived(std::uint64_t operation) {
         wake_some(arrived_waiters(operation));
+        Rank::release_event(&arrivals(operation));
     }
+    // `event`: who wakes the waiters releases it, too.
     template <typename Done>
-    void wait_counted(std::atomic<std::uint64_t>* waiters, Done done);
+    void wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done);
     void wake_some(std::atomic<std::uint64_t>* waiters);
 
     [[gnu::cold]] std::byte* find_area(AreaKind kind) const;
@@ -293,7 +295,9 @@ class SharedSlot {
         return *reinterpret_cast<Line*>(phase(operation) + (2 + static_cast<std::size_t>(rank)) *
                                                                node::cache_line_bytes);
     }
-    std::atomic<std::uint32_t>& arrivals(std::uint64_t operation) const;
+    std::atomic<std::uint32_t>& arrivals(std::uint64_t operation) const {
+        return *reinterpret_cast<std::atomic<std::uint32_t>*>(phase(operation));
+    }
     Line& published(std::uint64_t operation) const;
     std::atomic<std::uint64_t>* published_waiters(std::uint64_t operation) const;
     std::atomic<std::uint64_t>* arrived_waiters(std::uint64_t operation) const;

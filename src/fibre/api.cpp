@@ -51,6 +51,13 @@ WARREN_API const FibreFunctions* warren_fibre_functions(void) {
                    WaitNote* note) { scheduler()->wait(word, expected, timeout, note); },
         .wake = [](std::atomic<std::uint32_t>& word, int count) { scheduler()->wake(word, count); },
         .give_way = [] { scheduler()->give_way(); },
+        .may_gather = [] { return scheduler()->may_gather(); },
+        .gather =
+            [](const void* event, bool (*happened)(void*), void* condition,
+               std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note) {
+                scheduler()->gather(event, happened, condition, bell, expected, note);
+            },
+        .release = [](const void* event) { scheduler()->release(event); },
         .at_collective = points ? +[] { scheduler()->at_collective(); } : nullptr,
     };
     return scheduler() != nullptr ? &functions : nullptr;

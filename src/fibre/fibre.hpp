@@ -12,14 +12,20 @@
 //     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
 //     only when it is 0. Nobody waits for that in a fibre's context, or two could wait for each
 //     other; workers wait in their own.
-//  3. `note`, `word` and `state` of a parked fibre change under its bucket's lock.
+//  3. `note`, `word` and `state` of a parked fibre change under its bucket's lock; of a gathered
+//  one
+//     under its gathering's, but that of those who have been released the fibre itself sets `state`
+//     when it goes on: `ticket` tells who still is in a gathering.
 // Thread rule: each field says whose it is.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include <memory>
+
 #include "base/futex.hpp"
+#include "fibre/gathering.hpp"
 #include "fibre/spin_lock.hpp"
 #include "fibre/switch.hpp"
 
@@ -31,27 +37,36 @@ enum class State : std::uint32_t {
     ready,       // or running
     parked,      // until it is woken
     parked_till, // or until a time has come
-    ended
+    ended,
+    gathered // until an event that many wait for (gathering.hpp)
 };
 
+// (The first line is what a switch needs.)
 struct alignas(64) Fibre {
     Context context; // while it doesn't run
     std::atomic<std::uint32_t> on_worker{0};
     std::uint32_t number = 0;
-    Fibre* next = nullptr; // in a queue or a bucket
+    Fibre* next = nullptr; // in a queue, a bucket or a gathering
     // That runs it, or ran it last; by whoever resumes it.
     std::atomic<Worker*> worker{nullptr};
     // Where who wakes it puts it, and it goes when it gives way; null: where it ran last.
     // Balancing's (balancing.hpp).
     std::atomic<Worker*> home{nullptr};
-    // Parked
-    std::atomic<const std::atomic<std::uint32_t>*> word{nullptr};
-    std::atomic<State> state{State::ready};
-    std::atomic<WaitNote*> note{nullptr}; // on its stack
-    std::atomic<std::uint64_t> parks{0};  // counts them: tells a time limit of one from another's
-    std::atomic<std::uint32_t> nap{0};    // what it parks on that waits for time only
     // Load, in ticks of the processor's clock; by its worker.
     std::atomic<std::uint64_t> ran{0};
+    std::atomic<State> state{State::ready};
+    std::atomic<std::uint32_t> nap{0}; // what it parks on that waits for time only
+    // Parked; or gathered, for the event of this address
+    std::atomic<const void*> word{nullptr};
+    std::atomic<WaitNote*> note{nullptr}; // on its stack
+    std::atomic<std::uint64_t> parks{0};  // counts them: tells a time limit of one from another's
+    // Gathered; where it was last, and its ticket there.
+    std::atomic<Gathering*> gathering{nullptr};
+    std::atomic<std::uint64_t> ticket{0};
+    Fibre* before = nullptr;
+    // The word by which others may wake it from there, and who else's is in the same bucket.
+    std::atomic<const void*> bell{nullptr};
+    Fibre* next_bell = nullptr;
 };
 
 struct alignas(64) Worker {
@@ -83,6 +98,8 @@ struct alignas(64) Worker {
     // By what runs here: since the clock was looked at.
     std::uint32_t unclocked = 0;
     Worker* spare = nullptr; // that stands in for this one
+    // Of the fibres that run here; there before the worker is started.
+    std::unique_ptr<Gatherings> gatherings;
 };
 
 } // namespace warren::fibre

@@ -15,6 +15,7 @@ Phase phase_of(const Fibre& fibre) {
     case State::ready:
         return Phase::ready;
     case State::parked:
+    case State::gathered:
         return Phase::waits;
     case State::parked_till:
         return fibre.note.load(relaxed) != nullptr ? Phase::waits : Phase::sleeps;

@@ -29,6 +29,11 @@ struct Body {
     Fibre* fibre;
 };
 
+// Where a fibre's current_fibre is from its thread pointer.
+std::ptrdiff_t current_fibre_offset() {
+    return reinterpret_cast<std::byte*>(&current_fibre) - thread_pointer();
+}
+
 Worker& worker_of(const Fibre& fibre) {
     return *fibre.worker.load(std::memory_order_relaxed);
 }
@@ -51,6 +56,7 @@ Scheduler::Scheduler(const SchedulerOptions& options)
         Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
         worker.number = static_cast<std::uint32_t>(workers_.size() - 1);
         worker.processor = processor;
+        worker.gatherings = std::make_unique<Gatherings>(worker.number);
     }
     started_ = static_cast<std::uint32_t>(workers_.size());
     const std::size_t spares = std::min<std::size_t>(options.fibres, spare_limit);
@@ -147,20 +153,43 @@ Fibre* Scheduler::take(Worker& worker) {
     worker.lock.lock();
     Fibre* fibre = worker.first;
     if (fibre != nullptr) {
-        worker.first = fibre->next;
-        worker.count.store(worker.count.load(std::memory_order_relaxed) - 1,
-                           std::memory_order_relaxed);
+        take_first(worker);
     }
     worker.lock.unlock();
     return fibre;
+}
+
+// Under the lock, of a queue that isn't empty. Of many fibres each has left the caches by the time
+// that it is its turn again: has the processor fetch what the next one's switch needs, and where
+// that is of the one behind it.
+Fibre* Scheduler::take_first(Worker& worker) {
+    Fibre* const first = worker.first;
+    Fibre* const second = first->next;
+    worker.first = second;
+    worker.count.store(worker.count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    if (second != nullptr) {
+        fetch_soon(second->context);
+        __builtin_prefetch(second->context.thread_pointer + current_fibre_offset());
+        __builtin_prefetch(second->next);
+    }
+    return first;
 }
 
 // A fibre that is nowhere becomes ready, at home or on the worker that it ran on.
 void Scheduler::push(Fibre& fibre) {
     Worker* const home = fibre.home.load(std::memory_order_relaxed);
     Worker& worker = home != nullptr ? *home : worker_of(fibre);
+    fibre.next = nullptr;
+    push_all(worker, &fibre, &fibre, 1);
+}
+
+// The same of a row of them.
+void Scheduler::push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_t number) {
     worker.lock.lock();
-    append(worker, fibre);
+    (worker.first == nullptr ? worker.first : worker.last->next) = first;
+    worker.last = last;
+    const std::uint32_t count = worker.count.load(std::memory_order_relaxed) + number;
+    worker.count.store(count, std::memory_order_relaxed);
     const bool wakes = worker.sleeping.load(std::memory_order_relaxed);
     bool all_slept = false;
     if (wakes) {
@@ -168,7 +197,6 @@ void Scheduler::push(Fibre& fibre) {
         all_slept = awake_.fetch_add(1, std::memory_order_seq_cst) == 0;
         worker.bell.fetch_add(1, std::memory_order_relaxed);
     }
-    const std::uint32_t count = worker.count.load(std::memory_order_relaxed);
     worker.lock.unlock();
     if (wakes) {
         kernel_wake(worker.bell, 1);
@@ -321,8 +349,7 @@ void Scheduler::give_way() {
         go_idle(*self, nullptr);
         return;
     }
-    worker.first = next->next;
-    worker.count.store(worker.count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    take_first(worker);
     append(worker, *self);
     worker.lock.unlock();
     if (next->on_worker.load(std::memory_order_acquire) == 0) {
@@ -434,6 +461,9 @@ void Scheduler::wake(std::atomic<std::uint32_t>& word, int count) {
             woken_end = &fibre->next;
             --count;
         }
+        if (count > 0 && bucket.bells != nullptr && take_out_by_bell(bucket, &word, *woken_end)) {
+            --count;
+        }
         bucket.lock.unlock();
         while (woken != nullptr) {
             push(*std::exchange(woken, woken->next));
@@ -457,8 +487,7 @@ void Scheduler::expire_timers() {
     Timers::Entry entry{};
     while (timers_.earliest() <= now && timers_.take(now, entry)) {
         Fibre& fibre = *entry.fibre;
-        const std::atomic<std::uint32_t>* word = fibre.word.load(std::memory_order_relaxed);
-        Bucket& bucket = bucket_of(word);
+        Bucket& bucket = bucket_of(fibre.word.load(std::memory_order_relaxed));
         bool expired = false;
         bucket.lock.lock();
         // It may have been woken, and wait for something else: then it is not here, or in a later
@@ -473,26 +502,6 @@ void Scheduler::expire_timers() {
         bucket.lock.unlock();
         if (expired) {
             push(fibre);
-        }
-    }
-}
-
-void Scheduler::show_waits() {
-    for (std::uint32_t number = 0; number < made_; ++number) {
-        Fibre& fibre = fibres_[number];
-        const std::atomic<std::uint32_t>* word = fibre.word.load(std::memory_order_relaxed);
-        if (word == nullptr || fibre.state.load(std::memory_order_relaxed) == State::ready) {
-            continue;
-        }
-        Bucket& bucket = bucket_of(word);
-        const std::lock_guard guard(bucket.lock);
-        const State state = fibre.state.load(std::memory_order_relaxed);
-        WaitNote* note = fibre.note.load(std::memory_order_relaxed);
-        if (fibre.word.load(std::memory_order_relaxed) == word &&
-            (state == State::parked || state == State::parked_till) && note != nullptr &&
-            !note->shown) {
-            note->shown = true;
-            note->show(note->wait);
         }
     }
 }

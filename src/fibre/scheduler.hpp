@@ -70,6 +70,15 @@ class Scheduler {
     void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
               WaitNote* note);
     void wake(std::atomic<std::uint32_t>& word, int count);
+    // Whether the calling thread may gather: it is a fibre, and there is no balancing, which
+    // decides where each one goes on.
+    bool may_gather() const;
+    // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
+    // always the same, doesn't say what it expects, or is woken by. For events that many wait for.
+    void gather(const void* event, bool (*happened)(void*), void* condition,
+                std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note);
+    // All fibres that have gathered for it go on. It has happened.
+    void release(const void* event);
     // Lets the fibres of the calling one's worker that are ready run first.
     void give_way();
     // Parks the calling fibre until then (monotonic clock).
@@ -114,15 +123,17 @@ class Scheduler {
         SpinLock lock;
         Fibre* first = nullptr;
         Fibre** end = &first;
+        Fibre* bells = nullptr; // those of all fibres that have ever gathered
     };
 
     // What an idle worker last saw of another.
     struct Look {
         std::uint64_t switches = 0;
         std::uint64_t since = 0;
+        std::uint64_t many_since = 0; // 0: it had no more than one fibre ready
     };
 
-    Bucket& bucket_of(const std::atomic<std::uint32_t>* word) {
+    Bucket& bucket_of(const void* word) {
         const auto address = reinterpret_cast<std::uintptr_t>(word);
         // The high bits of a product with an odd constant (the golden ratio's) depend on all of it.
         return buckets_[(address >> 2) * 0x9e3779b97f4a7c15U >> bucket_shift_];
@@ -130,7 +141,9 @@ class Scheduler {
 
     static void append(Worker& worker, Fibre& fibre);
     static Fibre* take(Worker& worker);
+    static Fibre* take_first(Worker& worker);
     void push(Fibre& fibre);
+    void push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_t count);
     bool call(Worker& worker);
     void call_helper();
     void look_at_clock(Worker& worker);
@@ -161,6 +174,11 @@ class Scheduler {
     bool stand_in(Worker& worker);
     int start_worker(Worker& worker);
     static void take_off(Bucket& bucket, Fibre** link);
+    static bool gathers(const Fibre& fibre, const Gathering& gathering);
+    static void take_out(Gathering& gathering, Fibre& fibre);
+    static bool take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken);
+    void release(const void* event, Worker& worker);
+    static void show(Fibre& fibre);
     void expire_timers();
     bool look_for_deadlock();
     // The kernel threads of this process.

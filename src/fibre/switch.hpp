@@ -40,6 +40,19 @@ void* leave_kernel_thread(Context* from, std::atomic<std::uint32_t>* left);
 std::byte* thread_pointer();
 
 // A clock of the processor's, for comparison with itself: cheap, and the same on all processors.
-std::uint64_t ticks();
+inline std::uint64_t ticks() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#endif
+}
+
+// Has the processor fetch what resuming a context reads first.
+inline void fetch_soon(const Context& context) {
+    const auto* top =
+        static_cast<const std::byte*>(__atomic_load_n(&context.stack, __ATOMIC_RELAXED));
+    __builtin_prefetch(top);
+    __builtin_prefetch(top + 64);
+    __builtin_prefetch(top + 128);
+}
 
 } // namespace warren::fibre

@@ -22,6 +22,9 @@ constexpr std::uint64_t patrol_ns = 4'000'000;
 // A fibre that is alone in a queue is left there while its worker gets something done: it will be
 // the next, and what it needs is in the caches there. Ticks: some 20 µs.
 constexpr std::uint64_t patience_ticks = 50'000;
+// Many are shared out when they have been there for so long: who has just got them has perhaps only
+// been the first to (a release). Ticks: some 2 µs.
+constexpr std::uint64_t patience_of_many_ticks = 5'000;
 // How soon a standstill is looked at again when threads that are no workers may still end it.
 constexpr std::uint64_t deadlock_ns = 100'000'000;
 
@@ -137,16 +140,24 @@ Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
             continue; // who stands in for a worker does its work, also what another such one has
         }
         const std::uint32_t ready = other.count.load(std::memory_order_relaxed);
+        Look& look = looks[index];
+        if (ready <= 1) {
+            look.many_since = 0;
+        }
         if (ready == 0) {
             continue;
         }
-        Look& look = looks[index];
         const std::uint64_t switches = other.switches.load(std::memory_order_relaxed);
         const std::uint64_t now = ticks();
         if (look.switches != switches) {
-            look = {switches, now};
+            look.switches = switches;
+            look.since = now;
         }
-        if ((ready == 1 && now - look.since < patience_ticks) || !other.lock.try_lock()) {
+        if (ready > 1 && look.many_since == 0) {
+            look.many_since = now;
+        }
+        if ((ready > 1 && now - look.many_since < patience_of_many_ticks) ||
+            (ready == 1 && now - look.since < patience_ticks) || !other.lock.try_lock()) {
             continue;
         }
         Fibre* taken = other.first;
@@ -161,6 +172,7 @@ Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
             other.count.store(there - some, std::memory_order_relaxed);
         }
         other.lock.unlock();
+        look.many_since = 0;
         if (taken == nullptr) {
             continue;
         }
@@ -221,6 +233,7 @@ bool Scheduler::look_for_deadlock() {
         case State::ended:
             break;
         case State::parked:
+        case State::gathered:
             waits_in_call |= fibre.note.load(std::memory_order_relaxed) != nullptr;
             break;
         default:

@@ -7,7 +7,6 @@
 #endif
 
 #include <sys/auxv.h>
-#include <x86intrin.h>
 
 namespace warren::fibre {
 
@@ -123,10 +122,6 @@ std::byte* thread_pointer() {
     std::byte* pointer;
     __asm__("mov %%fs:0, %0" : "=r"(pointer));
     return pointer;
-}
-
-std::uint64_t ticks() {
-    return __rdtsc();
 }
 
 } // namespace warren::fibre

@@ -163,10 +163,11 @@ class Engine {
     }
     // `what` names it to who asks why the program hangs.
     template <typename Done>
-    void wait_until(Done done, const WaitReason& what, BroughtBy brought_by = BroughtBy::progress) {
+    void wait_until(Done done, const WaitReason& what, BroughtBy brought_by = BroughtBy::progress,
+                    const void* event = nullptr) {
         rank_.wait(
             done, [this] { return progress(); }, Arrangement{*this},
-            [&] { return with_counts(what); }, brought_by);
+            [&] { return with_counts(what); }, brought_by, event);
     }
 
     // Sees to the end of what the program no longer waits for: sends that wait for room or for

@@ -58,6 +58,18 @@ class Doorbell {
     void sleep(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note) {
         functions.wait(*word_, seen, limit_, &note);
     }
+    // And until an event has happened that many wait for, where gathers() said so.
+    template <typename Happened>
+    void gather(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note,
+                const void* event, Happened& happened) {
+        functions.gather(
+            event, [](void* condition) -> bool { return (*static_cast<Happened*>(condition))(); },
+            &happened, *word_, seen, &note);
+    }
+    bool gathers() const {
+        const FibreFunctions* const functions = fibres();
+        return functions != nullptr && limit_ == nullptr && functions->may_gather();
+    }
 
     // Wakes the owner of `word` if it sleeps. The caller has published what the owner waits for.
     static void ring(const node::SegmentHeader& header, std::atomic<std::uint32_t>& word) {

@@ -59,9 +59,20 @@ class Rank {
     // reason() is asked once the wait gets long.
     // The rank's lock is released while the processor is given away. Where several threads of the
     // rank wait, one polls for all (ThreadWaits), so done() may be called by another thread.
+    // `event`: of fibres that may gather(), done() is what release_event() is called after, by
+    // others.
     template <typename Done, typename Progress, typename Arrange, typename Reason>
     void wait(Done done, Progress progress, Arrange arrange, Reason reason,
-              BroughtBy brought_by = BroughtBy::progress);
+              BroughtBy brought_by = BroughtBy::progress, const void* event = nullptr);
+
+    // Events that many ranks of the node wait for, each by the address of a cache line, where they
+    // are fibres: who brings one about wakes all at once, and rings nobody.
+    bool gathers() const { return !lock.shared() && doorbell.gathers(); }
+    static void release_event(const void* event) {
+        if (const FibreFunctions* functions = fibres()) {
+            functions->release(event);
+        }
+    }
 
     // Wakes another rank of the node for work that has been published.
     void ring(std::uint32_t other) { Doorbell::ring(header(), segment.slot(other).doorbell); }
@@ -103,8 +114,8 @@ class Rank {
 };
 
 template <typename Done, typename Progress, typename Arrange, typename Reason>
-void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
-                BroughtBy brought_by) {
+void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, BroughtBy brought_by,
+                const void* event) {
     if (done()) {
         return;
     }
@@ -210,6 +221,9 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason,
             lock.unlock();
             if (functions == nullptr) {
                 doorbell.sleep(seen);
+            } else if (event != nullptr) {
+                doorbell.gather(seen, *functions, note, event, done);
+                published = note.shown;
             } else {
                 doorbell.sleep(seen, *functions, note);
                 published = note.shown;

@@ -15,7 +15,7 @@ import re
 import gdb
 import gdb.unwinder
 
-STATES = ["ready", "waits", "waits or sleeps, with a time limit", "ended"]
+STATES = ["ready", "waits", "waits or sleeps, with a time limit", "ended", "waits with others"]
 # What warren_fibre_switch leaves on the stack (src/fibre/x86_64.cpp), above the control words.
 SAVED = ["r15", "r14", "r13", "r12", "rbp", "rbx", "rip"]
 WORD = 8

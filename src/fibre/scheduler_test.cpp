@@ -611,6 +611,41 @@ TEST(BalancingTest, fibres_that_poll_go_to_their_homes) {
     });
 }
 
+// What it says of its load, of the time that body() takes.
+double share_run(const std::function<void()>& body) {
+    const Fibre& self = *Scheduler::current();
+    scheduler()->found_nothing(); // what it ran before is accounted for
+    const std::uint64_t begin = ticks();
+    const std::uint64_t before = self.ran.load();
+    body();
+    return static_cast<double>(self.ran.load() - before) / static_cast<double>(ticks() - begin);
+}
+
+TEST(BalancingTest, who_only_looks_in_vain_has_waited_and_who_works_in_between_has_not) {
+    alone([] {
+        auto fibres = std::make_unique<Fibres>(1, std::vector<int>{-1});
+        fibres->add([] {
+            double least = 1;
+            for (int attempt = 0; attempt < 50 && least > 0.1; ++attempt) {
+                least = std::min(least, share_run([] { // once the system doesn't interrupt it
+                                     for (int turn = 0; turn < 1000; ++turn) {
+                                         scheduler()->found_nothing();
+                                     }
+                                 }));
+            }
+            EXPECT_LT(least, 0.1);
+            EXPECT_GT(share_run([] {
+                          for (int turn = 0; turn < 50; ++turn) {
+                              work(50'000);
+                              scheduler()->found_nothing();
+                          }
+                      }),
+                      0.9);
+        });
+        fibres->run();
+    });
+}
+
 TEST(BalancingTest, without_stealing_fibres_stay_where_they_begin) {
     alone([] {
         constexpr std::uint32_t count = 8;

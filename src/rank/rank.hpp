@@ -90,9 +90,10 @@ class Rank {
     // A call that doesn't wait has found nothing (MPI_Test and its like): programs that ask again
     // and again let the ranks run that could bring it.
     void found_nothing() {
-        if (fibres() != nullptr && ++empty_looks_ % wait_policy::looks_of_fibre == 0) {
+        const FibreFunctions* const functions = fibres();
+        if (functions != nullptr && ++empty_looks_ % wait_policy::looks_of_fibre == 0) {
             lock.unlock();
-            give_way();
+            functions->found_nothing();
             lock.lock();
         }
     }

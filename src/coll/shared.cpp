@@ -22,8 +22,6 @@ constexpr int yields_before_sleep = 64;
 // The same of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
 // wait is to take others' work.
 constexpr int yields_of_fibre = 2;
-// From so many on a turn takes longer than to gather: fibres have left the caches by then.
-constexpr int gathering_ranks = 16;
 
 // Sleepers that one rank wakes, each of which wakes as many.
 constexpr int wake_fan_out = 2;
@@ -186,20 +184,23 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     if (done()) {
         return;
     }
-    if (size_ >= gathering_ranks && node_rank_.gathers()) {
-        engine_.wait_until(done, reason(), BroughtBy::others, event);
-        return;
-    }
     // Of several threads of the rank one polls for all.
     const bool polls_alone = !node_rank_.lock.shared();
     if (polls_alone && node_rank_.oversubscribed()) {
+        const bool gathers = node_rank_.gathers();
         const int turns = fibres() != nullptr ? yields_of_fibre : yields_before_sleep;
         for (int turn = 0; turn < turns; ++turn) {
             give_way();
             if (done()) {
                 return;
             }
-            engine_.progress();
+            if (!gathers) { // which looks before it sleeps
+                engine_.progress();
+            }
+        }
+        if (gathers) {
+            engine_.wait_until(done, reason(), BroughtBy::others, event);
+            return;
         }
     } else if (polls_alone) {
         for (std::uint32_t spin = 0; spin < wait_policy::spins_alone; ++spin) {

@@ -12,7 +12,7 @@
 //  * counted (many ranks, or more than processors): contributions in lines, arrivals counted; the
 //    last arriver combines and publishes. Each rank is scheduled once per operation, which is the
 //    least possible, and does next to nothing; waiters yield first, then sleep, and wake each other
-//    as a tree. Many fibres gather instead, and go on all at once (Rank::release_event).
+//    as a tree. Fibres gather instead of sleeping, and go on all at once (Rank::release_event).
 //
 // Invariants
 //  1. A rank that has arrived in s has left all operations before s; in a row: before s - 1.

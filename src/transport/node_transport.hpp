@@ -150,6 +150,10 @@ class NodeTransport {
             }
         }
         for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
+            // Of many ranks that share processors each comes to its cells' page anew.
+            if (rank_.oversubscribed() && !queue_.claimed()) {
+                break;
+            }
             Cell* cell = queue_.peek();
             if (cell == nullptr) {
                 break;

@@ -93,6 +93,10 @@ class QueueReceiver {
         return cell.sequence.load(std::memory_order_acquire) == position_ + 1 ? &cell : nullptr;
     }
 
+    // Whether a sender has taken a cell that peek() doesn't find yet. It looks at a line that the
+    // ranks of a node have side by side, where the cells of each are in pages of their own.
+    bool claimed() const { return slot_->queue_tail.load(std::memory_order_acquire) != position_; }
+
     // Gives the cell of peek() back to the senders.
     void pop() { slot_->queue_consumed.store(++position_, std::memory_order_release); }
 

@@ -334,7 +334,7 @@ void SharedSlot::barrier() {
                 flat_wait(other, operation);
             }
         }
-    } else if (count_arrival(operation)) {
+    } else if (come(operation)) {
         publish(operation);
     } else {
         wait_published(operation);
@@ -354,7 +354,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
         combine(out, nullptr, operation, count, type, op);
     } else {
         Line& result = published(operation);
-        if (count_arrival(operation)) {
+        if (come(operation)) {
             combine(result.data, nullptr, operation, count, type, op);
             publish(operation);
         } else {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "base/decimal.hpp"
 #include "mpi.h"
 
 namespace warren::balance {
@@ -27,6 +28,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
         words.push_back(line.substr(begin, end - begin));
         line.remove_prefix(end);
     }
+}
+
+bool read(std::string_view word, double& number) {
+    return read_decimal(word, number);
 }
 
 template <typename Number>

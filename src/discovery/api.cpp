@@ -124,7 +124,7 @@ WARREN_API int warren_topology_open(const char* source, warren_topology** topolo
         return WARREN_TOPOLOGY_ERR_MEMORY;
     }
     if (report != nullptr) {
-        std::snprintf(report->problem, sizeof report->problem, "%s", note.c_str());
+        note.copy(report->problem, sizeof report->problem - 1); // which is empty so far
         report->way = (*topology)->way;
     }
     return WARREN_TOPOLOGY_SUCCESS;

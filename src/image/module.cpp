@@ -1,8 +1,9 @@
 #include "image/module.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <memory>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -36,14 +37,19 @@ int protection_of(const Segment& segment) {
 // What to do when the process may have no more mappings (an image takes one per segment), else
 // nothing.
 std::string mend_of_mappings() {
+    // (Streams of the C++ library would bring all of its locales along, into every process.)
+    const auto open = [](const char* path) {
+        return std::unique_ptr<FILE, int (*)(FILE*)>(std::fopen(path, "re"), std::fclose);
+    };
     std::size_t limit = 0;
-    if (!(std::ifstream("/proc/sys/vm/max_map_count") >> limit)) {
+    const auto limits = open("/proc/sys/vm/max_map_count");
+    const auto mappings = open("/proc/self/maps");
+    if (limits == nullptr || mappings == nullptr || std::fscanf(limits.get(), "%zu", &limit) != 1) {
         return "";
     }
     std::size_t count = 0;
-    std::ifstream mappings("/proc/self/maps");
-    for (std::string line; std::getline(mappings, line);) {
-        ++count;
+    for (int character = 0; (character = std::getc(mappings.get())) != EOF;) {
+        count += character == '\n';
     }
     constexpr std::size_t nearly = 16;
     return count + nearly < limit

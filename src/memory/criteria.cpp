@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/decimal.hpp"
 #include "memory/attribute.hpp"
 #include "memory/kind.hpp"
 
@@ -41,6 +42,10 @@ std::string_view next_part(std::string_view& rest, std::string_view separators) 
     const std::string_view part = rest.substr(0, end);
     rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
     return part;
+}
+
+bool read_number(std::string_view text, double& number) {
+    return read_decimal(text, number);
 }
 
 template <typename Number>
@@ -357,9 +362,7 @@ std::string Criteria::text() const {
         const Attribute* attribute = predefined_attribute(term.attribute);
         text += attribute != nullptr ? attribute->name : term.name;
         if (term.tolerance >= 0) {
-            char number[32]; // the shortest that is read as the same number
-            const auto end = std::to_chars(number, number + sizeof number, term.tolerance * 100);
-            text += "~" + std::string(number, end.ptr) + "%";
+            text += "~" + decimal_text(term.tolerance * 100) + "%";
         }
     }
     const auto set = [&](const char* name, const std::string& value) {

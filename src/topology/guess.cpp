@@ -246,7 +246,7 @@ void Completion::guess(std::size_t attribute) {
     const auto scaled = [&](double value, double by) {
         const double result = is_latency(attribute) ? value * by : value / by;
         constexpr double largest = 1e18;
-        return static_cast<std::uint64_t>(std::llround(std::clamp(result, 1.0, largest)));
+        return static_cast<std::uint64_t>(std::clamp(result, 1.0, largest) + 0.5);
     };
     // Each target's nearest initiator among those with a value, and among all.
     std::vector<std::size_t> nearest_known(count, rows);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <linux/mempolicy.h>
+#include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -102,7 +103,8 @@ void* hwloc_machine;
 void* hwloc_nodes;
 void* (*umf_malloc)(void*, std::size_t);
 int (*umf_release)(void*, void*);
-void* umf_pool;
+void* umf_disjoint;
+void* umf_scalable;
 
 bool find_jemalloc() {
     Library library("jemalloc", {"libjemalloc.so.2"});
@@ -140,7 +142,12 @@ bool find_hwloc() {
     return hwloc_nodes != nullptr;
 }
 
-bool find_umf() {
+// UMF has a pool of its own, "disjoint", and one of Intel's allocator of TBB, "scalable" (where
+// libtbbmalloc.so.2 is). The first is set up to keep what is freed, the best that it can do here:
+// by default it keeps four pieces per size.
+enum class UmfPool { disjoint, scalable };
+
+bool find_umf(UmfPool wanted, void*& pool) {
     const char* file = std::getenv("UMF_LIBRARY");
     Library library("UMF, as UMF_LIBRARY names it", {file != nullptr ? file : "libumf.so.1"});
     int (*make_params)(void**) = nullptr;
@@ -149,15 +156,21 @@ bool find_umf() {
     const void* (*provider_ops)() = nullptr;
     int (*make_provider)(const void*, const void*, void**) = nullptr;
     int (*make_pool_params)(void**) = nullptr;
+    int (*set_largest)(void*, std::size_t) = nullptr;
+    int (*set_capacity)(void*, std::size_t) = nullptr;
     const void* (*pool_ops)() = nullptr;
     int (*make_pool)(const void*, void*, const void*, int, void**) = nullptr;
+    const bool is_disjoint = wanted == UmfPool::disjoint;
     if (!library.find("umfOsMemoryProviderParamsCreate", make_params) ||
         !library.find("umfOsMemoryProviderParamsSetNumaList", set_nodes) ||
         !library.find("umfOsMemoryProviderParamsSetNumaMode", set_mode) ||
         !library.find("umfOsMemoryProviderOps", provider_ops) ||
         !library.find("umfMemoryProviderCreate", make_provider) ||
-        !library.find("umfDisjointPoolParamsCreate", make_pool_params) ||
-        !library.find("umfDisjointPoolOps", pool_ops) ||
+        !library.find(is_disjoint ? "umfDisjointPoolParamsCreate" : "umfScalablePoolParamsCreate",
+                      make_pool_params) ||
+        !library.find("umfDisjointPoolParamsSetMaxPoolableSize", set_largest) ||
+        !library.find("umfDisjointPoolParamsSetCapacity", set_capacity) ||
+        !library.find(is_disjoint ? "umfDisjointPoolOps" : "umfScalablePoolOps", pool_ops) ||
         !library.find("umfPoolCreate", make_pool) || !library.find("umfPoolMalloc", umf_malloc) ||
         !library.find("umfPoolFree", umf_release)) {
         return false;
@@ -167,13 +180,17 @@ bool find_umf() {
     void* pool_params = nullptr;
     unsigned node = 0;
     constexpr int bind_mode = 1;
+    constexpr std::size_t capacity = 256; // pieces that are kept, of each size
     const bool made = make_params(&params) == 0 && set_nodes(params, &node, 1) == 0 &&
                       set_mode(params, bind_mode) == 0 &&
                       make_provider(provider_ops(), params, &provider) == 0 &&
                       make_pool_params(&pool_params) == 0 &&
-                      make_pool(pool_ops(), provider, pool_params, 0, &umf_pool) == 0;
+                      (!is_disjoint || (set_largest(pool_params, std::size_t{2} << 20) == 0 &&
+                                        set_capacity(pool_params, capacity) == 0)) &&
+                      make_pool(pool_ops(), provider, pool_params, 0, &pool) == 0;
     if (!made) {
-        std::fprintf(stderr, "missing: UMF's pool can't be made\n");
+        std::fprintf(stderr, "missing: UMF's %s pool can't be made\n",
+                     is_disjoint ? "disjoint" : "scalable");
     }
     return made;
 }
@@ -192,9 +209,15 @@ std::vector<Allocator> find_allocators() {
             {"memkind", [](std::size_t bytes) { return memkind_malloc(*memkind_kind, bytes); },
              [](void* block, std::size_t) { memkind_free(*memkind_kind, block); }, false});
     }
-    if (find_umf()) {
-        found.push_back({"umf", [](std::size_t bytes) { return umf_malloc(umf_pool, bytes); },
-                         [](void* block, std::size_t) { umf_release(umf_pool, block); }, false});
+    if (find_umf(UmfPool::disjoint, umf_disjoint)) {
+        found.push_back({"umf", [](std::size_t bytes) { return umf_malloc(umf_disjoint, bytes); },
+                         [](void* block, std::size_t) { umf_release(umf_disjoint, block); },
+                         false});
+    }
+    if (find_umf(UmfPool::scalable, umf_scalable)) {
+        found.push_back(
+            {"umf_tbb", [](std::size_t bytes) { return umf_malloc(umf_scalable, bytes); },
+             [](void* block, std::size_t) { umf_release(umf_scalable, block); }, false});
     }
     if (find_libnuma()) {
         found.push_back({"libnuma", [](std::size_t bytes) { return numa_alloc(bytes, 0); },
@@ -240,6 +263,29 @@ void work(const Allocator& allocator, std::size_t bytes, std::size_t together, s
     }
 }
 
+// The caller has the number-th of the process's processors to itself, as far as that goes: two
+// threads on one take turns, and seem half as fast.
+void bind_to(unsigned number) {
+    static const std::vector<int> own = [] {
+        std::vector<int> made;
+        cpu_set_t set;
+        if (sched_getaffinity(getpid(), sizeof set, &set) == 0) {
+            for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+                if (CPU_ISSET(cpu, &set)) {
+                    made.push_back(cpu);
+                }
+            }
+        }
+        return made;
+    }();
+    if (!own.empty()) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(own[number % own.size()], &set);
+        sched_setaffinity(0, sizeof set, &set);
+    }
+}
+
 // ns per pair of one thread, while all do the same.
 double measure(const Allocator& allocator, std::size_t bytes, std::size_t together,
                unsigned threads, double seconds) {
@@ -250,6 +296,7 @@ double measure(const Allocator& allocator, std::size_t bytes, std::size_t togeth
         std::vector<double> times(threads);
         for (unsigned t = 0; t < threads; ++t) {
             running.emplace_back([&, t] {
+                bind_to(t);
                 work(allocator, bytes, together, together * 4);
                 ready.fetch_add(1);
                 while (ready.load() < threads) {

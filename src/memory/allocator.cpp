@@ -62,7 +62,7 @@ void* take_class(Heap& heap, unsigned size_class) {
     ThreadCache* cache = cache_of(heap);
     if (cache == nullptr) [[unlikely]] {
         unsigned taken = 0;
-        return heap.take_blocks(size_class, 1, &taken);
+        return heap.take_blocks(size_class, 1, &taken, nullptr);
     }
     void* block = take_kept(*cache, size_class);
     if (block == nullptr) {
@@ -189,7 +189,7 @@ bool deallocate_ours(void* block) {
     ThreadCache::List& list = cache->lists[size_class];
     link_of(block) = list.head;
     list.head = block;
-    if (++list.count > size_classes[size_class].kept) [[unlikely]] {
+    if (++list.count > list.limit) [[unlikely]] {
         shorten(*cache, size_class);
     }
     return true;

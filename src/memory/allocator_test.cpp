@@ -1,5 +1,6 @@
 #include "memory/allocator.hpp"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -253,6 +254,61 @@ TEST(Allocator, free_memory_goes_back_to_the_system) {
     EXPECT_LE(own.placed_bytes(), 20'000'000U);
     trim();
     EXPECT_EQ(own.placed_bytes(), 0U);
+}
+
+TEST(Allocator, large_blocks_that_are_kept_are_few_and_go_back) {
+    Heap& own = heap(Policy::interleave);
+    trim();
+    const std::size_t before = own.placed_bytes();
+    for (const std::size_t bytes :
+         {std::size_t{1} << 20, std::size_t{1} << 18, std::size_t{1} << 16}) {
+        void* blocks[64];
+        for (int round = 0; round < 8; ++round) {
+            for (void*& block : blocks) {
+                block = allocate(own, bytes);
+                ASSERT_NE(block, nullptr);
+            }
+            for (void* block : blocks) {
+                deallocate(block);
+            }
+        }
+        EXPECT_LE(own.placed_bytes(), before + 24'000'000U) << bytes;
+    }
+    trim();
+    EXPECT_LE(own.placed_bytes(), before);
+}
+
+TEST(Allocator, threads_have_their_small_blocks_on_pages_of_their_own) {
+    Heap& own = heap(Policy::strict);
+    constexpr std::size_t count = 64;
+    std::array<std::array<void*, count>, 2> blocks{};
+    std::atomic<int> turn = 0;
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 2; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (std::size_t at = 0; at < count; ++at) { // one each in turn
+                while (turn.load() != thread) {
+                    std::this_thread::yield();
+                }
+                blocks[static_cast<std::size_t>(thread)][at] = allocate(own, 64);
+                turn.store(1 - thread);
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    std::set<std::uintptr_t> pages;
+    for (void* block : blocks[0]) {
+        pages.insert(reinterpret_cast<std::uintptr_t>(block) / page_bytes);
+    }
+    for (void* block : blocks[1]) {
+        EXPECT_FALSE(pages.contains(reinterpret_cast<std::uintptr_t>(block) / page_bytes));
+        deallocate(block);
+    }
+    for (void* block : blocks[0]) {
+        deallocate(block);
+    }
 }
 
 TEST(Allocator, move_brings_a_block_to_another_heap) {

@@ -35,8 +35,9 @@ class Heap {
     unsigned index() const { return index_; }
 
     // Up to `count` blocks of the class, linked through their first words; *taken says how many.
-    // Null and ENOMEM when there is not one.
-    void* take_blocks(unsigned size_class, unsigned count, unsigned* taken);
+    // Null and ENOMEM when there is not one. Of spans with free blocks those are preferred that the
+    // same `taker` (a thread's cache; null: nobody in particular) had blocks of last.
+    void* take_blocks(unsigned size_class, unsigned count, unsigned* taken, const void* taker);
 
     // Takes back a list of `count` blocks of the class, all of this heap.
     void give_blocks(unsigned size_class, void* list, unsigned count);
@@ -58,6 +59,11 @@ class Heap {
         return (bytes + page_size() - 1) / page_size() * page_size();
     }
 
+    // For threads that keep large blocks, beyond what all threads do: false when others have all
+    // there is on loan.
+    bool lend(std::size_t bytes);
+    void take_loan_back(std::size_t bytes) { lent_.fetch_sub(bytes, std::memory_order_relaxed); }
+
     // Gives all units that are free back to the system. Returns whether there was any.
     bool trim();
 
@@ -77,6 +83,7 @@ class Heap {
     };
 
     Span* new_span(unsigned size_class);
+    Span* span_for(unsigned size_class, const void* taker, bool may_place);
     void end_span(PageRegion& region, Span& span);
     PageRegion* find_pages(std::size_t pages, std::size_t* first);
     PageRegion* new_region();
@@ -101,6 +108,8 @@ class Heap {
     PageRegion* open_ = nullptr; // regions with free pages
     std::size_t used_pages_ = 0;
     std::size_t idle_pages_ = 0; // placed and free
+
+    std::atomic<std::size_t> lent_ = 0; // bytes: relaxed, a sum
 
     // A hint: relaxed.
     std::atomic<std::uint64_t> refused_until_ns_ = 0; // monotonic clock

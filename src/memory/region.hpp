@@ -33,6 +33,7 @@ struct Span {
     std::uint16_t used;   // blocks handed out
     std::uint16_t formed; // blocks that have been handed out once: those behind were never touched
     bool listed;          // among its class's spans with free blocks
+    const void* taker;    // who took blocks last (Heap::take_blocks)
     void* free;           // blocks that came back, linked through their first words
     Span* previous;
     Span* next;

@@ -29,12 +29,54 @@ void give_back(ThreadCache& cache, unsigned size_class, std::uint32_t count) {
     cache.heap->give_blocks(size_class, first, count);
 }
 
+// Gives what is on loan back, but for one class's part of it.
+void end_loans(ThreadCache& cache, unsigned but_for) {
+    for (unsigned i = 0; i < class_count && cache.on_loan != 0; ++i) {
+        ThreadCache::List& list = cache.lists[i];
+        const std::uint32_t usual = size_classes[i].kept;
+        if (i == but_for || list.limit == usual) {
+            continue;
+        }
+        const std::size_t bytes = std::size_t{list.limit - usual} * size_classes[i].bytes;
+        list.limit = usual;
+        if (list.count > usual) {
+            give_back(cache, i, list.count - usual);
+        }
+        cache.on_loan -= bytes;
+        cache.heap->take_loan_back(bytes);
+    }
+}
+
+// One more large block for the list to keep. What other classes have on loan ends first: a program
+// that goes on to blocks of another size leaves those of the size before.
+bool raise_limit(ThreadCache& cache, unsigned size_class) {
+    const std::size_t bytes = size_classes[size_class].bytes;
+    if (bytes < large_block_bytes) {
+        return false;
+    }
+    if (cache.on_loan + bytes > large_kept_bytes) {
+        end_loans(cache, size_class);
+        if (cache.on_loan + bytes > large_kept_bytes) {
+            return false;
+        }
+    }
+    if (!cache.heap->lend(bytes)) {
+        return false;
+    }
+    cache.on_loan += bytes;
+    ++cache.lists[size_class].limit;
+    return true;
+}
+
 void flush(ThreadCaches& caches) {
     const unsigned heaps = heaps_made();
     for (unsigned heap = 0; heap < heaps; ++heap) {
         ThreadCache* cache = caches.of[heap];
         for (unsigned i = 0; cache != nullptr && i < class_count; ++i) {
             give_back(*cache, i, cache->lists[i].count);
+        }
+        if (cache != nullptr) {
+            end_loans(*cache, class_count);
         }
     }
 }
@@ -109,6 +151,9 @@ ThreadCache* make_cache(Heap& heap) {
         cache = static_cast<ThreadCache*>(take_metadata(sizeof(ThreadCache)));
         if (cache != nullptr) {
             cache->heap = &heap;
+            for (unsigned i = 0; i < class_count; ++i) {
+                cache->lists[i].limit = size_classes[i].kept;
+            }
         }
     }
     return cache;
@@ -117,16 +162,19 @@ ThreadCache* make_cache(Heap& heap) {
 void* refill(ThreadCache& cache, unsigned size_class) {
     unsigned taken = 0;
     void* list = cache.heap->take_blocks(
-        size_class, std::clamp(size_classes[size_class].kept / 2, 1U, batch_limit), &taken);
+        size_class, std::clamp(cache.lists[size_class].limit / 2, 1U, batch_limit), &taken, &cache);
     if (list == nullptr) {
         return nullptr;
     }
-    cache.lists[size_class] = {link_of(list), taken - 1};
+    cache.lists[size_class].head = link_of(list);
+    cache.lists[size_class].count = taken - 1;
     return list;
 }
 
 void shorten(ThreadCache& cache, unsigned size_class) {
-    give_back(cache, size_class, (cache.lists[size_class].count + 1) / 2);
+    if (!raise_limit(cache, size_class)) {
+        give_back(cache, size_class, (cache.lists[size_class].count + 1) / 2);
+    }
 }
 
 void flush_caches() {

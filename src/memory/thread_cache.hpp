@@ -14,10 +14,17 @@ struct ThreadCache {
     struct List {
         void* head;
         std::uint32_t count;
+        std::uint32_t limit; // blocks that are kept at most: the class's number, or more on loan
     };
     Heap* heap;
+    std::size_t on_loan; // bytes of blocks that limits are raised by
     List lists[class_count];
 };
+
+// Large blocks that a thread frees and makes again, several at once, it may keep, too: so many
+// bytes of them, as long as all threads' together stay within the heap's loan (Heap::lend).
+inline constexpr std::size_t large_kept_bytes = 8 * 1024 * 1024;
+inline constexpr std::size_t large_block_bytes = 4 * 1024;
 
 // The heap that criteria were found to mean, see targets.hpp. No heap: nothing is known.
 struct KnownHeap {
@@ -84,7 +91,7 @@ inline void* take_kept(ThreadCache& cache, unsigned size_class) {
 // Fills an empty list and takes a block of it; null and ENOMEM.
 void* refill(ThreadCache& cache, unsigned size_class);
 
-// Gives half of a list that has grown beyond what is kept back to the heap.
+// Raises the limit of a list that has grown beyond it, or gives half of it back to the heap.
 void shorten(ThreadCache& cache, unsigned size_class);
 
 // Gives everything that the caller keeps back to the heaps.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 
+#include "base/futex.hpp"
 #include "image/address_table.hpp"
 #include "image/architecture.hpp"
 #include "image/debugger.hpp"
@@ -364,8 +365,11 @@ void Image::begin_thread(Thread& thread) {
 }
 
 void Image::remove_thread(Thread& thread) {
+    // Afterwards the image may end, at once.
     const std::lock_guard guard(threads_lock_);
     std::erase(threads_, &thread);
+    threads_ended.fetch_add(1, std::memory_order_release);
+    futex_wake(threads_ended, INT_MAX);
 }
 
 void Image::add_key(pthread_key_t key, void (*destructor)(void*)) {

@@ -127,6 +127,8 @@ class Image {
     void remove_thread(Thread& thread);
     // How many there are beside the calling one.
     std::size_t other_threads();
+    // Counts those that have all but ended: a futex.
+    std::atomic<std::uint32_t> threads_ended{0};
 
     // Keys of thread-specific data whose destructors are the image's code.
     void add_key(pthread_key_t key, void (*destructor)(void*));

@@ -53,6 +53,8 @@ int sleep_microseconds(useconds_t microseconds);
 int sleep_time(const timespec* time, timespec* left);
 int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left);
 int sleep_c11(const timespec* time, timespec* left);
+int join_thread(pthread_t thread, void** result);
+int join_c11(thrd_t thread, int* result);
 int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
                        timeval* limit);
 int poll_descriptors(pollfd* descriptors, nfds_t count, int limit_ms);

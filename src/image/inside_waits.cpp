@@ -1,13 +1,18 @@
-// Waits that only let time pass, or others run: a fibre gives its worker to other ranks meanwhile.
-// (Waits for what the program's own threads do, or the system, keep the worker.)
+// Waits that let time pass, or others run, or are for the end of a thread: a fibre gives its worker
+// to other ranks meanwhile. (Other waits for what the program's own threads do, or the system, keep
+// the worker.)
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <sched.h>
 #include <unistd.h>
 
 #include "base/futex.hpp"
 #include "fibre/scheduler.hpp"
+#include "image/host.hpp"
+#include "image/image.hpp"
 #include "image/inside.hpp"
 
 namespace warren::image::inside {
@@ -103,6 +108,38 @@ int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* l
 int sleep_c11(const timespec* time, timespec* left) {
     const int result = sleep_time(time, left);
     return result == 0 ? 0 : errno == EINTR ? -1 : -2;
+}
+
+int join_thread(pthread_t thread, void** result) {
+    if (!is_fibre() || pthread_equal(thread, pthread_self()) != 0) {
+        return ::pthread_join(thread, result);
+    }
+    // A thread that ends says so a moment before the system does, and may have said so already.
+    constexpr long first_look_ns = 20'000;
+    constexpr long longest_look_ns = 100'000'000;
+    std::atomic<std::uint32_t>& ended = current_image()->threads_ended;
+    std::uint32_t seen = ended.load(std::memory_order_acquire);
+    long look_ns = first_look_ns;
+    while (true) {
+        const int error = pthread_tryjoin_np(thread, result);
+        if (error != EBUSY) {
+            return error;
+        }
+        const timespec soon{0, look_ns};
+        futex_wait(ended, seen, &soon);
+        const std::uint32_t now = ended.load(std::memory_order_acquire);
+        look_ns = now != seen ? first_look_ns : std::min(2 * look_ns, longest_look_ns);
+        seen = now;
+    }
+}
+
+int join_c11(thrd_t thread, int* result) {
+    void* given = nullptr;
+    const int error = join_thread(thread, &given);
+    if (result != nullptr) {
+        *result = static_cast<int>(reinterpret_cast<std::intptr_t>(given));
+    }
+    return error == 0 ? thrd_success : thrd_error;
 }
 
 int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,

@@ -1,6 +1,7 @@
 """The advection example, recorded: its structures have their names and lines, and the advice names the
 one that is touched first by one thread."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import unittest
 
 sys.path.insert(0, sys.argv.pop(1))
 BUILD = pathlib.Path(sys.argv.pop(1))
+os.environ.pop("WARREN_RANKS", None)  # the first touch of a process's first thread is looked for
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / "examples" / "advection"
 
 from warren.locality import advice, analysis, symbols  # noqa: E402

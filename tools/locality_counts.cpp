@@ -41,7 +41,7 @@ const char* const help_text =
     "for\n"
     "long runs: it counts in short bursts at random places of each thread's instructions, so "
     "often\n"
-    "that they cost up to 3 % of its processor time (with DynamoRIO, 10 to 20 %, and a tenth of a\n"
+    "that they cost up to 2 % of its processor time (with DynamoRIO, 10 to 20 %, and a tenth of a\n"
     "second at the start). What it writes are estimates of all accesses, without bias; the report "
     "says\n"
     "how sure they are. Its first burst begins with the program: what runs for a moment only is\n"

@@ -194,6 +194,33 @@ def sampled(scratch):
     assert least < ended[1] < 10 * least, (ended, least)
 
 
+def fill(scratch):
+    """Pages that memset and memcpy touch first have the line of their caller."""
+    output, (process,) = record(scratch)
+    source = pathlib.Path(__file__).parent / "work.c"
+    line_of = {text.split("// line ")[1].strip(): number for number, text in
+               enumerate(source.read_text().splitlines(), 1) if "// line " in text}
+    stacks = records(process.folder, "touch_stacks.rec", struct.Struct("<IIQ"))
+    bases = {}
+    for event, path_bytes, _, begin, _, offset, path_at, _, _ in records(process.folder, "modules.rec",
+                                                                         struct.Struct("<IIQQQQQI20s")):
+        path = (process.folder / "strings.bin").read_bytes()[path_at:path_at + path_bytes].decode()
+        if event == 1 and offset == 0:
+            bases[path] = begin
+    base = bases[os.path.realpath(program)]
+    for line in output.splitlines():
+        _, begin, letter = line.split()
+        begin = int(begin, 16)
+        firsts = {at: stack for _, _, at, _, _, _, stack in process.firsts if begin <= at < begin + (64 << 12)}
+        assert len(firsts) == 64 and all(firsts.values()), firsts
+        callers = {stacks[stacks[stack - 1][1] - 1][2] for stack in firsts.values()}
+        for caller in callers:
+            places = subprocess.run(["addr2line", "-i", "-e", program, hex(caller - 1 - base)],
+                                    capture_output=True, text=True, check=True).stdout.split("\n")
+            assert any(place.split(" ")[0].endswith(f"/work.c:{line_of[letter]}") for place in places), (
+                letter, places)
+
+
 def rough(scratch):
     """A program that closes all descriptors, takes signals, forks and calls system() goes on."""
     _, processes = record(scratch)
@@ -402,7 +429,7 @@ def main():
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, rough, sample_killed, many_short, exact, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, fill, rough, sample_killed, many_short, exact, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

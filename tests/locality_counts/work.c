@@ -3,6 +3,7 @@
 //                               in memory that another has touched first, and says how often
 //     counts_work rough         descriptors closed, signals all the time, system(), fork: all goes
 //     on counts_work wait          works until it is killed, with system calls in between
+//     counts_work fill          memory that functions of the C library touch first
 //     counts_work threads       2,000 threads that do little, 8 at a time
 
 #define _GNU_SOURCE
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -19,6 +21,7 @@
 
 #include "expectation.h"
 
+enum { fill_bytes = 64 << 12 };
 enum { small_pages = 16, line_bytes = 64, large_bytes = 64 << 20 };
 
 static volatile char* mine;   // of small_pages, touched first by the thread itself
@@ -112,6 +115,21 @@ static int rough(void) {
     return WIFEXITED(end) && WEXITSTATUS(end) == 4 && compute(turns) == right ? 0 : 6;
 }
 
+// Whose lines are to be known.
+static void fill(void) {
+    char* const set =
+        mmap(NULL, fill_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char* const copied =
+        mmap(NULL, fill_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile size_t few = 100;  // unknown to the compiler, which else copies itself
+    memset(set, 1, fill_bytes); // line A
+    for (size_t at = 0; at < fill_bytes; at += page_bytes) {
+        memcpy(copied + at, set, few); // line B
+    }
+    printf("filled %lx A\nfilled %lx B\n", (unsigned long)(uintptr_t)set,
+           (unsigned long)(uintptr_t)copied);
+}
+
 static void* little(void* argument) {
     volatile char* const at = argument;
     for (int time = 0; time < 20000; ++time) {
@@ -135,6 +153,10 @@ int main(int count, char** words) {
         pthread_t id;
         pthread_create(&id, NULL, phases, NULL);
         pthread_join(id, NULL);
+        return 0;
+    }
+    if (strcmp(what, "fill") == 0) {
+        fill();
         return 0;
     }
     if (strcmp(what, "rough") == 0) {

@@ -361,7 +361,7 @@ class _Part:
         known = low < high
         at, records = lacking[known], first[order[chosen[known]]]
         self.first_thread[at] = records["thread"]
-        self.first_site[at] = self._sites_of_instructions(records["instruction"])
+        self.set_sites(at, records)
         self.inherited[at] = records["time_ns"] < np.append(self.begin, 0)[row[known]]
         self._inherit_moved(lacking, row, page)
 

@@ -45,10 +45,12 @@ class Registers {
     }
 
     void pass(instr_t* instruction) {
-        for (reg_id_t reg = DR_REG_START_64; reg <= DR_REG_STOP_64; ++reg) {
-            if (!instr_writes_to_reg(instruction, reg, DR_QUERY_INCLUDE_ALL)) {
+        for (int index = 0; index < instr_num_dsts(instruction); ++index) {
+            const opnd_t written = instr_get_dst(instruction, index);
+            if (!opnd_is_reg(written) || !reg_is_gpr(opnd_get_reg(written))) {
                 continue;
             }
+            const reg_id_t reg = reg_to_pointer_sized(opnd_get_reg(written));
             Value& value = values_[reg - DR_REG_START_64];
             std::int64_t step = 0;
             if (adds_constant(instruction, reg, step)) {

@@ -33,8 +33,8 @@ constexpr std::uint64_t first_burst_instructions = 8'000'000;
 constexpr std::uint32_t least_weight = 16;
 constexpr std::uint32_t usual_weight = 64;
 constexpr std::uint32_t largest_weight = 4096;
-constexpr std::uint64_t most_cost = 30; // thousandths of the processor time
-constexpr std::uint64_t least_cost = 8;
+constexpr std::uint64_t most_cost = 20; // thousandths of the processor time
+constexpr std::uint64_t least_cost = 5;
 
 // Instructions that first bursts of threads may take: threads that come and go by thousands are
 // not to be counted from beginning to end. All threads of a process.

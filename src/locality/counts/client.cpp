@@ -290,6 +290,7 @@ void after_call(void* context, int number) {
             machine.size = sizeof machine;
             machine.flags = DR_MC_CONTROL;
             dr_get_mcontext(context, &machine);
+            program_stack_is(thread->counters, machine.xsp);
             note_kernel_write(thread->counters, thread->call_address,
                               static_cast<std::uint64_t>(result),
                               reinterpret_cast<std::uint64_t>(machine.pc));

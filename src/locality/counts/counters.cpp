@@ -156,8 +156,12 @@ void note_touch(ThreadCounters& thread, std::uint64_t address, Direction directi
     const std::uint8_t before = __atomic_fetch_or(&touched, mark, __ATOMIC_RELAXED);
     if ((before & mark) != mark) {
         const bool late = thread.bursts != nullptr && is_resident(address);
+        const Process& process = *thread.process;
+        const bool of_library = process.c_library_begin <= instruction &&
+                                instruction < process.c_library_end && thread.stack != nullptr;
         append(thread.first_firsts, thread.last_firsts,
-               FirstTouch{unit, instruction, __builtin_ia32_rdtsc(), direction, late},
+               FirstTouch{unit, instruction, __builtin_ia32_rdtsc(),
+                          of_library ? **thread.stack : 0, direction, late},
                *thread.process);
     }
 }

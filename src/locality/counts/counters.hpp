@@ -113,6 +113,7 @@ struct FirstTouch {
     std::uint64_t address;
     std::uint64_t instruction;
     std::uint64_t clock; // time-stamp counter
+    std::uint64_t top;   // of the stack, if the instruction is the C library's: perhaps its caller
     std::uint32_t write;
     std::uint32_t
         late; // mode sample: the page was there before, so somebody else may have touched it
@@ -131,8 +132,10 @@ struct Process {
     std::uint32_t* writers;
     ThreadCounters* first_thread; // that take part, under `lock`
     std::uint32_t lock;
-    std::uint64_t lost_transfers; // of most_producers
-    Pool pool;                    // mode sample
+    std::uint64_t lost_transfers;  // of most_producers
+    Pool pool;                     // mode sample
+    std::uint64_t c_library_begin; // its code
+    std::uint64_t c_library_end;
 };
 
 // Transfers from threads with higher numbers are only counted together, as lost.
@@ -154,6 +157,7 @@ struct ThreadCounters {
     std::uint64_t* transfers;
     std::uint64_t* transfers_folded;
     ThreadCounters* next_thread;
+    const std::uint64_t* const* stack; // where the program's stack pointer is known from; or null
     // Mode sample, else null. Outside bursts inline code counts, where it can't help it, into
     // idle_words. What is counted is multiplied by `weight` when it goes into accounts or is read.
     Bursts* bursts;

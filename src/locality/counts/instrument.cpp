@@ -280,6 +280,7 @@ void count_row_of(app_pc instruction, int opcode, uint bytes) {
     if (times == 0 || !is_counting(*thread)) {
         return;
     }
+    program_stack_is(*thread, machine.xsp);
     constexpr std::uint64_t direction_flag = 0x400;
     const std::uint64_t back =
         (machine.xflags & direction_flag) != 0 ? (times - 1) * bytes : 0; // downwards
@@ -490,6 +491,7 @@ bool make_stub() {
 std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end) {
     auto** const base =
         reinterpret_cast<void**>(static_cast<byte*>(dr_get_dr_segment_base(segment)) + first_slot);
+    thread.stack = reinterpret_cast<const std::uint64_t* const*>(&base[program_stack_slot]);
     thread.inline_words = reinterpret_cast<std::uint32_t**>(&base[words_slot]);
     base[words_slot] = thread.words;
     base[instructions_slot] = nullptr;
@@ -497,6 +499,10 @@ std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end) {
     // With nine registers above it, the call finds the stack aligned.
     base[own_stack_slot] = static_cast<char*>(stack_end) - 8;
     return reinterpret_cast<std::uint64_t*>(&base[in_bursts ? budget_slot : instructions_slot]);
+}
+
+void program_stack_is(ThreadCounters& thread, std::uint64_t pointer) {
+    *const_cast<std::uint64_t*>(reinterpret_cast<const std::uint64_t*>(thread.stack)) = pointer;
 }
 
 void leave_alone(std::uint64_t begin, std::uint64_t end) {

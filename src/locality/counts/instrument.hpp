@@ -30,6 +30,9 @@ namespace warren::locality::counts {
 // mode sample the place of its budget (bursts.hpp).
 std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end);
 
+// Before the thread counts what inline code doesn't.
+void program_stack_is(ThreadCounters& thread, std::uint64_t pointer);
+
 // Of the program's threads any: code of [begin, end) is left alone.
 void leave_alone(std::uint64_t begin, std::uint64_t end);
 

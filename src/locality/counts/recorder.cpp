@@ -1,5 +1,6 @@
 #include "locality/counts/recorder.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -124,6 +125,8 @@ bool Recorder::open(std::string& problem) {
     allowance_.bytes = settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes / 2;
     tracked_ = false;
     allocations_.clear();
+    touch_stacks_.clear();
+    code_.clear();
     phases_.clear();
     interval_ = 1;
     phase_ = 0;
@@ -138,6 +141,7 @@ bool Recorder::open(std::string& problem) {
                strings_file_.open(folder_ + "/" + strings_file, 1, 0, allowance_) &&
                interval_file_.open(folder_, allowance_) && count_file_.open(folder_, allowance_) &&
                first_file_.open(folder_, allowance_) &&
+               touch_stack_file_.open(folder_, allowance_, StackRecord::touches_file) &&
                (!process_.layout.communication() || communication_file_.open(folder_, allowance_));
     if (!running_) {
         problem = "files in " + folder_ + " can't be made";
@@ -163,6 +167,7 @@ bool Recorder::forked(std::string& problem) {
     interval_file_.abandon();
     count_file_.abandon();
     first_file_.abandon();
+    touch_stack_file_.abandon();
     communication_file_.abandon();
     process_.first_thread = nullptr; // the parent's
     process_.lock = 0;
@@ -263,6 +268,7 @@ bool Recorder::describe(bool ended) {
     losses(interval_file_, "intervals");
     losses(count_file_, "counts");
     losses(first_file_, "first touches");
+    losses(touch_stack_file_, "callers of first touches");
     losses(communication_file_, "transfers");
     return write_text(description_file_, to_json(description));
 }
@@ -361,6 +367,17 @@ void Recorder::module_loaded(const ModuleRecord& given, const std::string& path)
     record.path_offset = strings_bytes_;
     strings_file_.append(path.data(), path.size());
     strings_bytes_ += path.size();
+    if (record.event == ModuleRecord::loaded) {
+        code_[record.begin] = record.end;
+        const std::string name = path.substr(path.rfind('/') + 1);
+        if (name.rfind("libc.so", 0) == 0 || name.rfind("libc-2.", 0) == 0) {
+            std::uint64_t& begin = process_.c_library_begin;
+            begin = begin == 0 || record.begin < begin ? record.begin : begin;
+            process_.c_library_end = std::max(process_.c_library_end, record.end);
+        }
+    } else {
+        code_.erase(code_.lower_bound(record.begin), code_.lower_bound(record.end));
+    }
     module_file_.append(record);
 }
 
@@ -399,6 +416,24 @@ void Recorder::write_all_counts(Thread& thread) {
     });
 }
 
+// As in first-touch mode: functions of the C library that fill memory push nothing, so that their
+// return address is on top of the stack. What is there else is no code of another module, mostly.
+std::uint32_t Recorder::stack_of(const FirstTouch& touch) {
+    const auto after = code_.upper_bound(touch.top);
+    if (touch.top == 0 || after == code_.begin() || touch.top >= std::prev(after)->second ||
+        (process_.c_library_begin <= touch.top && touch.top < process_.c_library_end)) {
+        return no_stack;
+    }
+    const auto [known, made] = touch_stacks_.try_emplace({touch.instruction, touch.top}, no_stack);
+    if (made) {
+        const auto caller = static_cast<std::uint32_t>(
+            touch_stack_file_.append({StackRecord::return_address, no_stack, touch.top}));
+        known->second = static_cast<std::uint32_t>(
+            touch_stack_file_.append({StackRecord::instruction, caller, touch.instruction}));
+    }
+    return known->second;
+}
+
 void Recorder::write_firsts(Thread& thread) {
     if (thread.counters.uncounted) {
         return;
@@ -424,6 +459,7 @@ void Recorder::write_firsts(Thread& thread) {
             record.time_ns = start_ns_ + static_cast<std::uint64_t>(since > 0 ? since * rate : 0);
             record.instruction = touch.instruction;
             record.allocation = allocation_for(thread, touch.address);
+            record.stack_id = stack_of(touch);
             first_file_.append(record);
         }
         thread.written_chunk = chunk;
@@ -564,6 +600,7 @@ void Recorder::flush() {
     thread_file_.flush();
     strings_file_.flush(); // before the modules, whose paths are in it
     module_file_.flush();
+    touch_stack_file_.flush(); // before the touches, which name them
     first_file_.flush();
     communication_file_.flush();
     count_file_.flush();
@@ -603,6 +640,7 @@ void Recorder::finish() {
     thread_file_.close();
     module_file_.close();
     strings_file_.close();
+    touch_stack_file_.close();
     first_file_.close();
     communication_file_.close();
     count_file_.close();

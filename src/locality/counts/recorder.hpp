@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "locality/counts/counters.hpp"
@@ -117,6 +118,7 @@ class Recorder {
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
     void write_firsts(Thread& thread);
+    std::uint32_t stack_of(const FirstTouch& touch); // no_stack: the instruction is all
     void write_communication(Thread& thread);
     void write_thread(Thread& thread, ThreadRecord::Event event);
     void write_everything();
@@ -160,6 +162,10 @@ class Recorder {
     Output<IntervalRecord> interval_file_;
     Output<CountRecord> count_file_;
     Output<FirstRecord> first_file_;
+    Output<StackRecord> touch_stack_file_;
+    // By instruction and caller: the number of the stack.
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> touch_stacks_;
+    std::map<std::uint64_t, std::uint64_t> code_;    // what modules have mapped, begin to end
     Output<CommunicationRecord> communication_file_; // if that is asked for
     int description_file_ = -1;                      // DynamoRIO's
 };

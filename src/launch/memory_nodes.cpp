@@ -36,6 +36,7 @@ int node_of(const std::string& folder) {
 
 std::vector<int> nodes_of_processors(const std::vector<int>& processors, const std::string& root) {
     std::vector<int> nodes;
+    nodes.reserve(processors.size());
     for (const int processor : processors) {
         nodes.push_back(node_of(root + "/sys/devices/system/cpu/cpu" + std::to_string(processor)));
     }

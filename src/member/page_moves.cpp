@@ -241,7 +241,7 @@ PageMoves* page_moves = nullptr; // of the process, for ever; set while there is
 
 } // namespace
 
-WARREN_API int warren_page_moves_start(const warren_page_moves_options* options) {
+WARREN_API int warren_page_moves_start(const warren::member::HostPageMoves* options) {
     page_moves = new PageMoves({.ranks = options->ranks,
                                 .nodes = {options->nodes, options->nodes + options->workers},
                                 .refused = options->refused,

@@ -105,19 +105,21 @@ class PageMoves {
     std::mutex looking_;
 };
 
-} // namespace warren::member
-
-// For the host process (launch/host): one PageMoves, of the process.
-extern "C" {
-struct warren_page_moves_options {
+// As the host process says them.
+struct HostPageMoves {
     const int* nodes; // of workers
     std::uint32_t workers;
     std::uint32_t ranks;
     void (*refused)(int error);
-    warren::balance::LoadTable loads;
+    balance::LoadTable loads;
 };
+
+} // namespace warren::member
+
+// For the host process (launch/host): one PageMoves, of the process.
+extern "C" {
 // Once, before all others, while there is one thread. Returns an errno.
-int warren_page_moves_start(const warren_page_moves_options* options);
+int warren_page_moves_start(const warren::member::HostPageMoves* options);
 void warren_page_moves_stack(std::uint32_t rank, void* begin, std::size_t bytes);
 // The image that the calling thread has entered is this rank's.
 void warren_page_moves_image(std::uint32_t rank);

@@ -412,7 +412,7 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
     const balance::LoadTable loads = map_loads(plan);
     if (!plan.nodes.empty()) {
         prepare_heaps(static_cast<std::uint32_t>(plan.ranks.size()));
-        const warren_page_moves_options moves{
+        const member::HostPageMoves moves{
             .nodes = plan.nodes.data(),
             .workers = static_cast<std::uint32_t>(plan.nodes.size()),
             .ranks = static_cast<std::uint32_t>(plan.ranks.size()),

@@ -244,7 +244,7 @@ warren_object warren_object_ancestor(const warren_topology* topology, warren_obj
    interface. The place of an object of the tree is the way down to it, in bits; where the ways to
    two of them part, `branches` has the object at which they do (src/topology/format.hpp). */
 typedef struct {
-    const uint32_t* places;
+    const uint16_t* places;
     const uint16_t* branches;
     uint32_t placed_objects; /* those of the tree, which have the smallest numbers; or 0 */
 } warren_topology_index;
@@ -252,13 +252,12 @@ typedef struct {
 /* The lowest object that has both below it, or is one of them; numbers below placed_objects. */
 static inline warren_object warren_topology_join(const warren_topology_index* index,
                                                  warren_object one, warren_object other) {
+    /* Without a branch of the program: whether two objects lie on one path is anybody's guess. */
     const uint32_t place = index->places[one];
-    const uint32_t difference = place ^ index->places[other];
+    const uint64_t difference = place ^ index->places[other];
     const warren_object higher = one < other ? one : other;
-    if (difference == 0) {
-        return higher; /* nothing branches between them */
-    }
-    const warren_object parting = index->branches[place >> 1 >> (31 - __builtin_clz(difference))];
+    const warren_object parting =
+        index->branches[place >> (63 - __builtin_clzll(difference << 1 | 1))];
     return parting < higher ? parting : higher;
 }
 

@@ -19,8 +19,8 @@ using warren::topology::c_api::wrong;
 warren_object nearest(const TopologyView& view, uint32_t initiator) {
     return initiator < view.initiators().size() && view.targets() > 0 &&
                    view.attributes().size() > WARREN_ATTRIBUTE_LOCALITY
-               ? view.target_object(
-                     view.order(view.attributes()[WARREN_ATTRIBUTE_LOCALITY], initiator)[0])
+               ? view.target_object(view.ordered_target(
+                     view.attributes()[WARREN_ATTRIBUTE_LOCALITY], initiator, 0))
                : WARREN_NO_OBJECT;
 }
 
@@ -210,7 +210,7 @@ WARREN_API int warren_topology_initiator(const warren_topology* topology, uint32
         *cpus = topology->view.set(record.cpuset);
     }
     if (device != nullptr) {
-        *device = record.object;
+        *device = warren::topology::widen(record.object);
     }
     return success;
 }
@@ -233,7 +233,7 @@ WARREN_API int warren_topology_value(const warren_topology* topology, uint32_t a
         }
         initiator = 0;
     }
-    const warren::topology::ValueRecord& found = view.value(record, initiator, target);
+    const warren::topology::AttributeValueAt found = view.value(record, initiator, target);
     if (found.origin == 0) {
         return nothing;
     }
@@ -255,5 +255,5 @@ WARREN_API uint32_t warren_topology_best_target(const warren_topology* topology,
         return WARREN_NO_INDEX;
     }
     return view.os_index(
-        view.target_object(view.order(view.attributes()[attribute], initiator)[index]));
+        view.target_object(view.ordered_target(view.attributes()[attribute], initiator, index)));
 }

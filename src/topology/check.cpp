@@ -26,23 +26,25 @@ class ImageCheck {
     Error check_attributes();
     Error check_attribute(const AttributeRecord& attribute);
 
-    const SectionRecord& record(Section section) const {
-        return header_->sections[static_cast<std::size_t>(section)];
+    std::uint32_t count(Section section) const {
+        return header_->counts[static_cast<std::size_t>(section)];
     }
-    std::uint32_t count(Section section) const { return record(section).count; }
 
-    // A section of elements of this type, of as many as there should be (any: whatever it says).
+    // The next section, of elements of this type, of as many as there should be (any: whatever it
+    // says). What was before it fitted, so the sum stays below 2^37.
     template <typename Element>
-    bool find(Section section, const Element*& elements, std::uint64_t expected = any) const {
-        const SectionRecord& place = record(section);
-        elements = reinterpret_cast<const Element*>(image_.data() + place.offset);
-        return place.offset % 8 == 0 && place.offset >= sizeof(Header) &&
-               place.offset <= image_.size() &&
-               place.count <= (image_.size() - place.offset) / sizeof(Element) &&
-               (expected == any || place.count == expected);
+    bool find(Section section, const Element*& elements, std::uint64_t expected = any) {
+        elements = reinterpret_cast<const Element*>(image_.data() + offset_);
+        const std::uint64_t elements_bytes = std::uint64_t{count(section)} * sizeof(Element);
+        if (elements_bytes > image_.size() - offset_ ||
+            (expected != any && count(section) != expected)) {
+            return false;
+        }
+        offset_ += elements_bytes;
+        return true;
     }
     template <typename Element>
-    bool find(Section section, std::span<const Element>& elements) const {
+    bool find(Section section, std::span<const Element>& elements) {
         const Element* first = nullptr;
         const bool is_there = find(section, first);
         elements = {first, is_there ? count(section) : 0};
@@ -58,6 +60,7 @@ class ImageCheck {
     const std::span<const std::byte> image_;
     TopologyView& view_;
     const Header* header_ = nullptr;
+    std::size_t offset_ = sizeof(Header);
 };
 
 Error ImageCheck::check_header() {
@@ -99,10 +102,19 @@ Error ImageCheck::find_sections() {
     view.nodes_by_os_ = count(Section::node_by_os);
     const std::uint64_t objects = view.objects_;
     const std::uint64_t branches =
-        view.index_.placed_objects == 0 ? 0 : std::uint64_t{1} << header_->place_bits;
+        view.index_.placed_objects == 0 ? 0 : std::uint64_t{2} << header_->place_bits;
+    // In the order of Section.
     const bool fits =
-        find(Section::level_of, view.level_of_, objects) &&
-        find(Section::flags, view.flags_, objects) && find(Section::arity, view.arity_, objects) &&
+        find(Section::details, view.details_) && find(Section::words, view.words_) &&
+        find(Section::values, view.values_) && find(Section::sets, view.sets_) &&
+        find(Section::infos, view.infos_) && find(Section::distances, view.distances_) &&
+        find(Section::cpu_kinds, view.cpu_kinds_) && find(Section::attributes, view.attributes_) &&
+        find(Section::wide_os_indices, view.wide_os_indices_) &&
+        find(Section::distance_objects, view.distance_objects_) &&
+        find(Section::levels, view.levels_) && find(Section::initiators, view.initiators_) &&
+        find(Section::other_children, view.other_children_) &&
+        find(Section::complete_sets, view.complete_sets_) &&
+        find(Section::allowed, view.allowed_, 2) && find(Section::arity, view.arity_, objects) &&
         find(Section::details_of, view.details_of_, objects) &&
         find(Section::nodeset_of, view.nodeset_of_, objects) &&
         find(Section::os_index, view.os_index_, objects) &&
@@ -111,20 +123,15 @@ Error ImageCheck::find_sections() {
         find(Section::cpuset_of, view.cpuset_of_, objects) &&
         find(Section::places, view.index_.places, view.index_.placed_objects) &&
         find(Section::branches, view.index_.branches, branches) &&
-        find(Section::other_children, view.other_children_) &&
-        find(Section::complete_sets, view.complete_sets_) && find(Section::infos, view.infos_) &&
-        find(Section::levels, view.levels_) && find(Section::children, view.children_) &&
-        find(Section::details, view.details_) && find(Section::sets, view.sets_) &&
-        find(Section::words, view.words_) && find(Section::strings, view.strings_) &&
-        find(Section::pu_by_os, view.pu_by_os_) && find(Section::node_by_os, view.node_by_os_) &&
+        find(Section::children, view.children_) && find(Section::pu_by_os, view.pu_by_os_) &&
+        find(Section::node_by_os, view.node_by_os_) &&
         find(Section::row_by_os, view.row_by_os_, view.cpus_by_os_) &&
-        find(Section::distances, view.distances_) &&
-        find(Section::distance_objects, view.distance_objects_) &&
-        find(Section::distance_bytes, view.distance_bytes_) &&
-        find(Section::cpu_kinds, view.cpu_kinds_) && find(Section::initiators, view.initiators_) &&
-        find(Section::attributes, view.attributes_) && find(Section::cells, view.cells_) &&
-        find(Section::orders, view.orders_) && find(Section::values, view.values_) &&
-        find(Section::allowed, view.allowed_, 2);
+        find(Section::level_of, view.level_of_, objects) &&
+        find(Section::flags, view.flags_, objects) &&
+        find(Section::value_origins, view.value_origins_, count(Section::values)) &&
+        find(Section::distance_bytes, view.distance_bytes_) && find(Section::cells, view.cells_) &&
+        find(Section::orders, view.orders_) && find(Section::strings, view.strings_) &&
+        image_.size() - offset_ < 8;
     return fits ? Error{} : damaged("a section doesn't fit into it");
 }
 
@@ -139,7 +146,7 @@ Error ImageCheck::check_levels() {
     view.depth_ = 0;
     std::uint32_t number = 0;
     for (std::uint32_t index = 0; index < view.level_count_; ++index) {
-        const Level& level = view.levels_[index];
+        const Level level = view.level(index);
         if (level.first != number || level.count == 0 || level.count > view.objects_ - number ||
             level.type >= object_types) {
             return damaged("impossible levels");
@@ -178,7 +185,7 @@ Error ImageCheck::check_levels() {
 
 Error ImageCheck::check_tree() {
     const TopologyView& view = view_;
-    bool wrong = view.parent_[0] != none;
+    bool wrong = view.parent_[0] != none16;
     for (std::uint32_t object = 1; object < view.objects_; ++object) {
         wrong |= view.parent_[object] >= object;
     }
@@ -206,13 +213,17 @@ Error ImageCheck::check_places() {
     const TopologyView& view = view_;
     std::uint32_t wrong = 0;
     for (std::uint32_t object = 0; object < view.index_.placed_objects; ++object) {
-        wrong |= view.index_.places[object] >> header_->place_bits ^ 1;
+        wrong |= static_cast<std::uint32_t>(view.index_.places[object]) >> header_->place_bits ^ 1;
     }
-    const auto last = static_cast<std::uint16_t>(std::min(view.tree_objects_ - 1, 0xffffU));
+    const auto last = static_cast<std::uint16_t>(view.tree_objects_ - 1);
     std::uint16_t excess = 0; // processors subtract so, and find no maximum as fast
-    for (std::uint32_t at = 0; at < count(Section::branches); ++at) {
+    const std::uint32_t parting = count(Section::branches) / 2;
+    for (std::uint32_t at = 0; at < parting; ++at) {
         const std::uint16_t branch = view.index_.branches[at];
         excess |= static_cast<std::uint16_t>(branch > last ? branch - last : 0);
+    }
+    for (std::uint32_t at = parting; at < 2 * parting; ++at) {
+        excess |= static_cast<std::uint16_t>(~view.index_.branches[at]);
     }
     return wrong != 0 || excess != 0 ? damaged("impossible places") : Error{};
 }
@@ -276,13 +287,13 @@ Error ImageCheck::check_sets() {
     }
     // What is in the tree, or memory, has both sets, anything else none.
     for (std::uint32_t index = 0; index < view.level_count_; ++index) {
-        const Level& level = view.levels_[index];
+        const Level level = view.level(index);
         const auto type = static_cast<ObjectType>(level.type);
         const bool has_sets = type <= ObjectType::memory_cache;
-        const std::uint32_t* cpusets = view.cpuset_of_ + level.first;
+        const std::uint16_t* cpusets = view.cpuset_of_ + level.first;
         const std::uint16_t* nodesets = view.nodeset_of_ + level.first;
-        std::uint32_t largest = 0;
-        std::uint32_t smallest = none;
+        std::uint16_t largest = 0;
+        std::uint16_t smallest = none16;
         std::uint16_t largest_nodeset = 0;
         for (std::uint32_t at = 0; at < level.count; ++at) {
             largest = std::max(largest, cpusets[at]);
@@ -291,7 +302,7 @@ Error ImageCheck::check_sets() {
         for (std::uint32_t at = 0; at < level.count; ++at) {
             largest_nodeset = std::max(largest_nodeset, nodesets[at]);
         }
-        wrong |= has_sets ? largest >= sets || largest_nodeset >= sets : smallest != none;
+        wrong |= has_sets ? largest >= sets || largest_nodeset >= sets : smallest != none16;
     }
     std::uint32_t before = none;
     for (const CompleteSets& record : view.complete_sets_) {
@@ -304,7 +315,7 @@ Error ImageCheck::check_sets() {
     }
     for (const InitiatorRecord& initiator : view.initiators_) {
         wrong |= initiator.cpuset >= sets ||
-                 (initiator.object != none && initiator.object >= view.objects_);
+                 (initiator.object != none16 && initiator.object >= view.objects_);
     }
     wrong |= view.allowed_[0] >= sets || view.allowed_[1] >= sets;
     return wrong ? damaged("impossible sets") : Error{};
@@ -315,7 +326,7 @@ Error ImageCheck::check_details() {
     const std::uint32_t details = count(Section::details);
     bool wrong = false;
     for (std::uint32_t index = 0; index < view.level_count_; ++index) {
-        const Level& level = view.levels_[index];
+        const Level level = view.level(index);
         const auto type = static_cast<ObjectType>(level.type);
         const std::uint32_t words = detail_words(type);
         const std::uint16_t* place = view.details_of_ + level.first;
@@ -338,7 +349,7 @@ Error ImageCheck::check_texts() {
     std::uint32_t before = 0;
     for (const InfoRecord& record : view.infos_) {
         wrong |= record.name >= bytes || record.value >= bytes || record.object < before ||
-                 (record.object != none && record.object >= view.objects_);
+                 (record.object != none16 && record.object >= view.objects_);
         before = record.object;
     }
     std::uint64_t of_kinds = 0;
@@ -363,22 +374,27 @@ Error ImageCheck::check_indices() {
     // The objects of a level, none if it is empty.
     const auto range = [&view](ObjectType type) {
         const std::uint32_t index = view.first_level(type);
-        return index < view.level_count_ ? view.levels_[index] : Level{};
+        return index < view.level_count_ ? view.level(index) : Level{};
     };
     const Level pus = range(ObjectType::pu);
     for (std::uint32_t at = 0; at < view.cpus_by_os_; ++at) {
-        const std::uint32_t object = view.pu_by_os_[at];
-        wrong |= (object != none) & (object - pus.first >= pus.count);
+        const std::uint16_t object = view.pu_by_os_[at];
+        wrong |= (object != none16) & (object - pus.first >= pus.count);
     }
     const Level nodes = range(ObjectType::numa_node);
     for (std::uint32_t at = 0; at < view.nodes_by_os_; ++at) {
-        const std::uint32_t object = view.node_by_os_[at];
-        wrong |= (object != none) & (object - nodes.first >= nodes.count);
+        const std::uint16_t object = view.node_by_os_[at];
+        wrong |= (object != none16) & (object - nodes.first >= nodes.count);
     }
     const auto rows = static_cast<std::uint32_t>(view.initiators_.size());
     for (std::uint32_t at = 0; at < view.cpus_by_os_; ++at) {
         const std::uint16_t row = view.row_by_os_[at];
         wrong |= (row != none16) & (row >= rows);
+    }
+    std::uint32_t before = none;
+    for (const WideOsIndex& wide : view.wide_os_indices_) {
+        wrong |= wide.object >= view.objects_ || (before != none && wide.object <= before);
+        before = wide.object;
     }
     wrong |= rows > max_targets;
     return wrong ? damaged("impossible indices") : Error{};
@@ -396,7 +412,7 @@ Error ImageCheck::check_distances() {
         const bool has_width = std::has_single_bit(matrix.width) && matrix.width <= 8;
         const std::uint64_t numbers = std::uint64_t{matrix.count} * matrix.count;
         wrong |= !has_width || std::uint64_t{matrix.objects} + matrix.count > places ||
-                 matrix.bytes > bytes || matrix.bytes % 8 != 0 ||
+                 matrix.bytes > bytes ||
                  numbers > (bytes - matrix.bytes) / std::max(matrix.width, 1U);
     }
     return wrong ? damaged("impossible distances") : Error{};
@@ -408,10 +424,10 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
     const std::uint64_t numbers = std::uint64_t{attribute.rows} * view.targets_;
     const std::uint64_t bytes = count(Section::cells);
     const std::uint64_t values = count(Section::values);
-    const std::uint64_t orders = count(Section::orders);
+    const std::uint64_t orders = count(Section::orders) / order_width(view.targets_);
     const bool fits =
         (attribute.rows == 1 || attribute.rows == rows) && std::has_single_bit(attribute.width) &&
-        attribute.width <= 4 && attribute.cells <= bytes && attribute.cells % 8 == 0 &&
+        attribute.width <= 4 && attribute.cells <= bytes &&
         numbers <= (bytes - attribute.cells) / attribute.width && attribute.values <= values &&
         attribute.value_count <= values - attribute.values && attribute.order <= orders &&
         rows * view.targets_ <= orders - attribute.order;
@@ -442,12 +458,21 @@ Error ImageCheck::check_attributes() {
         }
     }
     bool wrong = false;
-    for (std::uint32_t at = 0; at < count(Section::orders); ++at) {
-        wrong |= view.orders_[at] >= view.targets_;
+    const std::uint32_t width = order_width(view.targets_);
+    const std::uint32_t orders = count(Section::orders) / width;
+    wrong |= count(Section::orders) % width != 0;
+    if (width == 1) {
+        for (std::uint32_t at = 0; at < orders; ++at) {
+            wrong |= view.orders_[at] >= view.targets_;
+        }
+    } else {
+        for (std::uint32_t at = 0; at < orders; ++at) {
+            wrong |= TopologyView::number(view.orders_, width, at) >= view.targets_;
+        }
     }
     const std::uint32_t values = count(Section::values);
     for (std::uint32_t at = 0; at < values; ++at) {
-        wrong |= view.values_[at].origin > WARREN_ORIGIN_GUESSED;
+        wrong |= view.value_origins_[at] > WARREN_ORIGIN_GUESSED;
     }
     return wrong ? damaged("impossible values") : Error{};
 }

@@ -14,6 +14,11 @@ namespace warren::topology {
 
 namespace {
 
+// Indices that are known to fit, and none.
+std::uint16_t narrow(std::size_t index) {
+    return static_cast<std::uint16_t>(index);
+}
+
 // The sections while they grow.
 class Encoder {
   public:
@@ -28,12 +33,14 @@ class Encoder {
     Error add_places();
     Error add_indices();
     Error add_row_indices();
+    Error add_names();
     void add_infos(std::uint32_t object, const std::vector<Info>& infos);
     void add_info(std::uint32_t object, const std::string& name, const std::string& value);
     void add_distances();
     void add_cpu_kinds();
     void add_attributes();
     void add_attribute(const AttributeMatrix& matrix);
+    bool has_values(std::size_t first, const std::vector<AttributeMatrix::Cell>& values) const;
     Error write(std::vector<std::byte>& image) const;
 
     std::uint32_t string(const std::string& text);
@@ -51,22 +58,22 @@ class Encoder {
     std::vector<std::uint16_t> arity_;
     std::vector<std::uint16_t> details_of_;
     std::vector<std::uint16_t> nodeset_of_;
-    std::vector<std::uint32_t> os_index_;
-    std::vector<std::uint32_t> parent_;
-    std::vector<std::uint32_t> first_child_;
-    std::vector<std::uint32_t> cpuset_of_;
-    std::vector<std::uint32_t> places_;
+    std::vector<std::uint16_t> os_index_;
+    std::vector<std::uint16_t> parent_;
+    std::vector<std::uint16_t> first_child_;
+    std::vector<std::uint16_t> cpuset_of_;
+    std::vector<std::uint16_t> places_;
     std::vector<std::uint16_t> branches_;
     std::vector<OtherChildren> other_children_;
     std::vector<CompleteSets> complete_sets_;
     std::vector<InfoRecord> infos_;
-    std::vector<std::uint32_t> children_;
+    std::vector<std::uint16_t> children_;
     std::vector<std::uint64_t> details_;
     std::vector<SetRecord> sets_;
     std::vector<std::uint64_t> words_;
     std::vector<char> strings_;
-    std::vector<std::uint32_t> pu_by_os_;
-    std::vector<std::uint32_t> node_by_os_;
+    std::vector<std::uint16_t> pu_by_os_;
+    std::vector<std::uint16_t> node_by_os_;
     std::vector<std::uint16_t> row_by_os_;
     std::vector<DistancesRecord> distances_;
     std::vector<std::uint32_t> distance_objects_;
@@ -75,9 +82,11 @@ class Encoder {
     std::vector<InitiatorRecord> initiators_;
     std::vector<AttributeRecord> attributes_;
     std::vector<std::uint8_t> cells_;
-    std::vector<std::uint16_t> orders_;
-    std::vector<ValueRecord> values_;
-    std::vector<std::uint32_t> allowed_;
+    std::vector<std::uint8_t> orders_;
+    std::vector<std::uint64_t> values_;
+    std::vector<std::uint8_t> value_origins_;
+    std::vector<WideOsIndex> wide_os_indices_;
+    std::vector<std::uint16_t> allowed_;
 
     // What is there already.
     std::unordered_map<std::string, std::uint32_t> string_index_;
@@ -183,8 +192,34 @@ Error Encoder::check_limits() const {
     return {};
 }
 
+// Names have 16 bits: they are first among the strings.
+Error Encoder::add_names() {
+    string("");
+    string(name_key);
+    string(subtype_key);
+    const auto add = [&](const std::vector<Info>& infos) {
+        for (const Info& info : infos) {
+            string(info.name);
+        }
+    };
+    for (const Object& object : description_.objects) {
+        add(object.infos);
+    }
+    for (const CpuKind& kind : description_.cpu_kinds) {
+        add(kind.infos);
+    }
+    add(description_.infos);
+    for (const AttributeMatrix& matrix : description_.matrices) {
+        string(matrix.name);
+    }
+    return strings_.size() <= none16
+               ? Error{}
+               : fail(WARREN_TOPOLOGY_ERR_LIMIT, "the names of infos have %zu bytes, more than %u",
+                      strings_.size(), unsigned{none16});
+}
+
 void Encoder::add_info(std::uint32_t object, const std::string& name, const std::string& value) {
-    infos_.push_back({object, string(name), string(value)});
+    infos_.push_back({narrow(object), narrow(string(name)), string(value)});
 }
 
 void Encoder::add_infos(std::uint32_t object, const std::vector<Info>& infos) {
@@ -207,17 +242,18 @@ Error Encoder::add_children(std::uint32_t number) {
         first = static_cast<std::uint32_t>(children_.size());
         children_.insert(children_.end(), tree.begin(), tree.end());
     }
-    first_child_.push_back(first);
+    first_child_.push_back(narrow(first));
     const auto& [unused, memory, io, misc] = object.children;
     if (!memory.empty() || !io.empty() || !misc.empty()) {
         flags_.back() |= object_flag::has_others;
-        other_children_.push_back({number, static_cast<std::uint32_t>(children_.size()),
-                                   static_cast<std::uint32_t>(memory.size()),
-                                   static_cast<std::uint32_t>(io.size()),
-                                   static_cast<std::uint32_t>(misc.size())});
+        other_children_.push_back({narrow(number), narrow(children_.size()), narrow(memory.size()),
+                                   narrow(io.size()), narrow(misc.size())});
         for (const auto* list : {&memory, &io, &misc}) {
             children_.insert(children_.end(), list->begin(), list->end());
         }
+    }
+    if (children_.size() > none16) { // some are there twice
+        return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "objects have more than one parent");
     }
     for (const std::vector<std::uint32_t>& list : object.children) {
         for (const std::uint32_t child : list) {
@@ -232,7 +268,6 @@ Error Encoder::add_children(std::uint32_t number) {
 }
 
 Error Encoder::add_objects() {
-    string("");
     // The node sets first: their indices have 16 bits.
     for (const Object& object : description_.objects) {
         if (object.has_sets) {
@@ -265,20 +300,24 @@ Error Encoder::add_objects() {
             nested_.push_back(nested);
             level_of_.push_back(static_cast<std::uint8_t>(index));
             flags_.push_back(object.symmetric ? object_flag::symmetric : std::uint8_t{0});
-            os_index_.push_back(object.os_index);
-            parent_.push_back(object.parent);
+            os_index_.push_back(narrow(object.os_index));
+            if (object.os_index != none && object.os_index >= wide16) {
+                os_index_.back() = wide16;
+                wide_os_indices_.push_back({number, object.os_index});
+            }
+            parent_.push_back(narrow(object.parent));
             if (Error error = add_children(number)) {
                 return error;
             }
             details_of_.push_back(details(object.details));
             nodeset_of_.push_back(object.has_sets ? static_cast<std::uint16_t>(set(object.nodes))
                                                   : none16);
-            cpuset_of_.push_back(object.has_sets ? set(object.cpus) : none);
+            cpuset_of_.push_back(object.has_sets ? narrow(set(object.cpus)) : none16);
             if (object.has_sets && (!includes(object.cpus, object.complete_cpus) ||
                                     !includes(object.nodes, object.complete_nodes))) {
                 flags_.back() |= object_flag::incomplete;
-                complete_sets_.push_back(
-                    {number, set(object.complete_cpus), set(object.complete_nodes)});
+                complete_sets_.push_back({narrow(number), narrow(set(object.complete_cpus)),
+                                          narrow(set(object.complete_nodes))});
             }
             if (object.name || object.subtype || !object.infos.empty()) {
                 flags_.back() |= object_flag::has_infos;
@@ -321,10 +360,6 @@ Error Encoder::add_places() {
     std::size_t leaves = 0;
     for (std::uint32_t number = tree_objects_; number-- > 0;) {
         const std::size_t count = children(number).size();
-        if (count > 1 && number > max_branches) {
-            return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the tree has more than %u branches",
-                        max_branches);
-        }
         leaves += count == 0;
         bits_below[number] = count == 0 ? 0 : most_below(number) + bits_to_number(count);
     }
@@ -334,14 +369,15 @@ Error Encoder::add_places() {
         return {};
     }
     places_.resize(tree_objects_);
-    places_[0] = 1U << place_bits_;
-    branches_.resize(std::size_t{1} << place_bits_);
+    places_[0] = narrow(std::size_t{1} << place_bits_);
+    branches_.resize(std::size_t{2} << place_bits_);
+    std::fill(branches_.begin() + (std::ptrdiff_t{1} << place_bits_), branches_.end(), none16);
     for (std::uint32_t number = 0; number < tree_objects_; ++number) {
         const std::uint32_t below = most_below(number);
         const std::uint32_t bits = bits_below[number] - below;
         for (std::uint32_t index = 0; index < children(number).size(); ++index) {
             const std::uint32_t place = places_[number] + (index << below);
-            places_[children(number)[index]] = place;
+            places_[children(number)[index]] = narrow(place);
             for (std::uint32_t bit = below; bit < below + bits; ++bit) {
                 branches_[place >> (bit + 1)] = static_cast<std::uint16_t>(number);
             }
@@ -361,15 +397,15 @@ Error Encoder::add_indices() {
             return fail(WARREN_TOPOLOGY_ERR_LIMIT,
                         "a processor or NUMA node has an OS index above %u", max_os_index);
         }
-        std::vector<std::uint32_t>& table = type == ObjectType::pu ? pu_by_os_ : node_by_os_;
+        std::vector<std::uint16_t>& table = type == ObjectType::pu ? pu_by_os_ : node_by_os_;
         if (table.size() <= os_index) {
-            table.resize(os_index + 1, none);
+            table.resize(os_index + 1, none16);
         }
-        if (table[os_index] != none) {
+        if (table[os_index] != none16) {
             return fail(WARREN_TOPOLOGY_ERR_ARGUMENT,
                         "two processors or NUMA nodes have the OS index %u", os_index);
         }
-        table[os_index] = number;
+        table[os_index] = narrow(number);
     }
     return add_row_indices();
 }
@@ -378,14 +414,14 @@ Error Encoder::add_row_indices() {
     row_by_os_.assign(pu_by_os_.size(), none16);
     for (std::size_t row = 0; row < description_.initiators.size(); ++row) {
         const Initiator& initiator = description_.initiators[row];
-        initiators_.push_back({set(initiator.cpus), initiator.object});
+        initiators_.push_back({narrow(set(initiator.cpus)), narrow(initiator.object)});
         for (std::size_t cpu = 0; initiator.object == none && cpu < row_by_os_.size(); ++cpu) {
             if (has_bit(initiator.cpus, cpu)) {
                 row_by_os_[cpu] = static_cast<std::uint16_t>(row);
             }
         }
     }
-    allowed_ = {set(description_.allowed_cpus), set(description_.allowed_nodes)};
+    allowed_ = {narrow(set(description_.allowed_cpus)), narrow(set(description_.allowed_nodes))};
     return {};
 }
 
@@ -400,15 +436,10 @@ void append(std::vector<std::uint8_t>& bytes, std::uint64_t number, std::uint32_
     }
 }
 
-void align(std::vector<std::uint8_t>& bytes) {
-    bytes.resize((bytes.size() + 7) / 8 * 8);
-}
-
 void Encoder::add_distances() {
     for (const Distances& matrix : description_.distances) {
         const auto largest = std::max_element(matrix.values.begin(), matrix.values.end());
         const std::uint32_t width = width_for(largest == matrix.values.end() ? 0 : *largest);
-        align(distance_bytes_);
         distances_.push_back({matrix.name ? string(*matrix.name) : 0, matrix.kind,
                               static_cast<std::uint32_t>(matrix.objects.size()),
                               static_cast<std::uint32_t>(distance_objects_.size()),
@@ -432,16 +463,28 @@ void Encoder::add_cpu_kinds() {
     add_infos(none, description_.infos);
 }
 
+// Whether these values stand from `first` on.
+bool Encoder::has_values(std::size_t first,
+                         const std::vector<AttributeMatrix::Cell>& values) const {
+    for (std::size_t index = 0; index < values.size(); ++index) {
+        if (values[index].value != values_[first + index] ||
+            values[index].origin != value_origins_[first + index]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void Encoder::add_attribute(const AttributeMatrix& matrix) {
     std::vector<AttributeMatrix::Cell> values = matrix.cells;
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
 
     AttributeRecord record{};
-    record.name = string(matrix.name);
-    record.flags = matrix.flags;
-    record.rows = static_cast<std::uint32_t>(matrix.rows);
-    record.width = width_for(values.empty() ? 0 : values.size() - 1);
+    record.name = narrow(string(matrix.name));
+    record.flags = static_cast<std::uint8_t>(matrix.flags);
+    record.rows = narrow(matrix.rows);
+    record.width = static_cast<std::uint8_t>(width_for(values.empty() ? 0 : values.size() - 1));
     record.value_count = static_cast<std::uint32_t>(values.size());
     record.values = static_cast<std::uint32_t>(values_.size());
     std::vector<std::uint8_t> bytes;
@@ -449,39 +492,34 @@ void Encoder::add_attribute(const AttributeMatrix& matrix) {
         const auto place = std::lower_bound(values.begin(), values.end(), cell) - values.begin();
         append(bytes, static_cast<std::uint64_t>(place), record.width);
     }
-    std::vector<ValueRecord> entries;
-    entries.reserve(values.size());
-    for (const AttributeMatrix::Cell& cell : values) {
-        entries.push_back({cell.value, cell.origin});
-    }
     // Attributes of reading and writing that nobody knows more of than of both are the same.
     for (const AttributeRecord& other : attributes_) {
-        const bool is_same =
-            other.rows == record.rows && other.width == record.width &&
-            other.value_count == record.value_count &&
-            std::equal(entries.begin(), entries.end(), values_.begin() + other.values,
-                       [](const ValueRecord& one, const ValueRecord& two) {
-                           return one.value == two.value && one.origin == two.origin;
-                       }) &&
-            std::equal(bytes.begin(), bytes.end(), cells_.begin() + other.cells);
+        const bool is_same = other.rows == record.rows && other.width == record.width &&
+                             other.value_count == record.value_count &&
+                             has_values(other.values, values) &&
+                             std::equal(bytes.begin(), bytes.end(), cells_.begin() + other.cells);
         if (is_same) {
             record.cells = other.cells;
             record.values = other.values;
             bytes.clear();
-            entries.clear();
+            values.clear();
             break;
         }
     }
     if (!bytes.empty()) {
-        align(cells_);
         record.cells = static_cast<std::uint32_t>(cells_.size());
         cells_.insert(cells_.end(), bytes.begin(), bytes.end());
-        values_.insert(values_.end(), entries.begin(), entries.end());
+        for (const AttributeMatrix::Cell& cell : values) {
+            values_.push_back(cell.value);
+            value_origins_.push_back(static_cast<std::uint8_t>(cell.origin));
+        }
     }
+    const std::uint32_t width =
+        order_width(static_cast<std::uint32_t>(description_.targets().size()));
     const auto [entry, is_new] =
-        order_index_.try_emplace(matrix.order, static_cast<std::uint32_t>(orders_.size()));
-    if (is_new) {
-        orders_.insert(orders_.end(), matrix.order.begin(), matrix.order.end());
+        order_index_.try_emplace(matrix.order, static_cast<std::uint32_t>(orders_.size() / width));
+    for (const std::uint16_t target : is_new ? matrix.order : std::vector<std::uint16_t>{}) {
+        append(orders_, target, width);
     }
     record.order = entry->second;
     attributes_.push_back(record);
@@ -496,18 +534,37 @@ void Encoder::add_attributes() {
 Error Encoder::write(std::vector<std::byte>& image) const {
     Header header{};
     image.assign(sizeof(Header), std::byte{0});
+    std::vector<LevelRecord> levels;
+    for (const Level& level : description_.levels) {
+        levels.push_back({narrow(level.first), narrow(level.count),
+                          static_cast<std::int16_t>(level.depth), narrow(level.type)});
+    }
+    // In the order of Section.
     const auto place = [&](Section section, const auto& elements) {
         const std::size_t offset = image.size();
         const std::size_t size = elements.size() * sizeof elements[0];
-        header.sections[static_cast<std::size_t>(section)] = {
-            static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(elements.size())};
-        image.resize(offset + (size + 7) / 8 * 8);
+        header.counts[static_cast<std::size_t>(section)] =
+            static_cast<std::uint32_t>(elements.size());
+        image.resize(offset + size);
         if (size > 0) {
             std::memcpy(image.data() + offset, elements.data(), size);
         }
     };
-    place(Section::level_of, level_of_);
-    place(Section::flags, flags_);
+    place(Section::details, details_);
+    place(Section::words, words_);
+    place(Section::values, values_);
+    place(Section::sets, sets_);
+    place(Section::infos, infos_);
+    place(Section::distances, distances_);
+    place(Section::cpu_kinds, cpu_kinds_);
+    place(Section::attributes, attributes_);
+    place(Section::wide_os_indices, wide_os_indices_);
+    place(Section::distance_objects, distance_objects_);
+    place(Section::levels, levels);
+    place(Section::initiators, initiators_);
+    place(Section::other_children, other_children_);
+    place(Section::complete_sets, complete_sets_);
+    place(Section::allowed, allowed_);
     place(Section::arity, arity_);
     place(Section::details_of, details_of_);
     place(Section::nodeset_of, nodeset_of_);
@@ -517,28 +574,22 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     place(Section::cpuset_of, cpuset_of_);
     place(Section::places, places_);
     place(Section::branches, branches_);
-    place(Section::other_children, other_children_);
-    place(Section::complete_sets, complete_sets_);
-    place(Section::infos, infos_);
-    place(Section::levels, description_.levels);
     place(Section::children, children_);
-    place(Section::details, details_);
-    place(Section::sets, sets_);
-    place(Section::words, words_);
-    place(Section::strings, strings_);
     place(Section::pu_by_os, pu_by_os_);
     place(Section::node_by_os, node_by_os_);
     place(Section::row_by_os, row_by_os_);
-    place(Section::distances, distances_);
-    place(Section::distance_objects, distance_objects_);
+    place(Section::level_of, level_of_);
+    place(Section::flags, flags_);
+    place(Section::value_origins, value_origins_);
     place(Section::distance_bytes, distance_bytes_);
-    place(Section::cpu_kinds, cpu_kinds_);
-    place(Section::initiators, initiators_);
-    place(Section::attributes, attributes_);
     place(Section::cells, cells_);
     place(Section::orders, orders_);
-    place(Section::values, values_);
-    place(Section::allowed, allowed_);
+    place(Section::strings, strings_);
+    image.resize((image.size() + 7) / 8 * 8);
+    if (sets_.size() > none16) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "there are %zu different sets, more than %u",
+                    sets_.size(), unsigned{none16});
+    }
     if (image.size() > max_image_bytes || details_.size() > none16) {
         return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the image would have %zu bytes, %zu of details",
                     image.size(), details_.size() * sizeof(std::uint64_t));
@@ -546,10 +597,10 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     header.magic = image_magic;
     header.version = image_version;
     header.bytes = static_cast<std::uint32_t>(image.size());
-    header.objects = static_cast<std::uint32_t>(description_.objects.size());
-    header.tree_objects = tree_objects_;
-    header.place_bits = place_bits_;
-    header.section_records = section_count;
+    header.objects = narrow(description_.objects.size());
+    header.tree_objects = narrow(tree_objects_);
+    header.place_bits = narrow(place_bits_);
+    header.section_records = narrow(section_count);
     std::memcpy(image.data(), &header, sizeof header);
     header.checksum = checksum(image.data() + checksum_end, image.size() - checksum_end);
     std::memcpy(image.data(), &header, sizeof header);
@@ -560,8 +611,8 @@ Error Encoder::encode(std::vector<std::byte>& image) {
     if (Error error = check_limits()) {
         return error;
     }
-    for (Error (Encoder::*step)() :
-         {&Encoder::add_objects, &Encoder::add_places, &Encoder::add_indices}) {
+    for (Error (Encoder::*step)() : {&Encoder::add_names, &Encoder::add_objects,
+                                     &Encoder::add_places, &Encoder::add_indices}) {
         if (Error error = (this->*step)()) {
             return error;
         }

@@ -1,9 +1,10 @@
 // The format of a topology image: what a node is, in one read-only block of bytes.
 //
 // It has no pointers: an image means the same at every address, in every process, and in a file.
-// Everything is in flat arrays (sections) that begin at a multiple of 8 bytes, and refers to other
-// things by 32-bit indices, smaller ones where a limit below allows it. Sets of processors and of
-// NUMA nodes are there once each, names too.
+// Everything is in flat arrays (sections), one behind the other, those of the widest elements
+// first, so that each begins at a multiple of what it needs; the header has their counts, which say
+// where they are. They refer to other things by indices of 16 bits, wider ones where machines need
+// them. Sets of processors and of NUMA nodes are there once each, names too.
 //
 // Objects are numbered level by level, the levels of the tree first, from the root down, then one
 // level for each type beside the tree (caches of memory, NUMA nodes, bridges, PCI devices, OS
@@ -21,16 +22,15 @@ namespace warren::topology {
 
 inline constexpr std::uint64_t image_magic = 0x31306f706f745257; // "WRtopo01" in memory
 // Raised with every change of what is below: other versions are refused.
-inline constexpr std::uint32_t image_version = 2;
+inline constexpr std::uint32_t image_version = 3;
 
-// 16 Mi is far above any node (400 threads have about 2000 objects), and keeps sums below 2^32.
-inline constexpr std::uint32_t max_objects = 1U << 20;
+// Numbers of 16 bits. 400 threads have about 2000 objects; the 8192 that Linux can have at most,
+// 40000.
+inline constexpr std::uint32_t max_objects = 65534;
 inline constexpr std::uint32_t max_image_bytes = 1U << 28;
-// Objects of the tree with several children: numbers of 16 bits.
-inline constexpr std::uint32_t max_branches = 65535;
 // Where places need more bits than that, or many more than there are leaves (trees that are uneven
 // and deep), there are none, and whoever wants an ancestor walks.
-inline constexpr std::uint32_t max_place_bits = 20;
+inline constexpr std::uint32_t max_place_bits = 15;
 inline constexpr std::uint32_t most_spare_bits = 4;
 inline constexpr std::uint32_t no_places = 255;
 // NUMA nodes and initiators, numbers of 16 bits, and their product.
@@ -43,6 +43,12 @@ inline constexpr std::uint32_t max_nested = 256;
 
 inline constexpr std::uint32_t none = 0xffffffff;
 inline constexpr std::uint16_t none16 = 0xffff;
+inline constexpr std::uint16_t wide16 = 0xfffe; // an OS index that is in `wide_os_indices`
+
+// What 16 bits stand for.
+constexpr std::uint32_t widen(std::uint16_t number) {
+    return number == none16 ? none : number;
+}
 
 // In the order of WARREN_OBJECT_… in warren/topology.h.
 enum class ObjectType : std::uint8_t {
@@ -70,74 +76,80 @@ enum class ObjectType : std::uint8_t {
 inline constexpr std::size_t object_types = 20;
 
 enum class Section : std::uint32_t {
-    // Arrays with one element per object, by its number.
-    level_of,    // u8: index of its Level
-    flags,       // u8: ObjectFlag
-    arity,       // u16: how many children in the tree
-    details_of,  // u16: index in `details`, none16
-    nodeset_of,  // u16: index in `sets`, none16 (devices and others)
-    os_index,    // u32: none when it has none
-    parent,      // u32: none for object 0
-    first_child, // u32: first child in the tree; or, with ObjectFlag::scattered, index in
-                 // `children`
-    cpuset_of,   // u32: index in `sets`, none
-    // One element per object of the tree: its place, the path to the first leaf below it. A place
-    // is
-    // a bit that is set, and below it place_bits bits: for each object on the way that has several
-    // children as many as it takes to number them, the highest bits for the root's. (If the deepest
-    // way takes fewer bits than another, zeros follow.)
-    places, // u32
-    // 2^place_bits elements. Two places whose first different bit is bit b part at element
-    // place >> (b + 1), which is the number of the object where they do.
-    branches, // u16
-    // Exceptions, sorted by object.
-    other_children, // OtherChildren: objects with ObjectFlag::has_others
-    complete_sets,  // CompleteSets: objects with ObjectFlag::incomplete
-    infos,          // InfoRecord: objects with ObjectFlag::has_infos; object none: of the topology
-    // What the others refer to.
-    levels,   // Level
-    children, // u32: object numbers
-    details,  // u64: see details.hpp
-    sets,     // SetRecord
-    words,    // u64: words of sets
-    strings,  // char: each string ends with a null character; the empty one is at 0
-    // By OS index.
-    pu_by_os,   // u32: object, none
-    node_by_os, // u32: object, none
-    row_by_os,  // u16: initiator of a processor, none16
-    // Distances, kinds of processors.
-    distances,        // DistancesRecord
-    distance_objects, // u32: object numbers
-    distance_bytes,   // u8: matrices, of little-endian numbers of a width
-    cpu_kinds,        // CpuKindRecord
-    // Attributes of memory for each pair of initiator and target.
-    initiators, // InitiatorRecord
+    // Of 8 bytes.
+    details, // u64: see details.hpp
+    words,   // u64: words of sets
+    values,  // u64: of attributes
+    // Of several fields, of 4 bytes or less.
+    sets,       // SetRecord
+    infos,      // InfoRecord: objects with ObjectFlag::has_infos, sorted; none16: the topology's
+    distances,  // DistancesRecord
+    cpu_kinds,  // CpuKindRecord
     attributes, // AttributeRecord
-    cells,      // u8: matrices (initiator × target) of indices in `values`, of a width
-    orders,     // u16: for each initiator the targets (logical indices), the best first
-    values,     // ValueRecord
-    allowed,    // u32: indices in `sets`: allowed processors, allowed NUMA nodes
+    wide_os_indices, // WideOsIndex: sorted by object
+    // Of 4 bytes.
+    distance_objects, // u32: object numbers
+    // Of fields of 2 bytes.
+    levels,         // LevelRecord
+    initiators,     // InitiatorRecord
+    other_children, // OtherChildren: objects with ObjectFlag::has_others, sorted
+    complete_sets,  // CompleteSets: objects with ObjectFlag::incomplete, sorted
+    allowed,        // u16: indices in `sets`: allowed processors, allowed NUMA nodes
+    // Arrays of u16 with one element per object, by its number.
+    arity,       // how many children in the tree
+    details_of,  // index in `details`, none16
+    nodeset_of,  // index in `sets`, none16 (devices and others)
+    os_index,    // none16 when it has none, or wide16
+    parent,      // none16 for object 0
+    first_child, // first child in the tree; or, with ObjectFlag::scattered, index in `children`
+    cpuset_of,   // index in `sets`, none16
+    // One u16 per object of the tree: its place, the path to the first leaf below it. A place is a
+    // bit
+    // that is set, and below it place_bits bits: for each object on the way that has several
+    // children
+    // as many as it takes to number them, the highest bits for the root's. (If the deepest way
+    // takes
+    // fewer bits than another, zeros follow.)
+    places,
+    // 2^(place_bits + 1) of u16. Two places whose first different bit is bit b part at element
+    // place >> (b + 1), which is the number of the object where they do; equal ones, at element
+    // `place`, nowhere: none16.
+    branches,
+    children, // u16: object numbers
+    // u16, by OS index.
+    pu_by_os,   // object, none16
+    node_by_os, // object, none16
+    row_by_os,  // initiator of a processor, none16
+    // Of one byte.
+    level_of,       // one per object: index of its level
+    flags,          // one per object: ObjectFlag
+    value_origins,  // one per value: WARREN_ORIGIN_…
+    distance_bytes, // matrices, of little-endian numbers of a width
+    cells,          // matrices (initiator × target) of indices in `values`, of a width
+    orders,  // for each initiator the targets (logical indices), the best first; order_width()
+    strings, // each string ends with a null character; the empty one is at 0
     count_
 };
 inline constexpr std::size_t section_count = static_cast<std::size_t>(Section::count_);
 
-struct SectionRecord {
-    std::uint32_t offset; // bytes from the image's begin; a multiple of 8
-    std::uint32_t count;  // elements
-};
+// Bytes of an index of a target in `orders`.
+constexpr std::uint32_t order_width(std::uint32_t targets) {
+    return targets <= 256 ? 1 : 2;
+}
 
 struct Header {
     std::uint64_t magic;
     std::uint32_t version;
     std::uint32_t bytes;    // of the whole image, a multiple of 8
     std::uint64_t checksum; // of everything behind this field (checksum.hpp)
-    std::uint32_t objects;
-    std::uint32_t tree_objects; // those of the tree come first
-    std::uint32_t place_bits;   // no_places: there are neither places nor branches
-    std::uint32_t section_records;
-    SectionRecord sections[section_count];
+    std::uint16_t objects;
+    std::uint16_t tree_objects; // those of the tree come first
+    std::uint16_t place_bits;   // no_places: there are neither places nor branches
+    std::uint16_t section_records;
+    std::uint32_t counts[section_count + section_count % 2]; // elements, by Section
 };
 inline constexpr std::size_t checksum_end = offsetof(Header, checksum) + sizeof(std::uint64_t);
+static_assert(sizeof(Header) % 8 == 0);
 
 namespace object_flag {
 inline constexpr std::uint8_t symmetric = 1;  // all below it is alike
@@ -148,6 +160,7 @@ inline constexpr std::uint8_t has_infos = 16;
 inline constexpr std::uint8_t all = 31;
 } // namespace object_flag
 
+// What descriptions and readers have of a level.
 struct Level {
     std::uint32_t first; // object
     std::uint32_t count; // more than none
@@ -155,19 +168,31 @@ struct Level {
     std::uint32_t type;  // ObjectType
 };
 
+struct LevelRecord {
+    std::uint16_t first;
+    std::uint16_t count;
+    std::int16_t depth;
+    std::uint16_t type;
+};
+
 // In `children`, one behind the other: memory, I/O, others.
 struct OtherChildren {
-    std::uint32_t object;
-    std::uint32_t first;
-    std::uint32_t memory;
-    std::uint32_t io;
-    std::uint32_t misc;
+    std::uint16_t object;
+    std::uint16_t first;
+    std::uint16_t memory;
+    std::uint16_t io;
+    std::uint16_t misc;
 };
 
 struct CompleteSets {
+    std::uint16_t object;
+    std::uint16_t cpuset;  // index in `sets`
+    std::uint16_t nodeset; // index in `sets`
+};
+
+struct WideOsIndex {
     std::uint32_t object;
-    std::uint32_t cpuset;  // index in `sets`
-    std::uint32_t nodeset; // index in `sets`
+    std::uint32_t os_index;
 };
 
 struct SetRecord {
@@ -178,8 +203,8 @@ struct SetRecord {
 
 // Offsets in `strings`. The object's own name and subtype come under the names below.
 struct InfoRecord {
-    std::uint32_t object;
-    std::uint32_t name;
+    std::uint16_t object; // none16: the topology
+    std::uint16_t name;   // names come first in `strings`
     std::uint32_t value;
 };
 inline constexpr char name_key[] = "\1name";
@@ -201,27 +226,29 @@ struct CpuKindRecord {
     std::uint32_t infos;
 };
 
-// Processors (or, object other than none, a device) from which all memory looks alike.
+// Processors (or, object other than none16, a device) from which all memory looks alike.
 struct InitiatorRecord {
-    std::uint32_t cpuset; // index in `sets`
-    std::uint32_t object; // none: processors
+    std::uint16_t cpuset; // index in `sets`
+    std::uint16_t object; // none16: processors
 };
 
 // Targets are the NUMA nodes in their logical order.
 struct AttributeRecord {
-    std::uint32_t name;   // offset in `strings`
-    std::uint32_t flags;  // WARREN_ATTRIBUTE_… bits
     std::uint32_t cells;  // index in `cells`
-    std::uint32_t width;  // bytes per cell: 1, 2 or 4
-    std::uint32_t rows;   // initiators; 1 when the value doesn't depend on them
-    std::uint32_t order;  // index in `orders`: initiators · targets elements
+    std::uint32_t order;  // index in `orders`, in elements: initiators · targets of them
     std::uint32_t values; // index in `values` of this attribute's values
     std::uint32_t value_count;
+    std::uint16_t name; // offset in `strings`
+    std::uint16_t rows; // initiators; 1 when the value doesn't depend on them
+    std::uint8_t flags; // WARREN_ATTRIBUTE_… bits
+    std::uint8_t width; // bytes per cell: 1, 2 or 4
+    std::uint16_t unused;
 };
 
-struct ValueRecord {
+// What readers get.
+struct AttributeValueAt {
     std::uint64_t value;
-    std::uint64_t origin; // WARREN_ORIGIN_…
+    std::uint32_t origin; // WARREN_ORIGIN_…
 };
 
 } // namespace warren::topology

@@ -272,7 +272,7 @@ TEST_F(Fuzz, finds_other_versions_and_counts_that_are_too_large) {
     const std::vector<std::byte> image = image_of(sources[0]);
     for (std::size_t field = 0; field < sizeof(Header); field += 4) {
         for (const std::uint32_t value :
-             {0U, 2U, 0x7fffffffU, 0x80000000U, 0xffffffffU, 0xfffffff8U}) {
+             {0U, 1U, 0x7fffffffU, 0x80000000U, 0xffffffffU, 0xfffffff8U}) {
             std::vector<std::byte> other = image;
             std::memcpy(other.data() + field, &value, sizeof value);
             if (field < offsetof(Header, checksum) || field >= checksum_end) {
@@ -280,7 +280,7 @@ TEST_F(Fuzz, finds_other_versions_and_counts_that_are_too_large) {
             }
             const bool is_same = std::equal(other.begin(), other.end(), image.begin());
             const bool survived = survives(other);
-            if (field < offsetof(Header, sections) && !is_same) {
+            if (field < offsetof(Header, counts) && !is_same) {
                 EXPECT_FALSE(survived) << "field " << field << " value " << value;
             }
         }

@@ -42,18 +42,26 @@ std::uint32_t TopologyView::object(ObjectType type, std::uint32_t index) const {
 
 std::uint32_t TopologyView::by_os_index(ObjectType type, std::uint32_t os_index) const {
     if (type == ObjectType::pu) {
-        return os_index < cpus_by_os_ ? pu_by_os_[os_index] : none;
+        return os_index < cpus_by_os_ ? widen(pu_by_os_[os_index]) : none;
     }
     if (type == ObjectType::numa_node) {
-        return os_index < nodes_by_os_ ? node_by_os_[os_index] : none;
+        return os_index < nodes_by_os_ ? widen(node_by_os_[os_index]) : none;
     }
     if (os_index == none) {
         return none;
     }
+    if (os_index >= wide16) {
+        for (const WideOsIndex& wide : wide_os_indices_) {
+            if (wide.os_index == os_index && this->type(wide.object) == type) {
+                return wide.object;
+            }
+        }
+        return none;
+    }
     for (std::uint32_t level = first_level(type); level < level_count_; level = next_level(level)) {
-        const std::uint32_t* first = os_index_ + levels_[level].first;
-        const std::uint32_t* end = first + levels_[level].count;
-        const std::uint32_t* found = std::find(first, end, os_index);
+        const std::uint16_t* first = os_index_ + levels_[level].first;
+        const std::uint16_t* end = first + levels_[level].count;
+        const std::uint16_t* found = std::find(first, end, static_cast<std::uint16_t>(os_index));
         if (found != end) {
             return static_cast<std::uint32_t>(found - os_index_);
         }
@@ -74,6 +82,13 @@ std::uint32_t TopologyView::next(ObjectType type, std::uint32_t object) const {
         level = next_level(level);
     }
     return level < level_count_ ? levels_[level].first : none;
+}
+
+std::uint32_t TopologyView::wide_os_index(std::uint32_t object) const {
+    const auto found = std::lower_bound(
+        wide_os_indices_.begin(), wide_os_indices_.end(), object,
+        [](const WideOsIndex& record, std::uint32_t number) { return record.object < number; });
+    return found != wide_os_indices_.end() && found->object == object ? found->os_index : none;
 }
 
 const OtherChildren& TopologyView::others(std::uint32_t object) const {
@@ -107,13 +122,14 @@ std::uint32_t TopologyView::child(std::uint32_t object, int kind, std::uint32_t 
     }
     const OtherChildren& record = others(object);
     const std::uint32_t before = kind == WARREN_CHILD_MEMORY ? 0
-                                 : kind == WARREN_CHILD_IO   ? record.memory
-                                                             : record.memory + record.io;
+                                 : kind == WARREN_CHILD_IO
+                                     ? record.memory
+                                     : std::uint32_t{record.memory} + record.io;
     return children_[record.first + before + index];
 }
 
 std::uint32_t TopologyView::next_sibling(std::uint32_t object) const {
-    const std::uint32_t above = parent_[object];
+    const std::uint32_t above = parent(object);
     if (above == none) {
         return none;
     }
@@ -153,7 +169,7 @@ warren_set TopologyView::complete_nodes(std::uint32_t object) const {
 
 std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) const {
     do {
-        object = parent_[object];
+        object = parent(object);
     } while (object != none && this->type(object) != type);
     return object;
 }
@@ -179,7 +195,7 @@ std::uint32_t TopologyView::covering(const warren_set& cpus) const {
     std::uint32_t first = none;
     std::uint32_t last = 0;
     const bool all_known = each_member(cpus, [&](std::uint32_t cpu) {
-        const std::uint32_t object = cpu < cpus_by_os_ ? pu_by_os_[cpu] : none;
+        const std::uint32_t object = cpu < cpus_by_os_ ? widen(pu_by_os_[cpu]) : none;
         if (object == none) {
             return false;
         }
@@ -194,11 +210,12 @@ std::span<const InfoRecord> TopologyView::all_infos(std::uint32_t object) const 
     if (object != none && !has(object, object_flag::has_infos)) {
         return {};
     }
+    const auto key = static_cast<std::uint16_t>(object); // none16: of the topology
     const auto first = std::lower_bound(
-        infos_.begin(), infos_.end(), object,
-        [](const InfoRecord& record, std::uint32_t number) { return record.object < number; });
+        infos_.begin(), infos_.end(), key,
+        [](const InfoRecord& record, std::uint16_t number) { return record.object < number; });
     auto end = first;
-    while (end != infos_.end() && end->object == object) {
+    while (end != infos_.end() && end->object == key) {
         ++end;
     }
     return {first, end};
@@ -252,7 +269,7 @@ std::uint32_t TopologyView::initiator_of_cpus(const warren_set& cpus) const {
 
 std::uint32_t TopologyView::initiator_of_object(std::uint32_t object) const {
     // Devices that are initiators come behind the processors, and are few.
-    for (std::size_t row = initiators_.size(); row > 0 && initiators_[row - 1].object != none;
+    for (std::size_t row = initiators_.size(); row > 0 && initiators_[row - 1].object != none16;
          --row) {
         if (initiators_[row - 1].object == object) {
             return static_cast<std::uint32_t>(row - 1);

@@ -40,11 +40,14 @@ class TopologyView {
     // Levels; those of the tree come first.
     std::uint32_t level_count() const { return level_count_; }
     std::uint32_t depth() const { return depth_; }
-    const Level& level(std::uint32_t index) const { return levels_[index]; }
+    Level level(std::uint32_t index) const {
+        const LevelRecord& record = levels_[index];
+        return {record.first, record.count, record.depth, record.type};
+    }
     std::uint32_t level_index(std::uint32_t object) const { return level_of_[object]; }
-    const Level& level_of(std::uint32_t object) const { return levels_[level_of_[object]]; }
+    Level level_of(std::uint32_t object) const { return level(level_of_[object]); }
     ObjectType type(std::uint32_t object) const {
-        return static_cast<ObjectType>(level_of(object).type);
+        return static_cast<ObjectType>(levels_[level_of_[object]].type);
     }
     // The first level of a type, level_count() when there is none.
     std::uint32_t first_level(ObjectType type) const {
@@ -62,8 +65,11 @@ class TopologyView {
     std::uint32_t by_os_index(ObjectType type, std::uint32_t os_index) const; // may search
     std::uint32_t next(ObjectType type, std::uint32_t object) const;          // none: the first
 
-    std::uint32_t os_index(std::uint32_t object) const { return os_index_[object]; }
-    std::uint32_t parent(std::uint32_t object) const { return parent_[object]; }
+    std::uint32_t os_index(std::uint32_t object) const {
+        const std::uint16_t index = os_index_[object];
+        return index == wide16 ? wide_os_index(object) : widen(index);
+    }
+    std::uint32_t parent(std::uint32_t object) const { return widen(parent_[object]); }
     bool is_symmetric(std::uint32_t object) const { return has(object, object_flag::symmetric); }
     bool is_in_tree(std::uint32_t object) const { return object < tree_objects_; }
 
@@ -76,7 +82,7 @@ class TopologyView {
 
     // The object itself, or what a device or other is attached to: what has sets.
     std::uint32_t with_sets(std::uint32_t object) const {
-        while (cpuset_of_[object] == none) {
+        while (cpuset_of_[object] == none16) {
             object = parent_[object];
         }
         return object;
@@ -138,8 +144,8 @@ class TopologyView {
     std::uint32_t targets() const { return targets_; }
     std::uint32_t target_object(std::uint32_t target) const { return first_target_ + target; }
     std::uint32_t target_of_node(std::uint32_t os_index) const {
-        const std::uint32_t object = os_index < nodes_by_os_ ? node_by_os_[os_index] : none;
-        return object == none ? none : object - first_target_;
+        const std::uint16_t object = os_index < nodes_by_os_ ? node_by_os_[os_index] : none16;
+        return object == none16 ? none : object - first_target_;
     }
     std::span<const InitiatorRecord> initiators() const { return initiators_; }
     std::uint32_t initiator_of_cpu(std::uint32_t os_index) const {
@@ -150,16 +156,18 @@ class TopologyView {
     std::uint32_t initiator_of_object(std::uint32_t object) const;
 
     std::span<const AttributeRecord> attributes() const { return attributes_; }
-    const ValueRecord& value(const AttributeRecord& attribute, std::uint32_t initiator,
-                             std::uint32_t target) const {
+    AttributeValueAt value(const AttributeRecord& attribute, std::uint32_t initiator,
+                           std::uint32_t target) const {
         const std::size_t row = attribute.rows == 1 ? 0 : initiator;
-        return values_[attribute.values +
-                       number(cells_ + attribute.cells, attribute.width, row * targets_ + target)];
+        const std::size_t at = attribute.values + number(cells_ + attribute.cells, attribute.width,
+                                                         row * targets_ + target);
+        return {values_[at], value_origins_[at]};
     }
-    // The targets, the best first.
-    std::span<const std::uint16_t> order(const AttributeRecord& attribute,
-                                         std::uint32_t initiator) const {
-        return {orders_ + attribute.order + std::size_t{initiator} * targets_, targets_};
+    // The target that is the index-th in the order for an initiator, the best first.
+    std::uint32_t ordered_target(const AttributeRecord& attribute, std::uint32_t initiator,
+                                 std::uint32_t index) const {
+        const std::size_t at = attribute.order + std::size_t{initiator} * targets_ + index;
+        return static_cast<std::uint32_t>(number(orders_, order_width(targets_), at));
     }
 
   private:
@@ -190,6 +198,7 @@ class TopologyView {
         }
     }
 
+    std::uint32_t wide_os_index(std::uint32_t object) const;
     std::uint32_t walk_to_common_ancestor(std::uint32_t one, std::uint32_t other) const;
     const OtherChildren& others(std::uint32_t object) const;
     const CompleteSets* complete(std::uint32_t object) const;
@@ -211,22 +220,22 @@ class TopologyView {
     const std::uint16_t* arity_ = nullptr;
     const std::uint16_t* details_of_ = nullptr;
     const std::uint16_t* nodeset_of_ = nullptr;
-    const std::uint32_t* os_index_ = nullptr;
-    const std::uint32_t* parent_ = nullptr;
-    const std::uint32_t* first_child_ = nullptr;
-    const std::uint32_t* cpuset_of_ = nullptr;
+    const std::uint16_t* os_index_ = nullptr;
+    const std::uint16_t* parent_ = nullptr;
+    const std::uint16_t* first_child_ = nullptr;
+    const std::uint16_t* cpuset_of_ = nullptr;
     warren_topology_index index_ = {};
     std::span<const OtherChildren> other_children_;
     std::span<const CompleteSets> complete_sets_;
     std::span<const InfoRecord> infos_;
-    const Level* levels_ = nullptr;
-    const std::uint32_t* children_ = nullptr;
+    const LevelRecord* levels_ = nullptr;
+    const std::uint16_t* children_ = nullptr;
     const std::uint64_t* details_ = nullptr;
     const SetRecord* sets_ = nullptr;
     const std::uint64_t* words_ = nullptr;
     const char* strings_ = nullptr;
-    const std::uint32_t* pu_by_os_ = nullptr;
-    const std::uint32_t* node_by_os_ = nullptr;
+    const std::uint16_t* pu_by_os_ = nullptr;
+    const std::uint16_t* node_by_os_ = nullptr;
     const std::uint16_t* row_by_os_ = nullptr;
     std::span<const DistancesRecord> distances_;
     const std::uint32_t* distance_objects_ = nullptr;
@@ -235,9 +244,11 @@ class TopologyView {
     std::span<const InitiatorRecord> initiators_;
     std::span<const AttributeRecord> attributes_;
     const std::uint8_t* cells_ = nullptr;
-    const std::uint16_t* orders_ = nullptr;
-    const ValueRecord* values_ = nullptr;
-    const std::uint32_t* allowed_ = nullptr;
+    const std::uint8_t* orders_ = nullptr;
+    const std::uint64_t* values_ = nullptr;
+    const std::uint8_t* value_origins_ = nullptr;
+    std::span<const WideOsIndex> wide_os_indices_;
+    const std::uint16_t* allowed_ = nullptr;
 };
 
 } // namespace warren::topology

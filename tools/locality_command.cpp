@@ -10,6 +10,7 @@
 #include "launch/own_place.hpp"
 #include "locality/recorder.hpp"
 #include "locality_counts.hpp"
+#include "locality_hooks.hpp"
 #include "locality_report.hpp"
 
 namespace warren::tools {
@@ -22,6 +23,8 @@ constexpr int status_failed = 125; // as env and timeout: the program's own are 
 const char* const help_text =
     "usage: warren locality record [OPTION …] [--] PROGRAM [ARGUMENT …]\n"
     "       warren locality report …     what a recording says: warren locality report --help\n"
+    "       warren locality flags …      for compiling programs that count: warren locality flags "
+    "--help\n"
     "\n"
     "Runs PROGRAM and records which thread places each page of its memory (first touch), where "
     "its\n"
@@ -33,7 +36,9 @@ const char* const help_text =
     "\n"
     "  --mode MODE            first-touch (this one); counts: each thread's reads and writes of "
     "each\n"
-    "                         page; sample: estimates of them, for long runs. Those have other\n"
+    "                         page; sample: estimates of them, for long runs; hooks: counts of "
+    "programs\n"
+    "                         that are compiled for it (warren locality flags). Those have other\n"
     "                         options: warren locality record --mode counts --help\n"
     "  -o, --output FOLDER    where the recording goes (warren-locality); must be empty or new\n"
     "  --threshold BYTES      record heap blocks from this size on (4096); K, M, G may follow\n"
@@ -166,16 +171,19 @@ int locality_command(const std::vector<std::string>& words) {
     if (command == "report") {
         return locality_report(words);
     }
+    if (command == "flags") {
+        return locality_flags(words);
+    }
     if (command != "record") {
         std::fputs(help_text, stderr);
         return status_usage;
     }
     const std::vector<std::string> behind(words.begin() + 1, words.end());
     const Asked asked = asked_of(behind);
-    const bool counts = asked.mode == "counts" || asked.mode == "sample";
+    const bool counts = asked.mode == "counts" || asked.mode == "sample" || asked.mode == "hooks";
     if (asked.mode != "first-touch" && !counts) {
         return usage_error("there is no mode '" + asked.mode +
-                           "', but first-touch, counts and sample");
+                           "', but first-touch, counts, sample and hooks");
     }
     if (asked.help) {
         if (counts) {

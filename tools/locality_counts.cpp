@@ -18,6 +18,7 @@
 #include "locality/format.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/recorder.hpp"
+#include "locality_hooks.hpp"
 
 namespace warren::tools {
 namespace {
@@ -28,7 +29,8 @@ constexpr int status_usage = 2;
 constexpr int status_failed = 125; // as env and timeout: the program's own are below
 
 const char* const help_text =
-    "usage: warren locality record --mode counts|sample [OPTION …] [--] PROGRAM [ARGUMENT …]\n"
+    "usage: warren locality record --mode counts|sample|hooks [OPTION …] [--] PROGRAM [ARGUMENT "
+    "…]\n"
     "\n"
     "Runs PROGRAM and counts each thread's reads and writes, and their bytes, per unit of memory;\n"
     "which thread and instruction touched a unit first; each thread's instructions. For programs "
@@ -60,6 +62,10 @@ const char* const help_text =
     "  --threshold BYTES       record heap blocks from this size on (4096)\n"
     "  --stack-depth CALLS     deepest call stacks of allocations (32, at most 64)\n"
     "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
+    "\n"
+    "--mode hooks has the same options and needs no DynamoRIO, but programs that are compiled with "
+    "what\n"
+    "warren locality flags prints: it counts what has been compiled so.\n"
     "\n"
     "Memory: up to 80 B per unit and thread that touches it. The exit status is the program's;\n"
     "125 if it could not be recorded.\n"
@@ -347,6 +353,17 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
     if (const int wrong = read_words(words, settings, command)) {
         return wrong;
     }
+    if (settings.mode == "hooks") {
+        std::string program = find_program(command[0]);
+        if (program.empty()) {
+            return failed(command[0] + ": there is no such program");
+        }
+        if (const int wrong = resolve(program, command)) {
+            return wrong;
+        }
+        const int wrong = make_folder(settings.folder);
+        return wrong != 0 ? wrong : record_hooks(settings, program, command);
+    }
     const std::string parts = launch::own_folder() + launch::library_folder + "warren/";
     const std::string client = parts + "libwarren-counts.so";
     const std::string engine = parts + "dynamorio/libdynamorio.so";
@@ -360,7 +377,8 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
             }
             return failed("mode " + settings.mode + " needs DynamoRIO, and there is no " + part +
                           ". Run tools/build_dynamorio in Warren's source, then build Warren "
-                          "again. Mode first-touch works without.");
+                          "again. Without it mode first-touch works, and for programs that can be "
+                          "compiled anew mode hooks counts: see warren locality flags --help.");
         }
         if (part.find_first_of(";'\"` ") != std::string::npos) {
             return failed(part + ": DynamoRIO can't be told of a name with a quote, a blank or a "
@@ -401,7 +419,9 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
     }
     arguments.push_back(nullptr);
     execv(engine.c_str(), arguments.data());
-    return failed(engine + " can't be started: " + std::strerror(errno));
+    return failed(engine + " can't be started: " + std::strerror(errno) +
+                  ". Mode hooks works without, for programs that can be compiled anew: see warren "
+                  "locality flags --help.");
 }
 
 } // namespace warren::tools

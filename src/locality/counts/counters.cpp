@@ -189,24 +189,6 @@ void note_first(ThreadCounters& thread, std::uint64_t address, Direction directi
     note_touch(thread, address, direction, instruction);
 }
 
-// After a subtraction of `constant` that borrowed.
-void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
-              Direction direction, std::uint64_t instruction) {
-    const std::uint64_t index = thread.process->layout.index(address);
-    std::uint32_t& word = word_of(thread, index, direction);
-    if (word == 0U - constant) {
-        note_first(thread, address, direction, instruction);
-        return;
-    }
-    const std::uint64_t sum = (std::uint64_t{1} << 33) - word;
-    // In this order: who reads meanwhile sees less, never more than there is.
-    __atomic_store_n(&word, 0U - constant_of(1, 0), __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    const std::uint64_t weight = weight_of(thread);
-    add(thread.accounts[index].spilt, direction, weight * ((sum >> count_shift) - 1),
-        weight * (sum & ((1U << count_shift) - 1)));
-}
-
 // From now on a count stands for others. What has been counted keeps its weight.
 void change_weight(ThreadCounters& thread, std::uint32_t weight) {
     const std::uint64_t before = weight_of(thread);
@@ -278,24 +260,6 @@ void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t acc
     add(thread.accounts[index].spilt, direction, weight * accesses, weight * bytes);
 }
 
-// The units that one access lies in count it each, with the bytes that are theirs.
-void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
-                  Direction direction, std::uint64_t instruction) {
-    // xsave is taken to write all that there is room for, which may reach beyond the stack's end.
-    constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 47;
-    if (address < end_of_memory && bytes > end_of_memory - address) {
-        bytes = end_of_memory - address;
-    }
-    const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
-    while (bytes != 0) {
-        const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
-        const std::uint64_t here = bytes < room ? bytes : room;
-        count_many(thread, address, 1, here, direction, instruction);
-        address += here;
-        bytes -= here;
-    }
-}
-
 std::uint64_t instruction_of(const Site& site, Direction direction) {
     for (unsigned index = 0; index < site.accesses; ++index) {
         if (site.access[index].write == (direction == writing)) {
@@ -352,6 +316,40 @@ void* reserve(std::uint64_t bytes) {
 void release(void* memory, std::uint64_t bytes) {
     bytes = (bytes + gap - 1) & ~(gap - 1);
     system_call(SYS_munmap, reinterpret_cast<std::uint64_t>(memory), bytes, 0, 0, 0, 0);
+}
+
+void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
+              Direction direction, std::uint64_t instruction) {
+    const std::uint64_t index = thread.process->layout.index(address);
+    std::uint32_t& word = word_of(thread, index, direction);
+    if (word == 0U - constant) {
+        note_first(thread, address, direction, instruction);
+        return;
+    }
+    const std::uint64_t sum = (std::uint64_t{1} << 33) - word;
+    // In this order: who reads meanwhile sees less, never more than there is.
+    __atomic_store_n(&word, 0U - constant_of(1, 0), __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    const std::uint64_t weight = weight_of(thread);
+    add(thread.accounts[index].spilt, direction, weight * ((sum >> count_shift) - 1),
+        weight * (sum & ((1U << count_shift) - 1)));
+}
+
+void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
+                  Direction direction, std::uint64_t instruction) {
+    // xsave is taken to write all that there is room for, which may reach beyond the stack's end.
+    constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 47;
+    if (address < end_of_memory && bytes > end_of_memory - address) {
+        bytes = end_of_memory - address;
+    }
+    const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
+    while (bytes != 0) {
+        const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
+        const std::uint64_t here = bytes < room ? bytes : room;
+        count_many(thread, address, 1, here, direction, instruction);
+        address += here;
+        bytes -= here;
+    }
 }
 
 bool make_communication(Process& process) {

@@ -216,6 +216,15 @@ void free_tables(ThreadCounters& thread);
 extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t address,
                                     std::uint64_t site_and_event);
 
+// An access anywhere, of any size: the units that it lies in count it each.
+void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
+                  Direction direction, std::uint64_t instruction);
+
+// What is to be done after `constant` has been subtracted from the word of the unit, and it has
+// borrowed.
+void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
+              Direction direction, std::uint64_t instruction);
+
 // Counts `accesses` of `each` bytes that begin at `address` and follow each other upwards.
 void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
                std::uint32_t each, Direction direction, std::uint64_t instruction);

@@ -1,16 +1,16 @@
-// Holds one of DynamoRIO's locks for a scope.
+// Holds one of the platform's locks for a scope.
 #pragma once
 
-#include "dr_api.h"
+#include "locality/counts/platform.hpp"
 
 namespace warren::locality::counts {
 
 class Guard {
   public:
-    explicit Guard(void* lock) : lock_(lock) { dr_mutex_lock(lock_); }
+    explicit Guard(void* lock) : lock_(lock) { platform::lock(lock_); }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
-    ~Guard() { dr_mutex_unlock(lock_); }
+    ~Guard() { platform::unlock(lock_); }
 
   private:
     void* lock_;

@@ -1,9 +1,8 @@
 #include "locality/counts/output.hpp"
 
 #include <cstring>
-#include <unistd.h>
 
-#include "dr_api.h"
+#include "locality/counts/platform.hpp"
 
 namespace warren::locality::counts {
 
@@ -17,14 +16,13 @@ bool OutputBytes::open(const std::string& path, std::size_t unit, std::size_t he
     allowance_ = &allowance;
     waiting_ = 0;
     in_file_ = 0;
-    file_ = dr_open_file(path.c_str(), DR_FILE_WRITE_REQUIRE_NEW);
-    if (file_ == INVALID_FILE) {
-        file_ = -1;
+    file_ = platform::open_new(path.c_str());
+    if (file_ < 0) {
         give_up("it can't be made");
         return false;
     }
     if (buffer_ == nullptr) {
-        buffer_ = static_cast<char*>(dr_global_alloc(buffer_bytes));
+        buffer_ = static_cast<char*>(platform::allocate(buffer_bytes));
     }
     return true;
 }
@@ -59,11 +57,11 @@ void OutputBytes::flush() {
     }
     std::size_t done = 0;
     while (done < waiting_) {
-        const ssize_t written = dr_write_file(file_, buffer_ + done, waiting_ - done);
+        const std::ptrdiff_t written = platform::write(file_, buffer_ + done, waiting_ - done);
         if (written <= 0) {
             in_file_ += done;
             in_file_ = in_file_ < head_ ? 0 : in_file_ - (in_file_ - head_) % unit_;
-            const bool cut = ftruncate(file_, static_cast<off_t>(in_file_)) == 0;
+            const bool cut = platform::truncate(file_, in_file_);
             give_up(cut ? "it can't be written (is the disk full?)"
                         : "it can't be written, and ends with a part of a record");
             return;
@@ -81,11 +79,11 @@ void OutputBytes::close() {
 
 void OutputBytes::abandon() {
     if (file_ >= 0) {
-        dr_close_file(file_);
+        platform::close(file_);
         file_ = -1;
     }
     if (buffer_ != nullptr) {
-        dr_global_free(buffer_, buffer_bytes);
+        platform::release(buffer_, buffer_bytes);
         buffer_ = nullptr;
     }
     waiting_ = 0;
@@ -94,13 +92,12 @@ void OutputBytes::abandon() {
 bool write_text(int file, const std::string& text) {
     // Not shorter than it was: the rest of a longer one is blank, which JSON allows, and nothing is
     // lost when the disk is full.
-    const off_t before = lseek(file, 0, SEEK_END);
+    const std::ptrdiff_t before = platform::size_of(file);
     std::string padded = text;
-    if (static_cast<off_t>(padded.size()) < before) {
+    if (static_cast<std::ptrdiff_t>(padded.size()) < before) {
         padded.append(static_cast<std::size_t>(before) - padded.size(), ' ');
     }
-    return before >= 0 &&
-           pwrite(file, padded.data(), padded.size(), 0) == static_cast<ssize_t>(padded.size());
+    return before >= 0 && platform::overwrite(file, padded.data(), padded.size());
 }
 
 } // namespace warren::locality::counts

@@ -1,5 +1,5 @@
-// The files of a recording (locality/format.hpp), written from within the recorded process: through
-// DynamoRIO, which keeps their descriptors out of the program's reach, whatever that closes.
+// The files of a recording (locality/format.hpp), written from within the recorded process: by
+// the platform, which keeps their descriptors out of the program's reach, whatever that closes.
 //
 // Records reach a file whole and in order. A file that can't be written any more (the disk is full,
 // the limit is reached) is cut to whole records, says why, and counts what is lost after that.

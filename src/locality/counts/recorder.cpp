@@ -6,14 +6,13 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
-#include <iterator>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "dr_api.h"
 #include "locality/counts/guard.hpp"
+#include "locality/counts/platform.hpp"
 
 namespace warren::locality::counts {
 namespace {
@@ -32,18 +31,9 @@ clockid_t processor_clock(std::uint32_t tid) {
     return static_cast<clockid_t>((~tid << 3) | 6U);
 }
 
-constexpr const char* unseen_by_calls =
-    "accesses within system calls are not counted; memory that read, pread64 or recvfrom fill is "
-    "first touched by who calls them, memory that others fill by whoever accesses it next";
-
-constexpr const char* sample_missing[] = {
+constexpr const char* estimated =
     "accesses were counted in bursts, and numbers of accesses and bytes are estimates; what bursts "
-    "have not met is not there",
-    "accesses within system calls are not counted"};
-
-constexpr const char* saved_in_calls =
-    "what is counted is saved in the program's system calls only: a process that is killed loses "
-    "what it did since the last";
+    "have not met is not there";
 
 constexpr const char* untracked =
     "allocations and phases are not recorded: the program has not loaded the library that follows "
@@ -64,7 +54,8 @@ std::string read_file(const char* path) {
     std::string text;
     const int file = ::open(path, O_RDONLY | O_CLOEXEC);
     char buffer[4096];
-    for (ssize_t got = 0; file >= 0 && (got = read(file, buffer, sizeof buffer)) > 0;) {
+    // The system's own: who follows the program's calls of read must not see this one.
+    for (long got = 0; file >= 0 && (got = syscall(SYS_read, file, buffer, sizeof buffer)) > 0;) {
         text.append(buffer, static_cast<std::size_t>(got));
     }
     if (file >= 0) {
@@ -75,7 +66,7 @@ std::string read_file(const char* path) {
 
 bool Recorder::start(const Settings& settings, std::string& problem) {
     settings_ = settings;
-    lock_ = dr_mutex_create();
+    lock_ = platform::make_lock();
     process_.layout = Layout::of(settings.granularity, settings.communication != 0);
     return open(problem);
 }
@@ -149,8 +140,7 @@ bool Recorder::open(std::string& problem) {
     }
     flush();
     // Open all the time: open() empties files within DynamoRIO, and kill -9 may come then.
-    description_file_ =
-        dr_open_file((folder_ + "/" + process_file).c_str(), DR_FILE_WRITE_REQUIRE_NEW);
+    description_file_ = platform::open_new((folder_ + "/" + process_file).c_str());
     if (!describe(false)) {
         running_ = false;
         problem = folder_ + "/" + process_file + " can't be written";
@@ -158,9 +148,17 @@ bool Recorder::open(std::string& problem) {
     return running_;
 }
 
+void Recorder::before_fork() {
+    platform::lock(lock_);
+}
+
+void Recorder::after_fork() {
+    platform::unlock(lock_);
+}
+
 bool Recorder::forked(std::string& problem) {
     // The lock may have been another thread's, which is not here.
-    lock_ = dr_mutex_create();
+    lock_ = platform::make_lock();
     thread_file_.abandon();
     module_file_.abandon();
     strings_file_.abandon();
@@ -172,7 +170,7 @@ bool Recorder::forked(std::string& problem) {
     process_.first_thread = nullptr; // the parent's
     process_.lock = 0;
     if (description_file_ >= 0) {
-        dr_close_file(description_file_);
+        platform::close(description_file_);
         description_file_ = -1;
     }
     for (Thread* thread : threads_) {
@@ -188,6 +186,7 @@ bool Recorder::forked(std::string& problem) {
     process_.clashes = 0;
     process_.failures = 0;
     process_.lost_transfers = 0;
+    missed_accesses_ = 0;
     missing_.clear();
     uncounted_threads_ = 0;
     bursts_ended_ = 0;
@@ -199,7 +198,7 @@ bool Recorder::describe(bool ended) {
     ProcessDescription description;
     description.mode = settings_.mode;
     description.granularity = settings_.granularity;
-    description.page_size = dr_page_size();
+    description.page_size = platform::page_bytes();
     description.pid = getpid();
     description.parent = getppid();
     description.rank = rank_.rank;
@@ -213,10 +212,7 @@ bool Recorder::describe(bool ended) {
         description.command.emplace_back(words.c_str() + at);
         at += description.command.back().size() + 1;
     }
-    if (module_data_t* const program = dr_get_main_module()) {
-        description.executable = program->full_path != nullptr ? program->full_path : "";
-        dr_free_module_data(program);
-    }
+    description.executable = platform::executable();
     description.start_ns = start_ns_;
     description.start_unix_ns = start_unix_ns_;
     description.end_ns = ended || !end_.empty() ? now_ns() : 0;
@@ -229,16 +225,14 @@ bool Recorder::describe(bool ended) {
     }
     description.missing = missing_;
     if (samples()) {
-        description.missing.insert(description.missing.end(), std::begin(sample_missing),
-                                   std::end(sample_missing));
+        description.missing.emplace_back(estimated);
     }
     if (!tracked_) {
         description.missing.emplace_back(untracked);
     }
-    if (!samples()) {
-        description.missing.emplace_back(unseen_by_calls);
+    for (const std::string& limit : platform::limits(samples())) {
+        description.missing.push_back(limit);
     }
-    description.missing.emplace_back(saved_in_calls);
     if (uncounted_threads_ != 0) {
         description.lost.push_back(
             {"threads", uncounted_threads_, "there was no address space for their counters"});
@@ -252,6 +246,12 @@ bool Recorder::describe(bool ended) {
     }
     if (process_.failures != 0) {
         description.lost.push_back({"units", process_.failures, "the kernel gave no memory"});
+    }
+    if (const std::uint64_t missed = missed_accesses_.load(std::memory_order_relaxed)) {
+        description.lost.push_back(
+            {"accesses", missed,
+             "they came while the recorder was at work, in signal handlers, or from threads that "
+             "had ended"});
     }
     if (process_.lost_transfers != 0) {
         description.lost.push_back(
@@ -285,21 +285,26 @@ void Recorder::start_bursts(Thread* thread, std::int64_t* budget) {
     counts::start_bursts(thread->counters, thread->bursts, budget);
 }
 
-Thread* Recorder::thread_began(std::uint32_t tid) {
+std::uint32_t Recorder::next_number() {
+    const Guard guard(lock_);
+    return next_thread_++;
+}
+
+Thread* Recorder::thread_began(std::uint32_t tid, std::uint32_t number, std::uint32_t parent) {
     auto* const thread = new Thread;
     thread->tid = tid;
     const Guard guard(lock_);
-    thread->counters.number = next_thread_++;
-    thread->parent = thread->counters.number == 0 ? no_thread : 0;
+    thread->counters.number = number != no_thread ? number : next_thread_++;
+    thread->parent = parent != no_thread || thread->counters.number == 0 ? parent : 0;
     if (!make_tables(thread->counters, process_)) {
-        const std::uint32_t number = thread->counters.number;
+        const std::uint32_t kept = thread->counters.number;
         thread->counters = sink_;
-        thread->counters.number = number;
+        thread->counters.number = kept;
         ++uncounted_threads_;
     } else if (process_.layout.communication()) {
         join(thread->counters);
     }
-    thread->stack = static_cast<char*>(dr_global_alloc(Thread::stack_bytes));
+    thread->stack = static_cast<char*>(platform::allocate(Thread::stack_bytes));
     threads_.push_back(thread);
     if (running_) {
         write_thread(*thread, ThreadRecord::began);
@@ -314,7 +319,7 @@ void Recorder::delete_thread(Thread* thread) {
         }
         free_tables(thread->counters);
     }
-    dr_global_free(thread->stack, Thread::stack_bytes);
+    platform::release(thread->stack, Thread::stack_bytes);
     delete thread;
 }
 
@@ -628,8 +633,8 @@ void Recorder::set_end(const std::string& how) {
 void Recorder::finish() {
     // All other threads are gone, perhaps one of them with the lock.
     constexpr int longest_ms = 500;
-    for (int turn = 0; !dr_mutex_trylock(lock_) && turn < longest_ms; ++turn) {
-        dr_sleep(1);
+    for (int turn = 0; !platform::try_lock(lock_) && turn < longest_ms; ++turn) {
+        platform::sleep_ms(1);
     }
     if (!running_) {
         return;
@@ -646,8 +651,7 @@ void Recorder::finish() {
     count_file_.close();
     interval_file_.close();
     if (!describe(true)) {
-        dr_fprintf(STDERR, "warren locality: %s/%s can't be written: it lacks the end\n",
-                   folder_.c_str(), process_file);
+        platform::say(folder_ + "/" + process_file + " can't be written: it lacks the end");
     }
     running_ = false;
 }

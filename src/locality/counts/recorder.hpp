@@ -11,7 +11,8 @@
 //   an interval ends        all units of all threads: a phase of the program, a span of time
 //   every save_ns           the same, within the interval: what a crash or kill -9 leaves
 // The last two happen in the program's system calls: one that makes none for long is saved later.
-// Thread rule: all functions may be called by any thread, but start() and forked(); one lock.
+// Thread rule: all functions may be called by any thread, but start() and forked(); one lock, which
+// is the caller's between before_fork() and after_fork().
 #pragma once
 
 #include <atomic>
@@ -61,6 +62,9 @@ class Recorder {
   public:
     // False, with the reason in `problem`: nothing is recorded.
     bool start(const Settings& settings, std::string& problem);
+    // Around a fork that is seen coming: what the child finds is whole.
+    void before_fork();
+    void after_fork(); // in the parent
     // In a forked child: a process of its own, with one thread, that has accessed nothing.
     bool forked(std::string& problem);
 
@@ -68,7 +72,10 @@ class Recorder {
     const Settings& settings() const { return settings_; }
     const std::string& folder() const { return folder_; }
 
-    Thread* thread_began(std::uint32_t tid);
+    // For a thread that is about to be made: threads have numbers in the order of creation.
+    std::uint32_t next_number();
+    Thread* thread_began(std::uint32_t tid, std::uint32_t number = no_thread,
+                         std::uint32_t parent = no_thread);
     // Mode sample: the thread's bursts begin. `budget`: what inline code subtracts from.
     void start_bursts(Thread* thread, std::int64_t* budget);
     void thread_ended(Thread* thread);
@@ -88,6 +95,17 @@ class Recorder {
                       std::uint64_t to_bytes);
 
     void break_moves(std::uint64_t to);
+
+    // Where nobody follows system calls, the kernel is asked which units of a block that begins are
+    // there, from the one at `begin`. What has been touched and isn't there was given back
+    // meanwhile; what is there and hasn't, code that isn't counted has touched for `by`, if it has
+    // had that `written`.
+    void memory_found(Thread& by, std::uint64_t begin, const std::vector<bool>& there,
+                      bool written);
+    // Accesses that nobody could count.
+    void missed(std::uint64_t accesses) {
+        missed_accesses_.fetch_add(accesses, std::memory_order_relaxed);
+    }
 
     // Phases end intervals. Those within others are told apart; after them the outer one goes on.
     void phase_noted(PhaseRecord::Event event, std::uint32_t number);
@@ -139,6 +157,7 @@ class Recorder {
     std::int64_t start_unix_ns_ = 0;
     std::string end_;
     std::vector<std::string> missing_;
+    std::atomic<std::uint64_t> missed_accesses_{0};
     std::uint64_t uncounted_threads_ = 0;
     std::uint64_t bursts_ended_ = 0; // of threads that have ended
     std::uint32_t next_thread_ = 0;
@@ -167,7 +186,7 @@ class Recorder {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> touch_stacks_;
     std::map<std::uint64_t, std::uint64_t> code_;    // what modules have mapped, begin to end
     Output<CommunicationRecord> communication_file_; // if that is asked for
-    int description_file_ = -1;                      // DynamoRIO's
+    int description_file_ = -1;                      // the platform's
 };
 
 std::uint64_t now_ns();

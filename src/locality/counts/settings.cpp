@@ -99,7 +99,7 @@ bool check(const Settings& settings, std::string& problem) {
     if (unit < least_granularity || unit > largest_granularity || (unit & (unit - 1)) != 0) {
         problem = "the granularity is " + std::to_string(unit) +
                   ", and should be a power of two from 64 to 2 MiB";
-    } else if (settings.mode != "counts" && settings.mode != "sample") {
+    } else if (settings.mode != "counts" && settings.mode != "sample" && settings.mode != "hooks") {
         problem = "there is no mode '" + settings.mode + "'";
     } else if (settings.mode == "sample" && settings.communication != 0) {
         problem = "--communication needs all accesses: mode sample has those of bursts only";

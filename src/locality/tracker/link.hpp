@@ -26,4 +26,17 @@ struct Welcome {
     char folder[4000];         // absolute, of this process; empty: not wanted
 };
 
+// A library in the program that records by itself (locality/hooks) takes the recorder's place: it
+// has a variable of this name, or tells the tracker of it when it is loaded.
+struct Listener {
+    std::uint32_t version;
+    std::uint32_t reserved;
+    void (*ask)(Welcome* welcome);
+    // As the functions of the same names in tracker.cpp; the tracker's lock is held.
+    void (*noted)(std::uint32_t event, std::uint32_t record, std::uint64_t address,
+                  std::uint64_t bytes, std::uint64_t previous);
+    void (*phase_noted)(std::uint32_t event, std::uint32_t record);
+};
+constexpr const char* listener_variable = "warren_locality_listener";
+
 } // namespace warren::locality

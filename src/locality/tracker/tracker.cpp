@@ -99,6 +99,19 @@ State off_state = {.stage = off,
                    .call_stacks = {},
                    .fills = {}};
 
+// Of the library that records by itself, if there is one.
+const Listener* listener = nullptr;
+
+void find_listener() {
+    if (__atomic_load_n(&listener, __ATOMIC_ACQUIRE) == nullptr) {
+        const auto* found =
+            static_cast<const Listener*>(dlsym(RTLD_DEFAULT, listener_variable));
+        if (found != nullptr && found->version == link_version) {
+            __atomic_store_n(&listener, found, __ATOMIC_RELEASE);
+        }
+    }
+}
+
 State& state() {
     State* memory = __atomic_load_n(&state_memory, __ATOMIC_ACQUIRE);
     if (memory != nullptr) [[likely]] {
@@ -226,8 +239,13 @@ std::uint32_t tid_in(const State& of) {
 // Under the lock.
 void append(State& of, const AllocationRecord& record, bool filled = false) {
     if (of.allocations.append(of.room, record)) {
+        const std::uint64_t previous = filled ? record.address : record.previous;
         warren_locality_noted(record.event, of.allocations.records(), record.address, record.size,
-                              filled ? record.address : record.previous);
+                              previous);
+        if (listener != nullptr) {
+            listener->noted(record.event, of.allocations.records(), record.address, record.size,
+                            previous);
+        }
     }
 }
 
@@ -254,6 +272,10 @@ void begin_recording(State& of) {
     const int kept_errno = errno;
     const char* socket_name = variable(link_variable);
     warren_locality_ask(&welcome);
+    find_listener();
+    if (listener != nullptr) {
+        listener->ask(&welcome);
+    }
     const bool wanted =
         welcome.folder[0] != 0 || (socket_name != nullptr && ask(socket_name, welcome));
     errno = kept_errno;
@@ -417,6 +439,9 @@ void record_phase(PhaseRecord::Event event, std::int32_t level, const char* name
         const Lock lock(*of);
         if (of->phases.append(of->room, record)) {
             warren_locality_phase_noted(event, of->phases.records());
+            if (listener != nullptr) {
+                listener->phase_noted(event, of->phases.records());
+            }
         }
     }
 }
@@ -442,6 +467,21 @@ void record_own_stack(std::uint64_t begin, std::uint64_t bytes) {
     if (of != nullptr) {
         append_stack_of_thread(*of, AllocationRecord::began);
     }
+}
+
+// If nobody has wanted this process until now, it is asked again.
+extern "C" void warren_locality_listen(const Listener* who) {
+    if (who->version != link_version) {
+        return;
+    }
+    __atomic_store_n(&listener, who, __ATOMIC_RELEASE);
+    State& of = state();
+    std::uint32_t expected = off;
+    if (&of != &off_state) {
+        __atomic_compare_exchange_n(&of.stage, &expected, unasked, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED);
+    }
+    threshold();
 }
 
 void record_own_stack_end() {

@@ -1,0 +1,111 @@
+// The library that programs are linked with whose compiler calls a function before each access
+// (-fsanitize=thread of gcc, gfortran and clang, without its own library): it counts them, and
+// writes the recording of counts mode where DynamoRIO can't run.
+//
+// In a program that isn't being recorded the functions look at one thread-local pointer and return.
+// In one that is they count in the same tables as counts mode (counts/counters.hpp): one
+// subtraction in the thread's own, no lock and nothing shared; its borrow is an event, as there. The
+// recorder is that of counts mode, too (counts/recorder.hpp), and allocations come from the tracker.
+//
+// It is one library of the process, also where ranks are private images: what they share is seen as
+// shared. Its thread-local variables, which are found without a call, take less than 128 B of what the
+// loader keeps for libraries that are loaded later.
+//
+// Invariants:
+//  1. Whoever is inside the recorder has `Mine::inside` set, on this thread. What happens meanwhile
+//     on it, in a signal handler or because the recorder itself calls something that is followed,
+//     isn't recorded but counted as missed; a signal that ends the process waits until it is out.
+//  2. The recorder is never entered with the dynamic loader's lock wanted (dl_iterate_phdr), nor
+//     calls what the tracker follows: the tracker calls it with its own lock held.
+// Thread rule: any thread; the process starts once, by whoever comes first.
+#pragma once
+
+#include <cstdint>
+
+#include "locality/counts/recorder.hpp"
+
+namespace warren::locality::hooks {
+
+constexpr const char* settings_variable = "WARREN_LOCALITY_HOOKS";
+
+// Whether this process is being recorded.
+enum Stage : std::uint32_t { unknown = 0, starting = 1, recording = 2, off = 3 };
+extern std::uint32_t stage;
+inline bool is_recording() {
+    return __atomic_load_n(&stage, __ATOMIC_ACQUIRE) == recording;
+}
+
+// Where the counters of an address are in a table: (address >> shift) & mask bytes from its
+// beginning. Set before any thread has a table.
+struct Place {
+    std::uint64_t mask;
+    unsigned shift;
+};
+extern Place place;
+
+struct Mine {
+    char* words;           // of this thread's table; null: see count_elsewhere()
+    counts::Thread* thread; // null: nothing of it is known yet
+    std::uint32_t number;  // that it has got from whoever made it, or no_thread
+    std::uint32_t parent;
+    std::uint16_t inside;
+    std::uint16_t endings; // turns of the functions that run when a thread ends
+    std::int32_t signal;   // that is to end the process
+    // The last structures that were copied as a whole, by direction: where the compiler makes that
+    // a call of memcpy, it is no copy of its own.
+    struct Range {
+        std::uint64_t begin;
+        std::uint64_t bytes;
+        std::uint64_t instruction;
+    } ranges[2];
+};
+extern thread_local constinit Mine mine;
+
+// For a scope in which this thread is inside the recorder; false: it was already.
+class Inside {
+  public:
+    Inside() : entered_(mine.inside == 0) { mine.inside = 1; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    ~Inside() {
+        if (entered_) {
+            leave();
+        }
+    }
+    explicit operator bool() const { return entered_; }
+
+  private:
+    static void leave();
+    bool entered_;
+};
+
+counts::Recorder& recorder();
+void start_process();
+// To be called inside, with nothing held: a fork that nobody has told of is noticed here.
+bool is_own_process();
+void note_missed(std::uint64_t accesses);
+// Writes what there is, as what the process is about to become or how it ends.
+void end_process(const char* how);
+void execute_begins();
+void execute_failed();
+
+// The calling thread in the recording; null: it has ended. Inside.
+counts::Thread* this_thread();
+bool start_threads();
+
+// Tells the recorder what has been loaded and unloaded since the last time. Inside.
+void note_modules();
+void forget_modules(); // in a forked child
+
+void take_signals();
+
+// What the compiler's functions can't do in a few instructions.
+void count_elsewhere(std::uint64_t address, std::uint64_t bytes, counts::Direction direction,
+                     std::uint64_t instruction);
+void count_block(std::uint64_t address, std::uint64_t bytes, counts::Direction direction,
+                 std::uint64_t instruction);
+
+// Looks a function up behind this library; the process can't go on without.
+void* behind(const char* name);
+
+} // namespace warren::locality::hooks

@@ -24,7 +24,8 @@ const char* const flags_text =
     "usage: warren locality flags [--clang] [--compile | --link]\n"
     "\n"
     "Prints what a compiler is to be told so that a program counts its accesses to memory itself,\n"
-    "for warren locality record --mode hooks. All flags by default, which do for compiling and for\n"
+    "for warren locality record --mode hooks. All flags by default, which do for compiling and "
+    "for\n"
     "linking, also in one step; --compile and --link print the part that one of the steps needs.\n"
     "\n"
     "    mpicc -O2 -g $(warren locality flags) solver.c -o solver\n"
@@ -34,8 +35,8 @@ const char* const flags_text =
     "before, a little slower; only what has been compiled with them is counted.\n";
 
 std::string hooks_folder() {
-    char* const found = realpath((launch::own_folder() + launch::library_folder + "warren").c_str(),
-                                 nullptr);
+    char* const found =
+        realpath((launch::own_folder() + launch::library_folder + "warren").c_str(), nullptr);
     std::string folder = found != nullptr ? found : "";
     std::free(found);
     return folder;
@@ -115,12 +116,14 @@ int locality_flags(const std::vector<std::string>& words) {
         return failed("there is no " + folder + "/libwarren-hooks.so.0: " + std::strerror(errno));
     }
     if (folder.find_first_of(" \t'\"\\,") != std::string::npos) {
-        return failed(folder + ": compilers can't be told of a folder with a blank, a comma or a quote");
+        return failed(folder +
+                      ": compilers can't be told of a folder with a blank, a comma or a quote");
     }
     std::string text = "-fsanitize=thread";
     if (clang) {
         // Wider vectors have no call.
-        text += compile ? " -mprefer-vector-width=128 -mllvm -tsan-instrument-func-entry-exit=0" : "";
+        text +=
+            compile ? " -mprefer-vector-width=128 -mllvm -tsan-instrument-func-entry-exit=0" : "";
         text += link ? " -fno-sanitize-link-runtime" : "";
     } else if (compile) {
         // Copies and fills are calls, which can be counted.
@@ -146,15 +149,21 @@ int record_hooks(const locality::counts::Settings& settings, const std::string& 
     }
     const Needs needs = needs_of(program);
     if (needs == Needs::sanitizer) {
-        return failed(program + " is linked with the compiler's own library of -fsanitize=thread; link "
-                                "it with what `warren locality flags` prints");
+        return failed(program +
+                      " is linked with the compiler's own library of -fsanitize=thread; link "
+                      "it with what `warren locality flags` prints");
     }
     locality::counts::Settings written = settings;
     written.mode = "counts"; // which is what is recorded
     // As in mode counts: addresses in recordings can be compared, and counters don't clash.
     personality(ADDR_NO_RANDOMIZE);
-    const char* const others = std::getenv("LD_PRELOAD");
-    setenv("LD_PRELOAD", others != nullptr ? (tracker + ":" + others).c_str() : tracker.c_str(), 1);
+    // The library comes first also where only what is loaded later needs it: a process of ranks
+    // that are threads.
+    std::string preload = tracker + ":" + hooks_folder() + "/libwarren-hooks.so.0";
+    if (const char* const others = std::getenv("LD_PRELOAD")) {
+        preload += std::string(":") + others;
+    }
+    setenv("LD_PRELOAD", preload.c_str(), 1);
     setenv("WARREN_LOCALITY_HOOKS", locality::counts::write_settings(written).c_str(), 1);
     std::vector<char*> arguments;
     for (std::string& word : command) {

@@ -1,5 +1,5 @@
-// `warren locality flags` and `warren locality record --mode hooks`: programs that count their accesses
-// themselves, by calls that the compiler has put there (src/locality/hooks).
+// `warren locality flags` and `warren locality record --mode hooks`: programs that count their
+// accesses themselves, by calls that the compiler has put there (src/locality/hooks).
 #pragma once
 
 #include <string>

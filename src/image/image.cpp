@@ -126,7 +126,7 @@ Error Image::load(const FilePointer& root, Module*& module) {
     }
     const Closure& closure = known != nullptr ? known->closure : recorded->closure;
     for (const std::string& name : closure.shared) {
-        if (Error error = SharedScope::only().load(name)) {
+        if (Error error = SharedScope::only().load(name, *root)) {
             return error;
         }
     }

@@ -197,17 +197,32 @@ Error find_library(const std::string& name, const std::vector<const ElfFile*>& c
 }
 
 bool is_system_library(const std::string& name) {
-    // glibc's parts keep state that the kernel and the loader know of; unwinders and sanitizers
-    // look at all of a process; libquadmath makes its functions printf's for all.
-    static constexpr const char* names[] = {
-        "libc.so.",       "libm.so.",      "libpthread.so.",
-        "libdl.so.",      "librt.so.",     "libutil.so.",
-        "libresolv.so",   "libanl.so.",    "libmvec.so.",
-        "libnsl.so.",     "libnss_",       "ld-linux",
-        "linux-vdso.so.", "libgcc_s.so.",  "libthread_db.so.",
-        "libasan.so.",    "liblsan.so.",   "libtsan.so.",
-        "libubsan.so.",   "libhwasan.so.", "libBrokenLocale.so.",
-        "libquadmath.so."};
+    // glibc's parts keep state that the kernel and the loader know of; unwinders, sanitizers and
+    // the library that counts accesses look at all of a process; libquadmath makes its functions
+    // printf's for all.
+    static constexpr const char* names[] = {"libc.so.",
+                                            "libm.so.",
+                                            "libpthread.so.",
+                                            "libdl.so.",
+                                            "librt.so.",
+                                            "libutil.so.",
+                                            "libresolv.so",
+                                            "libanl.so.",
+                                            "libmvec.so.",
+                                            "libnsl.so.",
+                                            "libnss_",
+                                            "ld-linux",
+                                            "linux-vdso.so.",
+                                            "libgcc_s.so.",
+                                            "libthread_db.so.",
+                                            "libasan.so.",
+                                            "liblsan.so.",
+                                            "libtsan.so.",
+                                            "libubsan.so.",
+                                            "libhwasan.so.",
+                                            "libBrokenLocale.so.",
+                                            "libquadmath.so.",
+                                            "libwarren-hooks.so."};
     for (const char* start : names) {
         if (name.starts_with(start)) {
             return true;

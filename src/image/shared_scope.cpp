@@ -73,12 +73,23 @@ void SharedScope::add_with_needs(link_map* link) {
     }
 }
 
-Error SharedScope::load(const std::string& name) {
+Error SharedScope::load(const std::string& name, const ElfFile& user) {
     const std::lock_guard guard(lock_);
     if (loaded_[name]) {
         return {};
     }
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (handle == nullptr) {
+        const std::string problem = dlerror();
+        FilePointer file;
+        Error error = find_library(name, {&user}, file);
+        if (error) {
+            error.drop();
+            return fail(WARREN_IMAGE_ERR_FILE, "%s, which images share, can't be loaded: %s",
+                        name.c_str(), problem.c_str());
+        }
+        handle = dlopen(file->location().c_str(), RTLD_NOW | RTLD_GLOBAL);
+    }
     link_map* link = nullptr;
     if (handle == nullptr || dlinfo(handle, RTLD_DI_LINKMAP, &link) != 0) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s, which images share, can't be loaded: %s",

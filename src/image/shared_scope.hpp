@@ -37,8 +37,9 @@ class SharedScope {
   public:
     static SharedScope& only();
 
-    // Loads a library, and what it needs, as the system does it for everybody.
-    Error load(const std::string& name);
+    // Loads a library, and what it needs, as the system does it for everybody; or, if that does not
+    // find it, from where `user` says that its libraries are.
+    Error load(const std::string& name, const ElfFile& user);
     SharedSymbol find(const SymbolName& name, SymbolUse use);
 
   private:

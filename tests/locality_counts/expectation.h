@@ -16,6 +16,13 @@ static inline void expect(const volatile void* address, int thread, unsigned lon
 
 enum { any = -1 }; // whatever number
 
+// The bytes only.
+static inline void expect_bytes(const volatile void* address, int thread, unsigned long bytes_read,
+                                unsigned long bytes_written) {
+    printf("expect %lx %d %d %d %lu %lu\n", (unsigned long)(uintptr_t)address, thread, any, any,
+           bytes_read, bytes_written);
+}
+
 // The accesses of a thread to the unit, of which the block's `life`-th life (from 0) has some: of
 // all blocks that began at `block`. What is `any` is not compared.
 static inline void expect_in(const volatile void* block, int life, const volatile void* address,

@@ -193,25 +193,20 @@ void Recorder::memory_moved(std::uint64_t from, std::uint64_t from_bytes, std::u
     }
 }
 
-void Recorder::memory_found(Thread& by, std::uint64_t begin, const std::vector<bool>& there,
-                            bool written) {
-    const std::uint64_t unit = settings_.granularity;
-    for (std::size_t at = 0; at < there.size();) {
-        const auto is_touched = [&](std::size_t number) {
-            return process_.touched[process_.layout.index(begin + number * unit)] != 0;
-        };
-        const bool gone = is_touched(at) && !there[at];
-        std::size_t last = at + 1;
-        while (gone && last < there.size() && is_touched(last) && !there[last]) {
-            ++last;
-        }
-        if (gone) {
-            memory_gone(begin + at * unit, begin + last * unit);
-        } else if (there[at] && written) {
-            note_kernel_write(by.counters, begin + at * unit, unit, 0);
-        }
-        at = last;
+std::vector<std::uint64_t> Recorder::touched_in(std::uint64_t begin, std::uint64_t end) {
+    std::vector<std::uint64_t> found;
+    {
+        const Guard guard(lock_);
+        const std::uint64_t unit = settings_.granularity;
+        for_touched(begin, end, [&](std::uint64_t at) {
+            if (at >= begin && at + unit <= end) {
+                found.push_back(at);
+            }
+        });
     }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
 }
 
 void Recorder::break_moves(std::uint64_t to) {

@@ -1,5 +1,5 @@
-// What the recorder of counts needs of where it runs: under DynamoRIO (platform_dynamorio.cpp) or in
-// the program itself, called by what the compiler has put there (locality/hooks/platform.cpp).
+// What the recorder of counts needs of where it runs: under DynamoRIO (platform_dynamorio.cpp) or
+// in the program itself, called by what the compiler has put there (locality/hooks/platform.cpp).
 // Either keeps out of the program's way: what is asked for here is neither the program's memory nor
 // among what is recorded of it. Thread rule: any thread.
 #pragma once

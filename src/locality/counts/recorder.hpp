@@ -96,12 +96,9 @@ class Recorder {
 
     void break_moves(std::uint64_t to);
 
-    // Where nobody follows system calls, the kernel is asked which units of a block that begins are
-    // there, from the one at `begin`. What has been touched and isn't there was given back
-    // meanwhile; what is there and hasn't, code that isn't counted has touched for `by`, if it has
-    // had that `written`.
-    void memory_found(Thread& by, std::uint64_t begin, const std::vector<bool>& there,
-                      bool written);
+    // Units of [begin, end), whole ones, that somebody has touched, in their order: for those who
+    // ask the kernel what has become of them, because they don't follow system calls.
+    std::vector<std::uint64_t> touched_in(std::uint64_t begin, std::uint64_t end);
     // Accesses that nobody could count.
     void missed(std::uint64_t accesses) {
         missed_accesses_.fetch_add(accesses, std::memory_order_relaxed);

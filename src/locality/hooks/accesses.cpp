@@ -1,7 +1,7 @@
 // The functions that the compiler calls before each access, by the names of its interface.
 
-#include "locality/hooks/hooks.hpp"
 #include "locality/hooks/calls.hpp"
+#include "locality/hooks/hooks.hpp"
 
 namespace warren::locality::hooks {
 
@@ -52,8 +52,8 @@ void count_elsewhere(std::uint64_t address, std::uint64_t bytes, Direction direc
     } else {
         const std::uint64_t whole = bytes / widest_bytes;
         counts::count_row(thread->counters, address, whole, widest_bytes, direction, instruction);
-        counts::count_access(thread->counters, address + whole * widest_bytes,
-                             bytes % widest_bytes, direction, instruction);
+        counts::count_access(thread->counters, address + whole * widest_bytes, bytes % widest_bytes,
+                             direction, instruction);
     }
     recorder().look_at_time();
 }

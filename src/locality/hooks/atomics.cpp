@@ -135,7 +135,7 @@ WARREN_WIDE_CHANGE(fetch_sub, before - value)
 WARREN_WIDE_CHANGE(fetch_and, before& value)
 WARREN_WIDE_CHANGE(fetch_or, before | value)
 WARREN_WIDE_CHANGE(fetch_xor, before ^ value)
-WARREN_WIDE_CHANGE(fetch_nand, ~(before & value))
+WARREN_WIDE_CHANGE(fetch_nand, ~(before& value))
 
 WarrenWide __tsan_atomic128_compare_exchange_val(volatile WarrenWide* address, WarrenWide expected,
                                                  WarrenWide value, int, int) {

@@ -1,6 +1,6 @@
-// The functions that copy and fill memory, of programs that are linked with --wrap for them, or whose
-// compiler knows the interface's own names. They count as what they read and write, 64 bytes at a
-// time.
+// The functions that copy and fill memory, of programs that are linked with --wrap for them, or
+// whose compiler knows the interface's own names. They count as what they read and write, 64 bytes
+// at a time.
 
 #include <cstddef>
 #include <cstdint>

@@ -105,8 +105,8 @@ int sigaction(int number, const Action* action, Action* before) {
     if (!is_recording() || !is_deadly(number)) {
         return real_sigaction(number, action, before);
     }
-    const bool is_default = action != nullptr && (action->sa_flags & SA_SIGINFO) == 0 &&
-                            action->sa_handler == SIG_DFL;
+    const bool is_default =
+        action != nullptr && (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == SIG_DFL;
     const Action own = own_action();
     const int result = real_sigaction(number, is_default ? &own : action, before);
     if (result == 0 && before != nullptr && is_own(*before)) {

@@ -10,8 +10,8 @@ namespace warren::locality::hooks {
 
 namespace {
 
-constexpr unsigned least_bits = 4;   // 16 B
-constexpr unsigned most_bits = 18;   // 256 KiB; larger ones are the kernel's
+constexpr unsigned least_bits = 4; // 16 B
+constexpr unsigned most_bits = 18; // 256 KiB; larger ones are the kernel's
 constexpr std::size_t stretch_bytes = std::size_t{4} << 20;
 
 struct Free {
@@ -94,8 +94,7 @@ constexpr std::size_t head_bytes = 16;
 }
 
 void* operator new(std::size_t bytes) {
-    auto* const memory =
-        static_cast<char*>(warren::locality::hooks::allocate(bytes + head_bytes));
+    auto* const memory = static_cast<char*>(warren::locality::hooks::allocate(bytes + head_bytes));
     if (memory == nullptr) {
         __builtin_trap(); // there is nobody who could go on without
     }

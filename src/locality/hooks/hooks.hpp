@@ -4,12 +4,13 @@
 //
 // In a program that isn't being recorded the functions look at one thread-local pointer and return.
 // In one that is they count in the same tables as counts mode (counts/counters.hpp): one
-// subtraction in the thread's own, no lock and nothing shared; its borrow is an event, as there. The
-// recorder is that of counts mode, too (counts/recorder.hpp), and allocations come from the tracker.
+// subtraction in the thread's own, no lock and nothing shared; its borrow is an event, as there.
+// The recorder is that of counts mode, too (counts/recorder.hpp), and allocations come from the
+// tracker.
 //
 // It is one library of the process, also where ranks are private images: what they share is seen as
-// shared. Its thread-local variables, which are found without a call, take less than 128 B of what the
-// loader keeps for libraries that are loaded later.
+// shared. Its thread-local variables, which are found without a call, take less than 128 B of what
+// the loader keeps for libraries that are loaded later.
 //
 // Invariants:
 //  1. Whoever is inside the recorder has `Mine::inside` set, on this thread. What happens meanwhile
@@ -44,9 +45,9 @@ struct Place {
 extern Place place;
 
 struct Mine {
-    char* words;           // of this thread's table; null: see count_elsewhere()
+    char* words;            // of this thread's table; null: see count_elsewhere()
     counts::Thread* thread; // null: nothing of it is known yet
-    std::uint32_t number;  // that it has got from whoever made it, or no_thread
+    std::uint32_t number;   // that it has got from whoever made it, or no_thread
     std::uint32_t parent;
     std::uint16_t inside;
     std::uint16_t endings; // turns of the functions that run when a thread ends
@@ -80,7 +81,10 @@ class Inside {
 };
 
 counts::Recorder& recorder();
+// The first call of the compiler's in this process starts it; or it starts with it, if what it has
+// loaded needs this library. It is preloaded into processes that don't, which are not recorded.
 void start_process();
+bool is_linked();
 // To be called inside, with nothing held: a fork that nobody has told of is noticed here.
 bool is_own_process();
 void note_missed(std::uint64_t accesses);
@@ -92,12 +96,16 @@ void execute_failed();
 // The calling thread in the recording; null: it has ended. Inside.
 counts::Thread* this_thread();
 bool start_threads();
+void start_saving(); // in each process, when it is recorded
 
 // Tells the recorder what has been loaded and unloaded since the last time. Inside.
 void note_modules();
 void forget_modules(); // in a forked child
 
 void take_signals();
+
+// Has the tracker ask again, if it is there and has begun before this process was to be recorded.
+void meet_tracker();
 
 // What the compiler's functions can't do in a few instructions.
 void count_elsewhere(std::uint64_t address, std::uint64_t bytes, counts::Direction direction,

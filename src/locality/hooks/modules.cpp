@@ -1,5 +1,6 @@
 // What the program has loaded, as the dynamic loader tells.
 
+#include <cstring>
 #include <elf.h>
 #include <link.h>
 #include <string>
@@ -13,12 +14,13 @@ namespace warren::locality::hooks {
 
 namespace {
 
+constexpr const char* own_name = "libwarren-hooks.so.";
+
 struct Module {
     std::string path;
     std::vector<ModuleRecord> parts;
     bool seen;
 };
-
 
 // Under `modules_lock`, which is taken within the loader's.
 std::vector<Module>* modules = nullptr;
@@ -77,8 +79,8 @@ int visit(dl_phdr_info* info, std::size_t, void* argument) {
         const ElfW(Phdr)& program = info->dlpi_phdr[index];
         if (program.p_type == PT_LOAD) {
             record.begin = (info->dlpi_addr + program.p_vaddr) & ~(page - 1);
-            record.end = (info->dlpi_addr + program.p_vaddr + program.p_memsz + page - 1) &
-                         ~(page - 1);
+            record.end =
+                (info->dlpi_addr + program.p_vaddr + program.p_memsz + page - 1) & ~(page - 1);
             record.file_offset = program.p_offset & ~(page - 1);
             module.parts.push_back(record);
         }
@@ -94,6 +96,25 @@ bool is_same(const Module& one, const Module& other) {
 }
 
 } // namespace
+
+bool is_linked() {
+    for (const link_map* link = _r_debug.r_map; link != nullptr; link = link->l_next) {
+        const char* strings = nullptr;
+        for (const ElfW(Dyn)* entry = link->l_ld; entry->d_tag != DT_NULL; ++entry) {
+            if (entry->d_tag == DT_STRTAB) {
+                strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+            }
+        }
+        for (const ElfW(Dyn)* entry = link->l_ld; entry->d_tag != DT_NULL; ++entry) {
+            if (entry->d_tag == DT_NEEDED &&
+                strings > reinterpret_cast<const char*>(link->l_addr) &&
+                std::strncmp(strings + entry->d_un.d_val, own_name, std::strlen(own_name)) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
 
 void forget_modules() {
     modules = nullptr; // somebody may have been at them who is not here

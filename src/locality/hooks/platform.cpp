@@ -1,6 +1,6 @@
-// What the recorder needs (counts/platform.hpp), by system calls of this library's own: the program's
-// functions may be followed, and its descriptors are its own. So a file is opened for each time that
-// something is written, which is seldom.
+// What the recorder needs (counts/platform.hpp), by system calls of this library's own: the
+// program's functions may be followed, and its descriptors are its own. So a file is opened for
+// each time that something is written, which is seldom.
 
 #include "locality/counts/platform.hpp"
 
@@ -164,10 +164,11 @@ void say(const std::string& text) {
 }
 
 std::vector<std::string> limits(bool /*sample*/) {
-    return {"accesses are counted where the compiler has put a call (-fsanitize=thread): not those of "
-            "libraries that were compiled without, of the C library beyond memcpy, memmove and memset, "
-            "of assembly, of the stack that compilers use by themselves, and within system calls",
-            "instructions are not counted: load imbalance goes by processor time"};
+    return {
+        "accesses are counted where the compiler has put a call (-fsanitize=thread): not those of "
+        "libraries that were compiled without, of the C library beyond memcpy, memmove and memset, "
+        "of assembly, of the stack that compilers use by themselves, and within system calls",
+        "instructions are not counted: load imbalance goes by processor time"};
 }
 
 } // namespace warren::locality::counts::platform

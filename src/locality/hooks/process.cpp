@@ -76,7 +76,9 @@ void forked_unseen() {
     if (!recorder().forked(problem)) {
         counts::platform::say("a forked process is not recorded: " + problem);
         __atomic_store_n(&stage, off, __ATOMIC_RELEASE);
+        return;
     }
+    start_saving();
 }
 
 void before_fork() {
@@ -159,6 +161,12 @@ void start_process() {
     begin(text);
     mine.inside = 0;
     __atomic_store_n(&stage, recording, __ATOMIC_RELEASE);
+    start_saving();
+    meet_tracker();
+    const Inside inside;
+    if (inside) {
+        note_modules();
+    }
 }
 
 bool is_own_process() {

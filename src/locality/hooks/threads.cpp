@@ -1,10 +1,16 @@
-// Threads: each gets its number from who makes it, and its end from the key of a thread-local value.
+// Threads: each gets its number from who makes it, and its end from the key of a thread-local
+// value. One is this library's own, which saves.
 
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <pthread.h>
+#include <string>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "locality/counts/platform.hpp"
 #include "locality/hooks/heap.hpp"
 #include "locality/hooks/hooks.hpp"
 
@@ -56,10 +62,72 @@ void* begin_thread(void* memory) {
     return start.function(start.argument);
 }
 
+using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+
+Create real_create() {
+    static Create next = nullptr;
+    if (next == nullptr) {
+        next = reinterpret_cast<Create>(behind("pthread_create"));
+    }
+    return next;
+}
+
+// Whether this is the last thread but for the first, which has ended by itself: without this one
+// the process would end.
+bool keeps_process() {
+    struct stat tasks {};
+    if (stat("/proc/self/task", &tasks) != 0 ||
+        tasks.st_nlink != 4) { // two folders, and two of its own
+        return false;
+    }
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", static_cast<int>(getpid()));
+    const std::string about = counts::read_file(path);
+    const std::size_t name_end = about.rfind(')');
+    return name_end != std::string::npos && about.compare(name_end, 3, ") Z") == 0;
+}
+
+void* save_by_time(void*) {
+    constexpr unsigned look_ms = 50;
+    mine.inside = 1; // for ever: it is none of the program's
+    while (is_recording() && !keeps_process()) {
+        counts::platform::sleep_ms(look_ms);
+        if (is_recording()) {
+            recorder().look_at_time();
+        }
+    }
+    return nullptr;
+}
+
 } // namespace
 
 bool start_threads() {
     return pthread_key_create(&end_key, thread_ends) == 0;
+}
+
+// Without it what a process that is killed has counted would be saved with its events only.
+void start_saving() {
+    const counts::Settings& settings = recorder().settings();
+    if (settings.save_ns == 0 && settings.interval_ns == 0) {
+        return;
+    }
+    constexpr std::size_t stack_bytes = std::size_t{256} << 10;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the program's threads
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t thread{};
+    if (real_create()(&thread, &attributes, save_by_time, nullptr) != 0) {
+        recorder().miss(
+            "there was no room for a thread that saves: what a killed process has counted "
+            "since its last event is lost");
+    }
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 counts::Thread* this_thread() {
@@ -82,11 +150,6 @@ counts::Thread* this_thread() {
 
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*function)(void*), void* argument) {
-    using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-    static Create next = nullptr;
-    if (next == nullptr) {
-        next = reinterpret_cast<Create>(behind("pthread_create"));
-    }
     Start* start = nullptr;
     if (is_recording()) {
         const Inside inside;
@@ -100,9 +163,9 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
         }
     }
     if (start == nullptr) {
-        return next(thread, attributes, function, argument);
+        return real_create()(thread, attributes, function, argument);
     }
-    const int error = next(thread, attributes, begin_thread, start);
+    const int error = real_create()(thread, attributes, begin_thread, start);
     if (error != 0) {
         release(start, sizeof(Start));
     }

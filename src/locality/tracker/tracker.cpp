@@ -104,8 +104,7 @@ const Listener* listener = nullptr;
 
 void find_listener() {
     if (__atomic_load_n(&listener, __ATOMIC_ACQUIRE) == nullptr) {
-        const auto* found =
-            static_cast<const Listener*>(dlsym(RTLD_DEFAULT, listener_variable));
+        const auto* found = static_cast<const Listener*>(dlsym(RTLD_DEFAULT, listener_variable));
         if (found != nullptr && found->version == link_version) {
             __atomic_store_n(&listener, found, __ATOMIC_RELEASE);
         }

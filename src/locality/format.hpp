@@ -16,6 +16,7 @@
 //     counts.rec         CountRecord          accesses per unit and thread (counts mode)
 //     first.rec          FirstRecord          first touches of units       (counts mode)
 //     communication.rec  CommunicationRecord  between threads              (counts mode)
+//     bytes.rec          BytesRecord          of cache lines       (counts mode)
 //     phases.rec         PhaseRecord          regions that the program marks
 //     names.rec          NameRecord           structures that the program names
 // A file that is not there has no records. Each begins with a FileHeader; then come records of
@@ -225,6 +226,25 @@ struct CommunicationRecord {
     std::uint64_t bytes;
 };
 static_assert(sizeof(CommunicationRecord) == 32);
+
+// Which bytes of a unit of 64 B a thread has used, a bit each, the lowest the first: those of the
+// accesses that were looked at. In mode hooks those are all. Else they are the thread's first
+// access to the line in each direction, each one in 4,096 after it, each that crosses lines, and,
+// with communication, each with which it took the line from another thread; in mode sample those of
+// them that bursts have met.
+struct BytesRecord {
+    static constexpr std::uint32_t kind = letters("BYTS");
+    static constexpr const char* file = "bytes.rec";
+    std::uint32_t flags; // 1
+    std::uint32_t thread;
+    std::uint64_t address; // of the unit
+    std::uint32_t allocation;
+    std::uint32_t reserved;
+    std::uint64_t read;
+    std::uint64_t written;
+    std::uint64_t instruction; // that used the latest of them, by writing if any was written
+};
+static_assert(sizeof(BytesRecord) == 48);
 
 struct PhaseRecord {
     static constexpr std::uint32_t kind = letters("PHAS");

@@ -16,6 +16,7 @@ import time
 COUNT = struct.Struct("<IIQIIQQQQ")  # CountRecord and so on: src/locality/format.hpp
 FIRST = struct.Struct("<IIQQQII")
 THREAD = struct.Struct("<IIIIQQQ16s")
+BYTES = struct.Struct("<IIQIIQQQ")
 COMMUNICATION = struct.Struct("<IIIIQQ")
 ALLOCATION = struct.Struct("<IIQQQIIQ")
 INTERVAL = struct.Struct("<IIQQ")
@@ -278,6 +279,29 @@ def sample_killed(scratch):
         assert not any(process.about["end"] for process in processes_in(folder))
 
 
+def line_bytes(scratch):
+    """Which bytes of two lines threads 1 to 3 use, and that a report calls the first shared falsely."""
+    output, (process,) = record(scratch, "--granularity", "64")
+    pages = int(output.split()[-1], 16)
+    found = {}
+    for _, thread, unit, _, _, read, written, instruction in records(process.folder, "bytes.rec", BYTES):
+        if pages <= unit < pages + 128 and thread:
+            before = found.get((unit - pages, thread), (0, 0))
+            found[unit - pages, thread] = before[0] | read, before[1] | written
+            assert instruction
+    own = {(0, thread): (0, 0xff << 8 * (thread - 1)) for thread in (1, 2, 3)}
+    met = {(64, thread): (0xf << at, 0xf << at) for thread, at in ((1, 0), (2, 0), (3, 20))}
+    assert found == own | met, found
+    if subprocess.run([os.environ.get("WARREN_PYTHON", "python3"), "-c", "import numpy, tree_sitter"],
+                      capture_output=True, check=False).returncode:
+        return
+    done = subprocess.run([build / "bin/warren", "locality", "report", scratch + "/recording"], check=True,
+                          timeout=60, capture_output=True, text=True)
+    said = " ".join(done.stdout.split())
+    assert "falsely: no thread was seen at bytes that another writes" in said, done.stdout
+    assert "threads.c:" in said and "T1 writes 0-7" in said or "T1 writes 0-3" in said, done.stdout
+
+
 def phases(scratch):
     """100 accesses outside, 200 in the phase `outer`, of which 40 in `inner`, 7 at a level of MPI_Pcontrol."""
     output, (process,) = record(scratch)
@@ -495,7 +519,7 @@ def main():
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, fill, rough, sample_killed, many_short, exact, handled, hook_words, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, fill, rough, sample_killed, many_short, exact, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

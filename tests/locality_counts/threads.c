@@ -2,6 +2,7 @@
 //     counts_threads             shared pages, and each thread's own
 //     counts_threads example     the pages A and B of FACTS: who touches first, who how often
 //     counts_threads transfers   2,000 lines that one thread writes, and others read and write
+//     counts_threads bytes       a line of which each writes its own, one where two meet
 //     counts_threads lines       false sharing: neighbours in one page, in lines of their own
 
 #include <pthread.h>
@@ -56,6 +57,11 @@ static void* work(void* argument) {
                 }
                 pthread_barrier_wait(&barrier);
             }
+        }
+    } else if (strcmp(mode, "bytes") == 0) {
+        for (int time = 0; time < 1000; ++time) {
+            ((volatile long*)pages)[self] = time;                  // eight bytes each
+            ((volatile int*)pages)[16 + (self == 2 ? 5 : 0)] += 1; // in the next line
         }
     } else if (strcmp(mode, "lines") == 0) {
         access_times(pages + 64 * self, 1000 * (self + 1));

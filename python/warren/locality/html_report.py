@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from . import advice, files, tables
+from . import advice, files, sharing, tables
 
 ASSETS = pathlib.Path(__file__).parent / "assets"
 # Cells of the heat map, pages × threads: a byte each in the browser. Beyond this neighbouring pages
@@ -68,6 +68,7 @@ def _facts(analysis, changes):
         found["index"] = place.get(change.structure, -1)
     facts["has_counts"] = analysis.trace.has_counts
     facts["sources"] = _sources(analysis, order)
+    facts["lines"] = sharing.listed(analysis)
     known = analysis.trace.node >= 0
     if known.any():
         facts["nodes"] = np.bincount(analysis.trace.node[known]).tolist()

@@ -69,6 +69,9 @@ FILES = {
     "communication": (b"COMM", [
         ("interval", "<u4"), ("producer", "<u4"), ("consumer", "<u4"), ("reserved", "<u4"),
         ("events", "<u8"), ("bytes", "<u8")]),
+    "bytes": (b"BYTS", [
+        ("flags", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("allocation", "<u4"),
+        ("reserved", "<u4"), ("read", "<u8"), ("written", "<u8"), ("instruction", "<u8")]),
     "phases": (b"PHAS", [
         ("event", "<u4"), ("tid", "<u4"), ("time_ns", "<u8"), ("level", "<i4"), ("reserved", "<u4"),
         ("name", "S104")]),
@@ -227,7 +230,7 @@ class Process:
                     "is called by one that comes after it, or is of no known kind")
         limits = {"threads": ("event", 3), "modules": ("event", 2), "allocations": ("event", 4),
                   "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 31),
-                  "first": ("flags", 7)}
+                  "first": ("flags", 7), "bytes": ("flags", 1)}
         for name, (field, most) in limits.items():
             _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,
                     f"has an unknown {field}")
@@ -243,7 +246,8 @@ class Process:
                    ("touches", "stack_id", len(self.touch_stacks)),
                    ("first", "stack_id", len(self.touch_stacks)),
                    ("counts", "allocation", len(self.allocations)),
-                   ("first", "allocation", len(self.allocations)))
+                   ("first", "allocation", len(self.allocations)),
+                   ("bytes", "allocation", len(self.allocations)))
         for name, field, most in numbers:
             beyond = int(np.count_nonzero(getattr(self, name)[field] > most))
             if beyond:  # the other file was cut off, which is said once

@@ -231,7 +231,7 @@ def _advice(analysis, changes, page):
 def what_if(machine, placement, results, page):
     page.heading(f"On {machine.name}, threads {placement}")
     page.wrapped(f"{len(machine.nodes)} nodes, {len(machine.processors)} processors; latencies and "
-                 f"bandwidths: {machine.origin}; every page placed for itself, no huge ones", codes=(DIM,))
+                 f"bandwidths: {machine.origin}; pages are placed one by one but where it says huge", codes=(DIM,))
     rows = [[one.policy, percent(one.local_share), f"{one.mean_latency_ns:.0f} ns",
              f"{one.latency_cost_s:.3g} s", f"{one.bandwidth_cost_s:.3g} s",
              percent(one.imbalance, 0)] for one in results]

@@ -142,6 +142,7 @@ def _read_faults(part):
     found = at < len(key)
     found[found] = key[order][at[found]] == wanted[found]
     part.first_thread[found] = thread[order][at[found]]
+    part.first_time[found] = time[order][at[found]]
     lacking = np.flatnonzero(~found)
     order = np.lexsort((time, page))
     low, high = np.searchsorted(page[order], unit_page[lacking]), \
@@ -151,4 +152,5 @@ def _read_faults(part):
         among = order[low[one]:high[one]]
         before = max(int(np.searchsorted(time[among], end[one], "right")) - 1, 0)
         part.first_thread[lacking[one]] = thread[among[before]]
+        part.first_time[lacking[one]] = time[among[before]]
         part.inherited[lacking[one]] = True

@@ -17,7 +17,7 @@ import os
 
 import numpy as np
 
-from . import recording, touches
+from . import lines, recording, touches
 
 # Records that are read at a time: a tenth of a gigabyte of counts.
 CHUNK = 1 << 21
@@ -52,6 +52,7 @@ class Trace:
     unit_allocation: np.ndarray = None   # row in the allocations, -1: in none
     first_thread: np.ndarray = None      # -1: unknown
     first_site: np.ndarray = None        # index in sites, -1: unknown
+    first_time: np.ndarray = None        # ns, 0: unknown
     inherited: np.ndarray = None         # whether that was in an earlier life of its memory
     node: np.ndarray = None              # NUMA node where the page really was, -1: unknown
     unit_bytes: np.ndarray = None        # None: the granularity; else huge pages are larger
@@ -61,6 +62,9 @@ class Trace:
     accesses: np.ndarray = None
     writes: np.ndarray = None
     moved_bytes: np.ndarray = None
+    # Of cache lines, a row per unit and thread in that order: bytes that were seen to be read and
+    # written, a bit each, and where (index in sites). None: not recorded.
+    line_use: np.ndarray = None
     # A row per allocation: its life [begin_ns, end_ns).
     allocation_process: np.ndarray = None
     allocation_address: np.ndarray = None
@@ -111,7 +115,8 @@ def synthetic(accesses, first_thread, granularity=4096, instructions=None, addre
                       if address is None else np.asarray(address, "<u8")),
         unit_process=np.zeros(units, "<i4"), unit_allocation=np.full(units, -1, "<i4"),
         first_thread=np.asarray(first_thread, "<i4"), first_site=np.full(units, -1, "<i4"),
-        inherited=np.zeros(units, bool), node=np.full(units, -1, "<i2"),
+        first_time=np.zeros(units, "<u8"), inherited=np.zeros(units, bool),
+        node=np.full(units, -1, "<i2"),
         starts=np.concatenate([[0], np.cumsum(np.count_nonzero(accesses, axis=1))]).astype("<i8"),
         thread=thread.astype("<i4"), accesses=values, writes=np.zeros(len(values), "<u8"),
         moved_bytes=values * np.uint64(8),
@@ -125,13 +130,14 @@ def selected(trace, units):
     sizes = np.diff(trace.starts)
     rows = np.repeat(units, sizes)
     chosen = {name: getattr(trace, name)[units] for name in (
-        "unit_address", "unit_process", "unit_allocation", "first_thread", "first_site", "inherited",
-        "node")}
+        "unit_address", "unit_process", "unit_allocation", "first_thread", "first_site",
+        "first_time", "inherited", "node")}
     chosen.update({name: getattr(trace, name)[rows]
                    for name in ("thread", "accesses", "writes", "moved_bytes")})
     if trace.unit_bytes is not None:
         chosen["unit_bytes"] = trace.unit_bytes[units]
     starts = np.concatenate([[0], np.cumsum(sizes[units])]).astype("<i8")
+    chosen["line_use"] = lines.moved(trace.line_use, np.where(units, np.cumsum(units) - 1, -1))
     return dataclasses.replace(trace, starts=starts, **chosen)
 
 
@@ -296,6 +302,7 @@ class _Part:
         self.writes = summed(lambda chunk: np.array(chunk["writes"]))
         self.moved = summed(lambda chunk: chunk["bytes_read"] + chunk["bytes_written"])
         self._empty_units()
+        self.line_use = lines.read(self)
 
     def key_of(self, page, allocation):
         """One number for a unit: its page and, below, the row of its allocation, 0 for none."""
@@ -304,8 +311,10 @@ class _Part:
 
     def _empty_units(self):
         units = len(self.keys)
+        self.line_use = lines.none()
         self.first_thread = np.full(units, -1, "<i4")
         self.first_site = np.full(units, -1, "<i4")
+        self.first_time = np.zeros(units, "<u8")
         self.inherited = np.zeros(units, bool)
         self.node = np.full(units, -1, "<i2")
         self.identity = np.zeros(units, "<u8")
@@ -330,6 +339,7 @@ class _Part:
             if len(self.keys) else np.zeros(len(key), bool)
         at, order = at[found], order[found]
         self.first_thread[at] = first["thread"][order]
+        self.first_time[at] = first["time_ns"][order]
         self.set_sites(at, first[order])
         if inherits:
             self._inherit(first)
@@ -338,7 +348,7 @@ class _Part:
         stacks = first["stack_id"]
         self.first_site[at] = self._sites_of_stacks(stacks)
         alone = stacks == 0  # the instruction is all that is known
-        self.first_site[at[alone]] = self._sites_of_instructions(first["instruction"][alone])
+        self.first_site[at[alone]] = self.sites_of_instructions(first["instruction"][alone])
 
     def _inherit(self, first):
         """Gives units that nobody touched first the first touch of their page: where realloc or mremap
@@ -361,6 +371,7 @@ class _Part:
         known = low < high
         at, records = lacking[known], first[order[chosen[known]]]
         self.first_thread[at] = records["thread"]
+        self.first_time[at] = records["time_ns"]
         self.set_sites(at, records)
         self.inherited[at] = records["time_ns"] < np.append(self.begin, 0)[row[known]]
         self._inherit_moved(lacking, row, page)
@@ -379,6 +390,7 @@ class _Part:
             found = self.keys[at] == key
             self.first_thread[lacking[units[found]]] = self.first_thread[at[found]]
             self.first_site[lacking[units[found]]] = self.first_site[at[found]]
+            self.first_time[lacking[units[found]]] = self.first_time[at[found]]
 
     def _born(self):
         """By the row of an allocation: the row of the one that it was before realloc or mremap, or None."""
@@ -388,7 +400,7 @@ class _Part:
             latest[address] = len(born) - 1
         return born
 
-    def _sites_of_instructions(self, instructions):
+    def sites_of_instructions(self, instructions):
         places, inverse = np.unique(instructions, return_inverse=True)
         begin = len(self.trace.sites)
         self.trace.sites.extend(Site(self.index, (int(place),), (False,)) for place in places)
@@ -422,6 +434,7 @@ class _Part:
             if (largest > self.trace.granularity).any():
                 self.unit_bytes = largest
         self.first_thread[at] = found.thread[chosen]
+        self.first_time[at] = found.time[chosen]
         self.first_site[at] = self._sites_of_stacks(found.stack[chosen])
         self.node[at] = found.node[chosen]
         self.identity[at] = found.physical[chosen]
@@ -448,7 +461,8 @@ class _Part:
                 continue
             keys = np.concatenate([self.keys, key[fresh]])
             order = np.argsort(keys, kind="stable")
-            for name in ("first_thread", "first_site", "inherited", "node", "identity", "unit_bytes"):
+            for name in ("first_thread", "first_site", "first_time", "inherited", "node", "identity",
+                         "unit_bytes"):
                 values = getattr(self, name)
                 if values is not None:
                     setattr(self, name, np.concatenate([values, values[units[fresh]]])[order])
@@ -459,7 +473,7 @@ class _Part:
         records = self.process.threads
         count = 0
         for numbers in (touches.signed(records["thread"]), self.thread, self.first_thread,
-                        self.thread_of_allocation):
+                        self.thread_of_allocation, self.line_use["thread"]):
             count = max(count, int(numbers.max(initial=-1)) + 1)
         self.threads = max(count, 1)
         if self.threads > 1 << 20:
@@ -533,6 +547,7 @@ def _put_together(trace, parts):
             for part, by in zip(parts, allocations)), "<i4")
     joined("first_thread", (moved(part.first_thread, by) for part, by in zip(parts, threads)), "<i4")
     joined("first_site", (part.first_site for part in parts), "<i4")
+    joined("first_time", (part.first_time for part in parts), "<u8")
     joined("inherited", (part.inherited for part in parts), bool)
     joined("node", (part.node for part in parts), "<i2")
     if any(part.unit_bytes is not None for part in parts):
@@ -541,6 +556,7 @@ def _put_together(trace, parts):
     joined("starts", [np.zeros(1, "<i8")] + [part.starts[1:] + by for part, by in zip(parts, rows)],
            "<i8")
     joined("thread", (part.thread + by for part, by in zip(parts, threads)), "<i4")
+    trace.line_use = lines.joined(parts, threads)
     joined("accesses", (part.accesses for part in parts), "<u8")
     joined("writes", (part.writes for part in parts), "<u8")
     joined("moved_bytes", (part.moved for part in parts), "<u8")
@@ -588,8 +604,11 @@ def _join_shared(trace, identity):
         setattr(trace, name, getattr(trace, name)[order])
     sizes = np.bincount(unit_of_row, minlength=trace.units)[kept]
     trace.starts = np.concatenate([[0], np.cumsum(sizes)]).astype("<i8")
+    number_of = np.empty(trace.units, "<i8")
+    number_of[kept] = np.arange(len(kept))
+    trace.line_use = lines.moved(trace.line_use, number_of[target])
     for name in ("unit_address", "unit_process", "unit_allocation", "first_thread", "first_site",
-                 "inherited", "node", "unit_bytes"):
+                 "first_time", "inherited", "node", "unit_bytes"):
         values = getattr(trace, name)
         if values is not None:
             setattr(trace, name, values[kept])

@@ -7,13 +7,17 @@ Threads go to processors *compact*ly (neighbours on neighbours: all of a node be
 *scatter*ed (nodes in turn) or by a *list*, of processors in the order of the working threads; more
 threads than processors go round. Pages go to memories
     first touch   near the thread that touched them first, as the system does
+    huge pages    the same where the system gives transparent huge pages to all: who first touches any
+                  of 2 MiB that lie in memory without a file places all of it
     recorded      where they were in the recording, if it says so
     interleave    to the nodes in turn
     balanced      as near as possible, every node the same number of pages
     optimal       where their accesses cost least
-each within the nodes' capacities, and each unit of the recording for itself, as where transparent huge
-pages are off or only on request. Where the kernel gives them to all, who first touches any of 2 MiB
-places all of it, which differs where threads' parts are not much larger. `traffic[l, n]` are the accesses from locality l to node n. The
+each within the nodes' capacities but for huge pages, and each unit of the recording for itself, as
+where transparent huge pages are off or only on request. Of several threads that touch a huge page at
+the same place of the program, as the parts of a parallel loop do, it is chance who comes first: those
+that begin there share its accesses out equally, which is what is to be expected of many. That takes
+the recorded addresses, whose places in 2 MiB another kernel may choose otherwise. `traffic[l, n]` are the accesses from locality l to node n. The
 latency cost is what all accesses would take one after the other, were no cache there; the bandwidth
 cost is the time that the busiest memory needs for what is moved to and from it.
 """
@@ -22,9 +26,14 @@ import dataclasses
 
 import numpy as np
 
-from . import machine as machines, metrics
+from . import machine as machines, metrics, recording
 
-POLICIES = ("first touch", "interleave", "balanced", "optimal")
+POLICIES = ("first touch", "huge pages", "interleave", "balanced", "optimal")
+HUGE_BYTES = 2 << 20
+PAGE_BYTES = 4096
+# Units by which threads that begin in a huge page may differ in what they have touched before: the
+# other arrays of the same loop.
+TOGETHER_UNITS = 8
 
 
 @dataclasses.dataclass
@@ -111,9 +120,12 @@ def predict(trace, machine, placement="compact", policies=POLICIES):
     bytes_by_locality = None
     results = []
     for policy in policies:
-        node = _place(policy, trace, machine, where, cost, capacity)
         if bytes_by_locality is None:
             bytes_by_locality = _by_locality(trace, where, moved, localities)
+        if policy == "huge pages":
+            results.append(_huge(trace, machine, where, accesses, bytes_by_locality))
+            continue
+        node = _place(policy, trace, machine, where, cost, capacity)
         traffic = np.zeros((localities, nodes))
         volume = np.zeros((localities, nodes))
         for one in range(nodes):
@@ -123,6 +135,110 @@ def predict(trace, machine, placement="compact", policies=POLICIES):
         results.append(_result(policy, machine, traffic, volume,
                                np.bincount(node, minlength=nodes)))
     return results
+
+
+def _anonymous(trace):
+    """(process, begin, end, since when) of the pieces of memory without a file, and the stretches
+    (process, begin, end) that they make together, ascending."""
+    kinds = [recording.KINDS.index(name) for name in ("heap", "mapping", "program_break")]
+    rows = np.flatnonzero(np.isin(trace.allocation_kind, kinds))
+    begin = trace.allocation_address[rows].astype("<i8") // PAGE_BYTES * PAGE_BYTES
+    end = trace.allocation_address[rows].astype("<i8") + trace.allocation_size[rows].astype("<i8")
+    end = -(-end // PAGE_BYTES) * PAGE_BYTES
+    order = np.lexsort((trace.allocation_begin[rows], end, begin, trace.allocation_process[rows]))
+    pieces = list(zip(*(column[order].tolist() for column in (
+        trace.allocation_process[rows], begin, end, trace.allocation_begin[rows]))))
+    stretches = []
+    for process, low, high, _ in pieces:
+        # (What the allocator keeps between two blocks is of the same mapping.)
+        if stretches and stretches[-1][0] == process and low <= stretches[-1][2] + PAGE_BYTES:
+            stretches[-1][2] = max(stretches[-1][2], high)
+        else:
+            stretches.append([process, low, high])
+    return pieces, stretches
+
+
+def _huge_pages(trace):
+    """The huge page that each unit lies in, as a number from 0, -1 for none; and how many.
+
+    The kernel makes one when the first of its 2 MiB is touched and all of them are mapped by then: at
+    the ends of mappings, and where a neighbour is mapped later, pages are small."""
+    block = (trace.unit_address // np.uint64(HUGE_BYTES)).astype("<i8")
+    inside = np.zeros(trace.units, bool)
+    order = np.lexsort((trace.unit_address, trace.unit_process))
+    process, address = trace.unit_process[order], trace.unit_address[order]
+    pieces, stretches = _anonymous(trace)
+    for number, low, high in stretches:
+        low, high = -(-low // HUGE_BYTES) * HUGE_BYTES, high // HUGE_BYTES * HUGE_BYTES
+        if low < high:
+            first, last = np.searchsorted(process, number), np.searchsorted(process, number, "right")
+            part = address[first:last]
+            inside[order[first + np.searchsorted(part, np.uint64(low)):
+                         first + np.searchsorted(part, np.uint64(high))]] = True
+    inside &= trace.first_thread >= 0
+    pages = np.stack([trace.unit_process[inside].astype("<i8"), block[inside]], axis=1)
+    found, inverse = np.unique(pages, axis=0, return_inverse=True)
+    inverse = np.ravel(inverse)
+    touched = np.full(len(found), np.iinfo("<i8").max)
+    np.minimum.at(touched, inverse, trace.first_time[inside].astype("<i8"))
+    number_of = {tuple(one): number for number, one in enumerate(found.tolist())}
+    mapped = np.zeros(len(found), "<i8")
+    known = set()  # what is mapped again where it was counts once
+    for number, low, high, since in sorted(pieces, key=lambda piece: piece[3]):
+        for one in range(low // HUGE_BYTES, -(-high // HUGE_BYTES)):
+            at = number_of.get((number, one))
+            if at is not None and (number, low, one) not in known:
+                known.add((number, low, one))
+                mapped[at] = max(mapped[at], since)
+    whole = touched >= mapped
+    result = np.full(trace.units, -1, "<i8")
+    result[inside] = np.where(whole, np.cumsum(whole) - 1, -1)[inverse]
+    return result, int(whole.sum())
+
+
+def _huge(trace, machine, where, accesses, moved):
+    """The policy `huge pages`: each one's accesses, shared out between the nodes that it may be on."""
+    nodes = len(machine.nodes)
+    local = np.asarray(machine.local_node)
+    huge, count = _huge_pages(trace)
+    weight = np.zeros((count, nodes))
+    rows = np.flatnonzero(huge >= 0)
+    thread, time = trace.first_thread[rows], trace.first_time[rows]
+    place = np.array([site.addresses[0] if site.addresses else 0 for site in trace.sites] + [0],
+                     "<u8")[trace.first_site[rows]] // np.uint64(PAGE_BYTES)  # about a function
+    # How many units each thread had touched there before.
+    order = np.lexsort((time, place, thread))
+    fresh = np.ones(len(rows), bool)
+    fresh[1:] = (np.diff(thread[order]) != 0) | (np.diff(place[order]) != 0)
+    at = np.arange(len(rows))
+    before = np.empty(len(rows), "<i8")
+    before[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
+    # Each thread's first unit of each huge page; the first of all of them tells the place.
+    order = np.lexsort((time, thread, huge[rows]))
+    once = np.ones(len(rows), bool)
+    once[1:] = (np.diff(huge[rows][order]) != 0) | (np.diff(thread[order]) != 0)
+    one = order[once]
+    one = one[np.lexsort((time[one], huge[rows][one]))]
+    page = huge[rows][one]
+    begins = np.flatnonzero(np.diff(page, prepend=-1)) if len(page) else np.empty(0, "<i8")
+    here = place[one] == place[one][begins][page]
+    least = np.full(count, np.iinfo("<i8").max)
+    np.minimum.at(least, page[here], before[one][here])
+    here &= before[one] <= least[page] + TOGETHER_UNITS
+    np.add.at(weight, (page[here], local[where[thread[one][here]]]), 1)
+    weight /= weight.sum(axis=1, keepdims=True)
+    small = huge < 0
+    toucher = np.where(trace.first_thread >= 0, where[trace.first_thread], 0)
+    traffic, volume = np.zeros((2, accesses.shape[1], nodes))
+    pages = np.bincount(local[toucher[small]], minlength=nodes).astype(float)
+    pages += np.bincount(huge[rows], minlength=count) @ weight
+    for values, result in ((accesses, traffic), (moved, volume)):
+        for locality in range(values.shape[1]):
+            result[locality] = np.bincount(local[toucher[small]], weights=values[small, locality],
+                                           minlength=nodes)
+            result[locality] += np.bincount(huge[rows], weights=values[rows, locality],
+                                            minlength=count) @ weight
+    return _result("huge pages", machine, traffic, volume, pages)
 
 
 def _place(policy, trace, machine, where, cost, capacity):

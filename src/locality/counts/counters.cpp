@@ -260,6 +260,37 @@ void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t acc
     add(thread.accounts[index].spilt, direction, weight * accesses, weight * bytes);
 }
 
+// Of an access within one unit.
+void note_bytes(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
+                Direction direction, std::uint64_t instruction) {
+    if (thread.bytes == nullptr) {
+        return;
+    }
+    constexpr std::uint64_t line = 64;
+    BytesUsed& used = thread.bytes[thread.process->layout.index(address)];
+    const std::uint64_t mask = (bytes < line ? (std::uint64_t{1} << bytes) - 1 : ~std::uint64_t{0})
+                               << (address & (line - 1));
+    std::uint64_t& known = direction == writing ? used.written : used.read;
+    if ((known & mask) != mask) {
+        if (direction == writing || used.written == 0) {
+            used.instruction = instruction;
+        }
+        known |= mask;
+    }
+}
+
+// Of those accesses of a site, which lie in one unit, that have the direction.
+void note_bytes(ThreadCounters& thread, std::uint64_t address, const Site& site,
+                Direction direction) {
+    for (unsigned index = 0; thread.bytes != nullptr && index < site.accesses; ++index) {
+        const Access& access = site.access[index];
+        if (access.write == (direction == writing)) {
+            note_bytes(thread, address + static_cast<std::uint64_t>(std::int64_t{access.offset}),
+                       access.bytes, direction, access.instruction);
+        }
+    }
+}
+
 std::uint64_t instruction_of(const Site& site, Direction direction) {
     for (unsigned index = 0; index < site.accesses; ++index) {
         if (site.access[index].write == (direction == writing)) {
@@ -347,6 +378,7 @@ void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t b
         const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
         const std::uint64_t here = bytes < room ? bytes : room;
         count_many(thread, address, 1, here, direction, instruction);
+        note_bytes(thread, address, here, direction, instruction);
         address += here;
         bytes -= here;
     }
@@ -388,10 +420,21 @@ bool make_tables(ThreadCounters& thread, Process& process) {
     thread.accounts =
         reinterpret_cast<Account*>(static_cast<char*>(memory) + process.layout.words_bytes());
     thread.listed = reinterpret_cast<std::uint8_t*>(thread.accounts + units);
+    if (process.layout.lines()) {
+        thread.bytes = static_cast<BytesUsed*>(reserve(units * sizeof(BytesUsed)));
+        if (thread.bytes == nullptr) {
+            release(memory, process.layout.table_bytes());
+            return false;
+        }
+    }
     if (process.layout.communication()) {
         thread.transfers = static_cast<std::uint64_t*>(reserve(transfers_bytes));
         if (thread.transfers == nullptr) {
             release(memory, process.layout.table_bytes());
+            if (thread.bytes != nullptr) {
+                release(thread.bytes, units * sizeof(BytesUsed));
+                thread.bytes = nullptr;
+            }
             return false;
         }
         thread.transfers_folded = thread.transfers + most_producers;
@@ -402,6 +445,10 @@ bool make_tables(ThreadCounters& thread, Process& process) {
 void free_tables(ThreadCounters& thread) {
     release(thread.words, thread.process->layout.table_bytes());
     thread.words = nullptr;
+    if (thread.bytes != nullptr) {
+        release(thread.bytes, thread.process->layout.units() * sizeof(BytesUsed));
+        thread.bytes = nullptr;
+    }
     if (thread.transfers != nullptr) {
         release(thread.transfers, transfers_bytes);
         thread.transfers = thread.transfers_folded = nullptr;
@@ -442,13 +489,16 @@ extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t addres
         break;
     case first_borrow:
         borrowed(*thread, address, site.constants[first], first, instruction_of(site, first));
+        note_bytes(*thread, address, site, first);
         if (site.constants[second] != 0) {
             subtract(*thread, address, site.constants[second], second,
                      instruction_of(site, second));
+            note_bytes(*thread, address, site, second);
         }
         break;
     default:
         borrowed(*thread, address, site.constants[second], second, instruction_of(site, second));
+        note_bytes(*thread, address, site, second);
     }
 }
 
@@ -460,6 +510,7 @@ void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t acce
         const std::uint64_t whole = room / each < accesses ? room / each : accesses;
         if (whole != 0) {
             count_many(thread, address, whole, whole * each, direction, instruction);
+            note_bytes(thread, address, whole * each, direction, instruction);
             address += whole * each;
             accesses -= whole;
         }

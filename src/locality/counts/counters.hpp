@@ -51,6 +51,14 @@ constexpr std::uint32_t constant_of(std::uint32_t accesses, std::uint32_t bytes)
 constexpr unsigned accesses_at_once = 30;
 constexpr unsigned bytes_at_once = 64 * accesses_at_once;
 
+// Of a unit of a cache line: the bytes that were accessed since that was last written down, a bit
+// each (format.hpp says of which accesses).
+struct BytesUsed {
+    std::uint64_t read;
+    std::uint64_t written;
+    std::uint64_t instruction;
+};
+
 // With communication, a unit has a third word in each thread's table (and room for a fourth).
 constexpr unsigned state_word = 2;
 enum State : std::uint32_t {
@@ -66,6 +74,7 @@ struct Layout {
 
     static Layout of(std::uint64_t granularity, bool communication = false);
     bool communication() const { return word_bits > 1; }
+    bool lines() const { return unit_shift == 6; } // units are cache lines, whose bytes are noted
     std::uint64_t units() const { return std::uint64_t{1} << unit_bits; }
     std::uint64_t index(std::uint64_t address) const {
         return (address >> unit_shift) & (units() - 1);
@@ -145,6 +154,7 @@ struct ThreadCounters {
     std::uint32_t* words; // [unit][direction], and perhaps a State
     Account* accounts;
     std::uint8_t* listed; // a bit per unit: it is in `units`
+    BytesUsed* bytes;     // null: units are larger than lines
     Process* process;
     Chunk<std::uint64_t>* first_units; // addresses of all units that the thread has touched
     Chunk<std::uint64_t>* last_units;

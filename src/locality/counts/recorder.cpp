@@ -128,12 +128,14 @@ bool Recorder::open(std::string& problem) {
     strings_bytes_ = 0;
     next_thread_ = 0;
     end_.clear();
-    running_ = thread_file_.open(folder_, allowance_) && module_file_.open(folder_, allowance_) &&
-               strings_file_.open(folder_ + "/" + strings_file, 1, 0, allowance_) &&
-               interval_file_.open(folder_, allowance_) && count_file_.open(folder_, allowance_) &&
-               first_file_.open(folder_, allowance_) &&
-               touch_stack_file_.open(folder_, allowance_, StackRecord::touches_file) &&
-               (!process_.layout.communication() || communication_file_.open(folder_, allowance_));
+    running_ =
+        thread_file_.open(folder_, allowance_) && module_file_.open(folder_, allowance_) &&
+        strings_file_.open(folder_ + "/" + strings_file, 1, 0, allowance_) &&
+        interval_file_.open(folder_, allowance_) && count_file_.open(folder_, allowance_) &&
+        first_file_.open(folder_, allowance_) &&
+        touch_stack_file_.open(folder_, allowance_, StackRecord::touches_file) &&
+        (!process_.layout.communication() || communication_file_.open(folder_, allowance_)) &&
+        (!process_.layout.lines() || bytes_file_.open(folder_, allowance_));
     if (!running_) {
         problem = "files in " + folder_ + " can't be made";
         return false;
@@ -167,6 +169,7 @@ bool Recorder::forked(std::string& problem) {
     first_file_.abandon();
     touch_stack_file_.abandon();
     communication_file_.abandon();
+    bytes_file_.abandon();
     process_.first_thread = nullptr; // the parent's
     process_.lock = 0;
     if (description_file_ >= 0) {
@@ -270,6 +273,7 @@ bool Recorder::describe(bool ended) {
     losses(first_file_, "first touches");
     losses(touch_stack_file_, "callers of first touches");
     losses(communication_file_, "transfers");
+    losses(bytes_file_, "bytes of lines");
     return write_text(description_file_, to_json(description));
 }
 
@@ -410,6 +414,21 @@ void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t al
     record.address = unit;
     record.allocation = allocation;
     count_file_.append(record);
+    if (thread.counters.bytes == nullptr) {
+        return;
+    }
+    BytesUsed& used = thread.counters.bytes[index];
+    BytesRecord bytes{};
+    bytes.flags = 1;
+    bytes.thread = record.thread;
+    bytes.address = unit;
+    bytes.allocation = allocation;
+    bytes.instruction = __atomic_load_n(&used.instruction, __ATOMIC_RELAXED);
+    bytes.read = __atomic_exchange_n(&used.read, 0, __ATOMIC_RELAXED);
+    bytes.written = __atomic_exchange_n(&used.written, 0, __ATOMIC_RELAXED);
+    if ((bytes.read | bytes.written) != 0) {
+        bytes_file_.append(bytes);
+    }
 }
 
 void Recorder::write_all_counts(Thread& thread) {
@@ -608,6 +627,7 @@ void Recorder::flush() {
     touch_stack_file_.flush(); // before the touches, which name them
     first_file_.flush();
     communication_file_.flush();
+    bytes_file_.flush();
     count_file_.flush();
     interval_file_.flush();
 }
@@ -648,6 +668,7 @@ void Recorder::finish() {
     touch_stack_file_.close();
     first_file_.close();
     communication_file_.close();
+    bytes_file_.close();
     count_file_.close();
     interval_file_.close();
     if (!describe(true)) {

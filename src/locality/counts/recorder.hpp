@@ -183,6 +183,7 @@ class Recorder {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> touch_stacks_;
     std::map<std::uint64_t, std::uint64_t> code_;    // what modules have mapped, begin to end
     Output<CommunicationRecord> communication_file_; // if that is asked for
+    Output<BytesRecord> bytes_file_;                 // if units are lines
     int description_file_ = -1;                      // the platform's
 };
 

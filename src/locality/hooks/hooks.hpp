@@ -50,6 +50,7 @@ struct Mine {
     std::uint32_t number;   // that it has got from whoever made it, or no_thread
     std::uint32_t parent;
     std::uint16_t inside;
+    std::uint16_t calls;   // of count_elsewhere()
     std::uint16_t endings; // turns of the functions that run when a thread ends
     std::int32_t signal;   // that is to end the process
     // The last structures that were copied as a whole, by direction: where the compiler makes that

@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <new>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,6 +27,7 @@ namespace {
 
 alignas(counts::Recorder) char recorder_memory[sizeof(counts::Recorder)];
 pid_t own_pid = 0;
+std::uint32_t has_started = 0; // the tracker knows, too: what is allocated from now on is followed
 std::uint32_t* not_forked = nullptr; // 1, but 0 in a forked child, however it was forked
 
 bool make_mark() {
@@ -147,14 +147,19 @@ void start_process() {
     if (!__atomic_compare_exchange_n(&stage, &expected, starting, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE)) {
         // Another thread is at it, or this one, which has come here by what the start itself calls.
-        while (mine.inside == 0 && __atomic_load_n(&stage, __ATOMIC_ACQUIRE) == starting) {
-            sched_yield();
+        // (Not for ever: that one may wait for what this one holds.)
+        constexpr unsigned longest_ms = 2000;
+        for (unsigned turn = 0; mine.inside == 0 && turn < longest_ms &&
+                                __atomic_load_n(&has_started, __ATOMIC_ACQUIRE) == 0;
+             ++turn) {
+            counts::platform::sleep_ms(1);
         }
         return;
     }
     const char* const text = std::getenv(settings_variable);
     if (text == nullptr) {
         __atomic_store_n(&stage, off, __ATOMIC_RELEASE);
+        __atomic_store_n(&has_started, 1, __ATOMIC_RELEASE);
         return;
     }
     mine.inside = 1;
@@ -163,6 +168,7 @@ void start_process() {
     __atomic_store_n(&stage, recording, __ATOMIC_RELEASE);
     start_saving();
     meet_tracker();
+    __atomic_store_n(&has_started, 1, __ATOMIC_RELEASE);
     const Inside inside;
     if (inside) {
         note_modules();

@@ -16,7 +16,7 @@
 
 namespace warren::locality::hooks {
 
-thread_local constinit Mine mine{nullptr, nullptr, no_thread, no_thread, 0, 0, 0, {}};
+thread_local constinit Mine mine{nullptr, nullptr, no_thread, no_thread, 0, 0, 0, 0, {}};
 
 namespace {
 
@@ -140,7 +140,8 @@ counts::Thread* this_thread() {
                                       mine.parent);
         mine.number = no_thread; // in a forked child it begins anew
         mine.parent = no_thread;
-        if (!of.process().layout.communication()) {
+        const counts::Layout& layout = of.process().layout;
+        if (!layout.communication() && !layout.lines()) {
             mine.words = reinterpret_cast<char*>(mine.thread->counters.words);
         }
         pthread_setspecific(end_key, &end_key); // any value but null

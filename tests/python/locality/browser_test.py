@@ -21,7 +21,8 @@ import numpy as np  # noqa: E402
 
 import browser as browsers  # noqa: E402
 import recordings as made  # noqa: E402
-from warren.locality import advice, analysis, html_report, machine, what_if  # noqa: E402
+from warren.locality import (advice, analysis, html_report, lines, machine, trace as traces,  # noqa: E402
+                             what_if)
 
 THREADS = 4
 VIEWS = ["overview", "structures", "pages-view", "threads", "source", "elsewhere", "comparison"]
@@ -102,6 +103,35 @@ class Report(unittest.TestCase):
                 page.settle()
                 page.screenshot(SHOTS / f"{name}-{view}.png")
         self.assertEqual(page.problems, [])
+
+    def test_cache_lines(self):
+        trace = traces.synthetic([[100, 100], [100, 100]], [0, 0], 64)
+        trace.writes = trace.accesses
+        trace.line_use = np.array([(0, 0, -1, 0, 0xff), (0, 1, -1, 0xf0000, 0xff00),
+                                   (1, 0, -1, 0, 0xff), (1, 1, -1, 0x80, 0)], lines.USE)
+        found = analysis.Analysis(trace)
+        path = self.path.with_name("lines.html")
+        html_report.write(found, advice.advise(found), path)
+        for width, name in ((1280, "wide"), (390, "narrow")):
+            page = browsers.Browser(width, 800)
+            page.__enter__()
+            self.addCleanup(page.__exit__)
+            page.open(path)
+            self.assertEqual(page.evaluate("[...document.querySelectorAll('#lines tbody tr')].map("
+                                           "row => row.cells[3].textContent)"), ["falsely", "truly"])
+            self.assertEqual(page.evaluate("document.querySelectorAll('.line-bytes')[1].querySelectorAll("
+                                           "'.striped').length"), 1)
+            self.assertIn("T1 writes 8-15", self.text(page, "#lines tbody"))
+            x, y, width_of, height = self.rectangle(page, "#lines .line-bytes i:nth-child(10)")
+            self.assertGreater(height, 8)
+            page.mouse("mouseMoved", x + width_of / 2, y + height / 2)
+            page.settle()
+            self.assertEqual(self.text(page, "#tip"), "byte 9, written by T1")
+            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
+                                 page.evaluate("document.documentElement.clientWidth"))
+            self.assertEqual(page.problems, [])
+            if SHOTS:
+                page.screenshot(SHOTS / f"{name}-lines.png")
 
     def test_views_on_a_wide_screen(self):
         page = self.opened(1280, 800)

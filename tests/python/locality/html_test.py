@@ -106,7 +106,7 @@ class Html(unittest.TestCase):
         facts = facts_of(text)
         self.assertEqual(len(facts["after"]["threads"]["thread"]), 2)
         self.assertEqual([one["policy"] for one in facts["what_if"]["results"]],
-                         ["first touch", "interleave", "balanced", "optimal"])
+                         ["first touch", "huge pages", "interleave", "balanced", "optimal"])
         self.assertEqual(facts["what_if"]["results"][3]["local_share"], 1.0)
         pages_of(text, "pages_after", 40)
 

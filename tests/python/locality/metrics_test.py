@@ -14,7 +14,7 @@ sys.path[:0] = [sys.argv.pop(1), os.path.dirname(os.path.abspath(__file__))]
 import numpy as np  # noqa: E402
 
 import recordings as made  # noqa: E402
-from warren.locality import (__main__ as program, advice, analysis, machine, metrics, recording,  # noqa: E402
+from warren.locality import (__main__ as program, advice, analysis, lines, machine, metrics, recording,  # noqa: E402
                              sharing, tables, text, trace as traces, what_if)
 
 
@@ -462,6 +462,24 @@ class Sharing(unittest.TestCase):
         self.assertIn("1 to 2 of 2 threads", change.cause)
         self.assertIsNone(change.locality_gain)
 
+    def test_bytes_tell_false_sharing(self):
+        trace = traces.synthetic([[100, 100], [100, 100]], [0, 0], 64)
+        trace.writes = trace.accesses
+        trace.line_use = np.array([(0, 0, -1, 0, 0xff), (0, 1, -1, 0xf0000, 0xff00),
+                                   (1, 0, -1, 0, 0xff), (1, 1, -1, 0x80, 0)], lines.USE)
+        found = analysis.Analysis(trace)
+        self.assertEqual([sharing.is_false(sharing.uses_of(trace, unit)) for unit in (0, 1)], [True, False])
+        self.assertEqual(sharing.ranges(0b1110000001), "0, 7-9")
+        change, = advice.advise(found)
+        self.assertIn("1 of 2 falsely", change.cause)
+        self.assertIn("T0 writes 0-7", change.cause)
+        self.assertIn("T1 writes 8-15", change.cause)
+        listed = sharing.listed(found)
+        self.assertEqual([one["falsely"] for one in listed], [True, False])
+        self.assertEqual(listed[0]["uses"][1]["read"], "16-19")
+        part = traces.selected(trace, np.array([False, True]))
+        self.assertEqual(part.line_use["unit"].tolist(), [0, 0])
+
     def test_borders_of_large_parts(self):
         matrix = np.zeros((100, 2), int)
         matrix[:50, 0] = matrix[50:, 1] = 10
@@ -497,6 +515,41 @@ class WhatIf(unittest.TestCase):
         self.assertAlmostEqual(result.imbalance, 3)
         # 3200 accesses of 8 bytes: a fourth at 10 GB/s, the rest at 5.
         self.assertAlmostEqual(result.bandwidth_cost_s, 6400 / 1e10 + 19200 / 5e9)
+
+    def huge(self, first_thread, times, addresses=None, begins=(1,), sites=None):
+        """Traffic of 1,024 pages from 2 MiB on, two huge pages, that threads 0 to 7 use in turn."""
+        pages = 1024
+        dense = np.zeros((pages, 8), int)
+        dense[np.arange(pages), np.arange(pages) // 128] = 1
+        trace = traces.synthetic(dense, first_thread, address=np.arange(pages, dtype="<u8") * 4096 + (2 << 20))
+        trace.first_time = np.asarray(times, "<u8")
+        trace.sites = [traces.Site(0, (place,), (False,)) for place in (0x1000, 0x9000)]
+        trace.first_site = np.zeros(pages, "<i4") if sites is None else np.asarray(sites, "<i4")
+        count = len(begins)
+        trace.allocation_process = np.zeros(count, "<i4")
+        trace.allocation_kind = np.ones(count, "<i4")
+        trace.allocation_address = np.uint64(2 << 20) + np.arange(count, dtype="<u8") * np.uint64((4 << 20) // count)
+        trace.allocation_size = np.full(count, (4 << 20) // count, "<u8")
+        trace.allocation_begin = np.asarray(begins, "<u8")
+        return self.predicted(trace, "compact", "huge pages").traffic
+
+    def test_who_comes_first_places_a_huge_page(self):
+        owner, turn = np.arange(1024) // 128, np.arange(1024)
+        # Thread 0 first, elsewhere in the program: both are its.
+        first, sites = owner.copy(), np.ones(1024)
+        first[[0, 512]], sites[[0, 512]] = 0, 0
+        times = turn + 10
+        times[[0, 512]] = 1
+        self.assertEqual(self.huge(first, times, sites=sites).tolist(), [[256, 0, 0, 0]] * 4)
+        # Four threads begin in each, at one place: two of each node.
+        self.assertEqual(self.huge(owner, turn + 10).tolist(),
+                         [[128, 128, 0, 0]] * 2 + [[0, 0, 128, 128]] * 2)
+
+    def test_pages_are_small_where_not_all_was_mapped(self):
+        owner, turn = np.arange(1024) // 128, np.arange(1024) + 10
+        # The second and the fourth MiB are mapped after the first was touched.
+        self.assertEqual(self.huge(owner, turn, begins=(1, 20, 1, 1)).tolist(),
+                         [[256, 0, 0, 0], [0, 256, 0, 0], [0, 0, 128, 128], [0, 0, 128, 128]])
 
     def test_optimal_and_balanced_are_local(self):
         for policy in ("optimal", "balanced"):

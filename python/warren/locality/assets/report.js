@@ -522,6 +522,49 @@ function sources() {
     showSource(best || paths[0]);
 }
 
+// Cache lines
+
+function bytesIn(text) { // "0-7, 16"
+    return text ? text.split(", ").flatMap(part => {
+        const [first, last] = part.split("-").map(Number);
+        return Array.from({length: (last ?? first) - first + 1}, (_, index) => first + index);
+    }) : [];
+}
+function lineBytes(line) {
+    const cells = Array.from({length: 64}, () => ({readers: [], writers: []}));
+    for (const use of line.uses) {
+        for (const at of bytesIn(use.read)) cells[at].readers.push(use.thread);
+        for (const at of bytesIn(use.written)) cells[at].writers.push(use.thread);
+    }
+    const strip = element("div", {class: "line-bytes", role: "img", "aria-label": "bytes of the line"});
+    cells.forEach(({readers, writers}, at) => {
+        const cell = element("i", {});
+        const threads = new Set([...readers, ...writers]);
+        if (writers.length && threads.size > 1) cell.className = "striped";
+        else if (writers.length) {
+            cell.dataset.thread = writers[0];
+            cell.style.background = threadColor(writers[0]);
+        }
+        else if (readers.length) cell.style.background = `color-mix(in srgb, ${threadColor(readers[0])} 35%, transparent)`;
+        const names = list => list.map(thread => threadLabel(facts, thread)).join(", ");
+        const text = `byte ${at}` + (writers.length ? `, written by ${names(writers)}` : "") +
+            (readers.length ? `, read by ${names(readers)}` : "");
+        cell.addEventListener("pointermove", event => showTip(event, text));
+        cell.addEventListener("pointerleave", () => showTip());
+        strip.append(cell);
+    });
+    return strip;
+}
+function cacheLines() {
+    if (!facts.lines || !facts.lines.length) { $("lines").remove(); return; }
+    $("line-list").append(table(["structure", "offset", "contended", "shared", "bytes", "by"], facts.lines.map(line => [
+        line.structure, line.offset == null ? "0x" + line.address : "+" + line.offset, number(line.contended),
+        line.falsely ? "falsely" : "truly", element("td", {}, lineBytes(line)),
+        element("td", {class: "text"}, line.uses.slice(0, 6).map(use => threadLabel(facts, use.thread) +
+            (use.written ? " writes " + use.written : " reads " + use.read) + (use.place ? ` (${use.place})` : "")).join("; ") +
+            (line.uses.length > 6 ? ` and ${line.uses.length - 6} more` : ""))])));
+}
+
 // On another machine; before and after
 
 function table(head, rows, className = "") {
@@ -538,7 +581,7 @@ function listText(numbers) {
 function whatIf() {
     const data = facts.what_if;
     if (!data) { $("elsewhere").remove(); return; }
-    $("what-if").append(element("p", {class: "quiet"}, `${data.machine}, threads placed ${data.placement}; latencies and bandwidths: ${data.origin}; every page placed for itself, no huge ones`),
+    $("what-if").append(element("p", {class: "quiet"}, `${data.machine}, threads placed ${data.placement}; latencies and bandwidths: ${data.origin}; pages are placed one by one but where it says huge`),
         table(["pages", "local accesses", "mean latency", "latency cost", "bandwidth cost", "imbalance of nodes"],
               data.results.map(one => [one.policy, percent(one.local_share), one.mean_latency_ns.toFixed(0) + " ns",
                   one.latency_cost_s.toPrecision(3) + " s", one.bandwidth_cost_s.toPrecision(3) + " s", percent(one.imbalance, 0)])));
@@ -609,6 +652,7 @@ async function main() {
     overview();
     structureTable();
     $("filter").addEventListener("input", structureTable);
+    cacheLines();
     threads();
     sources();
     whatIf();

@@ -31,8 +31,10 @@ const char* const flags_text =
     "    mpicc -O2 -g $(warren locality flags) solver.c -o solver\n"
     "    cmake -DCMAKE_CXX_FLAGS=\"-g $(warren locality flags)\" …   # and _C_, _Fortran_\n"
     "\n"
-    "They are gcc's, g++'s and gfortran's, or with --clang those of clang. The program runs as\n"
-    "before, a little slower; only what has been compiled with them is counted.\n";
+    "They are gcc's, g++'s and gfortran's, or with --clang those of clang. What has been\n"
+    "compiled with them is counted, and takes up to ten times as long, recorded or not: keep such "
+    "a\n"
+    "build beside the usual one.\n";
 
 std::string hooks_folder() {
     char* const found =

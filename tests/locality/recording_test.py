@@ -70,6 +70,7 @@ class Recordings(unittest.TestCase):
         self.assertEqual(process.counts[0].tolist(), (1, 2, 0x7000, 1, 0, 5, 6, 40, 48))
         self.assertEqual(process.intervals[0].tolist(), (1, 0, 1000, 9000))
         self.assertEqual(process.communication[0].tolist(), (1, 1, 2, 0, 9, 72))
+        self.assertEqual(process.bytes[0].tolist(), (1, 2, 0x7000, 1, 0, 0xf0, 0xff << 56, 0x400400))
         self.assertEqual((process.phases[0]["level"], process.phases[0]["name"]), (-2, b"solve"))
         self.assertEqual((process.names[0]["size"], process.names[0]["name"]), (64, b"uBuffer"))
 
@@ -108,6 +109,13 @@ class Recordings(unittest.TestCase):
         self.assertEqual(process.stack(process.allocations[0]["stack_id"]).tolist(), [])
         self.assertIn("not written", process.warnings[0])
         self.assertEqual(process.stack(process.touches[0]["stack_id"]).tolist(), [0x400400, 0x400300])
+
+    def test_bytes_of_allocations_that_were_not_written_are_in_none(self):
+        self.change("bytes.rec", 32 + 16, b"\3")
+        process = self.process()
+        self.assertEqual(process.bytes["allocation"].tolist(), [0])
+        self.assertIn("bytes.rec: 1 records refer to a allocation that was not written",
+                      "\n".join(process.warnings))
 
     def test_names_of_modules_that_were_cut_off(self):
         self.cut("strings.bin", 4)
@@ -160,6 +168,7 @@ class Recordings(unittest.TestCase):
                 ("allocations.rec", 32 + 48, b"\x77", ["allocations.rec", "record 2", "unknown event"]),
                 ("allocations.rec", 32 + 4, b"\x77", ["no known kind"]),
                 ("touches.rec", 32 + 1, b"\x77", ["unknown flags"]),
+                ("bytes.rec", 32 + 1, b"\x77", ["bytes.rec", "record 1", "unknown flags"]),
                 ("modules.rec", 32 + 24, bytes(8), ["ends before it begins"])):
             content = (self.folder / name).read_bytes()
             self.change(name, offset, data)

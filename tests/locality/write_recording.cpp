@@ -100,6 +100,7 @@ int main(int argc, char** argv) {
     write<FirstRecord>(
         folder, {{FirstRecord::valid | FirstRecord::write, 1, 0x7000, 2600, 0x400400, 1, 2}});
     write<CommunicationRecord>(folder, {{1, 1, 2, 0, 9, 72}});
+    write<BytesRecord>(folder, {{1, 2, 0x7000, 1, 0, 0xf0, std::uint64_t{0xff} << 56, 0x400400}});
     PhaseRecord phase{};
     phase.event = PhaseRecord::pcontrol;
     phase.tid = 20;

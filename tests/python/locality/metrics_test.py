@@ -438,6 +438,29 @@ class Recordings(unittest.TestCase):
         counts.write_bytes(b"damaged!" + whole[8:])
         self.assertIn("no file of a locality recording", self.run_report(run)[2])
 
+    def test_damaged_bytes_of_lines_are_said_or_left_out(self):
+        both = {"flags": 1, "address": 1 << 32, "allocation": 1, "instruction": 0x1234}
+        run = self.folder / "lines"
+        made.write_process(run / "process-1", granularity=64, counts=made.counts([[9, 9]], 1 << 32, 1, 64),
+                           first=made.first([0], 1 << 32, 1, 64), threads=made.threads(2, [10, 10]),
+                           allocations=[made.allocation(1 << 32, 64)],
+                           bytes=[{**both, "thread": 0, "written": 0xff},
+                                  {**both, "thread": 1, "written": 0xff00}])
+        self.assertEqual(traces.load(run).line_use["written"].tolist(), [0xff, 0xff00])
+        path = run / "process-1" / "bytes.rec"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-5])
+        self.assertEqual(traces.load(run).line_use["thread"].tolist(), [0])
+        self.assertIn("ends within a record", " ".join(self.run_report(run)[1].split()))
+        generator = np.random.default_rng(1)
+        for _ in range(300):
+            content = np.frombuffer(whole, "u1").copy()
+            at = generator.integers(0, len(content), generator.integers(1, 9))
+            content[at] = generator.integers(0, 256, len(at))
+            path.write_bytes(content.tobytes())
+            code, out, said = self.run_report(run)
+            self.assertTrue(out if code == 0 else "bytes.rec" in said or "damaged" in said, (content.tolist(), said))
+
 
 class Sharing(unittest.TestCase):
     """Lines that threads take from each other."""

@@ -18,14 +18,14 @@ that of the installation or build tree that this file belongs to, else the syste
 
 import contextlib
 import ctypes
-import os
-import pathlib
 import typing
 import weakref
 
+from warren import _library as native
+from warren._library import ORIGINS
+
 __all__ = ["Error", "Memory", "Value", "allocate", "move", "trim", "where"]
 
-ORIGINS = {1: "firmware", 2: "measured", 3: "guessed", 16: "system", 17: "program"}
 HIGHER_IS_BETTER, LOWER_IS_BETTER, NEEDS_INITIATOR = 1, 2, 4
 _SHARED_BYTES = 2**20  # larger blocks have pages of their own
 _MASK_BYTES = 1024  # as many processors as Linux can be built for, in bits
@@ -50,71 +50,36 @@ class Initiator(typing.NamedTuple):
     origin: str
 
 
-class _Report(ctypes.Structure):
-    _fields_ = [("way", ctypes.c_int), ("problem", ctypes.c_char * 500)]
-
-
-def _candidates():
-    named = os.environ.get("WARREN_LIBRARY")
-    if named:
-        return [named]
-    here = pathlib.Path(__file__).resolve()
-    # PREFIX/lib/python3/warren/memory.py, in an installation.
-    found = [folder / "libwarren.so.0" for folder in list(here.parents)[:4]]
-    found += [folder / "lib" / "libwarren.so.0" for folder in list(here.parents)[1:5]]
-    # SOURCE/python/warren/memory.py, with a build beside.
-    found += [here.parents[2] / "build" / preset / "lib" / "libwarren.so.0"
-              for preset in ("release", "debug")]
-    return [str(path) for path in found if path.exists()] + ["libwarren.so.0"]
-
-
-def _load():
-    problems = []
-    for candidate in _candidates():
-        try:
-            return ctypes.CDLL(candidate)
-        except OSError as problem:
-            problems.append(str(problem))
-    raise ImportError("libwarren.so can't be loaded (WARREN_LIBRARY may say where it is): " +
-                      "; ".join(problems))
-
-
-def _declare(library):
+def _declarations():
     c_uint_p, c_size_p = ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_size_t)
     c_int_p, c_uint64_p = ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_uint64)
     pointer, text = ctypes.c_void_p, ctypes.c_char_p
     to_pointer = ctypes.POINTER(ctypes.c_void_p)
-    for name, result, arguments in (
-            ("warren_topology_load", ctypes.c_int, [to_pointer, ctypes.POINTER(_Report)]),
-            ("warren_topology_open", ctypes.c_int, [text, to_pointer, ctypes.POINTER(_Report)]),
-            ("warren_topology_close", None, [pointer]),
-            ("warren_mem_error", text, []),
-            ("warren_mem_open", ctypes.c_int, [pointer, to_pointer]),
-            ("warren_mem_close", None, [pointer]),
-            ("warren_mem_criteria_parse", ctypes.c_int, [text, to_pointer]),
-            ("warren_mem_criteria_free", None, [pointer]),
-            ("warren_mem_alloc_aligned", pointer, [ctypes.c_size_t, ctypes.c_size_t, pointer]),
-            ("warren_mem_free", None, [pointer]),
-            ("warren_mem_move", pointer, [pointer, pointer]),
-            ("warren_mem_trim", None, []),
-            ("warren_mem_where", ctypes.c_int,
-             [pointer, ctypes.c_size_t, ctypes.c_size_t, c_int_p, c_size_p]),
-            ("warren_mem_get_targets", ctypes.c_int, [pointer, ctypes.c_size_t, c_uint_p, c_size_p]),
-            ("warren_mem_find_attribute", ctypes.c_int, [pointer, text, c_int_p]),
-            ("warren_mem_get_value", ctypes.c_int,
-             [pointer, ctypes.c_int, text, ctypes.c_uint, c_uint64_p, c_int_p]),
-            ("warren_mem_get_ordering", ctypes.c_int,
-             [pointer, pointer, ctypes.c_size_t, c_uint_p, c_uint_p, c_size_p]),
-            ("warren_mem_get_initiator", ctypes.c_int,
-             [pointer, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, pointer, ctypes.c_size_t,
-              c_uint64_p, c_int_p]),
-            ("warren_mem_register_attribute", ctypes.c_int,
-             [pointer, text, ctypes.c_uint, c_int_p]),
-            ("warren_mem_set_value", ctypes.c_int,
-             [pointer, ctypes.c_int, text, ctypes.c_uint, ctypes.c_uint64])):
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
+    return (
+        ("warren_mem_error", text, []),
+        ("warren_mem_open", ctypes.c_int, [pointer, to_pointer]),
+        ("warren_mem_close", None, [pointer]),
+        ("warren_mem_criteria_parse", ctypes.c_int, [text, to_pointer]),
+        ("warren_mem_criteria_free", None, [pointer]),
+        ("warren_mem_alloc_aligned", pointer, [ctypes.c_size_t, ctypes.c_size_t, pointer]),
+        ("warren_mem_free", None, [pointer]),
+        ("warren_mem_move", pointer, [pointer, pointer]),
+        ("warren_mem_trim", None, []),
+        ("warren_mem_where", ctypes.c_int,
+         [pointer, ctypes.c_size_t, ctypes.c_size_t, c_int_p, c_size_p]),
+        ("warren_mem_get_targets", ctypes.c_int, [pointer, ctypes.c_size_t, c_uint_p, c_size_p]),
+        ("warren_mem_find_attribute", ctypes.c_int, [pointer, text, c_int_p]),
+        ("warren_mem_get_value", ctypes.c_int,
+         [pointer, ctypes.c_int, text, ctypes.c_uint, c_uint64_p, c_int_p]),
+        ("warren_mem_get_ordering", ctypes.c_int,
+         [pointer, pointer, ctypes.c_size_t, c_uint_p, c_uint_p, c_size_p]),
+        ("warren_mem_get_initiator", ctypes.c_int,
+         [pointer, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, pointer, ctypes.c_size_t,
+          c_uint64_p, c_int_p]),
+        ("warren_mem_register_attribute", ctypes.c_int,
+         [pointer, text, ctypes.c_uint, c_int_p]),
+        ("warren_mem_set_value", ctypes.c_int,
+         [pointer, ctypes.c_int, text, ctypes.c_uint, ctypes.c_uint64]))
 
 
 _library = None
@@ -123,7 +88,7 @@ _library = None
 def _functions():
     global _library
     if _library is None:
-        _library = _declare(_load())
+        _library = native.load(_declarations())
     return _library
 
 
@@ -211,14 +176,7 @@ class Memory:
         self._topology = ctypes.c_void_p()
         self._memory = ctypes.c_void_p()
         functions = _functions()
-        report = _Report()
-        if source is None:
-            code = functions.warren_topology_load(ctypes.byref(self._topology),
-                                                  ctypes.byref(report))
-        else:
-            code = functions.warren_topology_open(os.fsencode(source),
-                                                  ctypes.byref(self._topology),
-                                                  ctypes.byref(report))
+        code, self._topology, report = native.open_topology(functions, source)
         if code != 0:
             raise Error(0, report.problem.decode(errors="replace"))
         _check(functions.warren_mem_open(self._topology, ctypes.byref(self._memory)))
@@ -266,7 +224,7 @@ class Memory:
         """A Value: bytes, MiB/s, ns or a number, and where it is from."""
         value, origin = ctypes.c_uint64(), ctypes.c_int()
         _check(_functions().warren_mem_get_value(
-            self._open, self._attribute(attribute), initiator.encode(), node,
+            self._open, self._attribute(attribute), native.text(initiator), native.unsigned(node),
             ctypes.byref(value), ctypes.byref(origin)))
         return Value(value.value, ORIGINS.get(origin.value, "unknown"))
 
@@ -295,7 +253,7 @@ class Memory:
         found = []
         while True:
             code = _functions().warren_mem_get_initiator(
-                self._open, number, node, len(found), mask, _MASK_BYTES, ctypes.byref(value),
+                self._open, number, native.unsigned(node), len(found), mask, _MASK_BYTES, ctypes.byref(value),
                 ctypes.byref(origin))
             if code == 3 and found:  # behind the last
                 return found
@@ -317,4 +275,5 @@ class Memory:
         if not 0 <= value < 2**64:
             raise ValueError(f"{value} is not in 0 … 2^64 - 1")
         _check(_functions().warren_mem_set_value(self._open, self._attribute(attribute),
-                                                 initiator.encode(), node, value))
+                                                 native.text(initiator), native.unsigned(node),
+                                                 value))

@@ -58,3 +58,13 @@ ctest --test-dir "$work/build" --output-on-failure
 echo "== the warren command"
 "$prefix/bin/warren" version
 "$prefix/bin/warren" node
+
+if [ -z "$sanitizer" ] && command -v python3 > "$work/python"; then
+    echo "== Python"
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$library/python3 python3 -c '
+from warren.memory import Memory
+from warren.topology import Topology
+with Topology() as node, Memory() as memory:
+    assert {one.os_index for one in node.objects("NUMANode")} >= set(memory.targets())
+    print(node.count("PU"), "processors")'
+fi

@@ -69,9 +69,10 @@ def run(given, scratch):
     options = [qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                "-machine", "q35,hmat=on", "-cpu", "max", "-accel", "tcg,thread=multi",
                "-kernel", str(kernel_file), "-initrd", str(scratch / "first"),
-               # Checks and waits of the kernel that make no sense on an emulated processor.
+               # Checks and waits of the kernel that make no sense on an emulated processor. The time
+               # is the processor's counter: for any other clock all of them would stop one another.
                "-append", "console=ttyS0 quiet panic=-1 8250.nr_uarts=3 nokaslr mitigations=off "
-                          "tsc=unstable clocksource=hpet no_timer_check random.trust_cpu=on audit=0 "
+                          "tsc=reliable no_timer_check random.trust_cpu=on audit=0 "
                           "rcupdate.rcu_expedited=1 numa_balancing=disable",
                "-serial", f"file:{scratch}/console",
                "-chardev", "stdio,id=output,signal=off", "-serial", "chardev:output",

@@ -1,6 +1,7 @@
 // What Warren says of the memories of one of the machines in machines.py, asked on it: values with
 // their origin, orders and best targets from every processor, and files of measured values.
 //     machine_attributes MACHINE
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -254,6 +255,85 @@ TEST(Attributes, ValuesHaveTheirOrigin) {
             EXPECT_EQ(bandwidth, expected_bandwidth);
         }
     }
+}
+
+// Of every page of a block the kernel is asked where it is.
+TEST(Attributes, BestTargetsOfEveryProcessorGetItsPages) {
+    const Node node;
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        for (const auto& [text, expected] : machine().local_orders(cpu)) {
+            warren_mem_criteria* criteria = nullptr;
+            ASSERT_EQ(warren_mem_criteria_parse((text + from(cpu)).c_str(), &criteria),
+                      WARREN_MEM_SUCCESS);
+            unsigned best = ~0U;
+            EXPECT_EQ(warren_mem_get_best_target(node.memory(), criteria, &best),
+                      WARREN_MEM_SUCCESS);
+            EXPECT_TRUE(expected.front().contains(best)) << text << from(cpu) << ": " << best;
+            constexpr std::size_t bytes = 100'000;
+            void* block = warren_mem_alloc(bytes, criteria);
+            ASSERT_NE(block, nullptr) << warren_mem_error();
+            int nodes[bytes / 4096 + 2];
+            std::size_t count = 0;
+            ASSERT_EQ(warren_mem_where(block, bytes, std::size(nodes), nodes, &count),
+                      WARREN_MEM_SUCCESS);
+            EXPECT_GE(count, bytes / 4096);
+            for (std::size_t page = 0; page < count; ++page) {
+                EXPECT_EQ(nodes[page], static_cast<int>(best)) << text << from(cpu);
+            }
+            warren_mem_free(block);
+            warren_mem_criteria_free(criteria);
+        }
+    }
+}
+
+// Blocks by criteria fill the best memory, then the second, and go on to the third.
+TEST(Attributes, BlocksSpillInTheOrderOfTheCriteria) {
+    const Node node;
+    const std::string text = "bandwidth" + from(machine().processors - 1);
+    std::vector<unsigned> order;
+    for (const std::set<unsigned>& tier : node.order(text)) {
+        if (tier.size() != 1) {
+            break; // equals are taken in any order
+        }
+        order.push_back(*tier.begin());
+    }
+    if (order.size() < 2) {
+        GTEST_SKIP() << "only equal memories";
+    }
+    order.resize(std::min<std::size_t>(order.size(), 3));
+    warren_mem_criteria* criteria = nullptr;
+    ASSERT_EQ(warren_mem_criteria_parse(text.c_str(), &criteria), WARREN_MEM_SUCCESS);
+    std::vector<std::size_t> free;
+    for (const unsigned target : order) {
+        free.push_back(node.value(WARREN_MEM_AVAILABLE, 0, target) / 4096);
+    }
+    constexpr std::size_t bytes = 4 << 20;
+    std::vector<std::size_t> pages(order.size());
+    std::vector<void*> blocks;
+    std::vector<int> nodes(bytes / 4096 + 1);
+    while (pages.back() < 2 * bytes / 4096 && !HasFailure()) {
+        blocks.push_back(warren_mem_alloc(bytes, criteria));
+        std::size_t count = 0;
+        ASSERT_NE(blocks.back(), nullptr) << warren_mem_error();
+        ASSERT_EQ(warren_mem_where(blocks.back(), bytes, nodes.size(), nodes.data(), &count),
+                  WARREN_MEM_SUCCESS);
+        for (std::size_t page = 0; page < count; ++page) {
+            const auto place = static_cast<std::size_t>(
+                std::find(order.begin(), order.end(), static_cast<unsigned>(nodes[page])) -
+                order.begin());
+            ASSERT_LT(place, order.size()) << "a page on node " << nodes[page];
+            ++pages[place];
+            for (std::size_t before = 0; before < place; ++before) {
+                EXPECT_GE(pages[before] * 10, free[before] * 7)
+                    << "a page on node " << order[place] << " before " << order[before]
+                    << " was full";
+            }
+        }
+    }
+    for (void* block : blocks) {
+        warren_mem_free(block);
+    }
+    warren_mem_criteria_free(criteria);
 }
 
 TEST(Attributes, ReadsAndWritesAreApart) {

@@ -31,11 +31,11 @@ constexpr std::uint64_t widest_bytes = 64;
 
 void count_elsewhere(std::uint64_t address, std::uint64_t bytes, Direction direction,
                      std::uint64_t instruction) {
-    if (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) == unknown) {
-        start_process();
-    }
     if (!is_recording()) {
-        return;
+        start_process(); // or somebody else is at it
+        if (!is_recording()) {
+            return;
+        }
     }
     const Inside inside;
     if (!inside) {
@@ -130,34 +130,35 @@ extern "C" {
     void __tsan_##name##bytes(void* address) {                                                     \
         how<bytes, way>(address, WARREN_INSTRUCTION);                                              \
     }
-#define WARREN_ACCESSES(bytes)                                                                     \
-    WARREN_ACCESS(read, bytes, count, reading)                                                     \
-    WARREN_ACCESS(write, bytes, count, writing)                                                    \
-    WARREN_ACCESS(volatile_read, bytes, count, reading)                                            \
-    WARREN_ACCESS(volatile_write, bytes, count, writing)                                           \
+#define WARREN_ACCESSES(bytes, aligned)                                                            \
+    WARREN_ACCESS(read, bytes, aligned, reading)                                                   \
+    WARREN_ACCESS(write, bytes, aligned, writing)                                                  \
+    WARREN_ACCESS(volatile_read, bytes, aligned, reading)                                          \
+    WARREN_ACCESS(volatile_write, bytes, aligned, writing)                                         \
     WARREN_ACCESS(unaligned_read, bytes, count_unaligned, reading)                                 \
     WARREN_ACCESS(unaligned_write, bytes, count_unaligned, writing)                                \
     WARREN_ACCESS(unaligned_volatile_read, bytes, count_unaligned, reading)                        \
     WARREN_ACCESS(unaligned_volatile_write, bytes, count_unaligned, writing)                       \
     void __tsan_read_write##bytes(void* address) {                                                 \
-        count<bytes, reading>(address, WARREN_INSTRUCTION);                                        \
-        count<bytes, writing>(address, WARREN_INSTRUCTION);                                        \
+        aligned<bytes, reading>(address, WARREN_INSTRUCTION);                                      \
+        aligned<bytes, writing>(address, WARREN_INSTRUCTION);                                      \
     }                                                                                              \
     void __tsan_unaligned_read_write##bytes(void* address) {                                       \
         count_unaligned<bytes, reading>(address, WARREN_INSTRUCTION);                              \
         count_unaligned<bytes, writing>(address, WARREN_INSTRUCTION);                              \
     }                                                                                              \
     void __tsan_read##bytes##_pc(void* address, void* instruction) {                               \
-        count<bytes, reading>(address, reinterpret_cast<std::uint64_t>(instruction) - 1);          \
+        aligned<bytes, reading>(address, reinterpret_cast<std::uint64_t>(instruction) - 1);        \
     }                                                                                              \
     void __tsan_write##bytes##_pc(void* address, void* instruction) {                              \
-        count<bytes, writing>(address, reinterpret_cast<std::uint64_t>(instruction) - 1);          \
+        aligned<bytes, writing>(address, reinterpret_cast<std::uint64_t>(instruction) - 1);        \
     }
-WARREN_ACCESSES(1)
-WARREN_ACCESSES(2)
-WARREN_ACCESSES(4)
-WARREN_ACCESSES(8)
-WARREN_ACCESSES(16)
+WARREN_ACCESSES(1, count)
+WARREN_ACCESSES(2, count)
+WARREN_ACCESSES(4, count)
+WARREN_ACCESSES(8, count)
+// Of types that are aligned to 8 bytes, and of vectors of those, too.
+WARREN_ACCESSES(16, count_unaligned)
 
 void __tsan_read_range(void* address, std::uint64_t bytes) {
     count_range<reading>(address, bytes, WARREN_INSTRUCTION);
@@ -189,6 +190,9 @@ void __tsan_func_entry(void*) {}
 void __tsan_func_exit(void) {}
 void __tsan_ignore_thread_begin(void) {}
 void __tsan_ignore_thread_end(void) {}
+// What programs tell of their own means of synchronisation.
+void __tsan_acquire(void*) {}
+void __tsan_release(void*) {}
 
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 

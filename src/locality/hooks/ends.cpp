@@ -1,11 +1,12 @@
 // The ends of a process that its recording would not survive: what executes another program, what
-// leaves without the functions of exit, and signals that nobody handles.
+// leaves without the functions of exit. Signals: signals.cpp. What is unloaded, which would have no
+// name in the end, is noted here, too.
 
 #include <cerrno>
-#include <csignal>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,114 +16,21 @@ namespace warren::locality::hooks {
 
 namespace {
 
-using Action = struct sigaction;
+int quick_status = 0;
 
-// Those that end a process which does not handle them, and leave it the time.
-constexpr int deadly[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS, SIGFPE,
-                          SIGUSR1, SIGSEGV, SIGUSR2, SIGALRM, SIGTERM, SIGXCPU, SIGSYS};
-
-bool is_deadly(int number) {
-    for (const int one : deadly) {
-        if (one == number) {
-            return true;
-        }
-    }
-    return false;
-}
-
-int real_sigaction(int number, const Action* action, Action* before) {
-    using Function = int (*)(int, const Action*, Action*);
-    static Function next = nullptr;
-    if (next == nullptr) {
-        next = reinterpret_cast<Function>(behind("sigaction"));
-    }
-    return next(number, action, before);
-}
-
-void end_by(int number) {
-    char how[80];
-    const char* const name = sigdescr_np(number);
-    std::snprintf(how, sizeof how, "signal %d (%s)", number, name != nullptr ? name : "unknown");
+void at_quick_exit_last() {
+    char how[24];
+    std::snprintf(how, sizeof how, "exit %d", quick_status & 0xff);
     end_process(how);
-    Action action{};
-    action.sa_handler = SIG_DFL;
-    real_sigaction(number, &action, nullptr);
-    // Here, or when it is no longer blocked: when the handler returns.
-    syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
-}
-
-void on_signal(int number, siginfo_t* about, void*) {
-    if (mine.inside == 0) {
-        end_by(number);
-    } else if (about->si_code > 0 && about->si_code != SI_KERNEL) { // a fault of the recorder's own
-        Action action{};
-        action.sa_handler = SIG_DFL;
-        real_sigaction(number, &action, nullptr);
-    } else {
-        mine.signal = number; // when the recorder is done
-    }
-}
-
-Action own_action() {
-    Action action{};
-    action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    return action;
-}
-
-bool is_own(const Action& action) {
-    return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_signal;
 }
 
 } // namespace
 
-void Inside::leave() {
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    mine.inside = 0;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (mine.signal != 0) [[unlikely]] {
-        const int number = mine.signal;
-        mine.signal = 0;
-        end_by(number);
-    }
-}
-
-void take_signals() {
-    for (const int number : deadly) {
-        Action before{};
-        if (real_sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL &&
-            (before.sa_flags & SA_SIGINFO) == 0) {
-            const Action action = own_action();
-            real_sigaction(number, &action, nullptr);
-        }
-    }
+void take_quick_exits() {
+    at_quick_exit(at_quick_exit_last);
 }
 
 extern "C" {
-
-// The program sees its own handlers only, and the system's where this library's are.
-int sigaction(int number, const Action* action, Action* before) {
-    if (!is_recording() || !is_deadly(number)) {
-        return real_sigaction(number, action, before);
-    }
-    const bool is_default =
-        action != nullptr && (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == SIG_DFL;
-    const Action own = own_action();
-    const int result = real_sigaction(number, is_default ? &own : action, before);
-    if (result == 0 && before != nullptr && is_own(*before)) {
-        *before = Action{};
-        before->sa_handler = SIG_DFL;
-    }
-    return result;
-}
-
-sighandler_t signal(int number, sighandler_t handler) {
-    Action action{};
-    Action before{};
-    action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;
-    return sigaction(number, &action, &before) == 0 ? before.sa_handler : SIG_ERR;
-}
 
 int execve(const char* path, char* const* arguments, char* const* environment) {
     using Function = int (*)(const char*, char* const*, char* const*);
@@ -159,6 +67,18 @@ int fexecve(int file, char* const* arguments, char* const* environment) {
     static const auto next = reinterpret_cast<Function>(behind("fexecve"));
     execute_begins();
     const int result = next(file, arguments, environment);
+    const int error = errno;
+    execute_failed();
+    errno = error;
+    return result;
+}
+
+int execveat(int folder, const char* path, char* const* arguments, char* const* environment,
+             int flags) {
+    using Function = int (*)(int, const char*, char* const*, char* const*, int);
+    static const auto next = reinterpret_cast<Function>(behind("execveat"));
+    execute_begins();
+    const int result = next(folder, path, arguments, environment, flags);
     const int error = errno;
     execute_failed();
     errno = error;
@@ -213,6 +133,35 @@ int execle(const char* path, const char* first, ...) {
 
 [[noreturn]] void _Exit(int status) {
     _exit(status);
+}
+
+// The functions of at_quick_exit come first, and the C library leaves by an _exit of its own.
+[[noreturn]] void quick_exit(int status) {
+    using Function = void (*)(int);
+    static const auto next = reinterpret_cast<Function>(behind("quick_exit"));
+    quick_status = status;
+    next(status);
+    __builtin_unreachable();
+}
+
+int dlclose(void* handle) {
+    using Function = int (*)(void*);
+    static const auto next = reinterpret_cast<Function>(behind("dlclose"));
+    const bool noted = is_recording();
+    if (noted) {
+        const Inside inside;
+        if (inside && is_own_process()) {
+            note_modules(); // what it has loaded since the last time
+        }
+    }
+    const int result = next(handle);
+    if (noted) {
+        const Inside inside;
+        if (inside && is_own_process()) {
+            note_modules();
+        }
+    }
+    return result;
 }
 
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "locality/counts/counters.hpp"
+#include "locality/hooks/hooks.hpp"
 
 namespace warren::locality::hooks {
 
@@ -33,6 +34,7 @@ unsigned bits_for(std::size_t bytes) {
 } // namespace
 
 void lock_heap() {
+    ++mine.locks;
     for (unsigned turn = 1; __atomic_exchange_n(&heap_lock, 1, __ATOMIC_ACQUIRE) != 0; ++turn) {
         if (turn % 64 == 0) {
             sched_yield();
@@ -43,6 +45,7 @@ void lock_heap() {
 
 void unlock_heap() {
     __atomic_store_n(&heap_lock, 0, __ATOMIC_RELEASE);
+    --mine.locks;
 }
 
 void* allocate(std::size_t bytes) {

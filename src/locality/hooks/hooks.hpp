@@ -15,7 +15,8 @@
 // Invariants:
 //  1. Whoever is inside the recorder has `Mine::inside` set, on this thread. What happens meanwhile
 //     on it, in a signal handler or because the recorder itself calls something that is followed,
-//     isn't recorded but counted as missed; a signal that ends the process waits until it is out.
+//     isn't recorded but counted as missed; a signal that the program handles, or that ends the
+//     process, waits in the kernel until it is out (signals.cpp).
 //  2. The recorder is never entered with the dynamic loader's lock wanted (dl_iterate_phdr), nor
 //     calls what the tracker follows: the tracker calls it with its own lock held.
 // Thread rule: any thread; the process starts once, by whoever comes first.
@@ -30,10 +31,17 @@ namespace warren::locality::hooks {
 constexpr const char* settings_variable = "WARREN_LOCALITY_HOOKS";
 
 // Whether this process is being recorded.
-enum Stage : std::uint32_t { unknown = 0, starting = 1, recording = 2, off = 3 };
+// Meeting: it is, but whoever comes meanwhile waits: the tracker is being told.
+enum Stage : std::uint32_t { unknown = 0, starting = 1, recording = 2, off = 3, meeting = 4 };
 extern std::uint32_t stage;
 inline bool is_recording() {
     return __atomic_load_n(&stage, __ATOMIC_ACQUIRE) == recording;
+}
+
+// For what the tracker tells.
+inline bool has_begun() {
+    const std::uint32_t now = __atomic_load_n(&stage, __ATOMIC_ACQUIRE);
+    return now == recording || now == meeting;
 }
 
 // Where the counters of an address are in a table: (address >> shift) & mask bytes from its
@@ -52,7 +60,10 @@ struct Mine {
     std::uint16_t inside;
     std::uint16_t calls;   // of count_elsewhere()
     std::uint16_t endings; // turns of the functions that run when a thread ends
-    std::int32_t signal;   // that is to end the process
+    std::uint16_t locks;   // of the recorder's that it has
+    bool held;             // signals, all, because one has come while it was inside
+    std::uint64_t mask;    // of signals before, as the kernel has it
+    void* stack;           // for the handlers of signals, if the program has none
     // The last structures that were copied as a whole, by direction: where the compiler makes that
     // a call of memcpy, it is no copy of its own.
     struct Range {
@@ -76,18 +87,22 @@ class Inside {
     }
     explicit operator bool() const { return entered_; }
 
+    static void leave(); // also without a scope: what has waited comes now
+
   private:
-    static void leave();
     bool entered_;
 };
 
 counts::Recorder& recorder();
 // The first call of the compiler's in this process starts it; or it starts with it, if what it has
 // loaded needs this library. It is preloaded into processes that don't, which are not recorded.
-void start_process();
+// The tracker, which has a lock of its own, waits for less.
+enum class Waits { for_all, for_beginning };
+void start_process(Waits waits = Waits::for_all);
 bool is_linked();
 // To be called inside, with nothing held: a fork that nobody has told of is noticed here.
 bool is_own_process();
+bool is_borrowed_memory(); // of the parent, in a child of vfork. After is_own_process().
 void note_missed(std::uint64_t accesses);
 // Writes what there is, as what the process is about to become or how it ends.
 void end_process(const char* how);
@@ -104,6 +119,10 @@ void note_modules();
 void forget_modules(); // in a forked child
 
 void take_signals();
+void forget_signals();        // in a forked child: nobody is at them
+void take_stack_overflows();  // of this thread, which has begun
+void leave_stack_overflows(); // it ends
+void take_quick_exits();
 
 // Has the tracker ask again, if it is there and has begun before this process was to be recorded.
 void meet_tracker();

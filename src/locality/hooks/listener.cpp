@@ -112,10 +112,10 @@ bool has_left(std::uint64_t address, std::uint64_t bytes) {
 }
 
 void ask(Welcome* welcome) {
-    if (!is_recording() && is_linked()) {
-        start_process();
+    if (!has_begun() && is_linked()) {
+        start_process(Waits::for_beginning);
     }
-    if (is_recording()) {
+    if (has_begun()) {
         const Inside inside;
         if (inside && is_own_process()) {
             recorder().welcome_tracker(*welcome);
@@ -125,7 +125,7 @@ void ask(Welcome* welcome) {
 
 void noted(std::uint32_t event, std::uint32_t record, std::uint64_t address, std::uint64_t bytes,
            std::uint64_t previous) {
-    if (!is_recording()) {
+    if (!has_begun()) {
         return;
     }
     const Inside inside;
@@ -170,7 +170,7 @@ void noted(std::uint32_t event, std::uint32_t record, std::uint64_t address, std
 }
 
 void phase_noted(std::uint32_t event, std::uint32_t record) {
-    if (is_recording()) {
+    if (has_begun()) {
         const Inside inside;
         if (inside && is_own_process()) {
             recorder().phase_noted(static_cast<PhaseRecord::Event>(event), record);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "locality/hooks/heap.hpp"
+#include "locality/hooks/hooks.hpp"
 
 namespace warren::locality::counts::platform {
 
@@ -58,8 +59,13 @@ void* make_lock() {
 
 bool try_lock(void* lock) {
     Word free = 0;
-    return __atomic_compare_exchange_n(static_cast<Word*>(lock), &free, 1, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
+    ++hooks::mine.locks;
+    if (__atomic_compare_exchange_n(static_cast<Word*>(lock), &free, 1, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED)) {
+        return true;
+    }
+    --hooks::mine.locks;
+    return false;
 }
 
 void lock(void* lock) {
@@ -67,6 +73,7 @@ void lock(void* lock) {
         return;
     }
     auto* const word = static_cast<Word*>(lock);
+    ++hooks::mine.locks;
     while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE) != 0) {
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
     }
@@ -77,6 +84,7 @@ void unlock(void* lock) {
     if (__atomic_exchange_n(word, 0, __ATOMIC_RELEASE) == 2) {
         syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
     }
+    --hooks::mine.locks;
 }
 
 int open_new(const char* path) {
@@ -143,9 +151,13 @@ void release(void* memory, std::size_t bytes) {
     hooks::release(memory, bytes);
 }
 
+// The kernel doesn't tell any more once the first thread has ended.
 std::string executable() {
-    char path[4096];
-    const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path);
+    static char path[4096];
+    static ssize_t bytes = 0;
+    if (bytes <= 0) {
+        bytes = readlink("/proc/self/exe", path, sizeof path);
+    }
     return bytes > 0 ? std::string(path, static_cast<std::size_t>(bytes)) : "";
 }
 

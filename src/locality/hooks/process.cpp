@@ -72,6 +72,7 @@ void forked_unseen() {
     own_pid = getpid();
     *not_forked = 1;
     forget_modules();
+    forget_signals();
     std::string problem;
     if (!recorder().forked(problem)) {
         counts::platform::say("a forked process is not recorded: " + problem);
@@ -93,7 +94,7 @@ void after_fork() {
     if (is_recording()) {
         unlock_heap();
         recorder().after_fork();
-        mine.inside = 0;
+        Inside::leave();
     }
 }
 
@@ -101,7 +102,7 @@ void after_fork_in_child() {
     if (is_recording()) {
         unlock_heap();
         forked_unseen();
-        mine.inside = 0;
+        Inside::leave();
     }
 }
 
@@ -121,6 +122,7 @@ void begin(const char* text) {
     if (!make_mark() || !start_threads()) {
         give_up("the kernel refuses what the recorder needs to begin");
     }
+    take_signals(); // what is written may be too large
     if (!made->start(settings, problem)) {
         give_up(problem);
     }
@@ -130,7 +132,7 @@ void begin(const char* text) {
     own_pid = getpid();
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
     on_exit(at_exit, nullptr);
-    take_signals();
+    take_quick_exits();
 }
 
 } // namespace
@@ -139,7 +141,7 @@ counts::Recorder& recorder() {
     return *std::launder(reinterpret_cast<counts::Recorder*>(recorder_memory));
 }
 
-void start_process() {
+void start_process(Waits waits) {
     if (environ == nullptr) {
         return; // before the C library's own beginning, where gcc's startup code calls
     }
@@ -150,7 +152,8 @@ void start_process() {
         // (Not for ever: that one may wait for what this one holds.)
         constexpr unsigned longest_ms = 2000;
         for (unsigned turn = 0; mine.inside == 0 && turn < longest_ms &&
-                                __atomic_load_n(&has_started, __ATOMIC_ACQUIRE) == 0;
+                                __atomic_load_n(&has_started, __ATOMIC_ACQUIRE) == 0 &&
+                                !(waits == Waits::for_beginning && has_begun());
              ++turn) {
             counts::platform::sleep_ms(1);
         }
@@ -164,10 +167,12 @@ void start_process() {
     }
     mine.inside = 1;
     begin(text);
-    mine.inside = 0;
+    Inside::leave();
+    __atomic_store_n(&stage, meeting, __ATOMIC_RELEASE);
+    meet_tracker();
+    // Only now: what somebody allocates who sees that it is recording is followed.
     __atomic_store_n(&stage, recording, __ATOMIC_RELEASE);
     start_saving();
-    meet_tracker();
     __atomic_store_n(&has_started, 1, __ATOMIC_RELEASE);
     const Inside inside;
     if (inside) {
@@ -180,7 +185,11 @@ bool is_own_process() {
         unlock_heap(); // whoever had it is not here
         forked_unseen();
     }
-    return is_recording();
+    return has_begun();
+}
+
+bool is_borrowed_memory() {
+    return getpid() != own_pid;
 }
 
 void note_missed(std::uint64_t accesses) {

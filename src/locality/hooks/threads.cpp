@@ -16,7 +16,8 @@
 
 namespace warren::locality::hooks {
 
-thread_local constinit Mine mine{nullptr, nullptr, no_thread, no_thread, 0, 0, 0, 0, {}};
+thread_local constinit Mine mine{nullptr, nullptr, no_thread, no_thread, 0,       0,
+                                 0,       0,       false,     0,         nullptr, {}};
 
 namespace {
 
@@ -45,6 +46,7 @@ void thread_ends(void* value) {
     if (inside && thread != nullptr && is_recording()) {
         recorder().thread_ended(thread);
     }
+    leave_stack_overflows();
 }
 
 void* begin_thread(void* memory) {
@@ -89,13 +91,15 @@ bool keeps_process() {
 
 void* save_by_time(void*) {
     constexpr unsigned look_ms = 50;
-    mine.inside = 1; // for ever: it is none of the program's
+    mine.inside = 1; // it is none of the program's
     while (is_recording() && !keeps_process()) {
         counts::platform::sleep_ms(look_ms);
         if (is_recording()) {
             recorder().look_at_time();
         }
     }
+    // As the last thread it is the one in which the C library ends the process.
+    mine.inside = 0;
     return nullptr;
 }
 
@@ -145,6 +149,7 @@ counts::Thread* this_thread() {
             mine.words = reinterpret_cast<char*>(mine.thread->counters.words);
         }
         pthread_setspecific(end_key, &end_key); // any value but null
+        take_stack_overflows();
     }
     return mine.thread;
 }

@@ -112,8 +112,17 @@ static inline WarrenWide change_wide(volatile WarrenWide* address, const Change&
 
 extern "C" {
 
+// What can't be written can be loaded, too: a comparison would write.
 WarrenWide __tsan_atomic128_load(const volatile WarrenWide* address, int) {
     WARREN_READS(16, address);
+    if (__builtin_cpu_supports("avx")) { // those processors load aligned vectors in one piece
+        typedef long long Vector __attribute__((vector_size(16)));
+        Vector loaded;
+        asm volatile("vmovdqa %1, %0" : "=x"(loaded) : "m"(*address) : "memory");
+        WarrenWide value;
+        __builtin_memcpy(&value, &loaded, sizeof value);
+        return value;
+    }
     return compare_wide(const_cast<volatile WarrenWide*>(address), 0, 0);
 }
 void __tsan_atomic128_store(volatile WarrenWide* address, WarrenWide value, int) {

@@ -32,9 +32,10 @@ const char* const flags_text =
     "    cmake -DCMAKE_CXX_FLAGS=\"-g $(warren locality flags)\" …   # and _C_, _Fortran_\n"
     "\n"
     "They are gcc's, g++'s and gfortran's, or with --clang those of clang. What has been\n"
-    "compiled with them is counted, and takes up to ten times as long, recorded or not: keep such "
-    "a\n"
-    "build beside the usual one.\n";
+    "compiled with them takes several times as long even when it isn't recorded: loops lose their\n"
+    "vectors with gcc, where a stencil has taken 6 times and a matrix product 40 times as long, "
+    "and\n"
+    "3 to 22 times with clang. Keep such a build beside the usual one.\n";
 
 std::string hooks_folder() {
     char* const found =

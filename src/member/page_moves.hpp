@@ -3,9 +3,9 @@
 //
 // A rank's memory is its stack, with the thread-local variables above it; the variables of its
 // image's program and libraries; and the pages of the heap in which it was the last to allocate
-// something. (The host gives each rank an arena of the heap; memory/page_owners.hpp.) What other
-// threads of a rank have as stacks, what programs map themselves, and what warren/memory.h has
-// placed, stay.
+// something. (The host gives each rank an arena of the heap, as far as mappings go;
+// memory/page_owners.hpp.) What other threads of a rank have as stacks, what programs map
+// themselves, and what warren/memory.h has placed, stay.
 //
 // Who balances only notes where ranks go. A kernel thread of its own asks the kernel to move the
 // pages, some thousand at a time, while the ranks run: who touches a page that is under way waits

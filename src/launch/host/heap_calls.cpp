@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <cstdlib>
+#include <fcntl.h>
 #include <iterator>
 #include <malloc.h>
 #include <unistd.h>
 
+#include "launch/heap_arenas.hpp"
 #include "member/page_moves.hpp"
 
 namespace warren::launch {
@@ -98,6 +99,18 @@ void release(void* block) {
     std::free(block);
 }
 
+// Of this process; the kernel's usual one where it doesn't say.
+std::uint64_t mappings_limit() {
+    constexpr std::uint64_t usual = 65530;
+    char text[32] = "";
+    const int file = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
+    if (file >= 0) {
+        close(file);
+    }
+    return got > 0 ? std::strtoull(text, nullptr, 10) : usual;
+}
+
 template <typename Function>
 void* erase(Function* function) {
     return reinterpret_cast<void*>(function);
@@ -106,8 +119,7 @@ void* erase(Function* function) {
 } // namespace
 
 void prepare_heaps(std::uint32_t ranks) {
-    constexpr std::uint32_t others = 64; // workers, and threads that ranks make
-    mallopt(M_ARENA_MAX, static_cast<int>(std::min<std::uint32_t>(ranks + others, INT_MAX)));
+    mallopt(M_ARENA_MAX, heap_arenas(ranks, mappings_limit()));
 }
 
 std::span<const warren_image_binding> heap_bindings() {

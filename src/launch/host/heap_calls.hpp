@@ -1,5 +1,6 @@
 // The heap of ranks whose pages follow them (member/page_moves.hpp): each has an arena of its own
-// in the C library's heap, and which pages it allocates in is noted. Thread rule: any thread.
+// in the C library's heap, as far as the process's mappings go (launch/heap_arenas.hpp), and which
+// pages it allocates in is noted. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace warren::launch {
 
-// Once, before there are ranks: threads get arenas of their own, as many as that.
+// Once, before there are so many ranks: threads get arenas of their own.
 void prepare_heaps(std::uint32_t ranks);
 
 // What programs call instead of malloc and its kin.

@@ -53,7 +53,8 @@ struct HostPlan {
     std::string balance_record; // file; empty: none
     std::vector<std::uint32_t> distances;
     // Fibres' memory follows them among these NUMA nodes of the workers, as the kernel numbers
-    // them; empty: it stays. Programs that have an allocator of their own keep their heaps.
+    // them, -1: to one where it stays where it is; empty: it stays. Programs that have an allocator
+    // of their own keep their heaps.
     std::vector<int> nodes;
     bool steals = true;
     std::string library;   // that all ranks share, under the names above; empty: none

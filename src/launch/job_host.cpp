@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -130,10 +131,6 @@ bool Job::plan_page_moves() {
     if (!line_.migrates_pages) {
         return true;
     }
-    const auto differ = [](const std::vector<int>& nodes) {
-        return std::any_of(nodes.begin(), nodes.end(),
-                           [&](int node) { return node != nodes.front(); });
-    };
     std::vector<int> allowed;
     for (std::size_t processor = 0; processor < CpuSet::limit; ++processor) {
         if (CpuSet::allowed().has(processor)) {
@@ -145,9 +142,20 @@ bool Job::plan_page_moves() {
     if (bound) {
         nodes = nodes_of_processors(workers_, "");
     }
-    if (!differ(nodes)) {
+    std::set<int> all(nodes.begin(), nodes.end());
+    if (all.size() == 1) {
         explain("--migrate-pages: all workers are on NUMA node " + std::to_string(nodes.front()) +
                 ", so pages stay where they are");
+        return true;
+    }
+    for (const int node : leave_out_others(nodes, nodes_with_memory(""))) {
+        explain("--migrate-pages: NUMA node " + std::to_string(node) +
+                " has no memory for this job, so pages of ranks that go there stay where they are");
+        all.erase(node);
+    }
+    if (all.size() <= 1) {
+        explain("--migrate-pages: workers are on no two NUMA nodes with memory, so pages stay "
+                "where they are");
         return true;
     }
     if (!bound) {

@@ -6,8 +6,12 @@
 #include <cstring>
 #include <dirent.h>
 #include <linux/mempolicy.h>
+#include <set>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
+
+#include "memory/system_file.hpp"
 
 namespace warren::launch {
 
@@ -41,6 +45,36 @@ std::vector<int> nodes_of_processors(const std::vector<int>& processors, const s
         nodes.push_back(node_of(root + "/sys/devices/system/cpu/cpu" + std::to_string(processor)));
     }
     return nodes;
+}
+
+memory::NodeSet nodes_with_memory(const std::string& root) {
+    const memory::NodeSet granted = memory::nodes_of_status(root.c_str());
+    char text[4096];
+    if (!memory::read_start((root + "/sys/devices/system/node/has_memory").c_str(), text)) {
+        return granted; // a kernel that knows no nodes
+    }
+    memory::NodeSet nodes;
+    const char* at = text;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    while (memory::next_of_list(at, first, last)) {
+        for (std::uint64_t node = first; node <= last && node < memory::node_limit; ++node) {
+            if (granted.has(static_cast<int>(node))) {
+                nodes.add(static_cast<int>(node));
+            }
+        }
+    }
+    return nodes;
+}
+
+std::vector<int> leave_out_others(std::vector<int>& nodes, const memory::NodeSet& with_memory) {
+    std::set<int> left_out;
+    for (int& node : nodes) {
+        if (!with_memory.has(node)) {
+            left_out.insert(std::exchange(node, no_node));
+        }
+    }
+    return {left_out.begin(), left_out.end()};
 }
 
 int refusal_to_move_pages() {

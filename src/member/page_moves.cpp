@@ -28,26 +28,36 @@ constexpr std::size_t pages_moved = 4096;
 // When an image was loading something.
 constexpr timespec soon = {0, 10'000'000};
 
+// The kernel refuses this node, and perhaps no others: it has no memory, or the cpuset grants none
+// of it.
+bool is_of_node(int error) {
+    return error == ENODEV || error == EACCES;
+}
+
+// Pages that are to go to one node.
 struct Batch {
     std::vector<void*> pages;
-    std::vector<int> wanted;
 
     // Moves them, and forgets them. False: outcome.error says why not.
-    bool carry_out(PageMoves::Outcome& outcome) {
-        std::vector<int> nodes(pages.size());
+    bool carry_out(int wanted, PageMoves::Outcome& outcome) {
         if (pages.empty()) {
             return true;
         }
-        if (!memory::move_listed_pages(pages.data(), pages.size(), wanted.data(), nodes.data())) {
-            outcome.error = errno;
+        const std::vector<int> all(pages.size(), wanted);
+        std::vector<int> nodes(pages.size());
+        if (memory::move_listed_pages(pages.data(), pages.size(), all.data(), nodes.data())) {
+            for (const int node : nodes) {
+                outcome.moved += node == wanted ? 1 : 0;
+                outcome.stayed += node >= 0 && node != wanted ? 1 : 0;
+            }
+        } else if (const int error = errno; is_of_node(error)) {
+            outcome.refused.emplace(wanted, error);
+            outcome.stayed += pages.size();
+        } else {
+            outcome.error = error;
             return false;
         }
-        for (std::size_t page = 0; page < pages.size(); ++page) {
-            outcome.moved += nodes[page] == wanted[page] ? 1 : 0;
-            outcome.stayed += nodes[page] >= 0 && nodes[page] != wanted[page] ? 1 : 0;
-        }
         pages.clear();
-        wanted.clear();
         return true;
     }
 };
@@ -99,7 +109,7 @@ void PageMoves::follow(std::span<const std::uint32_t> before, std::span<const st
             memory.node.store(options_.nodes[before[rank]], relaxed);
             memory.wanted.store(memory.node.load(relaxed), relaxed);
         }
-        if (memory.wanted.load(relaxed) != node) {
+        if (node != unknown && memory.wanted.load(relaxed) != node) {
             memory.wanted.store(node, relaxed);
             news = true;
         }
@@ -119,7 +129,8 @@ std::vector<PageMoves::Move> PageMoves::due(bool* later) {
         for (std::uint32_t rank = 0; rank < options_.ranks; ++rank) {
             Memory& memory = memories_[rank];
             const int wanted = memory.wanted.load(relaxed);
-            if (wanted == unknown || wanted == memory.node.load(relaxed)) {
+            if (wanted == unknown || wanted == memory.node.load(relaxed) ||
+                refused_.contains(wanted)) {
                 continue;
             }
             Move move{rank, wanted, {memory.stack}};
@@ -152,8 +163,9 @@ std::vector<PageMoves::Move> PageMoves::due(bool* later) {
 
 PageMoves::Outcome PageMoves::carry_out(std::span<const Move> moves) {
     Outcome outcome;
-    Batch batch;
+    std::map<int, Batch> batches; // by node
     for (const Move& move : moves) {
+        Batch& batch = batches[move.node];
         for (const PageRange& range : move.ranges) {
             for (std::size_t done = 0; done < range.bytes; done += pages_looked_at * page_bytes) {
                 std::byte* begin = range.begin + done;
@@ -167,16 +179,19 @@ PageMoves::Outcome PageMoves::carry_out(std::span<const Move> moves) {
                 for (std::size_t page = 0; page < pages; ++page) {
                     if (nodes[page] >= 0 && nodes[page] != move.node) { // else there is none yet
                         batch.pages.push_back(begin + page * page_bytes);
-                        batch.wanted.push_back(move.node);
                     }
                 }
-                if (batch.pages.size() >= pages_moved && !batch.carry_out(outcome)) {
+                if (batch.pages.size() >= pages_moved && !batch.carry_out(move.node, outcome)) {
                     return outcome;
                 }
             }
         }
     }
-    batch.carry_out(outcome);
+    for (auto& [node, batch] : batches) {
+        if (!batch.carry_out(node, outcome)) {
+            break;
+        }
+    }
     return outcome;
 }
 
@@ -189,9 +204,15 @@ bool PageMoves::move_all() {
             balance::add(options_.loads.job->pages_moved, outcome.moved);
             balance::add(options_.loads.job->pages_stayed, outcome.stayed);
         }
+        for (const auto& [node, error] : outcome.refused) {
+            refuse(node);
+            if (options_.refused != nullptr) {
+                options_.refused(node, error);
+            }
+        }
         if (outcome.error != 0) {
             if (options_.refused != nullptr) {
-                options_.refused(outcome.error);
+                options_.refused(unknown, outcome.error);
             }
             return false;
         }

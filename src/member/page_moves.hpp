@@ -13,15 +13,21 @@
 // believed to be on the node of the worker where it began; it is not moved before the rank is. New
 // pages come where the rank runs when it touches them, as ever.
 //
+// Nodes without memory for the process get no pages: those of ranks that are there stay where they
+// are. The host says which it knows of (no node); what else the kernel refuses is left out from
+// then on.
+//
 // Thread rule: own_stack before the rank runs, own_image by its thread; follow by one thread at a
-// time; due and carry_out by one, which is that of start(); the heap by any.
+// time; due, refuse and carry_out by one, which is that of start(); the heap by any.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -45,9 +51,10 @@ std::vector<PageRange> whole_pages(std::vector<PageRange> ranges);
 
 struct PageMovesOptions {
     std::uint32_t ranks = 0;
-    std::vector<int> nodes; // of workers
-    // The kernel refuses to move pages, for this reason (an errno); once. May be null.
-    void (*refused)(int error) = nullptr;
+    std::vector<int> nodes; // of workers; -1: one to which no pages go
+    // The kernel refuses to move pages to this node, or (-1) at all, for this reason (an errno);
+    // once of each. May be null.
+    void (*refused)(int node, int error) = nullptr;
     balance::LoadTable loads = {}; // where moved pages are counted; empty: nowhere
 };
 
@@ -79,13 +86,16 @@ class PageMoves {
     std::vector<Move> due(bool* later);
     struct Outcome {
         std::uint64_t moved = 0;
-        std::uint64_t stayed = 0; // there was no room, or others use the page, too
-        int error = 0;            // nothing can be moved at all, for this reason
+        std::uint64_t stayed = 0;        // there was no room, or others use the page, too
+        int error = 0;                   // nothing can be moved at all, for this reason
+        std::map<int, int> refused = {}; // nodes that take no pages, and the reasons
     };
     static Outcome carry_out(std::span<const Move> moves);
+    // From now on nothing is due there.
+    void refuse(int node) { refused_.insert(node); }
 
   private:
-    static constexpr int unknown = -1;
+    static constexpr int unknown = -1; // also: where no pages go
 
     struct Memory {
         PageRange stack = {nullptr, 0};
@@ -100,6 +110,7 @@ class PageMoves {
     const PageMovesOptions options_;
     std::unique_ptr<Memory[]> memories_;
     memory::PageOwners heap_;
+    std::set<int> refused_; // nodes
     std::atomic<std::uint32_t> bell_{0};
     // Held while images are looked at, and around fork: in the child nobody would let go of them.
     std::mutex looking_;
@@ -107,10 +118,10 @@ class PageMoves {
 
 // As the host process says them.
 struct HostPageMoves {
-    const int* nodes; // of workers
+    const int* nodes; // of workers; -1: one to which no pages go
     std::uint32_t workers;
     std::uint32_t ranks;
-    void (*refused)(int error);
+    void (*refused)(int node, int error); // node -1: at all
     balance::LoadTable loads;
 };
 

@@ -1,6 +1,9 @@
 #include "member/page_moves.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <sys/mman.h>
 #include <vector>
@@ -82,6 +85,30 @@ TEST_F(PlanOfMoves, TheLastPlaceCounts) {
     EXPECT_EQ(due(), (Moves{{0, 3}}));
 }
 
+TEST_F(PlanOfMoves, NothingGoesToNodesThatTakeNoPages) {
+    PageMoves some{{.ranks = 2, .nodes = {0, -1, 3, 4}}};
+    const auto due_of_some = [&] {
+        Moves found;
+        bool later = false;
+        for (const PageMoves::Move& move : some.due(&later)) {
+            found.emplace_back(move.rank, move.node);
+        }
+        return found;
+    };
+    // Rank 1 begins on one without memory, so its pages are somewhere.
+    some.follow(Workers{0, 1}, Workers{1, 1});
+    EXPECT_EQ(due_of_some(), Moves());
+    some.follow(Workers{1, 1}, Workers{2, 2});
+    EXPECT_EQ(due_of_some(), (Moves{{0, 3}, {1, 3}}));
+    some.follow(Workers{2, 2}, Workers{1, 0});
+    EXPECT_EQ(due_of_some(), (Moves{{1, 0}}));
+    some.refuse(3);
+    some.follow(Workers{1, 0}, Workers{3, 2});
+    EXPECT_EQ(due_of_some(), (Moves{{0, 4}}));
+    some.follow(Workers{3, 2}, Workers{0, 3});
+    EXPECT_EQ(due_of_some(), (Moves{{0, 0}, {1, 4}}));
+}
+
 TEST_F(PlanOfMoves, ItsMemoryIsItsStackAndWhereItAllocatesInTheHeap) {
     const std::uintptr_t heap = 0x7f0000000000;
     moves.heap().claim(at(heap), 100, 1);
@@ -123,7 +150,7 @@ TEST(PageMoves, PagesThatAreThereOrAreNotPresentStay) {
     munmap(memory, bytes);
 }
 
-TEST(PageMoves, ANodeThatIsNotThereIsAnError) {
+TEST(PageMoves, ANodeThatIsNotThereKeepsNoPagesFromOthers) {
     auto memory = std::make_unique<std::byte[]>(3 * page_bytes);
     memory[page_bytes] = std::byte{1};
     constexpr int nowhere = memory::node_limit - 1;
@@ -131,10 +158,13 @@ TEST(PageMoves, ANodeThatIsNotThereIsAnError) {
     if (!memory::nodes_of_pages(whole_pages({{&memory[page_bytes], 1}})[0].begin, 1, &node)) {
         GTEST_SKIP() << "the system doesn't tell";
     }
-    const PageMoves::Move move{0, nowhere, whole_pages({{&memory[page_bytes], 1}})};
-    const PageMoves::Outcome outcome = PageMoves::carry_out({&move, 1});
-    EXPECT_NE(outcome.error, 0);
+    const std::vector<PageRange> page = whole_pages({{&memory[page_bytes], 1}});
+    const PageMoves::Move moves[] = {{0, nowhere, page}, {1, node, page}, {2, nowhere, page}};
+    const PageMoves::Outcome outcome = PageMoves::carry_out(moves);
+    EXPECT_EQ(outcome.error, 0);
+    EXPECT_EQ(outcome.refused, (std::map<int, int>{{nowhere, ENODEV}}));
     EXPECT_EQ(outcome.moved, 0U);
+    EXPECT_EQ(outcome.stayed, 2U);
 }
 
 } // namespace

@@ -391,11 +391,15 @@ void explain_record_failed(int error) {
             std::strerror(error));
 }
 
-void explain_pages_refused(int error) {
+void explain_pages_refused(int node, int error) {
+    char where[32] = "any more";
+    if (node >= 0) {
+        std::snprintf(where, sizeof where, "to NUMA node %d", node);
+    }
     dprintf(STDERR_FILENO,
-            "mpiexec: --migrate-pages: the system moves no pages any more: %s; they stay where "
-            "they are\n",
-            std::strerror(error));
+            "mpiexec: --migrate-pages: the system moves no pages %s: %s; they stay where they "
+            "are\n",
+            where, std::strerror(error));
 }
 
 // Where mpiexec and others see them. Nobody does when the memory can't be mapped.

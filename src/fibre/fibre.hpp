@@ -5,17 +5,15 @@
 //
 // Invariants
 //  1. A fibre is in one place: it runs on one worker; or is in one worker's queue (ready); or in
-//  one
-//     bucket (parked); or it has ended. Who takes it from a queue or a bucket, under its lock, is
-//     the only one to put it elsewhere.
+//     one bucket (parked) or gathering (gathered); or it has ended. Who takes it from a queue, a
+//     bucket or a gathering, under its lock, is the only one to put it elsewhere.
 //  2. `on_worker` is 1 from before a fibre is resumed until its context has been left again, and
 //     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
 //     only when it is 0. Nobody waits for that in a fibre's context, or two could wait for each
 //     other; workers wait in their own.
 //  3. `note`, `word` and `state` of a parked fibre change under its bucket's lock; of a gathered
-//  one
-//     under its gathering's, but that of those who have been released the fibre itself sets `state`
-//     when it goes on: `ticket` tells who still is in a gathering.
+//     one under its gathering's. But of those who are released at once nobody touches anything:
+//     each sets its `state` itself when it goes on. `ticket` tells who still is in a gathering.
 // Thread rule: each field says whose it is.
 #pragma once
 
@@ -69,6 +67,14 @@ struct alignas(64) Fibre {
     Fibre* next_bell = nullptr;
 };
 
+// Whether one whose state is `gathered` still waits; else it has been released, and is ready. Under
+// the lock of its gathering; without, it may change meanwhile.
+inline bool still_gathers(const Fibre& fibre) {
+    const Gathering* const gathering = fibre.gathering.load(std::memory_order_relaxed);
+    return gathering != nullptr && fibre.ticket.load(std::memory_order_relaxed) ==
+                                       gathering->ticket.load(std::memory_order_relaxed);
+}
+
 struct alignas(64) Worker {
     // The queue
     SpinLock lock;
@@ -98,7 +104,8 @@ struct alignas(64) Worker {
     // By what runs here: since the clock was looked at.
     std::uint32_t unclocked = 0;
     Worker* spare = nullptr; // that stands in for this one
-    // Of the fibres that run here; there before the worker is started.
+    // Of the fibres that run here; there before the worker is started, and the same from then on,
+    // also when starting it fails and is tried again: a releaser may be looking.
     std::unique_ptr<Gatherings> gatherings;
 };
 

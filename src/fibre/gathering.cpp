@@ -25,7 +25,8 @@ void Scheduler::gather(const void* event, bool (*happened)(void*), void* conditi
     Gathering& gathering = self.worker.load(std::memory_order_relaxed)->gatherings->of(event);
     self.gathering.store(&gathering, std::memory_order_relaxed);
     gathering.wanted.store(1, std::memory_order_relaxed);
-    gathering.lock.lock(); // a full fence, on x86: an instruction that implies the prefix lock
+    gathering.lock.lock();
+    SpinLock::fence_after_lock(); // invariant 2
     if (gathering.wanted.load(std::memory_order_relaxed) == 0) [[unlikely]] {
         // Who released those before this one took it back.
         gathering.wanted.store(1, std::memory_order_relaxed);
@@ -49,8 +50,8 @@ void Scheduler::gather(const void* event, bool (*happened)(void*), void* conditi
     ++gathering.count;
     self.word.store(event, std::memory_order_relaxed);
     self.note.store(note, std::memory_order_relaxed);
-    self.state.store(State::gathered, std::memory_order_relaxed);
-    self.ticket.store(gathering.ticket, std::memory_order_relaxed);
+    self.ticket.store(gathering.ticket.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    self.state.store(State::gathered, std::memory_order_release); // invariant 3
     gathering.lock.unlock();
     leave(self);
     self.state.store(State::ready, std::memory_order_relaxed);
@@ -58,8 +59,7 @@ void Scheduler::gather(const void* event, bool (*happened)(void*), void* conditi
 
 // Under the gathering's lock.
 bool Scheduler::gathers(const Fibre& fibre, const Gathering& gathering) {
-    return fibre.gathering.load(std::memory_order_relaxed) == &gathering &&
-           fibre.ticket.load(std::memory_order_relaxed) == gathering.ticket;
+    return fibre.gathering.load(std::memory_order_relaxed) == &gathering && still_gathers(fibre);
 }
 
 void Scheduler::take_out(Gathering& gathering, Fibre& fibre) {
@@ -73,6 +73,7 @@ void Scheduler::take_out(Gathering& gathering, Fibre& fibre) {
 
 // Under the bucket's lock: takes the fibre of this bell out of where it has gathered, if it has.
 bool Scheduler::take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken) {
+    SpinLock::fence_after_lock(); // invariant 2 of gatherings
     for (Fibre* fibre = bucket.bells; fibre != nullptr; fibre = fibre->next_bell) {
         if (fibre->bell.load(std::memory_order_relaxed) != bell) {
             continue;
@@ -122,7 +123,9 @@ void Scheduler::release(const void* event, Worker& worker) {
             first = std::exchange(gathering.first, nullptr);
             last = gathering.last;
             count = std::exchange(gathering.count, 0);
-            gathering.ticket = Gatherings::next(gathering.ticket);
+            gathering.ticket.store(
+                Gatherings::next(gathering.ticket.load(std::memory_order_relaxed)),
+                std::memory_order_relaxed);
         }
     } else {
         for (Fibre* fibre = gathering.first; fibre != nullptr;) {
@@ -157,7 +160,7 @@ void Scheduler::show(Fibre& fibre) {
 void Scheduler::show_waits() {
     for (std::uint32_t number = 0; number < made_; ++number) {
         Fibre& fibre = fibres_[number];
-        const State before = fibre.state.load(std::memory_order_relaxed);
+        const State before = fibre.state.load(std::memory_order_acquire);
         if (before == State::gathered) {
             Gathering* const gathering = fibre.gathering.load(std::memory_order_relaxed);
             const std::lock_guard guard(gathering->lock);

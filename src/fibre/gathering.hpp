@@ -9,10 +9,14 @@
 // Invariants
 //  1. Only fibres that run on the worker come in. A fibre is in the gathering while its ticket is
 //     the gathering's; each release of all makes that another one, which no other gathering has.
-//  2. Who comes in has set `wanted` and its own `gathering`, and after a full fence (the lock)
-//     looks whether the event has happened or the bell has rung. Who brings about the event, or
-//     rings, looks at them after it and a full fence. So either sees the other.
-// Thread rule: all but the atomic members under the lock.
+//  2. Who comes in has set `wanted` and its own `gathering`, and after a full fence (behind the
+//     gathering's lock) looks whether the event has happened or the bell has rung. Who brings about
+//     the event looks at `wanted` after it and a full fence; who rings, at `gathering` after it and
+//     a full fence (behind the bucket's lock). So either sees the other.
+//  3. A fibre sets its state to gathered, which others may look at without the lock, after its
+//     `gathering` and its `ticket`: who sees the one sees the others. It stays gathered until it
+//     runs again: `ticket` tells who still waits.
+// Thread rule: all but the atomic members under the lock; `ticket` changes under it.
 #pragma once
 
 #include <array>
@@ -31,7 +35,7 @@ struct alignas(64) Gathering {
     std::atomic<std::uint32_t> wanted{0}; // 0: nobody is here
     std::uint32_t count = 0;
     bool mixed = false; // for more than one event
-    std::uint64_t ticket = 0;
+    std::atomic<std::uint64_t> ticket{0};
     const void* event = nullptr; // of the first
     Fibre* first = nullptr;
     Fibre* last = nullptr;
@@ -43,7 +47,8 @@ class Gatherings {
     // `number`: which no other has.
     explicit Gatherings(std::uint64_t number) {
         for (std::size_t index = 0; index < all_.size(); ++index) {
-            all_[index].ticket = first_ticket | (number * all_.size() + index);
+            all_[index].ticket.store(first_ticket | (number * all_.size() + index),
+                                     std::memory_order_relaxed);
         }
     }
 

@@ -104,6 +104,46 @@ TEST(GatheringTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {
     });
 }
 
+TEST(GatheringTest, who_has_been_released_is_ready_before_it_runs) {
+    alone([] {
+        static Event event;
+        static Bell bells[3];
+        static std::atomic<int> early{0};
+        static std::atomic<int> here{0};
+        auto fibres = std::make_unique<Fibres>(4, std::vector<int>{-1});
+        for (std::uint32_t number = 0; number < 3; ++number) {
+            fibres->add([number] {
+                ++here;
+                gather(event, 0, bells[number], early);
+            });
+        }
+        const balance::LoadTable loads = fibres->loads;
+        fibres->add([loads] {
+            while (here < 3) {
+                scheduler()->give_way();
+            }
+            // (The monitor writes them now and then, too: what it saw before may come late.)
+            const auto all = [&](balance::Phase phase) {
+                const auto is = [&](std::uint32_t number) {
+                    return loads.ranks[number].phase.load() == phase;
+                };
+                for (int attempt = 0; attempt < 100; ++attempt) {
+                    scheduler()->write_loads();
+                    if (is(0) && is(1) && is(2)) {
+                        return true;
+                    }
+                }
+                return false;
+            };
+            EXPECT_TRUE(all(balance::Phase::waits));
+            event.round.store(1);
+            scheduler()->release(&event);
+            EXPECT_TRUE(all(balance::Phase::ready));
+        });
+        fibres->run();
+    });
+}
+
 TEST(GatheringTest, fibres_that_gather_for_what_nobody_brings_are_stuck) {
     alone([] {
         static Event event;

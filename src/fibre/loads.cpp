@@ -11,12 +11,13 @@ using balance::Phase;
 constexpr auto relaxed = std::memory_order_relaxed;
 
 Phase phase_of(const Fibre& fibre) {
-    switch (fibre.state.load(relaxed)) {
+    switch (fibre.state.load(std::memory_order_acquire)) {
     case State::ready:
         return Phase::ready;
     case State::parked:
-    case State::gathered:
         return Phase::waits;
+    case State::gathered:
+        return still_gathers(fibre) ? Phase::waits : Phase::ready;
     case State::parked_till:
         return fibre.note.load(relaxed) != nullptr ? Phase::waits : Phase::sleeps;
     case State::ended:

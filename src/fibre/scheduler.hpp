@@ -16,12 +16,14 @@
 //
 // Invariants (those of a fibre are in fibre.hpp)
 //  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has
-//     changed it before it takes that lock: no wake is lost.
+//     changed it before it takes that lock: no wake is lost. (Of one that gathers, its bell is
+//     compared under the gathering's lock: gathering.hpp, invariant 2.)
 //  2. awake_ counts the workers that are not sleeping. Who puts a fibre into the queue of one that
 //     sleeps, counts it again before it lets go of the queue's lock. So when it becomes 0 no fibre
-//     is ready or runs; if all are parked without a time limit and no other threads are there that
-//     could wake one, nothing will ever happen again: stuck() is told.
-//  3. Locks: a bucket's before that of the timers; a queue's alone.
+//     is ready or runs; if all are parked without a time limit, or gathered, and no other threads
+//     are there that could wake one, nothing will ever happen again: stuck() is told.
+//  3. Locks: a bucket's before that of the timers, or of a gathering; a gathering's before no
+//     other; a queue's alone.
 // Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
 // from any thread, if nothing else is said. A child of fork has no fibres: what forked is a thread
 // there.
@@ -70,8 +72,8 @@ class Scheduler {
     void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
               WaitNote* note);
     void wake(std::atomic<std::uint32_t>& word, int count);
-    // Whether the calling thread may gather: it is a fibre, and there is no balancing, which
-    // decides where each one goes on.
+    // Whether the calling thread may gather: it is a fibre, and there is no balancing (not even by
+    // the balancer `none`), which decides where each one goes on.
     bool may_gather() const;
     // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
     // always the same, doesn't say what it expects, or is woken by. For events that many wait for.
@@ -119,6 +121,8 @@ class Scheduler {
 
     const SchedulerOptions& options() const { return options_; }
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
+    // Also of one that has yet to be started.
+    const Worker& worker(std::uint32_t number) const { return *workers_[number]; }
     bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
   private:

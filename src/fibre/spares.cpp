@@ -127,7 +127,9 @@ bool Scheduler::stand_in(Worker& worker) {
     Worker& spare = *workers_[number];
     spare.principal.store(&represented(worker), std::memory_order_relaxed);
     spare.processor.store(worker.processor, std::memory_order_relaxed);
-    spare.gatherings = std::make_unique<Gatherings>(number);
+    if (spare.gatherings == nullptr) { // else it has been tried before
+        spare.gatherings = std::make_unique<Gatherings>(number);
+    }
     awake_.fetch_add(1, std::memory_order_seq_cst);
     started_.store(number + 1, std::memory_order_release);
     if (start_worker(spare) != 0) {

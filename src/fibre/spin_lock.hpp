@@ -21,7 +21,18 @@ class SpinLock {
         return held_.load(std::memory_order_relaxed) == 0 &&
                held_.exchange(1, std::memory_order_acquire) == 0;
     }
-    void unlock() { held_.store(0, std::memory_order_release); }
+    // A full fence, right after lock(), of this lock or another one.
+    static void fence_after_lock() {
+#if defined(__x86_64__)
+        // Which is one itself: an instruction with the prefix lock. The compiler must keep order.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+    }
+    void unlock() {
+        held_.store(0, std::memory_order_release);
+    }
 
   private:
     [[gnu::noinline]] void lock_slowly() {

@@ -43,6 +43,8 @@ std::byte* thread_pointer();
 inline std::uint64_t ticks() {
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
+#else
+#error "which clock does this processor have?"
 #endif
 }
 

@@ -31,9 +31,9 @@ struct FibreFunctions {
                  WaitNote* note);
     void (*wake)(std::atomic<std::uint32_t>& word, int count);
     void (*give_way)();
-    // The same of who has looked for something again and again and found nothing: if that was all
-    // that it did, it has waited.
-    void (*found_nothing)();
+    // The same of who has looked for something again and again and found nothing, which took about
+    // so many ticks of the processor's clock: if it did little else meanwhile, it has waited.
+    void (*found_nothing)(std::uint64_t looks_ticks);
     // Waits for events that many wait for, each by the address of a cache line: who brings one
     // about has all of them go on at once, by release(). Fibres only, and where may_gather() says
     // so. A fibre that gathers goes on also when its `bell`, the same in all its life, is woken, or

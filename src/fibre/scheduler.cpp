@@ -17,7 +17,10 @@ namespace {
 
 // A worker that is never idle looks at the clock when it has switched so many times.
 constexpr std::uint32_t switches_per_clock = 64;
-// A few looks for something that isn't there, and nothing else, take less. Ticks: some 4 µs.
+// The calls around looks for something that isn't there, and the switch before them, take less than
+// that many times what the looks themselves do. And should the system have interrupted those, they
+// took no more than so many ticks, some 4 µs.
+constexpr std::uint64_t calls_per_looks = 4;
 constexpr std::uint64_t poll_ticks = 10'000;
 // Far more than programs have calls that sleep at a time.
 constexpr std::size_t spare_limit = 1024;
@@ -362,10 +365,11 @@ void Scheduler::give_way() {
     go_idle(*self, next);
 }
 
-void Scheduler::found_nothing() {
+void Scheduler::found_nothing(std::uint64_t looks_ticks) {
     if (Fibre* self = current_fibre) {
         Worker& worker = worker_of(*self);
-        const bool polls = ticks() - worker.since.load(std::memory_order_relaxed) < poll_ticks;
+        const bool polls = ticks() - worker.since.load(std::memory_order_relaxed) <
+                           std::min(calls_per_looks * looks_ticks, poll_ticks);
         account(worker, polls ? nullptr : self);
     }
     give_way();

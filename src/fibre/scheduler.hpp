@@ -83,9 +83,10 @@ class Scheduler {
     void release(const void* event);
     // Lets the fibres of the calling one's worker that are ready run first.
     void give_way();
-    // The same of a fibre that has looked for something a few times in vain. What it has run since
-    // it last did, if that is but a moment, doesn't count as its load.
-    void found_nothing();
+    // The same of a fibre that has looked for something a few times in vain, which took about so
+    // many ticks. What it has run since it went on doesn't count as its load if that is little
+    // more: then it has done nothing else.
+    void found_nothing(std::uint64_t looks_ticks);
     // Parks the calling fibre until then (monotonic clock).
     void sleep_until(std::uint64_t time_ns);
     // The calling fibre has ended.

@@ -157,9 +157,7 @@ class Engine {
     bool progress();
     // For calls that don't wait: programs make them again and again.
     void look() {
-        if (!progress()) {
-            rank_.found_nothing();
-        }
+        rank_.look([this] { return progress(); });
     }
     // `what` names it to who asks why the program hangs.
     template <typename Done>

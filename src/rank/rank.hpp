@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/futex.hpp"
+#include "fibre/switch.hpp"
 #include "node/segment.hpp"
 #include "rank/doorbell.hpp"
 #include "rank/lock.hpp"
@@ -87,13 +88,22 @@ class Rank {
         }
     }
 
-    // A call that doesn't wait has found nothing (MPI_Test and its like): programs that ask again
-    // and again let the ranks run that could bring it.
-    void found_nothing() {
+    // The look of a call that doesn't wait (MPI_Test and its like): programs that ask again and
+    // again in vain let the ranks run that could bring it. `progress` says whether it found
+    // anything.
+    template <typename Progress>
+    void look(Progress progress) {
         const FibreFunctions* const functions = fibres();
-        if (functions != nullptr && ++empty_looks_ % wait_policy::looks_of_fibre == 0) {
+        if (functions == nullptr || (empty_looks_ + 1) % wait_policy::looks_of_fibre != 0) {
+            empty_looks_ += progress() ? 0 : 1;
+            return;
+        }
+        const std::uint64_t begin = fibre::ticks();
+        if (!progress()) {
+            ++empty_looks_;
+            const std::uint64_t look = fibre::ticks() - begin;
             lock.unlock();
-            functions->found_nothing();
+            functions->found_nothing(wait_policy::looks_of_fibre * look);
             lock.lock();
         }
     }

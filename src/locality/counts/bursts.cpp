@@ -59,10 +59,8 @@ void Bursts::start(std::int64_t* budget, Pool& pool, std::uint64_t seed, std::ui
         begin(static_cast<std::uint64_t>(length));
         return;
     }
-    const std::uint64_t stratum = next_weight_ * burst_instructions;
-    const std::uint64_t before = random_below(stratum - burst_instructions);
-    rest_ = stratum - burst_instructions - before;
-    set_budget(static_cast<std::int64_t>(before));
+    go_on(0);
+    weight_ = next_weight_;
 }
 
 void Bursts::stop() {
@@ -84,6 +82,40 @@ void Bursts::begin(std::uint64_t instructions) {
     set_budget(in_burst + static_cast<std::int64_t>(instructions));
 }
 
+void Bursts::draw() {
+    adapt();
+    const std::uint64_t stratum = next_weight_ * burst_instructions;
+    const std::uint64_t begin = random_below(stratum);
+    const std::uint64_t end = begin + burst_instructions;
+    const std::uint64_t round = end > stratum ? end - stratum : 0;
+    const std::uint64_t pieces[] = {round, begin - round, burst_instructions - round,
+                                    end > stratum ? 0 : stratum - end};
+    for (unsigned piece = 0; piece < number_of_pieces; ++piece) {
+        pieces_[piece] = static_cast<std::int64_t>(pieces[piece]);
+    }
+    piece_ = 0;
+}
+
+void Bursts::go_on(std::int64_t over) {
+    for (;; ++piece_) {
+        if (piece_ == number_of_pieces) {
+            draw();
+        }
+        const std::int64_t length = pieces_[piece_];
+        if (over > length || length == 0) {
+            over -= length;
+            continue;
+        }
+        counting_ = piece_ % 2 == 0;
+        if (counting_ && (piece_ == 0 || pieces_[0] == 0)) { // else its second part
+            __atomic_store_n(&bursts_, bursts_ + 1, __ATOMIC_RELAXED);
+        }
+        set_budget((counting_ ? in_burst : 0) + length - over);
+        ++piece_;
+        return;
+    }
+}
+
 bool Bursts::turn(std::uint64_t cpu_ns) {
     const std::uint64_t took_ns = cpu_ns > since_ns_ ? cpu_ns - since_ns_ : 0;
     since_ns_ = cpu_ns;
@@ -96,27 +128,17 @@ bool Bursts::turn(std::uint64_t cpu_ns) {
             __atomic_fetch_add(&pool_->instructions,
                                static_cast<std::int64_t>(done / share_of_pool), __ATOMIC_RELAXED);
         }
-        const bool changes = weight_ != next_weight_;
-        weight_ = next_weight_;
-        begin(burst_instructions);
-        return changes;
-    }
-    if (first_) {
+    } else if (first_) {
         first_ = false; // its cost is once
         outside_ns_ = outside_ = within_ns_ = within_ = 0;
-        rest_ = 0;
     } else {
         within_ns_ += took_ns;
         within_ += done;
     }
-    counting_ = false;
-    const std::uint64_t rest = rest_;
-    adapt();
-    const std::uint64_t stratum = next_weight_ * burst_instructions;
-    const std::uint64_t before_next = random_below(stratum - burst_instructions);
-    rest_ = stratum - burst_instructions - before_next;
-    set_budget(static_cast<std::int64_t>(rest + before_next));
-    return false;
+    go_on((counting_ ? in_burst : 0) - *budget_);
+    const bool changes = counting_ && weight_ != next_weight_;
+    weight_ = changes ? next_weight_ : weight_;
+    return changes;
 }
 
 void Bursts::adapt() {

@@ -2,17 +2,21 @@
 // by the number of its instructions.
 //
 // The thread's instructions are cut into strata of equal length, and each has one burst of
-// burst_instructions at a random place in it. So each instruction is counted with the same
-// probability, whatever the program's period, and what is counted times `weight`, the stratum's
-// length over the burst's, estimates without bias how often the whole program did it. The first
+// burst_instructions that begins at a random place in it, each as likely as any other; what would
+// reach beyond the stratum's end is at its beginning instead. So each instruction, the first ones
+// of a thread and of a stratum too, is counted with the same probability, whatever the program's
+// period, and what is counted times `weight`, the stratum's length over the burst's, estimates
+// without bias how often the whole program did it. (A block is in the burst if its last instruction
+// is. Rows, counters.hpp, are no matter of bursts: they are all counted, and weigh 1.) The first
 // burst of a thread, if there is allowance for it (Pool), begins with the thread and is no sample:
 // its weight is 1, so that what short programs do is counted exactly.
 //
 // Strata get longer or shorter by the measured processor time that bursts cost, which stays below
 // most_cost of all. That decision depends on the past only, which keeps the estimate unbiased.
 //
-// How sure is a share s of the accesses? As sure as by one draw per burst, at least, each of which
-// sees one kind of accesses only: its standard error is at most sqrt(s (1 - s) / bursts).
+// How sure is a share s of the accesses? About as sure as by one draw per burst, each of which sees
+// one kind of accesses only: its standard error is about sqrt(s (1 - s) / bursts), mostly less.
+// More if few bursts have a great part of the accesses, or of the weight: that is not looked at.
 //
 // The budget, a quadword in the thread's storage, is what inline code subtracts instructions from:
 //     0 or more    outside bursts: so many until the next one
@@ -61,6 +65,9 @@ class Bursts {
 
   private:
     void begin(std::uint64_t instructions);
+    void draw(); // the next stratum
+    // To the next piece of strata; `over` instructions of it are done.
+    void go_on(std::int64_t over);
     void adapt();
     std::uint64_t random_below(std::uint64_t limit);
     void set_budget(std::int64_t budget);
@@ -71,9 +78,12 @@ class Bursts {
     bool first_ = false;       // the first burst, which is no sample
     std::uint32_t weight_ = 1; // of what is counted
     std::uint32_t next_weight_ = usual_weight;
-    std::uint64_t rest_ = 0;         // of the stratum, behind the burst
-    std::int64_t last_budget_ = 0;   // that was set
-    std::uint64_t instructions_ = 0; // before that
+    // Of the stratum, in this order: what of its burst has come round, nothing, the burst, nothing.
+    static constexpr unsigned number_of_pieces = 4;
+    std::int64_t pieces_[number_of_pieces] = {};
+    unsigned piece_ = number_of_pieces; // the next
+    std::int64_t last_budget_ = 0;      // that was set
+    std::uint64_t instructions_ = 0;    // before that
     std::uint64_t bursts_ = 0;
     std::uint64_t random_ = 1;
     // Since the strata got their length: processor time and instructions outside bursts and within.

@@ -105,6 +105,56 @@ TEST_F(SampledThread, MeetsEveryPlaceWithTheSameProbability) {
     }
 }
 
+TEST_F(SampledThread, EstimatesShortThreads) {
+    // A thread of n instructions meets a burst of B in strata of S with probability (n + B) / S, at
+    // least; then what is counted of it is its length, or less.
+    constexpr int threads = 50'000;
+    for (const std::uint64_t length : {25'000, 100'000, 1'000'000}) {
+        estimate_ = 0;
+        for (int thread = 0; thread < threads; ++thread) {
+            pool_ = {0, 0};
+            now_ns_ = all_ = 0;
+            start(2, static_cast<std::uint64_t>(thread) * 77'777 + 5);
+            run_until(length);
+            bursts_.stop();
+        }
+        const double draws = threads * static_cast<double>(length + burst_instructions) /
+                             (double{usual_weight} * burst_instructions);
+        EXPECT_NEAR(estimate_ / (threads * static_cast<double>(length)), 1, 4 / std::sqrt(draws))
+            << length;
+    }
+}
+
+TEST_F(SampledThread, MeetsTheBeginningOfStrataAsOften) {
+    // With a period of four bursts the parts of a stratum, which is a multiple, have all phases.
+    constexpr std::uint64_t stratum = burst_instructions * usual_weight;
+    constexpr std::uint64_t places = 4 * usual_weight;
+    constexpr double strata = 4000;
+    double counted[places] = {};
+    for (std::uint64_t turn = 0; turn < 4000; ++turn) { // of threads, which begin with a stratum
+        pool_ = {0, 0};
+        now_ns_ = all_ = 0;
+        start(2, turn * 31 + 1);
+        while (all_ < stratum) {
+            const std::uint64_t place = all_ * places / stratum;
+            const bool is_counted = run(12'500);
+            counted[place] += is_counted ? 12'500.0 * bursts_.weight() : 0;
+        }
+        bursts_.stop();
+    }
+    // Some neighbours together, else none of them is met often enough.
+    for (const std::uint64_t from : {std::uint64_t{0}, places / 2, places - 8}) {
+        double sum = 0;
+        for (std::uint64_t place = from; place < from + 8; ++place) {
+            sum += counted[place];
+        }
+        const double true_sum = strata * 8 * stratum / places;
+        EXPECT_NEAR(sum / true_sum, 1, 0.4) << from;
+    }
+    // The first quarter of a burst, which only those meet that have come round.
+    EXPECT_NEAR(counted[0] / (strata * stratum / places), 1, 0.6);
+}
+
 TEST_F(SampledThread, TakesNoMoreFirstBurstsThanThereIsAllowanceFor) {
     std::uint64_t counted = 0;
     for (std::uint64_t thread = 0; thread < 10'000; ++thread) {

@@ -185,6 +185,18 @@ bool is_row(instr_t* instruction) {
     }
 }
 
+bool is_search(instr_t* instruction) {
+    switch (instr_get_opcode(instruction)) {
+    case OP_rep_cmps:
+    case OP_repne_cmps:
+    case OP_rep_scas:
+    case OP_repne_scas:
+        return true;
+    default:
+        return false;
+    }
+}
+
 std::uint32_t bytes_of_row(instr_t* instruction) {
     std::uint32_t bytes = 0;
     for_each_access(instruction, [&](opnd_t operand, bool) {
@@ -214,7 +226,7 @@ std::vector<Group> accesses_of(instr_t* begin, instr_t* end, instr_t* last, std:
     Registers registers;
     std::vector<Group> groups;
     const auto take = [&](instr_t* instruction, instr_t* where) {
-        if (!is_row(instruction) && accesses_memory(instruction)) {
+        if (!is_row(instruction) && !is_search(instruction) && accesses_memory(instruction)) {
             for_each_access(instruction, [&](opnd_t operand, bool write) {
                 put_in_group(groups, widest, where, instruction, operand, write, registers);
             });

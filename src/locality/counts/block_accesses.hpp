@@ -24,12 +24,15 @@ struct Group {
 bool accesses_memory(instr_t* instruction);
 // Repeats itself, and doesn't end early.
 bool is_row(instr_t* instruction);
+// May end early: rep cmps and scas.
+bool is_search(instr_t* instruction);
 std::uint32_t bytes_of_row(instr_t* instruction); // that one turn accesses
 // The operand, moved by some bytes.
 opnd_t moved(opnd_t operand, std::int64_t bytes);
 
-// The accesses of the program's instructions of [begin, end) that are no rows, and of `last`, if
-// there is one, which are counted before `end`. A group spans at most `widest` bytes.
+// The accesses of the program's instructions of [begin, end) that are neither rows nor searches,
+// and of `last`, if there is one, which are counted before `end`. A group spans at most `widest`
+// bytes.
 std::vector<Group> accesses_of(instr_t* begin, instr_t* end, instr_t* last, std::int64_t widest);
 // Of one instruction alone, before `where`.
 std::vector<Group> accesses_at(instr_t* where, instr_t* instruction, std::int64_t widest);

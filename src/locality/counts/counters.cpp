@@ -121,7 +121,7 @@ void append(Chunk<Item>*& first, Chunk<Item>*& last, const Item& item, Process& 
 }
 
 std::uint64_t weight_of(const ThreadCounters& thread) {
-    return std::uint64_t{__atomic_load_n(&thread.weight_less_one, __ATOMIC_RELAXED)} + 1;
+    return std::uint64_t{__atomic_load_n(&thread.weight_less_one, __ATOMIC_ACQUIRE)} + 1;
 }
 
 void add(Sums& sums, Direction direction, std::uint64_t accesses, std::uint64_t bytes) {
@@ -189,24 +189,29 @@ void note_first(ThreadCounters& thread, std::uint64_t address, Direction directi
     note_touch(thread, address, direction, instruction);
 }
 
-// From now on a count stands for others. What has been counted keeps its weight.
+// All that the word holds but one access.
+void spill(ThreadCounters& thread, std::uint64_t index, Direction direction, std::uint64_t sum) {
+    // In this order: who reads meanwhile sees less, never more than there is.
+    __atomic_store_n(&word_of(thread, index, direction), 0U - constant_of(1, 0), __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    const std::uint64_t weight = weight_of(thread);
+    add(thread.accounts[index].spilt, direction, weight * ((sum >> count_shift) - 1),
+        weight * (sum & ((1U << count_shift) - 1)));
+}
+
+// From now on a count stands for others. What has been counted keeps its weight: no word holds any
+// of it when the new one is stored, and it is after that only that words count again.
 void change_weight(ThreadCounters& thread, std::uint32_t weight) {
-    const std::uint64_t before = weight_of(thread);
     for_items(thread.first_units, [&](std::uint64_t unit) {
         const std::uint64_t index = thread.process->layout.index(unit);
         for (const Direction direction : {reading, writing}) {
-            std::uint32_t& word = word_of(thread, index, direction);
-            if (word == 0) {
-                continue;
+            const std::uint32_t word = word_of(thread, index, direction);
+            if (word != 0 && word != 0U - constant_of(1, 0)) {
+                spill(thread, index, direction, (std::uint64_t{1} << 32) - word);
             }
-            const std::uint64_t sum = (std::uint64_t{1} << 32) - word;
-            word = 0U - constant_of(1, 0);
-            // The one that stays in the word has another weight then.
-            add(thread.accounts[index].spilt, direction, before * (sum >> count_shift) - weight,
-                before * (sum & ((1U << count_shift) - 1)));
         }
     });
-    __atomic_store_n(&thread.weight_less_one, weight - 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&thread.weight_less_one, weight - 1, __ATOMIC_RELEASE);
 }
 
 std::uint64_t processor_ns() {
@@ -242,8 +247,9 @@ void subtract(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
 
 // Any number of accesses within one unit.
 void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
-                std::uint64_t bytes, Direction direction, std::uint64_t instruction) {
-    if (accesses == 1 && bytes <= 64) {
+                std::uint64_t bytes, std::uint64_t weight, Direction direction,
+                std::uint64_t instruction) {
+    if (accesses == 1 && bytes <= 64 && weight == weight_of(thread)) {
         subtract(thread, address, constant_of(1, static_cast<std::uint32_t>(bytes)), direction,
                  instruction);
         return;
@@ -251,13 +257,13 @@ void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t acc
     const std::uint64_t index = thread.process->layout.index(address);
     acquire(thread, index, direction);
     std::uint32_t& word = word_of(thread, index, direction);
+    std::uint64_t counted = weight * accesses;
     if (word == 0) {
         note_first(thread, address, direction, instruction);
         word = 0U - constant_of(1, 0);
-        --accesses;
+        --counted;
     }
-    const std::uint64_t weight = weight_of(thread);
-    add(thread.accounts[index].spilt, direction, weight * accesses, weight * bytes);
+    add(thread.accounts[index].spilt, direction, counted, weight * bytes);
 }
 
 // Of an access within one unit.
@@ -288,6 +294,25 @@ void note_bytes(ThreadCounters& thread, std::uint64_t address, const Site& site,
             note_bytes(thread, address + static_cast<std::uint64_t>(std::int64_t{access.offset}),
                        access.bytes, direction, access.instruction);
         }
+    }
+}
+
+// The units that one access lies in count it each, with the bytes that are theirs.
+void count_weighted(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
+                    std::uint64_t weight, Direction direction, std::uint64_t instruction) {
+    // xsave is taken to write all that there is room for, which may reach beyond the stack's end.
+    constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 47;
+    if (address < end_of_memory && bytes > end_of_memory - address) {
+        bytes = end_of_memory - address;
+    }
+    const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
+    while (bytes != 0) {
+        const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
+        const std::uint64_t here = bytes < room ? bytes : room;
+        count_many(thread, address, 1, here, weight, direction, instruction);
+        note_bytes(thread, address, here, direction, instruction);
+        address += here;
+        bytes -= here;
     }
 }
 
@@ -355,33 +380,17 @@ void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
     std::uint32_t& word = word_of(thread, index, direction);
     if (word == 0U - constant) {
         note_first(thread, address, direction, instruction);
+        if (const std::uint64_t others = weight_of(thread) - 1) {
+            add(thread.accounts[index].spilt, direction, others, 0);
+        }
         return;
     }
-    const std::uint64_t sum = (std::uint64_t{1} << 33) - word;
-    // In this order: who reads meanwhile sees less, never more than there is.
-    __atomic_store_n(&word, 0U - constant_of(1, 0), __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    const std::uint64_t weight = weight_of(thread);
-    add(thread.accounts[index].spilt, direction, weight * ((sum >> count_shift) - 1),
-        weight * (sum & ((1U << count_shift) - 1)));
+    spill(thread, index, direction, (std::uint64_t{1} << 33) - word);
 }
 
 void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                   Direction direction, std::uint64_t instruction) {
-    // xsave is taken to write all that there is room for, which may reach beyond the stack's end.
-    constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 47;
-    if (address < end_of_memory && bytes > end_of_memory - address) {
-        bytes = end_of_memory - address;
-    }
-    const std::uint64_t unit_bytes = std::uint64_t{1} << thread.process->layout.unit_shift;
-    while (bytes != 0) {
-        const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
-        const std::uint64_t here = bytes < room ? bytes : room;
-        count_many(thread, address, 1, here, direction, instruction);
-        note_bytes(thread, address, here, direction, instruction);
-        address += here;
-        bytes -= here;
-    }
+    count_weighted(thread, address, bytes, weight_of(thread), direction, instruction);
 }
 
 bool make_communication(Process& process) {
@@ -509,13 +518,13 @@ void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t acce
         const std::uint64_t room = unit_bytes - (address & (unit_bytes - 1));
         const std::uint64_t whole = room / each < accesses ? room / each : accesses;
         if (whole != 0) {
-            count_many(thread, address, whole, whole * each, direction, instruction);
+            count_many(thread, address, whole, whole * each, 1, direction, instruction);
             note_bytes(thread, address, whole * each, direction, instruction);
             address += whole * each;
             accesses -= whole;
         }
         if (accesses != 0 && whole * each != room) {
-            count_access(thread, address, each, direction, instruction);
+            count_weighted(thread, address, each, 1, direction, instruction);
             address += each;
             --accesses;
         }
@@ -547,14 +556,18 @@ Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
         std::uint64_t accesses_before = 0;
         std::uint64_t bytes_before = 0;
         std::uint64_t sum = 0;
-        do { // again if the word went round meanwhile: it may be of before, the account of after
+        std::uint64_t weight = 0;
+        // Again if the word was emptied meanwhile: it may be of before, the account of after. So is
+        // what has another weight by now.
+        do {
             accesses_before = __atomic_load_n(&accesses, __ATOMIC_ACQUIRE);
             bytes_before = __atomic_load_n(&bytes, __ATOMIC_ACQUIRE);
             sum = (std::uint64_t{1} << 32) - __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+            weight = weight_of(thread);
         } while (__atomic_load_n(&accesses, __ATOMIC_RELAXED) != accesses_before ||
                  __atomic_load_n(&bytes, __ATOMIC_RELAXED) != bytes_before);
-        const std::uint64_t weight = weight_of(thread);
-        add(sums, direction, accesses_before + weight * (sum >> count_shift),
+        const std::uint64_t in_word = sum >> count_shift; // 0: seen in the middle of a borrow
+        add(sums, direction, accesses_before + (in_word == 0 ? 0 : weight * (in_word - 1) + 1),
             bytes_before + weight * (sum & ((1U << count_shift) - 1)));
     }
     return sums;

@@ -2,9 +2,11 @@
 //
 // Each thread has a table of two 32-bit words per unit, one for reads and one for writes, that
 // inline code counts down. A word is 0 until the first access; after that it is minus (accesses ·
-// 2^20 + bytes), modulo 2^32. So one subtraction counts, and its borrow says that something rare
-// has happened: the thread touches the unit for the first time, or the word has gone round (after
-// about 4,096 accesses), in which case what it held is added to the unit's account.
+// 2^20 + bytes), modulo 2^32. (Each access and byte in it stands for `weight` of them, but for one
+// access, which stands for itself: so what a word keeps when it is emptied has no weight.) So one
+// subtraction counts, and its borrow says that something rare has happened: the thread touches the
+// unit for the first time, or the word has gone round (after about 4,096 accesses), in which case
+// what it held is added to the unit's account.
 //
 // Tables are reserved, not allocated: they take memory where units are touched, 8 B per unit and
 // thread, and 64 B more where an account is needed. They are indexed by the low bits of a unit's
@@ -169,7 +171,8 @@ struct ThreadCounters {
     ThreadCounters* next_thread;
     const std::uint64_t* const* stack; // where the program's stack pointer is known from; or null
     // Mode sample, else null. Outside bursts inline code counts, where it can't help it, into
-    // idle_words. What is counted is multiplied by `weight` when it goes into accounts or is read.
+    // idle_words. What is counted is multiplied by the weight when it goes into accounts or is
+    // read.
     Bursts* bursts;
     std::uint32_t** inline_words; // what inline code uses
     std::uint32_t* idle_words;
@@ -235,7 +238,8 @@ void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t b
 void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
               Direction direction, std::uint64_t instruction);
 
-// Counts `accesses` of `each` bytes that begin at `address` and follow each other upwards.
+// Counts `accesses` of `each` bytes that begin at `address` and follow each other upwards. They
+// weigh 1 always: in mode sample rows are counted outside bursts too.
 void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
                std::uint32_t each, Direction direction, std::uint64_t instruction);
 

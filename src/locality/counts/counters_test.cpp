@@ -264,6 +264,97 @@ TEST_F(Counters, NobodySeesMoreThanThereIs) {
     EXPECT_EQ(sums_of(thread_, process_.layout.index(address)).writes, accesses);
 }
 
+// Its bursts, as if its instructions were done.
+class SampledCounters : public Counters {
+  protected:
+    void start() {
+        process_.pool = {};
+        thread_.inline_words = &inline_words_;
+        thread_.idle_words = other_.words;
+        start_bursts(thread_, bursts_, &budget_);
+    }
+    void turn_until_weighty() {
+        const Site none{};
+        do {
+            budget_ = bursts_.counting() ? in_burst - 1 : -1;
+            warren_counts_event(&thread_, 0, reinterpret_cast<std::uint64_t>(&none) | burst_turn);
+        } while (!bursts_.counting() || bursts_.weight() == 1);
+    }
+
+    Bursts bursts_;
+    std::int64_t budget_ = 0;
+    std::uint32_t* inline_words_ = nullptr;
+};
+
+TEST_F(SampledCounters, WeighWhatIsCountedSinceTheWeightIsAnother) {
+    const Site site = site_of({{1, 0, 8, true}, {2, 8, 4, true}});
+    start();
+    run(thread_, site, page);
+    run(thread_, site, page);
+    turn_until_weighty();
+    EXPECT_EQ(sums(thread_, page).writes, 4U);
+    EXPECT_EQ(sums(thread_, page).bytes_written, 24U);
+    run(thread_, site, page);
+    EXPECT_EQ(sums(thread_, page).writes, 4U + 2 * usual_weight);
+    EXPECT_EQ(sums(thread_, page).bytes_written, 24U + 12 * usual_weight);
+    for (int time = 0; time < 5000; ++time) { // the first one is the unit's first
+        run(thread_, site, page + 4096);
+    }
+    EXPECT_EQ(sums(thread_, page + 4096).writes, 2U * 5000 * usual_weight);
+    EXPECT_EQ(sums(thread_, page + 4096).bytes_written, 12U * 5000 * usual_weight);
+}
+
+TEST_F(SampledCounters, CountRowsExactlyWithinBurstsAndOutside) {
+    start();
+    turn_until_weighty();
+    count_row(thread_, page + 4090, 1000, 8, writing, 7); // the first crosses
+    EXPECT_EQ(sums(thread_, page).writes, 1U);
+    EXPECT_EQ(sums(thread_, page).bytes_written, 6U);
+    EXPECT_EQ(sums(thread_, page + 4096).writes, 513U);
+    EXPECT_EQ(sums(thread_, page + 4096).bytes_written, 4096U);
+    while (bursts_.counting()) {
+        const Site none{};
+        budget_ = in_burst - 1;
+        warren_counts_event(&thread_, 0, reinterpret_cast<std::uint64_t>(&none) | burst_turn);
+    }
+    count_row(thread_, page, 512, 8, reading, 7);
+    EXPECT_EQ(sums(thread_, page).reads, 512U);
+    EXPECT_EQ(sums(thread_, page).bytes_read, 4096U);
+}
+
+TEST_F(SampledCounters, NobodySeesMoreThanThereIsWhileWeightsChange) {
+    const Site site = site_of({{1, 0, 8, true}});
+    constexpr std::uint64_t pages = 20'000;
+    for (int turn = 0; turn < 10; ++turn) {
+        start();
+        for (std::uint64_t at = 0; at < pages; ++at) {
+            run(thread_, site, page + at * 4096);
+            run(thread_, site, page + at * 4096);
+        }
+        std::atomic<bool> reads{false};
+        std::atomic<bool> done{false};
+        std::uint64_t too_many = 0;
+        std::thread reading([&] {
+            for (std::uint64_t at = 0; !done.load(); at = (at + 1) % 4) {
+                const Sums sums = sums_of(thread_, process_.layout.index(page + at * 4096));
+                too_many += sums.writes > 2 || sums.bytes_written > 16 ? 1 : 0;
+                reads.store(true);
+            }
+        });
+        while (!reads.load()) {
+            std::this_thread::yield();
+        }
+        turn_until_weighty();
+        done.store(true);
+        reading.join();
+        EXPECT_EQ(too_many, 0U);
+        EXPECT_EQ(sums(thread_, page).writes, 2U);
+        free_tables(thread_);
+        thread_ = {};
+        ASSERT_TRUE(make_tables(thread_, process_));
+    }
+}
+
 TEST(Settings, ComeBackAsTheyWere) {
     Settings settings;
     settings.folder = "/tmp/a b;'\"`%41\n/ü";

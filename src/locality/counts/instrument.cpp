@@ -27,6 +27,7 @@ enum Slot : unsigned {
     thread_slot,
     budget_slot,      // mode sample
     program_rax_slot, // the same
+    row_slot,         // the same: the turns that a search has before it
     slots
 };
 
@@ -55,6 +56,12 @@ void insert(instrlist_t* block, instr_t* where, instr_t* instruction) {
     instrlist_meta_preinsert(block, where, instruction);
 }
 
+// The upper half of it, which is another outside bursts.
+opnd_t half_of_budget() {
+    return opnd_create_far_base_disp(segment, DR_REG_NULL, DR_REG_NULL, 0,
+                                     opnd_get_disp(slot(budget_slot)) + 4, OPSZ_4);
+}
+
 struct Cold {
     Site* site;
     Event event;
@@ -71,7 +78,8 @@ struct Plan {
     bool expanded = false; // one access at a time
     unsigned instructions = 0;
     Copies copies;
-    bool passed = false; // the copy that counts is done
+    bool passed = false;       // the copy that counts is done
+    instr_t* search = nullptr; // that is to be counted behind it
     std::vector<Group> groups;
     std::size_t next = 0;
     std::vector<Cold> cold;
@@ -158,6 +166,11 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
         insert(block, where, INSTR_CREATE_jcc(context, jump, opnd_create_instr(entry)));
         plan.cold.push_back({site, event, address, scratch, entry, back});
     };
+    if (in_bursts && plan.expanded) { // there is no plain copy
+        insert(block, where,
+               INSTR_CREATE_cmp(context, half_of_budget(), OPND_CREATE_INT32(in_burst_half)));
+        insert(block, where, INSTR_CREATE_jcc(context, OP_jnz, opnd_create_instr(back)));
+    }
     const bool large = group.accesses.front().bytes > 64;
     if (large) {
         // Always by the stub: their bytes would not fit in a word.
@@ -267,23 +280,35 @@ void insert_cold(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
     plan.cold.clear();
 }
 
-void count_row_of(app_pc instruction, int opcode, uint bytes) {
-    void* const context = dr_get_current_drcontext();
+constexpr std::uint64_t direction_flag = 0x400; // downwards
+
+struct Caller {
     dr_mcontext_t machine;
-    machine.size = sizeof machine;
-    machine.flags = static_cast<dr_mcontext_flags_t>(DR_MC_INTEGER | DR_MC_CONTROL);
-    dr_get_mcontext(context, &machine);
-    auto* const thread =
-        *reinterpret_cast<ThreadCounters**>(static_cast<byte*>(dr_get_dr_segment_base(segment)) +
-                                            first_slot + thread_slot * sizeof(void*));
+    ThreadCounters* thread;
+    void** slots;
+};
+
+Caller caller() {
+    Caller result;
+    result.machine.size = sizeof result.machine;
+    result.machine.flags = static_cast<dr_mcontext_flags_t>(DR_MC_INTEGER | DR_MC_CONTROL);
+    dr_get_mcontext(dr_get_current_drcontext(), &result.machine);
+    result.slots =
+        reinterpret_cast<void**>(static_cast<byte*>(dr_get_dr_segment_base(segment)) + first_slot);
+    result.thread = static_cast<ThreadCounters*>(result.slots[thread_slot]);
+    program_stack_is(*result.thread, result.machine.xsp);
+    return result;
+}
+
+void count_row_of(app_pc instruction, int opcode, uint bytes) {
+    const Caller by = caller();
+    const dr_mcontext_t& machine = by.machine;
+    ThreadCounters* const thread = by.thread;
     const std::uint64_t times = machine.xcx;
-    if (times == 0 || !is_counting(*thread)) {
+    if (times == 0) {
         return;
     }
-    program_stack_is(*thread, machine.xsp);
-    constexpr std::uint64_t direction_flag = 0x400;
-    const std::uint64_t back =
-        (machine.xflags & direction_flag) != 0 ? (times - 1) * bytes : 0; // downwards
+    const std::uint64_t back = (machine.xflags & direction_flag) != 0 ? (times - 1) * bytes : 0;
     const auto pc = reinterpret_cast<std::uint64_t>(instruction);
     if (opcode != OP_rep_stos) {
         count_row(*thread, machine.xsi - back, times, bytes, reading, pc);
@@ -299,6 +324,44 @@ void insert_row(void* context, instrlist_t* block, instr_t* where) {
                             static_cast<dr_cleancall_save_t>(DR_CLEANCALL_READS_APP_CONTEXT), 3,
                             OPND_CREATE_INTPTR(instr_get_app_pc(where)),
                             OPND_CREATE_INT32(instr_get_opcode(where)), OPND_CREATE_INT32(bytes));
+}
+
+// Behind a search, which has ended early perhaps.
+void count_search_of(app_pc instruction, int opcode, uint bytes) {
+    const Caller by = caller();
+    const auto before = reinterpret_cast<std::uint64_t>(by.slots[row_slot]);
+    if (before <= by.machine.xcx) {
+        return;
+    }
+    const std::uint64_t times = before - by.machine.xcx;
+    // Behind the last one, downwards before it.
+    const std::uint64_t from =
+        (by.machine.xflags & direction_flag) != 0 ? bytes : std::uint64_t{0} - times * bytes;
+    const auto pc = reinterpret_cast<std::uint64_t>(instruction);
+    count_row(*by.thread, by.machine.xdi + from, times, bytes, reading, pc);
+    if (opcode == OP_rep_cmps || opcode == OP_repne_cmps) {
+        count_row(*by.thread, by.machine.xsi + from, times, bytes, reading, pc);
+    }
+}
+
+// Before a search: what it has in RCX; before what follows it: the call.
+void insert_search(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
+    if (instr_t* const search = plan.search) {
+        plan.search = nullptr;
+        dr_insert_clean_call_ex(context, block, where, reinterpret_cast<void*>(count_search_of),
+                                static_cast<dr_cleancall_save_t>(DR_CLEANCALL_READS_APP_CONTEXT), 3,
+                                OPND_CREATE_INTPTR(instr_get_app_pc(search)),
+                                OPND_CREATE_INT32(instr_get_opcode(search)),
+                                OPND_CREATE_INT32(bytes_of_row(search)));
+    }
+    if (instr_is_app(where) && where != plan.copies.leave && is_search(where)) {
+        if (drreg_get_app_value(context, block, where, DR_REG_RCX, DR_REG_RCX) != DRREG_SUCCESS) {
+            no_register();
+        }
+        insert(block, where,
+               INSTR_CREATE_mov_st(context, slot(row_slot), opnd_create_reg(DR_REG_RCX)));
+        plan.search = where;
+    }
 }
 
 bool is_left_alone(std::uint64_t address) {
@@ -324,7 +387,7 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool,
     for (instr_t* instruction = instrlist_first_app(block); instruction != nullptr;
          instruction = instr_get_next_app(instruction)) {
         ++plan->instructions;
-        loops = loops || (instr_is_rep_string_op(instruction) && !is_row(instruction));
+        loops = loops || (!in_bursts && is_search(instruction));
     }
     bool expanded = false;
     if (loops) {
@@ -333,7 +396,7 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool,
     }
     drx_expand_scatter_gather(context, block, &expanded);
     plan->expanded = plan->expanded || expanded;
-    if (in_bursts && !plan->expanded) { // else outside bursts counters get it that nobody reads
+    if (in_bursts && !plan->expanded) { // else sites are jumped over outside bursts
         plan->copies = copy_block(context, block);
     }
     return DR_EMIT_DEFAULT;
@@ -369,12 +432,10 @@ void insert_turn(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
         drreg_reserve_register(context, block, where, nullptr, &scratch) != DRREG_SUCCESS) {
         no_register();
     }
-    opnd_t half = slot(budget_slot);
-    half = opnd_create_far_base_disp(segment, DR_REG_NULL, DR_REG_NULL, 0, opnd_get_disp(half) + 4,
-                                     OPSZ_4);
     instr_t* const entry = INSTR_CREATE_label(context);
     instr_t* const back = INSTR_CREATE_label(context);
-    insert(block, where, INSTR_CREATE_cmp(context, half, OPND_CREATE_INT32(in_burst_half)));
+    insert(block, where,
+           INSTR_CREATE_cmp(context, half_of_budget(), OPND_CREATE_INT32(in_burst_half)));
     insert(block, where, INSTR_CREATE_jcc(context, OP_jnz, opnd_create_instr(entry)));
     insert(block, where, back);
     plan.cold.push_back({&none, burst_turn, scratch, scratch, entry, back});
@@ -382,13 +443,20 @@ void insert_turn(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
     drreg_unreserve_aflags(context, block, where);
 }
 
-// The sites of one instruction of the program.
+// The sites of one instruction of the program that is no row.
 void insert_sites(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
+    while (plan.next < plan.groups.size() && plan.groups[plan.next].where == where) {
+        insert_site(context, block, where, plan.groups[plan.next++], plan);
+    }
+}
+
+// In both copies: they are no matter of bursts.
+void insert_rows(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
     if (instr_is_app(where) && where != plan.copies.leave && is_row(where)) {
         insert_row(context, block, where);
     }
-    while (plan.next < plan.groups.size() && plan.groups[plan.next].where == where) {
-        insert_site(context, block, where, plan.groups[plan.next++], plan);
+    if (in_bursts) {
+        insert_search(context, block, where, plan);
     }
 }
 
@@ -400,6 +468,7 @@ void instrument_copies(void* context, instrlist_t* block, instr_t* where, Plan& 
     if (where == copies.first) {
         insert_turn(context, block, where, plan);
     }
+    insert_rows(context, block, where, plan);
     if (!plan.passed) {
         insert_sites(context, block, where, plan);
     }
@@ -426,14 +495,16 @@ dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* wh
     if (drmgr_is_first_instr(context, where)) {
         insert_count_of_instructions(context, block, where, plan);
     }
-    if (plan.expanded && !(instr_is_app(where) && is_row(where))) {
+    insert_rows(context, block, where, plan);
+    const bool repeats = instr_is_app(where) && (is_row(where) || (in_bursts && is_search(where)));
+    if (plan.expanded && !repeats) {
         instr_t* const instruction = drmgr_orig_app_instr_for_operands(context);
         if (instruction != nullptr && accesses_memory(instruction)) {
             for (const Group& group : accesses_at(where, instruction, widest_site)) {
                 insert_site(context, block, where, group, plan);
             }
         }
-    } else {
+    } else if (!repeats) {
         insert_sites(context, block, where, plan);
     }
     if (drmgr_is_last_instr(context, where)) {

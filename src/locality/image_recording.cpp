@@ -25,6 +25,9 @@ constexpr int other_error = 16; // MPI_ERR_OTHER
 constexpr std::uint64_t page_bytes = 4096;
 // Touches that wait in memory for a folder: more than a child needs to execute another program.
 constexpr std::uint64_t waiting_touches = 4096;
+// Beside another recorder, which is there from the beginning, they wait no longer than that: what
+// waits is lost when this process is killed.
+constexpr std::uint64_t longest_wait_ns = 1'000'000'000;
 // What a forked process touches of its parent's memory when it does nothing.
 constexpr std::uint64_t few_touches = 64;
 // A thread's processor time comes after its end, processor by processor.
@@ -387,7 +390,9 @@ bool ImageRecording::finish_round(std::string& problem) {
             ++gone;
         }
     }
-    if (!is_open() && touches_.count() > waiting_touches) {
+    const bool waited = settings_.beside_another && touches_.count() != 0 &&
+                        description_.start_ns + longest_wait_ns < now;
+    if (!is_open() && (waited || touches_.count() > waiting_touches)) {
         if (Error error = open()) {
             ErrorRecord* record = error.take();
             problem = record->text;

@@ -4,6 +4,7 @@
 //     counts_work rough         descriptors closed, signals all the time, system(), fork: all goes
 //     on counts_work wait          works until it is killed, with system calls in between
 //     counts_work fill          memory that functions of the C library touch first
+//     counts_work rows          repeated instructions, few and long, among many others
 //     counts_work threads       2,000 threads that do little, 8 at a time
 
 #define _GNU_SOURCE
@@ -130,6 +131,40 @@ static void fill(void) {
            (unsigned long)(uintptr_t)copied);
 }
 
+// Of each turn's 700,000 instructions two have 65,536 accesses each.
+static int rows(void) {
+    static volatile char single[page_bytes];
+    const size_t bytes = (size_t)small_pages * page_bytes;
+    const unsigned long turns = 300;
+    mine = aligned_alloc(page_bytes, bytes);
+    for (unsigned long turn = 0; turn < turns; ++turn) {
+        for (int time = 0; time < 100000; ++time) {
+            single[time % page_bytes] = 1;
+        }
+        (void)single[0];
+        volatile char* at = mine;
+        size_t left = bytes;
+        __asm__ volatile("rep stosb" : "+D"(at), "+c"(left) : "a"(1) : "memory");
+        at = mine;
+        left = bytes;
+        __asm__ volatile("repne scasb" : "+D"(at), "+c"(left) : "a"(0) : "memory", "cc");
+        at =
+            mine + 2 * page_bytes - 1; // the last byte of the second page, downwards to the first's
+        left = bytes;
+        mine[page_bytes - 1] = 0;
+        __asm__ volatile("std; repne scasb; cld" : "+D"(at), "+c"(left) : "a"(0) : "memory", "cc");
+        if (left != bytes - page_bytes - 1) {
+            return 1;
+        }
+    }
+    for (int page = 0; page < small_pages; ++page) {
+        const unsigned long more = page == 0 ? turns : page == 1 ? turns * page_bytes : 0;
+        printf("row %lx %lu %lu\n", (unsigned long)(uintptr_t)(mine + page * page_bytes),
+               turns * page_bytes + more, turns * page_bytes);
+    }
+    return 0;
+}
+
 static void* little(void* argument) {
     volatile char* const at = argument;
     for (int time = 0; time < 20000; ++time) {
@@ -161,6 +196,9 @@ int main(int count, char** words) {
     }
     if (strcmp(what, "rough") == 0) {
         return rough();
+    }
+    if (strcmp(what, "rows") == 0) {
+        return rows();
     }
     if (strcmp(what, "wait") == 0) {
         mine = aligned_alloc(page_bytes, page_bytes);

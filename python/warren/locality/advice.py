@@ -83,7 +83,7 @@ def _from_lines(analysis, limit):
 
 def _from_counts(analysis, limit):
     trace, units = analysis.trace, analysis.units
-    wrong_units = units.used & ~units.correct & (trace.first_thread >= 0)
+    wrong_units = units.wrong
     gains = np.bincount(analysis.unit_structure, weights=(units.most - units.by_first) * wrong_units,
                         minlength=len(analysis.structures))
     wrong = np.bincount(analysis.unit_structure, weights=wrong_units,
@@ -145,7 +145,7 @@ def _change(analysis, index, members, before, after):
             text += f" (as {loop[1]} is at {loop[0]})"
         if structure.file.endswith((".cpp", ".cc", ".cxx", ".C", ".hpp", ".h", ".hxx")):
             text += ", or allocate it with warren::FirstTouchAllocator"
-    return Change(index, kind, text, cause, after.locality - before.locality,
+    return Change(index, kind, text, cause, (after.locality or 0) - (before.locality or 0),
                   (before.wrong - after.wrong) / before.used, int(np.count_nonzero(members)),
                   before.remote - after.remote, after.locality, after.wrong / after.used)
 
@@ -169,10 +169,11 @@ def _threads_of_processes_share(analysis):
 
 
 def _as_ranks(analysis, program):
+    gain = 0.0 if program.locality is None else program.exclusivity - program.locality
     return Change(-1, "ranks", "run an MPI rank instead of each thread (mpiexec --ranks threads): "
                   "each then places its own pages; at best this", "threads share what one of them "
-                  "has touched", program.exclusivity - program.locality, program.wrong / program.used,
-                  program.wrong, int((program.exclusivity - program.locality) * program.accesses),
+                  "has touched", gain, program.wrong / program.used,
+                  program.wrong, int(gain * program.accesses),
                   program.exclusivity, 0.0)
 
 

@@ -113,7 +113,7 @@ def _pages(analysis, cells):
         np.log1p(heat, out=heat)
         heat *= 254 / np.log1p(most)
         np.ceil(heat, out=heat)
-    wrong = np.bincount(row_of, weights=analysis.units.used & ~analysis.units.correct, minlength=rows)
+    wrong = np.bincount(row_of, weights=analysis.units.wrong, minlength=rows)
     wrong_share = np.ceil(wrong / per_row * 255).clip(0, 255)
     page = trace.unit_address[leaders] // np.uint64(trace.granularity)
 

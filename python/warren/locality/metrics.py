@@ -6,7 +6,8 @@ is *correct* if that thread is (one of) those with the most accesses; *load imba
 λ = (max / mean - 1) · 100 % of the threads' loads. *Exclusivity* is the share of the accesses of the
 thread with the most, which is what locality could be; *sharing* the number of threads that access a
 unit. Figures of several units are sums of accesses over sums of accesses, so that what is used much
-counts much, but for correctness and sharing, which count units.
+counts much, but for correctness and sharing, which count units. Locality and correctness are those
+of the units whose first thread is known; if these are less than half, there are none.
 
     page A, touched first by thread 1, accesses 20, 5, 10: 57.1 %, correct
     page B, touched first by thread 2, accesses  0, 1, 10:  9.1 %, wrong;  together 45.7 %, 50 %
@@ -32,6 +33,7 @@ class PerUnit:
     best_thread: np.ndarray  # that thread (of equal ones the one of the first touch, else the first)
     sharers: np.ndarray      # threads with any access
     writers: np.ndarray
+    known: np.ndarray        # who touched it first
 
     @property
     def used(self):
@@ -39,7 +41,11 @@ class PerUnit:
 
     @property
     def correct(self):
-        return self.used & (self.by_first == self.most)
+        return self.used & self.known & (self.by_first == self.most)
+
+    @property
+    def wrong(self):
+        return self.used & self.known & (self.by_first != self.most)
 
 
 def per_unit(trace):
@@ -63,7 +69,8 @@ def per_unit(trace):
         del unit_of_row
         keeps = (by_first == most) & (total > 0)
         best[keeps] = trace.first_thread[keeps]
-    return PerUnit(total, by_first, most, best, sizes.astype("<i4"), writers)
+    return PerUnit(total, by_first, most, best, sizes.astype("<i4"), writers,
+                   np.asarray(trace.first_thread) >= 0)
 
 
 @dataclasses.dataclass
@@ -100,11 +107,13 @@ def summarise(units, unit_bytes, groups=None, count=1):
     members, used = sums(np.ones(len(groups), "<f4")), sums(units.used)
     sizes = (members * unit_bytes if np.isscalar(unit_bytes) else sums(unit_bytes))
     total, by_first, most = sums(units.total), sums(units.by_first), sums(units.most)
+    told, told_units = sums(np.where(units.known, units.total, 0)), sums(units.used & units.known)
     correct, sharers, shared = sums(units.correct), sums(units.sharers), sums(units.sharers > 1)
     return [Summary(int(members[i]), int(used[i]), int(sizes[i]), int(total[i]),
-                    _ratio(by_first[i], total[i]), _ratio(correct[i], used[i]),
+                    _ratio(by_first[i], told[i]) if 2 * told[i] >= total[i] else None,
+                    _ratio(correct[i], told_units[i]) if 2 * told_units[i] >= used[i] else None,
                     _ratio(most[i], total[i]), _ratio(sharers[i], used[i]), _ratio(shared[i], used[i]),
-                    int(used[i] - correct[i]), int(total[i] - by_first[i]))
+                    int(told_units[i] - correct[i]), int(told[i] - by_first[i]))
             for i in range(count)]
 
 
@@ -164,4 +173,4 @@ def with_first_threads(trace, units, first_thread):
     unit_of_row = np.repeat(np.arange(trace.units, dtype="<i4"), sizes)
     own = np.flatnonzero(trace.thread == first_thread[unit_of_row])
     by_first[unit_of_row[own]] = trace.accesses[own]
-    return dataclasses.replace(units, by_first=by_first)
+    return dataclasses.replace(units, by_first=by_first, known=np.asarray(first_thread) >= 0)

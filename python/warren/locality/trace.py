@@ -194,7 +194,7 @@ def load(folder, intervals=None, everything=False):
         bursts = sum(process.info.get("bursts") or 0 for process in whole.processes)
         trace.bursts = bursts
         trace.warnings.insert(0, f"accesses are estimates from {bursts:,} bursts: the standard error of a "
-                              "share s of them is at most the root of s (1 - s) / "
+                              "share s of them is about the root of s (1 - s) / "
                               f"{bursts:,}, {100 * (0.25 / max(bursts, 1)) ** 0.5:.1f} points at 50 %; "
                               "those of a single page are rougher")
     parts = [_Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]

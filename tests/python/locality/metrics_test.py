@@ -44,7 +44,17 @@ class Figures(unittest.TestCase):
     def test_units_without_accesses_and_unknown_first_touches(self):
         trace = traces.synthetic([[0, 0], [3, 1]], [0, -1])
         whole = figures(trace)
-        self.assertEqual((whole.units, whole.used, whole.wrong, whole.locality), (2, 1, 1, 0.0))
+        self.assertEqual((whole.units, whole.used, whole.wrong, whole.remote), (2, 1, 0, 0))
+        self.assertEqual((whole.locality, whole.correctness), (None, None))
+
+    def test_unknown_first_touches_are_neither_right_nor_wrong(self):
+        trace = traces.synthetic([[3, 1], [2, 6], [7, 0]], [0, 0, -1])
+        whole = figures(trace)
+        self.assertEqual((whole.correctness, whole.wrong, whole.remote), (0.5, 1, 7))
+        self.assertEqual(whole.locality, 5 / 12)
+        self.assertEqual(metrics.per_unit(trace).wrong.tolist(), [False, True, False])
+        trace = traces.synthetic([[3, 1], [2, 6], [7, 0], [7, 0], [20, 0]], [0, 0, -1, -1, -1])
+        self.assertEqual((figures(trace).correctness, figures(trace).locality), (None, None))
 
     def test_nothing_at_all(self):
         whole = figures(traces.synthetic(np.zeros((0, 2)), []))

@@ -1,6 +1,8 @@
 // What bench/locality_overhead records:
 //     locality_programs stencil [STEPS]     7 points of 256³ numbers, 2 × 128 MiB, from memory
 //     locality_programs matmul [TIMES]      48 × 48 numbers, which stay in the first cache
+//     locality_programs branches [N]        Fibonacci number N by two calls each, blocks of few
+//     instructions
 // with 2 threads each, which have their own part.
 
 #include <pthread.h>
@@ -81,13 +83,29 @@ static void* matmul(void* argument) {
     return NULL;
 }
 
+__attribute__((noinline)) static long fibonacci(long number) {
+    return number < 2 ? number : fibonacci(number - 1) + fibonacci(number - 2);
+}
+
+static void* branches(void* argument) {
+    double* const result = malloc(2 * sizeof(double));
+    if (result == NULL) {
+        abort();
+    }
+    result[0] = result[1] = (double)fibonacci(times);
+    grids[*(const int*)argument] = result;
+    return NULL;
+}
+
 int main(int count, char** words) {
-    const int is_stencil = count > 1 && strcmp(words[1], "stencil") == 0;
-    if (!is_stencil && (count < 2 || strcmp(words[1], "matmul") != 0)) {
-        fputs("usage: locality_programs stencil|matmul [TIMES]\n", stderr);
+    const char* const what = count > 1 ? words[1] : "";
+    const int is_stencil = strcmp(what, "stencil") == 0;
+    const int is_branches = strcmp(what, "branches") == 0;
+    if (!is_stencil && !is_branches && strcmp(what, "matmul") != 0) {
+        fputs("usage: locality_programs stencil|matmul|branches [TIMES]\n", stderr);
         return 2;
     }
-    times = count > 2 ? atol(words[2]) : is_stencil ? 60 : 15000;
+    times = count > 2 ? atol(words[2]) : is_stencil ? 60 : is_branches ? 38 : 15000;
     if (is_stencil) {
         for (int grid = 0; grid < 2; ++grid) {
             grids[grid] = malloc(at(points, 0, 0) * sizeof(double));
@@ -101,7 +119,11 @@ int main(int count, char** words) {
     int numbers[threads];
     for (int thread = 0; thread < threads; ++thread) {
         numbers[thread] = thread;
-        pthread_create(&ids[thread], NULL, is_stencil ? stencil : matmul, &numbers[thread]);
+        pthread_create(&ids[thread], NULL,
+                       is_stencil    ? stencil
+                       : is_branches ? branches
+                                     : matmul,
+                       &numbers[thread]);
     }
     for (int thread = 0; thread < threads; ++thread) {
         pthread_join(ids[thread], NULL);

@@ -402,7 +402,8 @@ void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t al
     record.writes = difference(sums.writes, folded.writes);
     record.bytes_read = difference(sums.bytes_read, folded.bytes_read);
     record.bytes_written = difference(sums.bytes_written, folded.bytes_written);
-    if ((record.reads | record.writes) == 0) {
+    // Bytes alone are there if a word was emptied meanwhile: they came after their accesses.
+    if ((record.reads | record.writes | record.bytes_read | record.bytes_written) == 0) {
         return;
     }
     folded.reads += record.reads;

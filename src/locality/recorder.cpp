@@ -580,7 +580,7 @@ Error Recorder::run(int& status, int& signal) {
         if (!options_.beside_another) {
             return error; // the program goes on
         }
-        say(std::move(error)); // and is recorded by the other
+        say(error); // and is recorded by the other
         while (waitpid(child_, &child_status_, 0) < 0 && errno == EINTR) {
         }
     }

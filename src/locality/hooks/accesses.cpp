@@ -126,6 +126,8 @@ extern "C" {
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 
+// Types and names can't stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define WARREN_ACCESS(name, bytes, how, way)                                                       \
     void __tsan_##name##bytes(void* address) {                                                     \
         how<bytes, way>(address, WARREN_INSTRUCTION);                                              \
@@ -153,6 +155,7 @@ extern "C" {
     void __tsan_write##bytes##_pc(void* address, void* instruction) {                              \
         aligned<bytes, writing>(address, reinterpret_cast<std::uint64_t>(instruction) - 1);        \
     }
+// NOLINTEND(bugprone-macro-parentheses)
 WARREN_ACCESSES(1, count)
 WARREN_ACCESSES(2, count)
 WARREN_ACCESSES(4, count)

@@ -31,6 +31,8 @@ WARREN_COUNTED(write, 16)
     __tsan_write##bytes##_pc(const_cast<void*>(static_cast<const volatile void*>(address)),        \
                              __builtin_return_address(0))
 
+// Types and names can't stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define WARREN_CHANGE(bits, bytes, type, name, operation)                                          \
     type __tsan_atomic##bits##_##name(volatile type* address, type value, int) {                   \
         WARREN_READS(bytes, address);                                                              \
@@ -82,6 +84,7 @@ WARREN_COUNTED(write, 16)
         return expected;                                                                           \
     }
 
+// NOLINTEND(bugprone-macro-parentheses)
 WARREN_ATOMICS(8, 1, std::uint8_t)
 WARREN_ATOMICS(16, 2, std::uint16_t)
 WARREN_ATOMICS(32, 4, std::uint32_t)

@@ -86,6 +86,7 @@ int execveat(int folder, const char* path, char* const* arguments, char* const* 
 }
 
 // The arguments, up to and with the null, in `words`; what is behind them is in `rest`.
+// NOLINTBEGIN(bugprone-macro-parentheses): it declares them
 #define WARREN_WORDS(words, first, rest)                                                           \
     va_list rest;                                                                                  \
     va_start(rest, first);                                                                         \
@@ -100,6 +101,7 @@ int execveat(int folder, const char* path, char* const* arguments, char* const* 
     for (std::size_t index = 1; index < number; ++index) {                                         \
         words[index] = va_arg(rest, char*);                                                        \
     }
+// NOLINTEND(bugprone-macro-parentheses)
 
 int execl(const char* path, const char* first, ...) {
     WARREN_WORDS(words, first, rest)
@@ -122,7 +124,7 @@ int execle(const char* path, const char* first, ...) {
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 
-[[noreturn]] void _exit(int status) {
+void _exit(int status) {
     char how[24];
     std::snprintf(how, sizeof how, "exit %d", status & 0xff);
     end_process(how);
@@ -131,12 +133,12 @@ int execle(const char* path, const char* first, ...) {
     }
 }
 
-[[noreturn]] void _Exit(int status) {
+void _Exit(int status) {
     _exit(status);
 }
 
 // The functions of at_quick_exit come first, and the C library leaves by an _exit of its own.
-[[noreturn]] void quick_exit(int status) {
+void quick_exit(int status) {
     using Function = void (*)(int);
     static const auto next = reinterpret_cast<Function>(behind("quick_exit"));
     quick_status = status;

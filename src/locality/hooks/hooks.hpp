@@ -33,6 +33,7 @@ constexpr const char* settings_variable = "WARREN_LOCALITY_HOOKS";
 // Whether this process is being recorded.
 // Meeting: it is, but whoever comes meanwhile waits: the tracker is being told.
 enum Stage : std::uint32_t { unknown = 0, starting = 1, recording = 2, off = 3, meeting = 4 };
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): they are constant
 extern std::uint32_t stage;
 inline bool is_recording() {
     return __atomic_load_n(&stage, __ATOMIC_ACQUIRE) == recording;
@@ -50,6 +51,7 @@ struct Place {
     std::uint64_t mask;
     unsigned shift;
 };
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers)
 extern Place place;
 
 struct Mine {
@@ -72,6 +74,7 @@ struct Mine {
         std::uint64_t instruction;
     } ranges[2];
 };
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers)
 extern thread_local constinit Mine mine;
 
 // For a scope in which this thread is inside the recorder; false: it was already.

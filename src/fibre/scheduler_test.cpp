@@ -241,45 +241,6 @@ TEST(SchedulerTest, without_stealing_a_spare_worker_that_blocks_is_stood_in_for)
 }
 
 // Releasers look at all workers that may be there.
-TEST(SchedulerTest, a_spare_worker_that_can_not_be_started_keeps_its_gatherings) {
-    alone([] {
-        auto fibres =
-            std::make_unique<Fibres>(2, std::vector<int>{-1}, nullptr, BalancingOptions{}, false);
-        static std::atomic<const Gatherings*> first{nullptr};
-        static std::atomic<bool> waits{true};
-        fibres->add([] {
-            // The worker is kept, in the kernel, while the other fibre waits for it. No thread can
-            // be made with such a stack.
-            pthread_attr_t usual;
-            pthread_attr_t impossible;
-            pthread_getattr_default_np(&usual);
-            pthread_attr_init(&impossible);
-            ASSERT_EQ(pthread_attr_setstacksize(&impossible, std::size_t{1} << 47), 0);
-            ASSERT_EQ(pthread_setattr_default_np(&impossible), 0);
-            const Worker& spare = scheduler()->worker(1);
-            const timespec soon = {0, 1'000'000};
-            for (std::uint64_t begun = 0, tries = 0; tries < 5; ++tries) {
-                while (spare.begin.load() == begun) {
-                    nanosleep(&soon, nullptr);
-                }
-                begun = spare.begin.load();
-                const Gatherings* now = spare.gatherings.get();
-                EXPECT_NE(now, nullptr);
-                EXPECT_EQ(tries == 0 ? now : first.load(), now);
-                first = now;
-                EXPECT_TRUE(waits);
-            }
-            pthread_setattr_default_np(&usual);
-            while (waits) {
-                nanosleep(&soon, nullptr);
-            }
-        });
-        fibres->add([] { waits = false; });
-        fibres->run();
-        EXPECT_EQ(scheduler()->worker(1).gatherings.get(), first);
-    });
-}
-
 TEST(SchedulerTest, all_fibres_waiting_for_each_other_is_told_once) {
     alone([] {
         static std::atomic<std::uint32_t> told{0};

@@ -122,8 +122,6 @@ class Scheduler {
 
     const SchedulerOptions& options() const { return options_; }
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
-    // Also of one that has yet to be started.
-    const Worker& worker(std::uint32_t number) const { return *workers_[number]; }
     bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
   private:

@@ -24,6 +24,17 @@ void at_quick_exit_last() {
     end_process(how);
 }
 
+// By a function of the C library, which comes back only when it can't.
+template <typename Function, typename... Arguments>
+int execute(Function function, Arguments... arguments) {
+    execute_begins();
+    const int result = function(arguments...);
+    const int error = errno;
+    execute_failed();
+    errno = error;
+    return result;
+}
+
 } // namespace
 
 void take_quick_exits() {
@@ -35,12 +46,7 @@ extern "C" {
 int execve(const char* path, char* const* arguments, char* const* environment) {
     using Function = int (*)(const char*, char* const*, char* const*);
     static const auto next = reinterpret_cast<Function>(behind("execve"));
-    execute_begins();
-    const int result = next(path, arguments, environment);
-    const int error = errno;
-    execute_failed();
-    errno = error;
-    return result;
+    return execute(next, path, arguments, environment);
 }
 
 int execv(const char* path, char* const* arguments) {
@@ -50,12 +56,7 @@ int execv(const char* path, char* const* arguments) {
 int execvpe(const char* file, char* const* arguments, char* const* environment) {
     using Function = int (*)(const char*, char* const*, char* const*);
     static const auto next = reinterpret_cast<Function>(behind("execvpe"));
-    execute_begins();
-    const int result = next(file, arguments, environment);
-    const int error = errno;
-    execute_failed();
-    errno = error;
-    return result;
+    return execute(next, file, arguments, environment);
 }
 
 int execvp(const char* file, char* const* arguments) {
@@ -65,24 +66,14 @@ int execvp(const char* file, char* const* arguments) {
 int fexecve(int file, char* const* arguments, char* const* environment) {
     using Function = int (*)(int, char* const*, char* const*);
     static const auto next = reinterpret_cast<Function>(behind("fexecve"));
-    execute_begins();
-    const int result = next(file, arguments, environment);
-    const int error = errno;
-    execute_failed();
-    errno = error;
-    return result;
+    return execute(next, file, arguments, environment);
 }
 
 int execveat(int folder, const char* path, char* const* arguments, char* const* environment,
              int flags) {
     using Function = int (*)(int, const char*, char* const*, char* const*, int);
     static const auto next = reinterpret_cast<Function>(behind("execveat"));
-    execute_begins();
-    const int result = next(folder, path, arguments, environment, flags);
-    const int error = errno;
-    execute_failed();
-    errno = error;
-    return result;
+    return execute(next, folder, path, arguments, environment, flags);
 }
 
 // The arguments, up to and with the null, in `words`; what is behind them is in `rest`.

@@ -101,6 +101,44 @@ std::int64_t droppable_bytes(int node) {
                                     : -1;
 }
 
+std::int64_t kept_back_bytes(int node, const char* root) {
+    char path[PATH_MAX];
+    std::snprintf(path, sizeof path, "%s/proc/zoneinfo", root);
+    char beginning[32];
+    std::snprintf(beginning, sizeof beginning, "Node %d, ", node);
+    SystemFile file(path);
+    std::uint64_t pages = 0;
+    std::uint64_t high = 0;
+    std::uint64_t managed = 0;
+    bool ours = false;
+    while (const char* line = file.next_line()) {
+        if (std::strncmp(line, "Node ", 5) == 0) {
+            ours = std::strncmp(line, beginning, std::strlen(beginning)) == 0;
+            high = managed = 0;
+        }
+        if (!ours) {
+            continue;
+        }
+        line += std::strspn(line, " ");
+        number_behind(line, "high ", high); // "high:" is a processor's list of pages
+        number_behind(line, "managed ", managed);
+        constexpr const char* label = "protection: (";
+        if (std::strncmp(line, label, std::strlen(label)) == 0) { // comes last
+            std::uint64_t most = 0;
+            for (const char* at = line + std::strlen(label); *at != '\0';) {
+                char* end = nullptr;
+                most = std::max<std::uint64_t>(most, std::strtoull(at, &end, 10));
+                at = end + std::strspn(end, ", )");
+                if (end == at) {
+                    break;
+                }
+            }
+            pages += std::min(managed, high + most);
+        }
+    }
+    return static_cast<std::int64_t>(pages * page_bytes);
+}
+
 std::int64_t available_bytes() {
     char text[meminfo_bytes];
     return read_start("/proc/meminfo", text) ? bytes_of(text, "MemAvailable:") : -1;

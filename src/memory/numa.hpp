@@ -36,6 +36,11 @@ std::int64_t free_bytes(int node);
 // The same with the copies of files, which the kernel can drop: more can't be had.
 std::int64_t droppable_bytes(int node);
 
+// What of a node's memory the kernel keeps for itself and for memory that is short of addresses,
+// counted as it does for "MemAvailable": who takes all but this does not make it look for room. 0
+// where it is not known. Reads all of /proc/zoneinfo; `root` is "" but in tests.
+std::int64_t kept_back_bytes(int node, const char* root = "");
+
 // What the kernel believes can be had on all nodes together without swapping; -1: not known.
 std::int64_t available_bytes();
 

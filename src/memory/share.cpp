@@ -17,11 +17,22 @@
 #include "memory/system_file.hpp"
 #include "node/segment.hpp"
 
+// What the preloaded malloc has taken of the process's shares, where there is one
+// (preload/malloc.cpp has the function).
+extern "C" [[gnu::weak, gnu::visibility("default")]] std::atomic<std::int64_t>*
+warren_malloc_shares_taken();
+
 namespace warren::memory {
 
 namespace {
 
-constinit std::atomic<std::int64_t> taken[node_limit];
+constinit std::atomic<std::int64_t> own_taken[node_limit];
+
+// The share is the process's, whichever copy of the allocator takes of it: all count in one place.
+std::atomic<std::int64_t>& taken(int node) {
+    return (warren_malloc_shares_taken != nullptr ? warren_malloc_shares_taken() : own_taken)[node];
+}
+
 // The process's share in bytes; 0: not asked for yet.
 constinit std::atomic<std::size_t> shares[node_limit];
 
@@ -151,9 +162,11 @@ std::size_t share_of(const Job& own, int node) {
     std::atomic<std::uint64_t>& free = own.use[node].free_bytes;
     std::uint64_t known = free.load(std::memory_order_relaxed);
     if (known == 0) {
-        const std::int64_t now = droppable_bytes(node); // what placement finds room in
+        // What placement finds room in, but for what the kernel would not give to the last ones.
+        const std::int64_t now = droppable_bytes(node);
+        const std::int64_t had = std::max<std::int64_t>(now - kept_back_bytes(node), 0);
         // What is not known is not divided.
-        const std::uint64_t mine = now < 0 ? UINT64_MAX : static_cast<std::uint64_t>(now) | 1;
+        const std::uint64_t mine = now < 0 ? UINT64_MAX : static_cast<std::uint64_t>(had) | 1;
         known = free.compare_exchange_strong(known, mine, std::memory_order_relaxed) ? mine : known;
     }
     share = known == UINT64_MAX
@@ -177,6 +190,10 @@ std::size_t fair_bytes(std::size_t free, unsigned ranks_here, unsigned ranks, un
     return ranks_here >= sharers ? free : free / sharers * ranks_here;
 }
 
+std::atomic<std::int64_t>* shares_taken_here() {
+    return own_taken;
+}
+
 bool shares_count() {
     return job() != nullptr;
 }
@@ -188,7 +205,8 @@ std::size_t take_share(int node, std::size_t bytes) {
     }
     const auto share = static_cast<std::int64_t>(
         std::min<std::size_t>(share_of(*own, node), std::size_t{INT64_MAX}));
-    std::int64_t before = taken[node].load(std::memory_order_relaxed);
+    std::atomic<std::int64_t>& sum = taken(node);
+    std::int64_t before = sum.load(std::memory_order_relaxed);
     std::int64_t got = 0;
     do {
         const std::int64_t left = std::max<std::int64_t>(share - before, 0);
@@ -196,7 +214,7 @@ std::size_t take_share(int node, std::size_t bytes) {
                            static_cast<std::int64_t>(page_bytes),
                        static_cast<std::int64_t>(bytes));
     } while (got > 0 &&
-             !taken[node].compare_exchange_weak(before, before + got, std::memory_order_relaxed));
+             !sum.compare_exchange_weak(before, before + got, std::memory_order_relaxed));
     return static_cast<std::size_t>(got);
 }
 
@@ -206,7 +224,7 @@ void return_share(int node, std::size_t bytes) {
 
 void change_share(int node, std::int64_t bytes) {
     if (bytes != 0 && job() != nullptr && node >= 0 && node < node_limit) {
-        taken[node].fetch_add(bytes, std::memory_order_relaxed);
+        taken(node).fetch_add(bytes, std::memory_order_relaxed);
     }
 }
 

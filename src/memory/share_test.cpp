@@ -1,5 +1,6 @@
 #include "memory/share.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -50,6 +51,34 @@ TEST(AllowedNodes, are_read_where_the_kernel_may_not_be_asked) {
     EXPECT_EQ(nodes_of("Name:\tx\n"), "0 ");
     std::filesystem::remove_all(root);
     EXPECT_FALSE(nodes_of_status("").empty());
+}
+
+TEST(KeptBack, is_what_each_zone_keeps_for_itself_and_others) {
+    std::string root = testing::TempDir() + "warren-zones-XXXXXX";
+    ASSERT_NE(mkdtemp(root.data()), nullptr);
+    std::filesystem::create_directories(root + "/proc");
+    const auto zone = [](const char* head, int high, int managed, const char* protection) {
+        return std::string(head) + "\n  pages free     9\n        min      1\n        high     " +
+               std::to_string(high) + "\n        managed  " + std::to_string(managed) +
+               "\n        protection: (" + protection +
+               ")\n      nr_free_pages 9\n  pagesets\n    cpu: 0\n              count: 5\n"
+               "              high:  70000\n              high_min: 70000\n";
+    };
+    const std::string longest(5000, '7'); // no such line is known; the next one counts all the same
+    std::ofstream(root + "/proc/zoneinfo")
+        << zone("Node 1, zone      DMA", 3, 3840, "0, 20, 100, 100") << longest << "\n"
+        << zone("Node 1, zone   Normal", 40, 100000, "0, 0, 0, 0")
+        << zone("Node 1, zone  Movable", 0, 0, "0, 0, 0, 0")
+        << zone("Node 11, zone   Normal", 500, 600, "0, 0, 700, 0")
+        << "Node 2, zone   Normal\n        high     5\n        managed  77\n        protection: (";
+    const char* const folder = root.c_str();
+    EXPECT_EQ(kept_back_bytes(1, folder), (3 + 100 + 40) * 4096);
+    EXPECT_EQ(kept_back_bytes(11, folder), 600 * 4096); // not more than there is
+    EXPECT_EQ(kept_back_bytes(2, folder), 5 * 4096);
+    EXPECT_EQ(kept_back_bytes(0, folder), 0);
+    std::filesystem::remove_all(root);
+    EXPECT_EQ(kept_back_bytes(1, folder), 0);
+    EXPECT_LE(kept_back_bytes(0), std::max<std::int64_t>(droppable_bytes(0), 0));
 }
 
 #ifndef __SANITIZE_THREAD__

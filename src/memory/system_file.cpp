@@ -1,5 +1,6 @@
 #include "memory/system_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -9,24 +10,85 @@
 
 namespace warren::memory {
 
-bool read_start(const char* path, char* text, std::size_t bytes) {
-    const int saved = errno;
-    // The functions open, read and close are where a thread may be cancelled, with locks of ours.
-    const long file = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-    std::size_t length = 0;
-    while (file >= 0 && length < bytes - 1) {
-        const long got = syscall(SYS_read, file, text + length, bytes - 1 - length);
-        if (got <= 0 && !(got < 0 && errno == EINTR)) {
-            break;
-        }
-        length += got > 0 ? static_cast<std::size_t>(got) : 0;
-    }
+namespace {
+
+// The functions open, read and close are where a thread may be cancelled, with locks of ours.
+long open_to_read(const char* path) {
+    return syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
+// Bytes that were read; 0: there are no more.
+std::size_t read_some(long file, char* text, std::size_t bytes) {
+    long got = -1;
+    do {
+        got = syscall(SYS_read, file, text, bytes);
+    } while (got < 0 && errno == EINTR);
+    return got > 0 ? static_cast<std::size_t>(got) : 0;
+}
+
+void close_file(long file) {
     if (file >= 0) {
         syscall(SYS_close, file);
     }
+}
+
+} // namespace
+
+bool read_start(const char* path, char* text, std::size_t bytes) {
+    const int saved = errno;
+    const long file = open_to_read(path);
+    std::size_t length = 0;
+    while (file >= 0 && length < bytes - 1) {
+        const std::size_t got = read_some(file, text + length, bytes - 1 - length);
+        if (got == 0) {
+            break;
+        }
+        length += got;
+    }
+    close_file(file);
     text[length] = '\0';
     errno = saved;
     return length > 0;
+}
+
+SystemFile::SystemFile(const char* path) {
+    const int saved = errno;
+    file_ = open_to_read(path);
+    errno = saved;
+}
+
+SystemFile::~SystemFile() {
+    const int saved = errno;
+    close_file(file_);
+    errno = saved;
+}
+
+const char* SystemFile::next_line() {
+    const int saved = errno;
+    for (;;) {
+        auto* end = static_cast<char*>(std::memchr(text_ + begin_, '\n', end_ - begin_));
+        if (end == nullptr) {
+            std::memmove(text_, text_ + begin_, end_ - begin_);
+            end_ -= begin_;
+            begin_ = 0;
+            const std::size_t got =
+                file_ >= 0 ? read_some(file_, text_ + end_, sizeof text_ - 1 - end_) : 0;
+            end_ += got;
+            if (got != 0) {
+                continue;
+            }
+            errno = saved;
+            if (end_ == 0) {
+                return nullptr;
+            }
+            end = text_ + end_; // the file's end, or that of the room
+        }
+        *end = '\0';
+        const char* line = text_ + begin_;
+        begin_ = std::min(static_cast<std::size_t>(end - text_) + 1, end_);
+        errno = saved;
+        return line;
+    }
 }
 
 bool next_of_list(const char*& at, std::uint64_t& first, std::uint64_t& last) {

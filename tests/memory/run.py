@@ -163,6 +163,14 @@ def ranks_run():
 
 
 @case
+def a_rank_has_one_share_for_malloc_and_criteria():
+    done = cases.job(args.mpiexec, "-n", "2", args.share, "--begin", "32", args.warren, "run",
+                     "--memory", "capacity full=strict", args.share, "32")
+    expect(done.returncode == 0, done)
+    expect(len(re.findall("^0 by malloc, 1[4-6] by criteria, 0 more", done.stdout, re.M)) == 2, done)
+
+
+@case
 def openmp_runs():
     if args.openmp:
         done = run("--memory", "bandwidth", "--report", program=[args.openmp])
@@ -174,6 +182,7 @@ parser.add_argument("--warren", required=True)
 parser.add_argument("--user", required=True, help="heap_user")
 parser.add_argument("--own-operators", required=True, help="own_operators")
 parser.add_argument("--ranks", default="", help="a program of MPI with its arguments")
+parser.add_argument("--share", default="", help="heap_share")
 parser.add_argument("--openmp", default="", help="a program of OpenMP")
 args = cases.parse(parser)
 sys.exit(cases.run(args))

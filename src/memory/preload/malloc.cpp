@@ -676,3 +676,8 @@ WARREN_TAKEN void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t a
     delete_block(next, block, alignment, tag);
 }
 // NOLINTEND(readability-identifier-naming)
+
+// For libwarren.so in the same process, see share.cpp.
+WARREN_TAKEN std::atomic<std::int64_t>* warren_malloc_shares_taken() {
+    return shares_taken_here();
+}

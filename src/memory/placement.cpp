@@ -17,16 +17,41 @@ namespace {
 constexpr std::size_t batch_bytes = 2 * 1024 * 1024;
 constexpr std::size_t batch_pages = batch_bytes / page_bytes;
 
-// A node that was found full is not tried again for so long, or until this process gives some of it
-// back: each try costs the pages that went elsewhere.
-constexpr std::uint64_t full_for_ns = 50'000'000;
+// A node that was found full is not tried again for so long, unless it has more free memory than it
+// had then, which is looked at so often, or this process gives some back: each try costs the pages
+// that went elsewhere.
+constexpr std::uint64_t full_for_ns = 1'000'000'000;
+constexpr std::uint64_t full_looked_at_ns = 50'000'000;
 
-// Until when (monotonic clock) a node counts as full. A hint: relaxed.
-constinit std::atomic<std::uint64_t> full_until_ns[node_limit];
+// Hints, by the monotonic clock: relaxed.
+struct Fullness {
+    std::atomic<std::uint64_t> until_ns; // 0: it is not full
+    std::atomic<std::uint64_t> look_ns;
+    std::atomic<std::int64_t> free_bytes; // when it was found full
+};
+constinit Fullness fullness[node_limit];
 
-bool counts_as_full(int node) {
-    const std::uint64_t until = full_until_ns[node].load(std::memory_order_relaxed);
-    return until != 0 && monotonic_ns() < until;
+bool counts_as_full(int node, std::size_t wanted) {
+    Fullness& full = fullness[node];
+    const std::uint64_t until = full.until_ns.load(std::memory_order_relaxed);
+    if (until == 0) {
+        return false;
+    }
+    const std::uint64_t now = monotonic_ns();
+    if (now >= until || now < full.look_ns.load(std::memory_order_relaxed)) {
+        return now < until;
+    }
+    full.look_ns.store(now + full_looked_at_ns, std::memory_order_relaxed);
+    return free_bytes(node) < full.free_bytes.load(std::memory_order_relaxed) +
+                                  static_cast<std::int64_t>(std::min(wanted, batch_bytes));
+}
+
+void found_full(int node) {
+    Fullness& full = fullness[node];
+    const std::uint64_t now = monotonic_ns();
+    full.free_bytes.store(free_bytes(node), std::memory_order_relaxed);
+    full.look_ns.store(now + full_looked_at_ns, std::memory_order_relaxed);
+    full.until_ns.store(now + full_for_ns, std::memory_order_relaxed);
 }
 
 // Pages that a policy prefers on a full node come from others; where all are full the kernel kills
@@ -225,8 +250,7 @@ Placed place_stage(const Stage& stage, char*& at, char* end) {
         if (placed < bytes) {
             if (stage.only >= 0) {
                 return_share(stage.only, bytes - placed);
-                full_until_ns[stage.only].store(monotonic_ns() + full_for_ns,
-                                                std::memory_order_relaxed);
+                found_full(stage.only);
             }
             return pages < 0 ? Placed::no_memory : Placed::not_all;
         }
@@ -242,7 +266,8 @@ Placed place_all(const Kind& kind, char*& at, char* end, bool hurried) {
     const std::size_t stages = stage_count(kind);
     for (std::size_t number = 0; number < stages; ++number) {
         const Stage stage = stage_of(kind, number);
-        if (hurried && stage.only >= 0 && counts_as_full(stage.only)) {
+        if (hurried && stage.only >= 0 &&
+            counts_as_full(stage.only, static_cast<std::size_t>(end - at))) {
             continue;
         }
         const Placed placed = place_stage(stage, at, end);
@@ -294,9 +319,9 @@ void displace(const Kind& kind, void* begin, std::size_t bytes) {
     }
     // Which of them the pages were on is not worth asking: nodes that counted as full are tried
     // anew.
-    for (auto& until : full_until_ns) {
-        if (until.load(std::memory_order_relaxed) != 0) {
-            until.store(0, std::memory_order_relaxed);
+    for (Fullness& full : fullness) {
+        if (full.until_ns.load(std::memory_order_relaxed) != 0) {
+            full.until_ns.store(0, std::memory_order_relaxed);
         }
     }
     release(static_cast<char*>(begin), bytes);

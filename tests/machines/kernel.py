@@ -134,6 +134,7 @@ done
 /bin/busybox cp /command /host/run/command
 /bin/busybox ifconfig lo 127.0.0.1
 /bin/busybox stty -F /host/dev/ttyS1 raw -echo
+echo begun > /host/dev/ttyS2
 /bin/busybox chroot /host /bin/sh /run/command < /host/dev/null > /host/dev/ttyS1 2>&1
 echo $? > /host/dev/ttyS2
 /bin/busybox sleep 0.2 # a serial line is no file: what is written leaves it later

@@ -420,6 +420,57 @@ void check_crowd(int first, int second, std::size_t free) {
     std::printf("ok: %d processes fill node %d and go on to node %d\n", processes, first, second);
 }
 
+// What another process leaves of a memory that was found full is used again.
+void check_return(int first, int second) {
+    int ready[2];
+    int done[2];
+    if (pipe(ready) != 0 || pipe(done) != 0) {
+        wrong("pipe: %s", std::strerror(errno));
+    }
+    std::fflush(stdout);
+    const pid_t other = fork();
+    char word = 0;
+    if (other == 0) {
+        close(done[1]);
+        Heap& heap = heap_of(kind_of(Policy::strict, {first}));
+        while (allocate(heap, 3 * MiB) != nullptr) {
+        }
+        _exit(write(ready[1], "f", 1) == 1 && read(done[0], &word, 1) == 0 ? 0 : 1);
+    }
+    close(done[0]);
+    if (read(ready[0], &word, 1) != 1) {
+        wrong("another process can't fill node %d", first);
+    }
+    Heap& heap = heap_of(kind_of(Policy::next, {first, second}));
+    std::vector<void*> blocks;
+    const auto is_on_first = [&] {
+        constexpr std::size_t bytes = MiB + page_bytes;
+        blocks.push_back(allocate(heap, bytes));
+        return blocks.back() != nullptr && pages_of(blocks.back(), bytes).count(second) == 0;
+    };
+    // What was left to it may be found, but little.
+    for (int i = 0; i < 16 && is_on_first(); ++i) {
+    }
+    if (is_on_first()) {
+        wrong("node %d is not full after another process filled it", first);
+    }
+    close(done[1]);
+    waitpid(other, nullptr, 0);
+    // (Nothing is freed meanwhile, which would be a reason to try again.)
+    for (int tries = 0; !is_on_first(); ++tries) {
+        if (tries == 40) {
+            wrong("what another process has left of node %d is not used", first);
+        }
+        usleep(60'000);
+    }
+    for (void* block : blocks) {
+        deallocate(block);
+    }
+    close(ready[0]);
+    close(ready[1]);
+    std::printf("ok: node %d is used again when another process has left it\n", first);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -455,6 +506,7 @@ int main(int argc, char** argv) {
         if (free_of(last) < limit && free_of(first) > 64 * MiB) {
             check_spilling(last, first, free_of(last));
             check_crowd(last, first, free_of(last));
+            check_return(last, first);
         }
         if (limit != 0) {
             check_exhaustion(all);

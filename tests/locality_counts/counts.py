@@ -247,6 +247,17 @@ def rows(scratch):
         assert found[0] == int(reads) and 0 <= found[1] - int(writes) < 300 * 16, (line, found)
 
 
+def same_instructions(scratch):
+    """A program takes no other way in mode sample, nor are its instructions counted otherwise."""
+    taken = {}
+    for mode in ("counts", "sample"):
+        subprocess.run(command(f"{scratch}/{mode}", mode=mode) + [program, *arguments], check=True, timeout=100)
+        (process,) = processes_in(f"{scratch}/{mode}")
+        (taken[mode],) = (one[-2] for one in process.threads if one[0] == 2 and one[1] == 0)
+    assert process.about["bursts"] > 3, process.about["bursts"]
+    assert abs(taken["sample"] - taken["counts"]) < taken["counts"] / 1000, taken
+
+
 def rough(scratch):
     """A program that closes all descriptors, takes signals, forks and calls system() goes on."""
     _, processes = record(scratch)
@@ -535,7 +546,7 @@ def main():
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, fill, rough, rows, sample_killed, many_short, exact, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, same_instructions, fill, rough, rows, sample_killed, many_short, exact, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

@@ -5,7 +5,8 @@
 //     on counts_work wait          works until it is killed, with system calls in between
 //     counts_work fill          memory that functions of the C library touch first
 //     counts_work rows          repeated instructions, few and long, among many others
-//     counts_work threads       2,000 threads that do little, 8 at a time
+//     counts_work turns         loops of few instructions, of one turn and of many; a wrong sum is
+//     1 counts_work threads       2,000 threads that do little, 8 at a time
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -165,6 +166,55 @@ static int rows(void) {
     return 0;
 }
 
+// Sums of numbers of 1 to `most` words: the carry, a flag, goes from turn to turn and out of the
+// loop.
+static int turns(void) {
+    enum { most = 60, rounds = 3000 };
+    static unsigned long left[most];
+    static unsigned long right[most];
+    static unsigned long sum[most];
+    for (int word = 0; word < most; ++word) {
+        left[word] = 0x9E3779B97F4A7C15U * (unsigned)(word + 1);
+        right[word] = word % 7 == 0 ? left[word] : ~left[word];
+    }
+    for (int round = 0; round < rounds; ++round) {
+        for (long words = 1; words <= most; ++words) {
+            right[words / 2] += (unsigned long)round;
+            const unsigned long* from = left;
+            const unsigned long* other = right;
+            unsigned long* to = sum;
+            unsigned long word = 0;
+            unsigned char carry = 0;
+            long count = words;
+            __asm__ volatile("clc\n"
+                             "1: mov (%1), %0\n"
+                             "adc (%2), %0\n"
+                             "mov %0, (%3)\n"
+                             "lea 8(%1), %1\n"
+                             "lea 8(%2), %2\n"
+                             "lea 8(%3), %3\n"
+                             "dec %4\n"
+                             "jnz 1b\n"
+                             "setc %5"
+                             : "=&r"(word), "+r"(from), "+r"(other), "+r"(to), "+r"(count),
+                               "=q"(carry)
+                             :
+                             : "memory", "cc");
+            unsigned __int128 wanted = 0;
+            for (long at = 0; at < words; ++at) {
+                wanted = (wanted >> 64) + left[at] + right[at];
+                if (sum[at] != (unsigned long)wanted) {
+                    return 1;
+                }
+            }
+            if (count != 0 || carry != (unsigned char)(wanted >> 64)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
 static void* little(void* argument) {
     volatile char* const at = argument;
     for (int time = 0; time < 20000; ++time) {
@@ -199,6 +249,9 @@ int main(int count, char** words) {
     }
     if (strcmp(what, "rows") == 0) {
         return rows();
+    }
+    if (strcmp(what, "turns") == 0) {
+        return turns();
     }
     if (strcmp(what, "wait") == 0) {
         mine = aligned_alloc(page_bytes, page_bytes);

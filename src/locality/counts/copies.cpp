@@ -1,7 +1,10 @@
 #include "locality/counts/copies.hpp"
 
+#include <vector>
+
 #include "drmgr.h"
 #include "drreg.h"
+#include "locality/counts/block_accesses.hpp"
 
 namespace warren::locality::counts {
 namespace {
@@ -62,6 +65,79 @@ bool restorable(void*, bool, dr_restore_state_info_t* info) {
     return true;
 }
 
+// The opposite of a conditional branch, in its long form; OP_INVALID: it is of another kind.
+int opposite_of(instr_t* branch) {
+    int opcode = instr_get_opcode(branch);
+    if (opcode >= OP_jo_short && opcode <= OP_jnle_short) {
+        opcode += OP_jo - OP_jo_short;
+    }
+    // They come in pairs.
+    return opcode >= OP_jo && opcode <= OP_jnle ? OP_jo + ((opcode - OP_jo) ^ 1) : OP_INVALID;
+}
+
+// How many turns follow each other outside bursts; 1: the block doesn't repeat itself.
+unsigned turns_of(instr_t* first, instr_t* last, app_pc begin, unsigned instructions) {
+    constexpr unsigned most_turns = 24;
+    constexpr unsigned most_instructions = 256; // of all turns
+    if (first == last || !instr_is_cbr(last) || opposite_of(last) == OP_INVALID ||
+        !opnd_is_pc(instr_get_target(last)) || opnd_get_pc(instr_get_target(last)) != begin) {
+        return 1;
+    }
+    for (instr_t* instruction = first; instruction != last;
+         instruction = instr_get_next(instruction)) {
+        // What a call comes before, which is inserted once.
+        if (instr_is_app(instruction) && (is_row(instruction) || is_search(instruction))) {
+            return 1;
+        }
+    }
+    const unsigned turns = most_instructions / instructions;
+    return turns < 1 ? 1 : turns < most_turns ? turns : most_turns;
+}
+
+// Before `where`, with no flag changed.
+void subtract(void* context, instrlist_t* block, instr_t* where, opnd_t budget, unsigned count) {
+    const opnd_t rax = opnd_create_reg(DR_REG_RAX);
+    const auto insert = [&](instr_t* instruction) {
+        instrlist_meta_preinsert(block, where, instruction);
+    };
+    insert(label_of(context, unsafe));
+    insert(INSTR_CREATE_mov_st(context, kept(), rax));
+    insert(INSTR_CREATE_mov_ld(context, rax, budget));
+    insert(INSTR_CREATE_lea(
+        context, rax,
+        opnd_create_base_disp(DR_REG_RAX, DR_REG_NULL, 0, -static_cast<int>(count), OPSZ_lea)));
+    insert(INSTR_CREATE_mov_st(context, budget, rax));
+    insert(INSTR_CREATE_mov_ld(context, rax, kept()));
+    insert(label_of(context, safe));
+}
+
+// Before [first, exit), the block's last turn: the others, each of which goes to `exit` if it is
+// the last to be done; and behind it what is subtracted for those that were.
+void repeat(void* context, instrlist_t* block, instr_t* first, instr_t* exit, unsigned turns,
+            int leaves_by, unsigned instructions, opnd_t budget) {
+    std::vector<instr_t*> ways; // of the turns from the second on
+    for (unsigned turn = 1; turn < turns; ++turn) {
+        for (instr_t* instruction = first; instruction != exit;
+             instruction = instr_get_next(instruction)) {
+            if (instr_is_app(instruction)) {
+                instrlist_preinsert(block, first, instr_clone(context, instruction));
+            }
+        }
+        instr_t* const way = turn == 1 ? exit : INSTR_CREATE_label(context);
+        instrlist_meta_preinsert(block, first,
+                                 INSTR_CREATE_jcc(context, leaves_by, opnd_create_instr(way)));
+        if (turn > 1) {
+            ways.push_back(way);
+        }
+    }
+    subtract(context, block, exit, budget, (turns - 1) * instructions);
+    for (; !ways.empty(); ways.pop_back()) {
+        instrlist_meta_preinsert(block, exit, INSTR_CREATE_jmp(context, opnd_create_instr(exit)));
+        instrlist_meta_preinsert(block, exit, ways.back());
+        subtract(context, block, exit, budget, static_cast<unsigned>(ways.size()) * instructions);
+    }
+}
+
 } // namespace
 
 bool start_copies(reg_id_t of_storage, unsigned scratch_offset) {
@@ -71,7 +147,8 @@ bool start_copies(reg_id_t of_storage, unsigned scratch_offset) {
     return first_note != DRMGR_NOTE_NONE && drmgr_register_restore_state_ex_event(restorable);
 }
 
-Copies copy_block(void* context, instrlist_t* block) {
+Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions,
+                  opnd_t budget) {
     instr_t* const last = instrlist_last_app(block);
     instr_t* const first = instrlist_first(block);
     if (last == nullptr) {
@@ -102,6 +179,11 @@ Copies copy_block(void* context, instrlist_t* block) {
         instrlist_meta_preinsert(block, copies.last, exit);
     } else {
         instrlist_meta_append(block, exit);
+    }
+    const unsigned turns =
+        copies.last == nullptr ? 1 : turns_of(first, copies.last, begin, instructions);
+    if (turns > 1) {
+        repeat(context, block, first, exit, turns, opposite_of(last), instructions, budget);
     }
     return copies;
 }

@@ -9,6 +9,10 @@
 //     plain:    the program's instructions
 //     exit:     the last of them, if that is a branch or a system call
 //
+// A block that repeats itself chooses once for several turns, which lie one behind the other at
+// `plain`: a choice for each takes as long as a turn of a short loop. What they are more than one
+// is subtracted when they end, so that a burst may begin some turns late; it ends in time.
+//
 // Invariant: at `plain`, `exit` and behind `begin` all registers and flags have the program's
 // values. Thread rule: start_copies() once per process; the rest is called by DynamoRIO.
 #pragma once
@@ -28,10 +32,12 @@ struct Copies {
 
 bool start_copies(reg_id_t segment, unsigned scratch_offset);
 
-// In the first pass over a block. Not after other passes have put branches into it.
-Copies copy_block(void* context, instrlist_t* block);
+// In the first pass over a block, which begins at `begin` and has so many instructions. Not after
+// other passes have put branches into it. `budget` is a quadword.
+Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions,
+                  opnd_t budget);
 
-// In the pass that inserts, when it is at `begin` and at `plain`. `budget` is a quadword.
+// In the pass that inserts, when it is at `begin` and at `plain`.
 void insert_choice(void* context, instrlist_t* block, Copies& copies, opnd_t budget,
                    unsigned instructions);
 void insert_plain(void* context, instrlist_t* block, const Copies& copies);

@@ -397,7 +397,8 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool,
     drx_expand_scatter_gather(context, block, &expanded);
     plan->expanded = plan->expanded || expanded;
     if (in_bursts && !plan->expanded) { // else sites are jumped over outside bursts
-        plan->copies = copy_block(context, block);
+        plan->copies = copy_block(context, block, dr_fragment_app_pc(tag), plan->instructions,
+                                  slot(budget_slot));
     }
     return DR_EMIT_DEFAULT;
 }

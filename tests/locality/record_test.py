@@ -457,6 +457,16 @@ def a_full_disk_is_said_and_what_is_there_can_be_read():
 
 
 @case
+def a_limit_of_the_programs_files_cuts_the_recording_only():
+    with Folder() as folder:
+        done = recorded(folder, program("locality_patterns"), "much", "60000",
+                        before=["prlimit", "--fsize=16384"])
+        expect("done" in done.stdout and "File too large" in done.stderr, done.stderr)
+        process, = recording.open(folder).processes
+        expect(process.info["end"] == "exit 0" and process.info["lost"], process.info)
+
+
+@case
 def an_ordinary_user_records_as_well():
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return

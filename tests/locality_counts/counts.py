@@ -6,6 +6,7 @@ Status 77: DynamoRIO isn't built, or the processor lacks what the program needs.
 import json
 import os
 import pathlib
+import resource
 import signal
 import struct
 import subprocess
@@ -306,6 +307,14 @@ def sample_killed(scratch):
         assert not any(process.about["end"] for process in processes_in(folder))
 
 
+def small_files(scratch):
+    """A limit of the program's files cuts the recording, and doesn't end the program."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+    _, (process,) = record(scratch)
+    assert process.about["end"] == "exit 0", process.about["end"]
+    assert "counts" in {one["what"] for one in process.about["lost"]}, process.about["lost"]
+
+
 def line_bytes(scratch):
     """Which bytes of two lines threads 1 to 3 use, and that a report calls the first shared falsely."""
     output, (process,) = record(scratch, "--granularity", "64")
@@ -546,7 +555,7 @@ def main():
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, same_instructions, fill, rough, rows, sample_killed, many_short, exact, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, same_instructions, small_files, fill, rough, rows, sample_killed, many_short, exact, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

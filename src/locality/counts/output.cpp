@@ -62,7 +62,7 @@ void OutputBytes::flush() {
             in_file_ += done;
             in_file_ = in_file_ < head_ ? 0 : in_file_ - (in_file_ - head_) % unit_;
             const bool cut = platform::truncate(file_, in_file_);
-            give_up(cut ? "it can't be written (is the disk full?)"
+            give_up(cut ? "it can't be written (is the disk full, or are files limited?)"
                         : "it can't be written, and ends with a part of a record");
             return;
         }
@@ -90,6 +90,9 @@ void OutputBytes::abandon() {
 }
 
 bool write_text(int file, const std::string& text) {
+    if (file < 0) {
+        return false; // it could not be made
+    }
     // Not shorter than it was: the rest of a longer one is blank, which JSON allows, and nothing is
     // lost when the disk is full.
     const std::ptrdiff_t before = platform::size_of(file);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "dr_api.h"
+#include "locality/file_limit.hpp"
 
 namespace warren::locality::counts::platform {
 
@@ -28,7 +29,8 @@ int open_new(const char* path) {
 }
 
 std::ptrdiff_t write(int file, const void* data, std::size_t bytes) {
-    return dr_write_file(file, data, bytes);
+    const std::uint64_t most = allowed_bytes(static_cast<std::uint64_t>(size_of(file)), bytes);
+    return most == 0 ? -1 : dr_write_file(file, data, most);
 }
 
 std::ptrdiff_t size_of(int file) {
@@ -40,7 +42,8 @@ bool truncate(int file, std::size_t bytes) {
 }
 
 bool overwrite(int file, const void* data, std::size_t bytes) {
-    return pwrite(file, data, bytes, 0) == static_cast<ssize_t>(bytes);
+    return allowed_bytes(0, bytes) == bytes &&
+           pwrite(file, data, bytes, 0) == static_cast<ssize_t>(bytes);
 }
 
 void close(int file) {

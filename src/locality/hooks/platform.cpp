@@ -1,19 +1,25 @@
 // What the recorder needs (counts/platform.hpp), by system calls of this library's own: the
-// program's functions may be followed, and its descriptors are its own. So a file is opened for
-// each time that something is written, which is seldom.
+// program's functions may be followed, and its descriptors are its own. Those of the recording's
+// files have numbers far above, and stay open: there may be none left later. But the program may
+// close them, and use their numbers for something else, or threads may have descriptors of their
+// own: what a number is, is looked at before each use, which is seldom, and the file opened again
+// if it isn't that.
 
 #include "locality/counts/platform.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "locality/file_limit.hpp"
 #include "locality/hooks/heap.hpp"
 #include "locality/hooks/hooks.hpp"
 
@@ -24,17 +30,73 @@ namespace {
 // 0 free, 1 held, 2 held and somebody sleeps.
 using Word = std::uint32_t;
 
-// Paths of files that are written. Thread rule: the recorder's lock.
+// Thread rule: the recorder's lock.
 constexpr int most_files = 64;
-char* paths[most_files];
-
-int opened(int file, int flags) {
-    return static_cast<int>(syscall(SYS_openat, AT_FDCWD, paths[file], flags | O_CLOEXEC, 0666));
-}
+struct File {
+    char* path; // null: none
+    int number; // of its descriptor
+    dev_t device;
+    ino_t inode;
+    std::size_t bytes; // that it has
+};
+File files[most_files];
 
 void closed(int descriptor) {
     syscall(SYS_close, descriptor);
 }
+
+bool is_at(const File& file, int number) {
+    struct stat about {};
+    return fstat(number, &about) == 0 && about.st_dev == file.device && about.st_ino == file.inode;
+}
+
+// Below the limit of the descriptors, and where the kernel's table of them stays small.
+int high_number() {
+    constexpr rlim_t highest = 4096;
+    constexpr rlim_t room = most_files;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return 0;
+    }
+    const rlim_t end = std::min(limit.rlim_cur, highest);
+    return static_cast<int>(end > 2 * room ? end - room : end / 2);
+}
+
+// The descriptor at that number or one above, if that is to be had, else as it is.
+int moved_to(int number, int descriptor) {
+    const long high = descriptor < 0 ? -1 : syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, number);
+    if (high < 0) {
+        return descriptor;
+    }
+    closed(descriptor);
+    return static_cast<int>(high);
+}
+
+// For a scope: a descriptor of the file, that which is kept if it is still there. Its number
+// doesn't change: threads with descriptors of their own would take turns in changing it.
+class Opened {
+  public:
+    explicit Opened(const File& file) : number_(file.number), kept_(is_at(file, file.number)) {
+        if (!kept_) {
+            number_ = moved_to(
+                file.number,
+                static_cast<int>(syscall(SYS_openat, AT_FDCWD, file.path, O_WRONLY | O_CLOEXEC)));
+            kept_ = number_ == file.number;
+        }
+    }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+    ~Opened() {
+        if (!kept_ && number_ >= 0) {
+            closed(number_);
+        }
+    }
+    int number() const { return number_; } // negative: it can't be opened
+
+  private:
+    int number_;
+    bool kept_;
+};
 
 bool write_all(int descriptor, const void* data, std::size_t bytes) {
     const auto* at = static_cast<const char*>(data);
@@ -88,59 +150,70 @@ void unlock(void* lock) {
 }
 
 int open_new(const char* path) {
-    for (int file = 0; file < most_files; ++file) {
-        if (paths[file] != nullptr) {
+    for (int index = 0; index < most_files; ++index) {
+        File& file = files[index];
+        if (file.path != nullptr) {
             continue;
         }
+        const int number =
+            moved_to(high_number(),
+                     static_cast<int>(syscall(SYS_openat, AT_FDCWD, path,
+                                              O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)));
+        struct stat about {};
         const std::size_t bytes = std::strlen(path) + 1;
-        paths[file] = static_cast<char*>(hooks::allocate(bytes));
-        if (paths[file] == nullptr) {
+        char* const kept = number < 0 ? nullptr : static_cast<char*>(hooks::allocate(bytes));
+        if (kept == nullptr || fstat(number, &about) != 0) {
             return -1;
         }
-        std::memcpy(paths[file], path, bytes);
-        const int descriptor = opened(file, O_WRONLY | O_CREAT | O_EXCL);
-        if (descriptor < 0) {
-            close(file);
-            return -1;
-        }
-        closed(descriptor);
-        return file;
+        std::memcpy(kept, path, bytes);
+        file = {kept, number, about.st_dev, about.st_ino, 0};
+        return index;
     }
     return -1;
 }
 
 std::ptrdiff_t write(int file, const void* data, std::size_t bytes) {
-    const int descriptor = opened(file, O_WRONLY | O_APPEND);
-    if (descriptor < 0) {
+    File& of = files[file];
+    const std::size_t most = allowed_bytes(of.bytes, bytes);
+    const Opened opened(of);
+    if (most == 0 || opened.number() < 0) {
         return -1;
     }
-    const long done = syscall(SYS_write, descriptor, data, bytes);
-    closed(descriptor);
+    const long done = syscall(SYS_pwrite64, opened.number(), data, most, of.bytes);
+    of.bytes += done > 0 ? static_cast<std::size_t>(done) : 0;
     return done;
 }
 
 std::ptrdiff_t size_of(int file) {
-    struct stat about {};
-    return stat(paths[file], &about) == 0 ? about.st_size : -1;
+    return static_cast<std::ptrdiff_t>(files[file].bytes);
 }
 
 bool truncate(int file, std::size_t bytes) {
-    return ::truncate(paths[file], static_cast<off_t>(bytes)) == 0;
+    if (::truncate(files[file].path, static_cast<off_t>(bytes)) != 0) {
+        return false;
+    }
+    files[file].bytes = bytes;
+    return true;
 }
 
 bool overwrite(int file, const void* data, std::size_t bytes) {
-    const int descriptor = opened(file, O_WRONLY);
-    if (descriptor < 0) {
+    File& of = files[file];
+    const Opened opened(of);
+    if (allowed_bytes(0, bytes) < bytes || opened.number() < 0) {
         return false;
     }
-    const bool done = write_all(descriptor, data, bytes);
-    closed(descriptor);
-    return done;
+    const long done = syscall(SYS_pwrite64, opened.number(), data, bytes, 0L);
+    of.bytes = done > 0 ? std::max(of.bytes, static_cast<std::size_t>(done)) : of.bytes;
+    return done == static_cast<long>(bytes);
 }
 
 void close(int file) {
-    hooks::release(paths[file], std::strlen(paths[file]) + 1);
-    paths[file] = nullptr;
+    File& of = files[file];
+    if (is_at(of, of.number)) {
+        closed(of.number);
+    }
+    hooks::release(of.path, std::strlen(of.path) + 1);
+    of = {};
 }
 
 void* allocate(std::size_t bytes) {

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "locality/file_limit.hpp"
+
 namespace warren::locality::tracker {
 
 namespace {
@@ -36,6 +38,9 @@ int open_file(const LogRoom& room, const char* name, int flags) {
 // Gives [offset, offset + bytes) of a file blocks on the disk, where there is no fallocate by
 // zeros.
 bool make_blocks(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+    if (allowed_bytes(offset, bytes) < bytes) {
+        return false;
+    }
     if (call(SYS_fallocate, descriptor, 0, offset, bytes) == 0) {
         return true;
     }

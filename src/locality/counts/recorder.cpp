@@ -17,20 +17,6 @@
 namespace warren::locality::counts {
 namespace {
 
-std::uint64_t time_of(clockid_t clock) {
-    timespec time{};
-    if (clock_gettime(clock, &time) != 0) {
-        return 0;
-    }
-    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
-           static_cast<std::uint64_t>(time.tv_nsec);
-}
-
-// The clock of another thread's processor time, as the kernel numbers them.
-clockid_t processor_clock(std::uint32_t tid) {
-    return static_cast<clockid_t>((~tid << 3) | 6U);
-}
-
 constexpr const char* estimated =
     "accesses were counted in bursts, and numbers of accesses and bytes are estimates; what bursts "
     "have not met is not there";
@@ -45,6 +31,15 @@ const char* variable(const char* name) {
 }
 
 } // namespace
+
+std::uint64_t time_of(clockid_t clock) {
+    timespec time{};
+    if (clock_gettime(clock, &time) != 0) {
+        return 0;
+    }
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
 
 std::uint64_t now_ns() {
     return time_of(CLOCK_MONOTONIC);
@@ -346,25 +341,6 @@ void Recorder::thread_ended(Thread* thread) {
     delete_thread(thread);
 }
 
-void Recorder::write_thread(Thread& thread, ThreadRecord::Event event) {
-    ThreadRecord record{};
-    record.event = event;
-    record.thread = thread.counters.number;
-    record.tid = thread.tid;
-    record.parent = thread.parent;
-    record.time_ns = now_ns();
-    if (event != ThreadRecord::began) {
-        record.cpu_ns = time_of(processor_clock(thread.tid));
-        record.instructions = thread.instructions_so_far();
-        const std::string path = "/proc/self/task/" + std::to_string(thread.tid) + "/comm";
-        const std::string name = read_file(path.c_str());
-        for (std::size_t at = 0; at < name.size() && at + 1 < sizeof record.name; ++at) {
-            record.name[at] = name[at] == '\n' ? '\0' : name[at];
-        }
-    }
-    thread_file_.append(record);
-}
-
 void Recorder::module_loaded(const ModuleRecord& given, const std::string& path) {
     const Guard guard(lock_);
     if (!running_) {
@@ -388,145 +364,6 @@ void Recorder::module_loaded(const ModuleRecord& given, const std::string& path)
         code_.erase(code_.lower_bound(record.begin), code_.lower_bound(record.end));
     }
     module_file_.append(record);
-}
-
-void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
-    const std::uint64_t index = process_.layout.index(unit);
-    const Sums sums = sums_of(thread.counters, index);
-    Sums& folded = thread.counters.accounts[index].folded;
-    const auto difference = [](std::uint64_t now, std::uint64_t before) {
-        return now > before ? now - before : 0; // less: seen in the middle of a borrow
-    };
-    CountRecord record{};
-    record.reads = difference(sums.reads, folded.reads);
-    record.writes = difference(sums.writes, folded.writes);
-    record.bytes_read = difference(sums.bytes_read, folded.bytes_read);
-    record.bytes_written = difference(sums.bytes_written, folded.bytes_written);
-    // Bytes alone are there if a word was emptied meanwhile: they came after their accesses.
-    if ((record.reads | record.writes | record.bytes_read | record.bytes_written) == 0) {
-        return;
-    }
-    folded.reads += record.reads;
-    folded.writes += record.writes;
-    folded.bytes_read += record.bytes_read;
-    folded.bytes_written += record.bytes_written;
-    record.interval = interval_;
-    record.thread = thread.counters.number;
-    record.address = unit;
-    record.allocation = allocation;
-    count_file_.append(record);
-    if (thread.counters.bytes == nullptr) {
-        return;
-    }
-    BytesUsed& used = thread.counters.bytes[index];
-    BytesRecord bytes{};
-    bytes.flags = 1;
-    bytes.thread = record.thread;
-    bytes.address = unit;
-    bytes.allocation = allocation;
-    bytes.instruction = __atomic_load_n(&used.instruction, __ATOMIC_RELAXED);
-    bytes.read = __atomic_exchange_n(&used.read, 0, __ATOMIC_RELAXED);
-    bytes.written = __atomic_exchange_n(&used.written, 0, __ATOMIC_RELAXED);
-    if ((bytes.read | bytes.written) != 0) {
-        bytes_file_.append(bytes);
-    }
-}
-
-void Recorder::write_all_counts(Thread& thread) {
-    if (thread.counters.uncounted) {
-        return;
-    }
-    for_items(thread.counters.first_units, [&](std::uint64_t unit) {
-        write_counts(thread, unit, allocation_for(thread, unit));
-    });
-}
-
-// As in first-touch mode: functions of the C library that fill memory push nothing, so that their
-// return address is on top of the stack. What is there else is no code of another module, mostly.
-std::uint32_t Recorder::stack_of(const FirstTouch& touch) {
-    const auto after = code_.upper_bound(touch.top);
-    if (touch.top == 0 || after == code_.begin() || touch.top >= std::prev(after)->second ||
-        (process_.c_library_begin <= touch.top && touch.top < process_.c_library_end)) {
-        return no_stack;
-    }
-    const auto [known, made] = touch_stacks_.try_emplace({touch.instruction, touch.top}, no_stack);
-    if (made) {
-        const auto caller = static_cast<std::uint32_t>(
-            touch_stack_file_.append({StackRecord::return_address, no_stack, touch.top}));
-        known->second = static_cast<std::uint32_t>(
-            touch_stack_file_.append({StackRecord::instruction, caller, touch.instruction}));
-    }
-    return known->second;
-}
-
-void Recorder::write_firsts(Thread& thread) {
-    if (thread.counters.uncounted) {
-        return;
-    }
-    // Nanoseconds per tick of the time-stamp counter, of all the time since the start.
-    const double ticks = static_cast<double>(__rdtsc() - clock_start_);
-    const double rate = ticks > 0 ? static_cast<double>(now_ns() - start_ns_) / ticks : 0;
-    Chunk<FirstTouch>* chunk = thread.written_chunk;
-    if (chunk == nullptr) {
-        chunk = __atomic_load_n(&thread.counters.first_firsts, __ATOMIC_ACQUIRE);
-    }
-    while (chunk != nullptr) {
-        const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
-        for (; thread.written < count; ++thread.written) {
-            const FirstTouch& touch = chunk->items[thread.written];
-            FirstRecord record{};
-            record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U) |
-                           (touch.late != 0 ? FirstRecord::late : 0U);
-            record.thread = thread.counters.number;
-            record.address = touch.address;
-            const auto since =
-                static_cast<double>(static_cast<std::int64_t>(touch.clock - clock_start_));
-            record.time_ns = start_ns_ + static_cast<std::uint64_t>(since > 0 ? since * rate : 0);
-            record.instruction = touch.instruction;
-            record.allocation = allocation_for(thread, touch.address);
-            record.stack_id = stack_of(touch);
-            first_file_.append(record);
-        }
-        thread.written_chunk = chunk;
-        auto* const next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
-        if (next == nullptr) {
-            break;
-        }
-        chunk = next;
-        thread.written = 0;
-    }
-}
-
-void Recorder::write_communication(Thread& thread) {
-    if (thread.counters.uncounted || !process_.layout.communication()) {
-        return;
-    }
-    const std::uint32_t producers = next_thread_ < most_producers ? next_thread_ : most_producers;
-    for (std::uint32_t producer = 0; producer < producers; ++producer) {
-        const std::uint64_t now =
-            __atomic_load_n(&thread.counters.transfers[producer], __ATOMIC_RELAXED);
-        std::uint64_t& folded = thread.counters.transfers_folded[producer];
-        if (now == folded) {
-            continue;
-        }
-        CommunicationRecord record{};
-        record.interval = interval_;
-        record.producer = producer;
-        record.consumer = thread.counters.number;
-        record.events = now - folded;
-        record.bytes = record.events * settings_.granularity;
-        folded = now;
-        communication_file_.append(record);
-    }
-}
-
-void Recorder::write_everything() {
-    for (Thread* thread : threads_) {
-        write_firsts(*thread);
-        write_all_counts(*thread);
-        write_communication(*thread);
-        write_thread(*thread, ThreadRecord::so_far);
-    }
 }
 
 void Recorder::welcome_tracker(Welcome& welcome) {
@@ -619,18 +456,6 @@ void Recorder::save() {
     write_everything();
     flush();
     describe(false);
-}
-
-void Recorder::flush() {
-    thread_file_.flush();
-    strings_file_.flush(); // before the modules, whose paths are in it
-    module_file_.flush();
-    touch_stack_file_.flush(); // before the touches, which name them
-    first_file_.flush();
-    communication_file_.flush();
-    bytes_file_.flush();
-    count_file_.flush();
-    interval_file_.flush();
 }
 
 void Recorder::miss(const std::string& what) {

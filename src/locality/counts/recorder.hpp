@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <map>
 #include <string>
 #include <utility>
@@ -187,6 +188,7 @@ class Recorder {
     int description_file_ = -1;                      // the platform's
 };
 
+std::uint64_t time_of(clockid_t clock); // in ns; 0: there is none
 std::uint64_t now_ns();
 std::string read_file(const char* path);
 

@@ -1,6 +1,6 @@
 """The report as one HTML file that needs no network: assets/report.html with its style, script and the
 data in it. The pages are packed, a byte for each page and thread, compressed; readers' browsers
-unpack them (assets/report.js says in which order)."""
+unpack them (assets/page_map.js says in which order)."""
 
 import base64
 import json
@@ -13,6 +13,7 @@ import numpy as np
 from . import advice, files, sharing, tables
 
 ASSETS = pathlib.Path(__file__).parent / "assets"
+SCRIPTS = ("page_map.js", "report.js")
 # Cells of the heat map, pages × threads: a byte each in the browser. Beyond this neighbouring pages
 # share a row.
 MAX_CELLS = 24_000_000
@@ -36,7 +37,7 @@ def write(analysis, changes, path, other=None, machine=None, placement="", resul
             "results": [{key: _plain(value) for key, value in vars(one).items()} for one in results]}
     template = (ASSETS / "report.html").read_text(encoding="utf-8")
     parts = {"STYLE": (ASSETS / "report.css").read_text(encoding="utf-8"),
-             "SCRIPT": (ASSETS / "report.js").read_text(encoding="utf-8"),
+             "SCRIPT": "".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS),
              # "</script>" in a name must not end the script.
              "FACTS": json.dumps(facts, ensure_ascii=True).replace("<", "\\u003c"),
              "BLOBS": "".join(f'<script type="application/octet-stream" id="{name}">{blob}</script>\n'

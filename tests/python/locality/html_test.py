@@ -25,7 +25,7 @@ def facts_of(text):
 
 
 def pages_of(text, name, rows):
-    """The columns that report.js unpacks."""
+    """The columns that page_map.js unpacks."""
     packed = zlib.decompress(base64.b64decode(re.search(rf'id="{name}">(.*?)</script>', text, re.S)[1]))
     columns = [np.cumsum(np.frombuffer(packed, "<u4", rows, 4 * rows * i), dtype="<u4") for i in range(5)]
     return columns, np.frombuffer(packed, "u1", offset=20 * rows).reshape(-1, rows)
@@ -111,10 +111,11 @@ class Html(unittest.TestCase):
         pages_of(text, "pages_after", 40)
 
     @unittest.skipUnless(shutil.which("node"), "no node to parse the script")
-    def test_the_script_parses(self):
-        done = subprocess.run(["node", "--check", html_report.ASSETS / "report.js"], check=False,
-                              capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+    def test_the_scripts_parse(self):
+        for name in html_report.SCRIPTS:
+            done = subprocess.run(["node", "--check", html_report.ASSETS / name], check=False,
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@
 
 #include <atomic>
 #include <cstdint>
-
 #include <memory>
+#include <vector>
 
 #include "base/futex.hpp"
 #include "fibre/gathering.hpp"
@@ -75,6 +75,13 @@ inline bool still_gathers(const Fibre& fibre) {
                                        gathering->ticket.load(std::memory_order_relaxed);
 }
 
+// What a worker that looks for work last saw of another.
+struct Look {
+    std::uint64_t switches = 0;
+    std::uint64_t since = 0;
+    std::uint64_t many_since = 0; // 0: it had no more than one fibre ready
+};
+
 struct alignas(64) Worker {
     // The queue
     SpinLock lock;
@@ -103,7 +110,9 @@ struct alignas(64) Worker {
     std::uint64_t seen_switches = 0;
     // By what runs here: since the clock was looked at.
     std::uint32_t unclocked = 0;
-    Worker* spare = nullptr; // that stands in for this one
+    std::uint32_t gave_way_in_vain = 0; // to nobody, since others were looked at
+    std::vector<Look> looks;            // at all workers
+    Worker* spare = nullptr;            // that stands in for this one
     // Of the fibres that run here; there before the worker is started, and the same from then on,
     // also when starting it fails and is tried again: a releaser may be looking.
     std::unique_ptr<Gatherings> gatherings;

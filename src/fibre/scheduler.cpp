@@ -17,6 +17,8 @@ namespace {
 
 // A worker that is never idle looks at the clock when it has switched so many times.
 constexpr std::uint32_t switches_per_clock = 64;
+// One whose fibre gives way to nobody so many times looks at what others have, as an idle one does.
+constexpr std::uint32_t turns_per_look = 64;
 // The calls around looks for something that isn't there, and the switch before them, take less than
 // that many times what the looks themselves do. And should the system have interrupted those, they
 // took no more than so many ticks, some 4 µs.
@@ -336,6 +338,11 @@ void Scheduler::give_way() {
         return;
     }
     if (worker.count.load(std::memory_order_relaxed) == 0) {
+        if (++worker.gave_way_in_vain >= turns_per_look) {
+            worker.gave_way_in_vain = 0;
+            help_others(*self);
+            return;
+        }
         if (timers_.earliest() == UINT64_MAX) {
             return;
         }
@@ -363,6 +370,26 @@ void Scheduler::give_way() {
         return;
     }
     go_idle(*self, next);
+}
+
+// Gives way to a fibre that another worker doesn't get to.
+void Scheduler::help_others(Fibre& self) {
+    Worker& worker = worker_of(self);
+    if (worker.relieved.load(std::memory_order_relaxed)) {
+        return;
+    }
+    Fibre* next = steal(worker);
+    if (next == nullptr) {
+        return;
+    }
+    worker.lock.lock();
+    append(worker, self);
+    worker.lock.unlock();
+    if (next->on_worker.load(std::memory_order_acquire) == 0) {
+        switch_to(self, *next);
+        return;
+    }
+    go_idle(self, next);
 }
 
 void Scheduler::found_nothing(std::uint64_t looks_ticks) {

@@ -6,11 +6,12 @@
 // queue, without a detour. A worker without fibres looks for a while, takes some from a worker that
 // has more than it gets done, the nearest first, and then sleeps. Nothing interrupts a fibre that
 // computes: others in its worker's queue are taken by idle workers, soon, because workers that
-// sleep while others are awake look again every few milliseconds.
+// sleep while others are awake look again every few milliseconds; and by workers whose fibres give
+// way again and again to nobody: what one of those looks for may be another's to do.
 //
 // A fibre that sleeps in a system call keeps its worker. A monitor, a kernel thread that looks
 // every few milliseconds, sees it, and starts a spare worker on the same processor, which takes
-// over what waits in that worker's queue until it is back.
+// over what waits in that worker's queue until it is back (spares.cpp has the invariants).
 //
 // Waits are those of base/futex.hpp; kernel threads may take part in them.
 //
@@ -18,10 +19,11 @@
 //  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has
 //     changed it before it takes that lock: no wake is lost. (Of one that gathers, its bell is
 //     compared under the gathering's lock: gathering.hpp, invariant 2.)
-//  2. awake_ counts the workers that are not sleeping. Who puts a fibre into the queue of one that
-//     sleeps, counts it again before it lets go of the queue's lock. So when it becomes 0 no fibre
-//     is ready or runs; if all are parked without a time limit, or gathered, and no other threads
-//     are there that could wake one, nothing will ever happen again: stuck() is told.
+//  2. awake_ counts the workers that are not sleeping (spares.cpp, invariant 5). Who puts a fibre
+//     into the queue of one that sleeps, counts it again before it lets go of the queue's lock. So
+//     when it becomes 0 no fibre is ready or runs; if all are parked without a time limit, or
+//     gathered, and no other threads are there that could wake one, nothing will ever happen
+//     again: stuck() is told.
 //  3. Locks: a bucket's before that of the timers, or of a gathering; a gathering's before no
 //     other; a queue's alone.
 // Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
@@ -122,6 +124,8 @@ class Scheduler {
 
     const SchedulerOptions& options() const { return options_; }
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
+    // Also of one that has yet to be started.
+    const Worker& worker(std::uint32_t number) const { return *workers_[number]; }
     bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
   private:
@@ -130,13 +134,6 @@ class Scheduler {
         Fibre* first = nullptr;
         Fibre** end = &first;
         Fibre* bells = nullptr; // those of all fibres that have ever gathered
-    };
-
-    // What an idle worker last saw of another.
-    struct Look {
-        std::uint64_t switches = 0;
-        std::uint64_t since = 0;
-        std::uint64_t many_since = 0; // 0: it had no more than one fibre ready
     };
 
     Bucket& bucket_of(const void* word) {
@@ -156,6 +153,7 @@ class Scheduler {
     void leave(Fibre& self);
     static bool is_away(const Fibre& self);
     void go_home(Fibre& self);
+    void help_others(Fibre& self);
     void switch_to(Fibre& self, Fibre& next);
     static void resume(Worker& worker, Fibre& next);
     static void begin(Worker& worker, Fibre& next);
@@ -169,9 +167,9 @@ class Scheduler {
 
     static void* run_worker(void* worker);
     [[noreturn]] void work(Worker& worker);
-    Fibre* find(Worker& worker, std::vector<Look>& looks);
-    Fibre* look_for_a_while(Worker& worker, std::vector<Look>& looks);
-    Fibre* steal(Worker& worker, std::vector<Look>& looks);
+    Fibre* find(Worker& worker);
+    Fibre* look_for_a_while(Worker& worker);
+    Fibre* steal(Worker& worker);
     void sleep(Worker& worker);
     void hand_on(Worker& spare);
     static void* run_monitor(void*);

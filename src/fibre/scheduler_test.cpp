@@ -240,7 +240,144 @@ TEST(SchedulerTest, without_stealing_a_spare_worker_that_blocks_is_stood_in_for)
     });
 }
 
-// Releasers look at all workers that may be there.
+// Who stands in has taken one of two, which is never done with looking for what the other one does.
+TEST(SchedulerTest, fibres_that_give_way_in_vain_do_not_keep_others_from_running) {
+    for (const bool steals : {false, true}) {
+        alone([steals] {
+            static int ends[2];
+            ASSERT_EQ(pipe(ends), 0);
+            static std::atomic<int> ready{0};
+            static std::atomic<int> there{0};
+            auto fibres = std::make_unique<Fibres>(3, std::vector<int>{-1}, nullptr,
+                                                   BalancingOptions{}, steals);
+            for (int number = 0; number < 3; ++number) {
+                fibres->add([number] {
+                    for (++ready; ready < 3;) {
+                        scheduler()->give_way();
+                    }
+                    if (number == 0) {
+                        char bytes[2] = {};
+                        EXPECT_EQ(read(ends[0], bytes, 1), 1);
+                        return;
+                    }
+                    while (scheduler()->workers() == 1) { // the first one has yet to block
+                        scheduler()->give_way();
+                    }
+                    for (++there; there < 2;) {
+                        scheduler()->give_way();
+                    }
+                    EXPECT_EQ(write(ends[1], "1", 1), 1);
+                });
+            }
+            fibres->run();
+        });
+    }
+}
+
+// Releasers look at all workers that may be there. (Which of the fibres is ready first is up to
+// their donors, and they may run before the monitor is there, which needs a thread, too.)
+TEST(SchedulerTest, a_spare_worker_that_can_not_be_started_keeps_its_gatherings) {
+    alone([] {
+        auto fibres =
+            std::make_unique<Fibres>(2, std::vector<int>{-1}, nullptr, BalancingOptions{}, false);
+        static std::atomic<const Gatherings*> first{nullptr};
+        static std::atomic<bool> started{false};
+        static std::atomic<bool> keeps{false};
+        static std::atomic<bool> waits{true};
+        fibres->add([] {
+            while (!started) {
+                scheduler()->give_way();
+            }
+            // The worker is kept, in the kernel, while the other fibre waits for it. No thread can
+            // be made with such a stack.
+            pthread_attr_t usual;
+            pthread_attr_t impossible;
+            pthread_getattr_default_np(&usual);
+            pthread_attr_init(&impossible);
+            ASSERT_EQ(pthread_attr_setstacksize(&impossible, std::size_t{1} << 47), 0);
+            ASSERT_EQ(pthread_setattr_default_np(&impossible), 0);
+            keeps = true;
+            const Worker& spare = scheduler()->worker(1);
+            const timespec soon = {0, 1'000'000};
+            for (std::uint64_t begun = 0, tries = 0; tries < 5; ++tries) {
+                while (spare.begin.load() == begun) {
+                    nanosleep(&soon, nullptr);
+                }
+                begun = spare.begin.load();
+                const Gatherings* now = spare.gatherings.get();
+                EXPECT_NE(now, nullptr);
+                EXPECT_EQ(tries == 0 ? now : first.load(), now);
+                first = now;
+                EXPECT_TRUE(waits);
+            }
+            pthread_setattr_default_np(&usual);
+            while (waits) {
+                nanosleep(&soon, nullptr);
+            }
+        });
+        fibres->add([] {
+            while (!keeps) {
+                scheduler()->give_way();
+            }
+            waits = false;
+        });
+        EXPECT_EQ(fibres->made->start(), 0);
+        started = true;
+        fibres->finish();
+        EXPECT_EQ(scheduler()->worker(1).gatherings.get(), first);
+    });
+}
+
+TEST(SchedulerTest, without_stealing_a_worker_that_is_back_does_what_waits_where_one_stood_in) {
+    alone([] {
+        static int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        static std::atomic<std::uint32_t> asked{0};
+        static std::atomic<bool> answered{false};
+        static std::atomic<bool> back{false};
+        auto fibres =
+            std::make_unique<Fibres>(3, std::vector<int>{-1}, nullptr, BalancingOptions{}, false);
+        static std::atomic<int> ready{0};
+        const auto meet = [] {
+            for (++ready; ready < 3;) {
+                scheduler()->give_way();
+            }
+        };
+        fibres->add([meet] {
+            meet();
+            char byte = 0;
+            EXPECT_EQ(read(ends[0], &byte, 1), 1);
+            back = true;
+        });
+        fibres->add([meet] {
+            meet();
+            while (scheduler()->workers() == 1) { // the first one has yet to block its worker
+                scheduler()->give_way();
+            }
+            while (asked == 0) { // from here on it is the spare worker's
+                scheduler()->wait(asked, 0, nullptr, nullptr);
+            }
+            answered = true;
+        });
+        fibres->add([meet] {
+            meet();
+            while (scheduler()->fibre(1).state.load() != State::parked) {
+                scheduler()->give_way();
+            }
+            EXPECT_EQ(write(ends[1], "1", 1), 1);
+            while (!back) {
+            }
+            const timespec relieves = {0, 20'000'000};
+            nanosleep(&relieves, nullptr); // the monitor has seen that the first worker is back
+            asked = 1;
+            scheduler()->wake(asked, 1);
+            while (!answered) { // without ever giving way
+            }
+        });
+        fibres->run();
+    });
+}
+
 TEST(SchedulerTest, all_fibres_waiting_for_each_other_is_told_once) {
     alone([] {
         static std::atomic<std::uint32_t> told{0};

@@ -1,4 +1,19 @@
 // Fibres that block their workers in system calls, and the workers that stand in meanwhile.
+//
+// Invariants
+//  1. Only the monitor starts, relieves and calls back spare workers. A spare one that isn't
+//     relieved has a principal, which is none itself; that one's chain of `spare` leads to it.
+//  2. All workers there can be, and their queues, are there from the beginning, the gatherings of
+//     one before started_ counts it, and the same for good. So who has read started_ may look at
+//     all workers below it, also when starting the last one fails and started_ goes back: then
+//     nothing has run there, and nothing is or comes into its queue or its gatherings.
+//  3. A fibre that gathers where it runs is seen by each releaser (gathering.hpp, invariant 2):
+//     started_ has counted its worker before the worker's thread was made, so before its fence.
+//  4. What is in a relieved worker's queue is handed on by that worker when what it runs leaves it,
+//     or taken by the principal, which the monitor calls for it; what still gathers there comes to
+//     its queue when it is released.
+//  5. A worker that is being started is awake. If that fails, and nobody else is awake by then, who
+//     slept last has not looked whether all fibres wait for each other: it is called to do it.
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -79,6 +94,10 @@ bool sleeps(int thread) {
 } // namespace
 
 void Scheduler::look_after(Worker& worker) {
+    if (worker.relieved.load(std::memory_order_relaxed) &&
+        worker.count.load(std::memory_order_relaxed) != 0) {
+        call(represented(worker)); // what runs there may compute for long
+    }
     const std::uint64_t switches = worker.switches.load(std::memory_order_relaxed);
     if (std::exchange(worker.seen_switches, switches) != switches) {
         Worker* spare = std::exchange(worker.spare, nullptr);
@@ -134,7 +153,9 @@ bool Scheduler::stand_in(Worker& worker) {
     started_.store(number + 1, std::memory_order_release);
     if (start_worker(spare) != 0) {
         started_.store(number, std::memory_order_relaxed);
-        awake_.fetch_sub(1, std::memory_order_seq_cst);
+        if (awake_.fetch_sub(1, std::memory_order_seq_cst) == 1) {
+            call(represented(worker)); // invariant 5
+        }
         return false;
     }
     worker.spare = &spare;

@@ -48,6 +48,9 @@ struct Fibres {
     // Until all have ended.
     void run() {
         EXPECT_EQ(made->start(), 0);
+        finish();
+    }
+    void finish() {
         for (std::uint32_t seen = done; seen != all; seen = done) {
             kernel_wait(done, seen, nullptr);
         }

@@ -68,7 +68,7 @@ void* Scheduler::run_worker(void* given) {
 }
 
 void Scheduler::work(Worker& worker) {
-    std::vector<Look> looks(workers_.size());
+    worker.looks.resize(workers_.size());
     while (true) {
         if (worker.relieved.load(std::memory_order_acquire)) {
             hand_on(worker);
@@ -77,10 +77,10 @@ void Scheduler::work(Worker& worker) {
         }
         Fibre* next = worker.handed.exchange(nullptr, std::memory_order_acquire);
         if (next == nullptr) {
-            next = find(worker, looks);
+            next = find(worker);
         }
         if (next == nullptr) {
-            next = look_for_a_while(worker, looks);
+            next = look_for_a_while(worker);
         }
         if (next == nullptr) {
             sleep(worker);
@@ -97,15 +97,15 @@ void Scheduler::work(Worker& worker) {
     }
 }
 
-Fibre* Scheduler::find(Worker& worker, std::vector<Look>& looks) {
+Fibre* Scheduler::find(Worker& worker) {
     if (timers_.earliest() != UINT64_MAX) {
         expire_timers();
     }
     Fibre* next = take(worker);
-    return next != nullptr ? next : steal(worker, looks);
+    return next != nullptr ? next : steal(worker);
 }
 
-Fibre* Scheduler::look_for_a_while(Worker& worker, std::vector<Look>& looks) {
+Fibre* Scheduler::look_for_a_while(Worker& worker) {
     for (std::uint32_t turn = 0;
          turn < looks_before_sleep && awake_.load(std::memory_order_relaxed) > 1; ++turn) {
         for (std::uint32_t pause = 0; pause < turns_of_a_look; ++pause) {
@@ -114,7 +114,7 @@ Fibre* Scheduler::look_for_a_while(Worker& worker, std::vector<Look>& looks) {
                 return take(worker);
             }
         }
-        if (Fibre* next = steal(worker, looks)) {
+        if (Fibre* next = steal(worker)) {
             return next;
         }
     }
@@ -128,7 +128,7 @@ Worker& Scheduler::represented(Worker& worker) {
 }
 
 // Takes half of what a worker has ready, the nearest worker's first.
-Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
+Fibre* Scheduler::steal(Worker& worker) {
     const std::size_t count = started_.load(std::memory_order_acquire);
     for (std::size_t step = 1; step < count; ++step) {
         // 1, -1, 2, -2, …: processors that are near have numbers that are.
@@ -140,7 +140,7 @@ Fibre* Scheduler::steal(Worker& worker, std::vector<Look>& looks) {
             continue; // who stands in for a worker does its work, also what another such one has
         }
         const std::uint32_t ready = other.count.load(std::memory_order_relaxed);
-        Look& look = looks[index];
+        Look& look = worker.looks[index];
         if (ready <= 1) {
             look.many_since = 0;
         }

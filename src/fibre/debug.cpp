@@ -12,7 +12,7 @@
 using namespace warren::fibre;
 
 constinit DebugLayout warren_fibre_debug = {
-    .version = 1,
+    .version = 2,
     .stride = sizeof(Fibre),
     .stack = offsetof(Fibre, context) + offsetof(Context, stack),
     .state = offsetof(Fibre, state),
@@ -21,6 +21,8 @@ constinit DebugLayout warren_fibre_debug = {
     .worker_number = offsetof(Worker, number),
     .worker_thread = offsetof(Worker, thread),
     .count = 0,
-    .unused = 0,
+    .gathering = offsetof(Fibre, gathering),
+    .ticket = offsetof(Fibre, ticket),
+    .gathering_ticket = offsetof(Gathering, ticket),
     .fibres = nullptr,
 };

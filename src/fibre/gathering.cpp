@@ -10,7 +10,7 @@
 namespace warren::fibre {
 
 bool Scheduler::may_gather() const {
-    return current() != nullptr && balancing_ == nullptr && enabled();
+    return current() != nullptr && enabled();
 }
 
 void Scheduler::gather(const void* event, bool (*happened)(void*), void* condition,
@@ -143,8 +143,32 @@ void Scheduler::release(const void* event, Worker& worker) {
         gathering.wanted.store(0, std::memory_order_relaxed);
     }
     gathering.lock.unlock();
-    if (count != 0) {
+    if (count == 0) {
+        return;
+    }
+    if (balancing_ == nullptr) {
         push_all(worker, first, last, count);
+    } else {
+        push_home(worker, first);
+    }
+}
+
+// A row of fibres that ran on this worker: those behind each other with the same home go there at
+// once.
+void Scheduler::push_home(Worker& worker, Fibre* first) {
+    const auto home_of = [&](const Fibre& fibre) {
+        Worker* const home = fibre.home.load(std::memory_order_relaxed);
+        return home != nullptr ? home : &worker;
+    };
+    while (first != nullptr) {
+        Worker* const home = home_of(*first);
+        Fibre* last = first;
+        std::uint32_t count = 1;
+        while (last->next != nullptr && home_of(*last->next) == home) {
+            last = last->next;
+            ++count;
+        }
+        push_all(*home, std::exchange(first, std::exchange(last->next, nullptr)), last, count);
     }
 }
 

@@ -144,6 +144,50 @@ TEST(GatheringTest, who_has_been_released_is_ready_before_it_runs) {
     });
 }
 
+TEST(GatheringTest, with_balancing_each_goes_on_at_home) {
+    alone([] {
+        constexpr std::uint32_t count = 6;
+        constexpr std::uint32_t rounds = 40;
+        static Event event;
+        static Bell bells[count];
+        // (By a release that has yet to come to the worker where one has gathered for the next.)
+        static std::atomic<int> early{0};
+        static std::atomic<int> away{0};
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("none");
+        auto fibres = std::make_unique<Fibres>(count + 1, std::vector<int>{-1, -1, -1}, nullptr,
+                                               options, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres->add([number] {
+                for (std::uint32_t round = 0; round < rounds; ++round) {
+                    EXPECT_TRUE(scheduler()->may_gather());
+                    gather(event, round, bells[number], early);
+                    const Fibre& self = *Scheduler::current();
+                    away += self.worker.load() != &scheduler()->worker((number + round) % 3);
+                }
+            });
+        }
+        fibres->add([] {
+            const auto gathers = [](std::uint32_t number) {
+                return scheduler()->fibre(number).state.load() == State::gathered &&
+                       still_gathers(scheduler()->fibre(number));
+            };
+            for (std::uint32_t round = 0; round < rounds; ++round) {
+                for (std::uint32_t number = 0; number < count; ++number) {
+                    while (!gathers(number)) {
+                        scheduler()->give_way();
+                    }
+                    scheduler()->set_home(number, (number + round) % 3);
+                }
+                event.round.store(round + 1);
+                scheduler()->release(&event);
+            }
+        });
+        fibres->run();
+        EXPECT_EQ(away, 0);
+    });
+}
+
 TEST(GatheringTest, fibres_that_gather_for_what_nobody_brings_are_stuck) {
     alone([] {
         static Event event;

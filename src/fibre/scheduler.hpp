@@ -74,8 +74,7 @@ class Scheduler {
     void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
               WaitNote* note);
     void wake(std::atomic<std::uint32_t>& word, int count);
-    // Whether the calling thread may gather: it is a fibre, and there is no balancing (not even by
-    // the balancer `none`), which decides where each one goes on.
+    // Whether the calling thread may gather: it is a fibre.
     bool may_gather() const;
     // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
     // always the same, doesn't say what it expects, or is woken by. For events that many wait for.
@@ -147,6 +146,7 @@ class Scheduler {
     static Fibre* take_first(Worker& worker);
     void push(Fibre& fibre);
     void push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_t count);
+    void push_home(Worker& worker, Fibre* first);
     bool call(Worker& worker);
     void call_helper();
     void look_at_clock(Worker& worker);

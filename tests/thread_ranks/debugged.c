@@ -1,4 +1,6 @@
-/* Ranks for a debugger: rank 0 waits until somebody sets `ready`, the others for its message. */
+/* Ranks for a debugger: rank 0 waits until somebody sets `ready`, the others for its message. With
+   an argument each computes until its own is set: of several on one worker all but one are ready.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -16,11 +18,23 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     own_number += 10 * rank;
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) {
-        printf("waiting in process %d\n", getpid());
-        fflush(stdout);
+    if (argc > 1) {
+        if (rank == 0) {
+            printf("waiting in process %d\n", getpid());
+            fflush(stdout);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
         while (!ready) {
+        }
+    } else {
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (rank == 0) {
+        if (argc == 1) {
+            printf("waiting in process %d\n", getpid());
+            fflush(stdout);
+        }
+        while (argc == 1 && !ready) {
             usleep(1000);
         }
         for (int other = 1; other < size; ++other) {

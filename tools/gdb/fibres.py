@@ -16,6 +16,7 @@ import gdb
 import gdb.unwinder
 
 STATES = ["ready", "waits", "waits or sleeps, with a time limit", "ended", "waits with others"]
+GATHERED = STATES[4]
 # What warren_fibre_switch leaves on the stack (src/fibre/x86_64.cpp), above the control words.
 SAVED = ["r15", "r14", "r13", "r12", "rbp", "rbx", "rip"]
 WORD = 8
@@ -26,12 +27,21 @@ def read(address, size):
     return int.from_bytes(bytes(memory), "little")
 
 
+def still_gathers(layout, fibre):
+    """src/fibre/fibre.hpp"""
+    gathering = read(fibre + layout["gathering"], WORD)
+    return gathering != 0 and (read(fibre + layout["ticket"], WORD) ==
+                               read(gathering + layout["gathering_ticket"], WORD))
+
+
 class Fibre:
     def __init__(self, layout, number):
         base = layout["fibres"] + number * layout["stride"]
         self.number = number
         self.stack = read(base + layout["stack"], WORD)
         self.state = STATES[read(base + layout["state"], 4)]
+        if self.state == GATHERED and not still_gathers(layout, base):
+            self.state = "ready" # released at once with others: it says so itself when it runs
         self.runs = read(base + layout["on_worker"], 4) != 0 and self.state != "ended"
         worker = read(base + layout["worker"], WORD)
         self.worker = read(worker + layout["worker_number"], 4) if worker else None
@@ -45,9 +55,9 @@ def read_layout():
     except gdb.error as error:
         raise gdb.GdbError("no fibres: libwarren.so is not there") from error
     names = ["version", "stride", "stack", "state", "on_worker", "worker", "worker_number",
-             "worker_thread", "count", "unused"]
+             "worker_thread", "count", "gathering", "ticket", "gathering_ticket"]
     layout = {name: read(base + 4 * index, 4) for index, name in enumerate(names)}
-    if layout["version"] != 1:
+    if layout["version"] != 2:
         raise gdb.GdbError("this script is of another version of Warren than the process")
     layout["fibres"] = read(base + 4 * len(names), WORD)
     if not layout["fibres"]:

@@ -17,6 +17,20 @@ Error failure_of(const message::Outcome& outcome) {
                 outcome.source);
 }
 
+Error too_short(int source, MPI_Count bytes, MPI_Count expected) {
+    return fail(MPI_ERR_TRUNCATE,
+                "rank %d sent %lld bytes in a collective operation where this rank expects %lld: "
+                "their calls do not match, or it has failed itself",
+                source, static_cast<long long>(bytes), static_cast<long long>(expected));
+}
+
+Error failure_of(const message::Outcome& outcome, MPI_Count expected) {
+    if (outcome.error_class == MPI_SUCCESS && outcome.bytes < expected) {
+        return too_short(outcome.source, outcome.bytes, expected);
+    }
+    return failure_of(outcome);
+}
+
 Error Channel::send(const Buffer& buffer, int to) const {
     return engine_.send(message::Operation::send, buffer, communicator_.world_rank(to),
                         envelope(rank()));

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "coll/choice.hpp"
-#include "coll/immediate.hpp"
 #include "coll/shared.hpp"
 #include "coll/shared_data.hpp"
 #include "coll/shared_direct.hpp"
@@ -40,6 +39,15 @@ bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome, Operatio
     return true;
 }
 
+Error Collectives::pass(Tag kind, int root, OpKind op) {
+    if (SharedSlot::has_place(communicator_)) {
+        SharedSlot slot(engine_, communicator_);
+        slot.pass(kind, root, op);
+        return slot.outcome();
+    }
+    return {};
+}
+
 bool Collectives::short_blocks(MPI_Count bytes) const {
     return ShortBlocks::serves(engine_, communicator_, bytes);
 }
@@ -60,8 +68,11 @@ Error Collectives::barrier() {
 
 Error Collectives::bcast(const message::Buffer& buffer, int root) {
     const MPI_Count bytes = buffer.bytes();
-    if (alone() || (bytes == 0 && !communicator_.inter())) {
+    if (alone()) {
         return {};
+    }
+    if (bytes == 0 && !communicator_.inter()) [[unlikely]] {
+        return pass(Tag::bcast, root);
     }
     if (bytes <= shared_bytes && SharedSlot::has_place(communicator_)) {
         // Datatypes may differ between ranks, but not the number of bytes.
@@ -92,8 +103,8 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
 }
 
 Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int root) {
-    if (own.bytes() == 0) {
-        return {};
+    if (own.bytes() == 0) [[unlikely]] {
+        return pass(Tag::gather, root);
     }
     const bool receives = communicator_.rank() == root;
     if (own.type->contiguous && short_blocks(own.bytes()) &&
@@ -116,8 +127,8 @@ Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int 
 }
 
 Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int root) {
-    if (own.bytes() == 0) {
-        return {};
+    if (own.bytes() == 0) [[unlikely]] {
+        return pass(Tag::scatter, root);
     }
     const bool sends = communicator_.rank() == root;
     if (own.type->contiguous && short_blocks(own.bytes()) &&
@@ -140,6 +151,9 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
 
 Error Collectives::allgather(const Blocks& blocks) {
     const MPI_Count bytes = blocks[0].bytes();
+    if (bytes == 0) [[unlikely]] {
+        return pass(Tag::allgather);
+    }
     if (short_blocks(bytes) && blocks.solid(bytes)) {
         return ShortBlocks(engine_, communicator_).allgather(blocks.begin(), bytes);
     }
@@ -158,6 +172,9 @@ Error Collectives::allgatherv(const Blocks& blocks) {
     for (int rank = 0; rank < communicator_.size(); ++rank) {
         most = std::max(most, blocks[rank].bytes());
     }
+    if (most == 0) [[unlikely]] {
+        return pass(Tag::allgather);
+    }
     Error outcome;
     if (by_sharing(Tag::allgather, most, outcome,
                    [&](auto& data) { return data.allgather(blocks); })) {
@@ -172,6 +189,9 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
     const int rank = communicator_.rank();
     const bool replaces = out[rank].base == in[rank].base;
     const MPI_Count bytes = in[rank].bytes();
+    if (bytes == 0) [[unlikely]] {
+        return pass(Tag::alltoall);
+    }
     if (short_blocks(bytes) && in.solid(bytes) && out.solid(bytes)) {
         ShortBlocks blocks(engine_, communicator_);
         if (blocks.fits_alltoall(bytes)) {
@@ -201,8 +221,8 @@ bool Collectives::fits_slot(MPI_Count count, const datatype::Datatype& type) con
 
 Error Collectives::reduce(const void* in, void* out, MPI_Count count,
                           const datatype::Datatype& type, const Op& op, int root) {
-    if (count == 0 && !communicator_.inter()) {
-        return {};
+    if (count == 0 && !communicator_.inter()) [[unlikely]] {
+        return pass(Tag::reduce, root, op.kind());
     }
     if (alone()) {
         copy({const_cast<void*>(in), count, &type}, {out, count, &type});
@@ -229,8 +249,8 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
 
 Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
                              const datatype::Datatype& type, const Op& op) {
-    if (count == 0 && !communicator_.inter()) {
-        return {};
+    if (count == 0 && !communicator_.inter()) [[unlikely]] {
+        return pass(Tag::allreduce, 0, op.kind());
     }
     if (alone()) {
         copy({const_cast<void*>(in), count, &type}, {out, count, &type});
@@ -263,6 +283,9 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
         total += counts[rank];
         most = std::max(most, counts[rank]);
     }
+    if (most == 0) [[unlikely]] {
+        return pass(Tag::reduce_scatter, 0, op.kind());
+    }
     Error outcome;
     if (type.contiguous &&
         by_sharing(Tag::reduce_scatter, most * type.size, outcome, [&](SharedData& data) {
@@ -276,6 +299,9 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
 }
 
 Error Collectives::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
+    if (reduction.count == 0) [[unlikely]] {
+        return pass(Tag::scan, exclusive ? 1 : 0, reduction.op.kind());
+    }
     Error outcome;
     if (reduction.type.contiguous &&
         by_sharing(Tag::scan, reduction.count * reduction.type.size, outcome,

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "coll/blocks.hpp"
+#include "coll/immediate.hpp"
 #include "coll/op.hpp"
 #include "coll/shared.hpp"
 #include "coll/steps.hpp"
@@ -45,6 +46,20 @@ class Collectives {
                          const datatype::Datatype& type, const Op& op);
     Error scan(const Reduction& reduction, const void* in, void* out, bool exclusive);
 
+    // This rank's part of an operation can't be done: tells the others, where they meet. `plan`:
+    // its steps.
+    template <typename Plan>
+    Error refuse(Error error, Plan plan) {
+        if (SharedSlot::has_place(communicator_)) {
+            SharedSlot(engine_, communicator_).refuse();
+            return error;
+        }
+        Immediate steps(engine_, communicator_);
+        steps.refuse(error);
+        plan(steps);
+        return steps.end();
+    }
+
   private:
     // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
     bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
@@ -53,6 +68,8 @@ class Collectives {
     // that says whether it could. False: nothing has been done.
     template <typename Operation>
     bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, Operation operation);
+    // An operation of no bytes.
+    Error pass(Tag kind, int root = 0, OpKind op = OpKind::null);
     bool short_blocks(MPI_Count bytes) const;
     bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
 

@@ -3,9 +3,18 @@
 #include <utility>
 
 #include "coll/channel.hpp"
-#include "coll/shared.hpp"
 
 namespace warren::coll {
+
+namespace {
+
+// A call's messages have its kind and some bits of its number for a tag.
+constexpr std::int32_t tags_of_call = 16;
+constexpr std::uint64_t calls_told_apart = std::uint64_t{1} << 20;
+static_assert(static_cast<std::int32_t>(Tag::partitioned) < tags_of_call);
+static_assert(tags_of_call * calls_told_apart <= static_cast<std::uint64_t>(Tag::duplicate));
+
+} // namespace
 
 Immediate::~Immediate() {
     // Only when memory has run out on the way: what is under way goes on by itself.
@@ -13,6 +22,15 @@ Immediate::~Immediate() {
         engine_.discard(*std::exchange(under_way_, under_way_->next_stepping));
     }
     first_error_.drop();
+}
+
+void Immediate::name(Tag tag) {
+    tag_ = static_cast<std::int32_t>(tag);
+    if (slot_) {
+        // So that what is left of a call that came to nothing is not taken for a later one's.
+        const std::uint64_t call = slot_->begin_messages(tag) % calls_told_apart;
+        tag_ += static_cast<std::int32_t>(call) * tags_of_call;
+    }
 }
 
 void Immediate::keep(Error error) {
@@ -23,7 +41,7 @@ void Immediate::keep(Error error) {
     }
 }
 
-void Immediate::start(message::Request* request) {
+void Immediate::start(message::Request* request, int peer) {
     if (request == nullptr) {
         keep(fail(MPI_ERR_NO_MEM, "no memory for the requests of a collective operation"));
         return;
@@ -33,75 +51,105 @@ void Immediate::start(message::Request* request) {
         engine_.discard(*request);
         return;
     }
-    request->next_stepping = under_way_;
-    under_way_ = request;
+    keep_under_way(*request, peer);
+}
+
+void Immediate::keep_under_way(message::Request& request, int peer) {
+    if (!request.complete) {
+        request.outcome.source = peer; // until it completes
+    }
+    request.next_stepping = under_way_;
+    under_way_ = &request;
 }
 
 void Immediate::start_send(const Buffer& buffer, int to) {
-    if (first_error_) [[unlikely]] {
+    if (is_elsewhere(to)) [[unlikely]] {
         return;
     }
+    const Buffer sent = first_error_ ? no_data() : buffer;
     const std::uint32_t peer = speaking().world_rank(to);
-    if (engine_.send_now(buffer, peer, envelope(rank()))) {
+    if (engine_.send_now(sent, peer, envelope(rank()))) {
         return;
     }
     message::Request* request = engine_.make();
     if (request != nullptr) {
-        message::Engine::prepare_send(*request, message::Operation::send, buffer, peer,
+        message::Engine::prepare_send(*request, message::Operation::send, sent, peer,
                                       envelope(rank()));
     }
-    start(request);
+    start(request, to);
 }
 
 void Immediate::start_receive(const Buffer& buffer, int from) {
-    if (first_error_) [[unlikely]] {
+    if (is_elsewhere(from)) [[unlikely]] {
         return;
     }
     if (message::Request* request = engine_.receive_later(buffer, envelope(from))) {
-        request->next_stepping = under_way_;
-        under_way_ = request;
+        keep_under_way(*request, from);
         return;
     }
     message::Request* request = engine_.make();
     if (request != nullptr) {
         message::Engine::prepare_receive(*request, buffer, envelope(from));
     }
-    start(request);
+    start(request, from);
 }
 
 void Immediate::finish() {
     while (under_way_ != nullptr) {
         message::Request& request = *under_way_;
-        engine_.wait(request);
+        await(request);
         under_way_ = request.next_stepping;
-        keep(failure_of(request.outcome));
+        if (!request.complete) [[unlikely]] {
+            engine_.forsake(request);
+            keep(slot_->outcome());
+            continue;
+        }
+        if (request.outcome.error_class != MPI_SUCCESS || is_short(request)) [[unlikely]] {
+            keep(failure_of(request.outcome, static_cast<MPI_Count>(request.bytes)));
+        }
         engine_.discard(request);
     }
 }
 
+// Waits for a request unless its peer turns out to be elsewhere.
+void Immediate::await(message::Request& request) {
+    if (!slot_) {
+        engine_.wait(request);
+    } else if (!request.complete) {
+        const int peer = request.outcome.source;
+        engine_.wait_unless(
+            request, [&] { return slot_->unequal() && slot_->differs_at(peer); },
+            [&] { return slot_->differs_at(peer); });
+    }
+}
+
+// Another thread of the rank may free the datatype meanwhile.
+void Immediate::finish_keeping(const datatype::Datatype& type) {
+    datatype::retain(type);
+    finish();
+    datatype::release(type);
+}
+
 void Immediate::send(const Buffer& buffer, int to) {
-    if (!first_error_) [[likely]] {
-        keep(engine_.send(message::Operation::send, buffer, speaking().world_rank(to),
-                          envelope(rank())));
+    start_send(buffer, to);
+    if (under_way_ != nullptr) {
+        finish_keeping(*buffer.type);
     }
 }
 
 void Immediate::receive(const Buffer& buffer, int from) {
-    if (!first_error_) [[likely]] {
-        std::size_t bytes;
-        if (buffer.type->contiguous && buffer.type->predefined &&
-            engine_.receive_short(buffer.base, static_cast<std::size_t>(buffer.bytes()),
-                                  static_cast<std::size_t>(buffer.type->size),
-                                  speaking().world_rank(from), envelope(from), bytes)) {
-            return;
+    std::size_t bytes;
+    if (!is_elsewhere(from) && buffer.type->contiguous && buffer.type->predefined &&
+        engine_.receive_short(buffer.base, static_cast<std::size_t>(buffer.bytes()),
+                              static_cast<std::size_t>(buffer.type->size),
+                              speaking().world_rank(from), envelope(from), bytes)) {
+        if (static_cast<MPI_Count>(bytes) != buffer.bytes()) [[unlikely]] {
+            keep(too_short(from, static_cast<MPI_Count>(bytes), buffer.bytes()));
         }
-        message::Outcome outcome;
-        if (Error error = engine_.receive(buffer, envelope(from), outcome)) {
-            keep(error);
-        } else if (outcome.error_class != MPI_SUCCESS) [[unlikely]] {
-            keep(failure_of(outcome));
-        }
+        return;
     }
+    start_receive(buffer, from);
+    finish_keeping(*buffer.type);
 }
 
 void Immediate::exchange(const Buffer& out, int to, const Buffer& in, int from) {
@@ -130,6 +178,9 @@ void Immediate::combine(const Reduction& reduction, const void* in, void* inout,
 
 Error Immediate::end() {
     finish();
+    if (slot_ && slot_->unequal()) [[unlikely]] {
+        slot_->arrive_aside();
+    }
     return std::exchange(first_error_, Error());
 }
 

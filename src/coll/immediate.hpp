@@ -1,22 +1,31 @@
 // Immediate: steps of a collective operation that are done at once, as blocking calls do them.
 //
-// A step returns when it has taken place. end() gives the first error of any. Thread rule: under
-// the rank's lock; waits release it while they give the processor away.
+// A step returns when it has taken place. end() gives the first error of any. On a communicator
+// with a collective slot the ranks that take messages announce that there (shared.hpp), and give up
+// those to and from ranks that are in another call, or on another way. Thread rule: under the
+// rank's lock; waits release it while they give the processor away.
 #pragma once
 
+#include <optional>
+
 #include "base/error.hpp"
+#include "coll/shared.hpp"
 #include "coll/steps.hpp"
 
 namespace warren::coll {
 
 class Immediate final : public Steps {
   public:
-    Immediate(message::Engine& engine, const comm::Communicator& communicator,
-              Tag tag = Tag::barrier)
-        : Steps(engine, communicator), tag_(tag) {}
+    Immediate(message::Engine& engine, comm::Communicator& communicator)
+        : Steps(engine, communicator) {
+        if (SharedSlot::has_place(communicator)) {
+            slot_.emplace(engine, communicator);
+        }
+    }
     ~Immediate();
 
-    void name(Tag tag) override { tag_ = tag; }
+    void name(Tag tag) override;
+    void refuse(Error error) override { keep(error); }
 
     void start_send(const Buffer& buffer, int to) override;
     void start_receive(const Buffer& buffer, int from) override;
@@ -32,12 +41,18 @@ class Immediate final : public Steps {
 
   private:
     message::Envelope envelope(int source) const {
-        return {speaking().collective_context(), source, static_cast<std::int32_t>(tag_)};
+        return {speaking().collective_context(), source, tag_};
     }
-    void start(message::Request* request);
+    void start(message::Request* request, int peer);
+    void keep_under_way(message::Request& request, int peer);
+    void finish_keeping(const datatype::Datatype& type);
+    // Whether a rank is known to take no part in the messages of this call.
+    bool is_elsewhere(int peer) { return slot_ && slot_->unequal() && slot_->differs_at(peer); }
+    void await(message::Request& request);
     void keep(Error error);
 
-    Tag tag_;
+    std::optional<SharedSlot> slot_;
+    std::int32_t tag_ = static_cast<std::int32_t>(Tag::barrier);
     message::Request* under_way_ = nullptr; // a list by next_stepping
     Error first_error_;
 };

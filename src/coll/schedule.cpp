@@ -1,5 +1,6 @@
 #include "coll/schedule.hpp"
 
+#include "coll/channel.hpp"
 #include "coll/shared.hpp"
 
 namespace warren::coll {
@@ -23,6 +24,11 @@ void Schedule::add(const Step& step) {
             datatype::retain(*buffer->type);
         }
     }
+}
+
+void Schedule::refuse(Error error) {
+    refused_ = error.error_class();
+    error.drop();
 }
 
 void Schedule::start_send(const Buffer& buffer, int to) {
@@ -92,6 +98,7 @@ void Schedule::start(message::Engine& engine, message::Request& request) {
     auto& schedule = *static_cast<Schedule*>(request.attachment);
     schedule.next_ = 0;
     schedule.outcome_ = {};
+    schedule.outcome_.error_class = schedule.refused_;
     request.active = true;
     request.complete = false;
     if (!request.step(request)) {
@@ -120,15 +127,17 @@ bool Schedule::do_rounds() {
                 return false;
             }
             under_way_ = request.next_stepping;
-            if (request.outcome.error_class != MPI_SUCCESS && !failed()) {
+            if ((request.outcome.error_class != MPI_SUCCESS || is_short(request)) && !failed()) {
                 outcome_ = request.outcome;
+                outcome_.error_class =
+                    is_short(request) ? MPI_ERR_TRUNCATE : request.outcome.error_class;
             }
             engine_.discard(request);
         }
-        if (failed() || next_ == steps_.size()) {
+        if (next_ == steps_.size()) {
             return true;
         }
-        while (next_ < steps_.size() && !failed()) {
+        while (next_ < steps_.size()) {
             const Step& step = steps_[next_++];
             if (step.kind == Kind::finish) {
                 break;
@@ -144,19 +153,22 @@ void Schedule::perform(const Step& step) {
     case Kind::receive:
         return perform_message(step);
     case Kind::copy:
-        return coll::copy(step.buffer, step.target);
+        return failed() ? void() : coll::copy(step.buffer, step.target);
     case Kind::combine:
-        return apply_unlocked(engine_.rank(), op_, step.buffer.base, step.target.base,
-                              step.buffer.count, *step.buffer.type);
+        return failed() ? void()
+                        : apply_unlocked(engine_.rank(), op_, step.buffer.base, step.target.base,
+                                         step.buffer.count, *step.buffer.type);
     case Kind::finish:
         break;
     }
 }
 
 void Schedule::perform_message(const Step& step) {
+    const Buffer none = no_data();
     const bool sends = step.kind == Kind::send;
+    const Buffer& buffer = sends && failed() ? none : step.buffer;
     const message::Envelope own = envelope(*step.communicator, rank());
-    if (sends && engine_.send_now(step.buffer, step.communicator->world_rank(step.peer), own)) {
+    if (sends && engine_.send_now(buffer, step.communicator->world_rank(step.peer), own)) {
         return;
     }
     message::Request* request = engine_.make();
@@ -165,7 +177,7 @@ void Schedule::perform_message(const Step& step) {
         return;
     }
     if (sends) {
-        message::Engine::prepare_send(*request, message::Operation::send, step.buffer,
+        message::Engine::prepare_send(*request, message::Operation::send, buffer,
                                       step.communicator->world_rank(step.peer), own);
     } else {
         message::Engine::prepare_receive(*request, step.buffer,

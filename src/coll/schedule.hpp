@@ -14,9 +14,9 @@
 //     under way together never see each other's.
 //  2. Between two ranks, both write their messages down in the same order; so they match also when
 //     one of them is a round, or a whole start of a persistent operation, ahead.
-// Errors: the first failure ends the schedule after the messages that are under way; it is the
-// request's outcome. Thread rule: under the rank's lock, which functions of the program run
-// without: one thread at a time is inside advance(), others are told that it isn't done.
+// Errors: the first failure is the request's outcome; steps after it are for the others' sake only.
+// Thread rule: under the rank's lock, which functions of the program run without: one thread at a
+// time is inside advance(), others are told that it isn't done.
 #pragma once
 
 #include <vector>
@@ -32,6 +32,7 @@ class Schedule final : public Steps {
         : Steps(engine, communicator), tag_(tag) {}
     ~Schedule();
 
+    void refuse(Error error) override;
     void start_send(const Buffer& buffer, int to) override;
     void start_receive(const Buffer& buffer, int from) override;
     void finish() override;
@@ -75,7 +76,8 @@ class Schedule final : public Steps {
     std::size_t next_ = 0;    // step
     message::Request* under_way_ = nullptr; // a list by next_stepping
     message::Outcome outcome_;
-    Op op_; // of combine steps
+    int refused_ = MPI_SUCCESS; // the class of the error that it was refused with
+    Op op_;                     // of combine steps
     std::vector<Step> steps_;
 };
 

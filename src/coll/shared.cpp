@@ -1,5 +1,6 @@
 #include "coll/shared.hpp"
 
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 
@@ -26,10 +27,12 @@ constexpr int yields_of_fibre = 2;
 // Sleepers that one rank wakes, each of which wakes as many.
 constexpr int wake_fan_out = 2;
 
-// The slot's own line: how many members there are, and where its areas are.
+// The slot's own line: how many members there are, where its areas are, and the last call of which
+// a rank has found that others' differ.
 struct Head {
     std::uint32_t members;
     std::atomic<std::uint32_t> areas[2]; // by kind
+    std::atomic<std::uint64_t> differing_call;
 };
 static_assert(sizeof(Head) <= line_bytes);
 
@@ -47,10 +50,11 @@ std::uint32_t words_of(int ranks) {
 
 } // namespace
 
-// --- Where things are: one line of the slot itself, then the phases. A phase has a line of
-// arrivals, the published line, a line per rank, and the bitmaps of waiters: two kinds, and of each
-// one for even and one for odd rounds of the phase, so that a rank that is late to leave an
-// operation, and then wakes others, never takes the bits of the phase's next round.
+// --- Where things are: one line of the slot itself, a line per rank for what it announces, then
+// the phases. A phase has a line of arrivals, the published line, a line per rank, and the bitmaps
+// of waiters: two kinds, and of each one for even and one for odd rounds of the phase, so that a
+// rank that is late to leave an operation, and then wakes others, never takes the bits of the
+// phase's next round.
 
 SharedSlot::Line& SharedSlot::published(std::uint64_t operation) const {
     return *reinterpret_cast<Line*>(phase(operation) + line_bytes);
@@ -67,11 +71,6 @@ std::atomic<std::uint64_t>* SharedSlot::arrived_waiters(std::uint64_t operation)
            node::collective_bitmap_bytes(node_rank_.size) / sizeof(std::uint64_t);
 }
 
-// What the phase's arrivals are once all have arrived in the operation.
-std::uint32_t SharedSlot::arrivals_after(std::uint64_t operation) const {
-    return static_cast<std::uint32_t>((operation / phases + 1) * static_cast<std::uint64_t>(size_));
-}
-
 WaitReason SharedSlot::reason() const {
     WaitReason reason;
     reason.call = engine_.current_call;
@@ -82,9 +81,15 @@ WaitReason SharedSlot::reason() const {
     return reason;
 }
 
+template <typename Done>
+void SharedSlot::wait_long(Done done, bool gives_up, const void* event) {
+    engine_.wait_until([&] { return done() || (gives_up && unequal_ != 0); }, reason(),
+                       BroughtBy::others, event, [&] { return gives_up && differs(); });
+}
+
 // --- Flat
 
-std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation) {
+std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation, bool gives_up) {
     const std::atomic<std::uint64_t>& arrived = line(operation, rank).stamp;
     std::uint64_t seen = 0;
     // The line may already belong to a later operation: see settle().
@@ -98,7 +103,7 @@ std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation) {
         }
         spin_pause();
     }
-    engine_.wait_until(done, reason(), BroughtBy::others);
+    wait_long(done, gives_up);
     return seen;
 }
 
@@ -106,15 +111,34 @@ std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation) {
 
 bool SharedSlot::count_arrival(std::uint64_t operation) {
     // Release: what this rank wrote and read before. Acquire: what all others did, for the last.
-    const std::uint32_t arrived = arrivals(operation).fetch_add(1, std::memory_order_acq_rel) + 1;
-    return arrived == arrivals_after(operation);
+    const std::uint64_t own = arrival();
+    const std::uint64_t arrived =
+        arrivals(operation).fetch_add(own, std::memory_order_acq_rel) + own;
+    const std::uint64_t all = arrivals_after(operation);
+    if (beyond(arrived, all) != 0) {
+        return false;
+    }
+    if (arrived != all) [[unlikely]] {
+        found_different(operation, arrived - all);
+    }
+    return true;
+}
+
+void SharedSlot::found_different(std::uint64_t operation, std::uint64_t excess) {
+    unequal_ = unequal_ == 0 ? unsigned_call : unequal_;
+    publish(operation);
+    ring_others();
+    Rank::release_event(&arrivals(operation));
+    // After the publication: who waits for arrivals finds the one or the other.
+    arrivals(operation).fetch_sub(excess, std::memory_order_release);
 }
 
 void SharedSlot::publish(std::uint64_t operation) {
     std::atomic<std::uint64_t>& published_stamp = published(operation).stamp;
     // There is one who publishes, unless calls don't match.
     note_unequal(published_stamp.load(std::memory_order_relaxed), operation);
-    published_stamp.store(stamp(operation), std::memory_order_release);
+    published_stamp.store(unequal_ == 0 ? stamp(operation) : differing_stamp(operation),
+                          std::memory_order_release);
     wake_some(published_waiters(operation));
     Rank::release_event(&published(operation));
 }
@@ -129,13 +153,20 @@ void SharedSlot::wait_published(std::uint64_t operation) {
     compare(seen, operation);
 }
 
-void SharedSlot::wait_arrived(std::uint64_t operation) {
-    const std::atomic<std::uint32_t>& arrived = arrivals(operation);
-    const std::uint32_t all = arrivals_after(operation);
-    wait_counted(arrived_waiters(operation), &arrived, [&] {
-        // At or beyond, modulo 2^32.
-        return static_cast<std::int32_t>(arrived.load(std::memory_order_acquire) - all) >= 0;
-    });
+void SharedSlot::wait_arrived(std::uint64_t operation, bool gives_up) {
+    const std::atomic<std::uint64_t>& arrived = arrivals(operation);
+    const std::uint64_t all = arrivals_after(operation);
+    std::uint64_t seen = 0;
+    const auto done = [&] {
+        seen = arrived.load(std::memory_order_acquire);
+        return beyond(seen, all) >= 0;
+    };
+    wait_counted(arrived_waiters(operation), &arrived, done, gives_up);
+    if ((beyond(seen, all) == 0 && seen != all) ||
+        published(operation).stamp.load(std::memory_order_relaxed) == differing_stamp(operation))
+        [[unlikely]] {
+        note_unequal(differing_stamp(operation), operation);
+    }
 }
 
 void SharedSlot::sign_line(std::uint64_t operation) {
@@ -155,33 +186,47 @@ void SharedSlot::await_all(std::uint64_t operation) {
     if (flat_) {
         for (int other = 0; other < size_; ++other) {
             if (other != rank_) {
-                flat_wait(other, operation);
+                compare(flat_wait_for(other, operation, false), operation);
             }
         }
     } else {
-        wait_arrived(operation);
+        wait_arrived(operation, false);
     }
     place_.all_arrived = operation + 1;
 }
 
+void SharedSlot::close() {
+    const std::uint64_t operation = place_.operations++;
+    settle(operation);
+    arrive(operation);
+    await_all(operation);
+}
+
 bool SharedSlot::arrive_at_root(std::uint64_t operation) {
-    const std::uint32_t arrived = arrivals(operation).fetch_add(1, std::memory_order_acq_rel) + 1;
-    return arrived == arrivals_after(operation) - 1;
+    const std::uint64_t own = arrival();
+    const std::uint64_t arrived =
+        arrivals(operation).fetch_add(own, std::memory_order_acq_rel) + own;
+    const std::uint64_t all = arrivals_after(operation);
+    if (beyond(arrived, all) == 0) [[unlikely]] { // nobody is the root
+        found_different(operation, arrived - all);
+    }
+    return beyond(arrived, all) == -1;
 }
 
 void SharedSlot::wait_for_others(std::uint64_t operation) {
-    const std::atomic<std::uint32_t>& arrived = arrivals(operation);
-    const std::uint32_t others = arrivals_after(operation) - 1;
-    const auto done = [&] { return arrived.load(std::memory_order_acquire) == others; };
+    const std::atomic<std::uint64_t>& arrived = arrivals(operation);
+    const std::uint64_t others = arrivals_after(operation) - 1;
+    const auto done = [&] { return beyond(arrived.load(std::memory_order_acquire), others) >= 0; };
     if (!done()) {
         // Only the root waits for this, and the last of the others rings it.
-        engine_.wait_until(done, reason(), BroughtBy::others);
+        wait_long(done, true);
     }
 }
 
 template <typename Done>
-void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done) {
-    if (done()) {
+void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done,
+                              bool gives_up) {
+    if (done() || (gives_up && unequal_ != 0)) {
         return;
     }
     // Of several threads of the rank one polls for all.
@@ -199,7 +244,7 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
             }
         }
         if (gathers) {
-            engine_.wait_until(done, reason(), BroughtBy::others, event);
+            wait_long(done, gives_up, event);
             return;
         }
     } else if (polls_alone) {
@@ -216,7 +261,7 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     std::atomic<std::uint64_t>& word = waiters[rank_ / 64];
     const std::uint64_t bit = std::uint64_t{1} << (rank_ % 64);
     word.fetch_or(bit, std::memory_order_seq_cst);
-    engine_.wait_until(done, reason(), BroughtBy::others);
+    wait_long(done, gives_up);
     if ((word.fetch_and(~bit, std::memory_order_acq_rel) & bit) == 0) {
         wake_some(waiters);
     }
@@ -252,37 +297,131 @@ void SharedSlot::wake_some(std::atomic<std::uint64_t>* waiters) {
 void SharedSlot::note_unequal(std::uint64_t seen, std::uint64_t operation) {
     // A line that already belongs to a later operation says nothing of this one.
     if (seen >> signature_bits == operation + 1 && unequal_ == 0) {
-        unequal_ = seen & ((1 << signature_bits) - 1);
+        unequal_ = seen & signature_mask;
     }
 }
 
+bool SharedSlot::differs_at(int rank) {
+    const std::uint64_t call = communicator_.announced_collectives;
+    const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
+    if (seen >> signature_bits != call || (seen & signature_mask) == signature_) {
+        return false;
+    }
+    unequal_ = unequal_ == 0 ? seen & signature_mask : unequal_;
+    return true;
+}
+
+bool SharedSlot::differs() {
+    const std::uint64_t call = communicator_.announced_collectives;
+    std::atomic<std::uint64_t>& differing_call = head_of(base_).differing_call;
+    if (differing_call.load(std::memory_order_relaxed) == call && unequal_ == 0) {
+        unequal_ = unsigned_call;
+    }
+    if (unequal_ != 0) {
+        return true;
+    }
+    // Somewhere between ranks whose calls differ there are two neighbours; of these, the one that
+    // goes to sleep later sees what the other has announced.
+    if (!differs_at((rank_ + 1) % size_) && !differs_at((rank_ + size_ - 1) % size_)) {
+        return false;
+    }
+    differing_call.store(call, std::memory_order_relaxed);
+    ring_others();
+    return true;
+}
+
+void SharedSlot::ring_others() const {
+    for (int other = 0; other < size_; ++other) {
+        if (other != rank_) {
+            node_rank_.ring(communicator_.world_rank(other));
+        }
+    }
+}
+
+void SharedSlot::arrive(std::uint64_t operation) {
+    if (flat_) {
+        flat_arrive(operation);
+    } else if (count_arrival(operation)) {
+        wake_arrived(operation);
+    }
+}
+
+void SharedSlot::arrive_aside() {
+    arrive(place_.operations++);
+}
+
+void SharedSlot::pass(Tag kind, int root, OpKind op) {
+    begin(kind, 0, root, op);
+    const std::uint64_t operation = place_.operations++;
+    settle(operation);
+    arrive(operation);
+    for (int step : {1, size_ - 1}) {
+        node_rank_.ring(communicator_.world_rank((rank_ + step) % size_));
+    }
+}
+
+void SharedSlot::refuse() {
+    signature_ = refused_kind << size_bits;
+    announce();
+    const std::uint64_t operation = place_.operations++;
+    settle(operation);
+    arrive(operation);
+    ring_others();
+}
+
 Error SharedSlot::inequality() const {
+    ring_others(); // which may wait for messages of this rank's
+    // What others have announced for this call says more than that it differs.
+    const std::uint64_t call = communicator_.announced_collectives;
+    std::uint64_t its = unequal_;
+    for (int rank = 0; rank < size_ && (its == unsigned_call || its == differing); ++rank) {
+        const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
+        if (seen >> signature_bits == call && (seen & signature_mask) != signature_) {
+            its = seen & signature_mask;
+        }
+    }
     // By Tag.
-    constexpr const char* names[] = {
-        "?",         "barrier",        "bcast",    "gather",
-        "scatter",   "allgather",      "alltoall", "reduce",
-        "allreduce", "reduce_scatter", "scan",     "creation of a communicator"};
+    constexpr const char* names[] = {"?",
+                                     "barrier",
+                                     "bcast",
+                                     "gather",
+                                     "scatter",
+                                     "allgather",
+                                     "alltoall",
+                                     "reduce",
+                                     "allreduce",
+                                     "reduce_scatter",
+                                     "scan",
+                                     "creation of a communicator",
+                                     "exchange with neighbours"};
     const auto name = [&](std::uint64_t signature) {
         const std::uint64_t kind = signature >> size_bits;
         return kind < std::size(names) ? names[kind] : "?";
     };
-    if (unequal_ == unsigned_call) {
-        return fail(MPI_ERR_OTHER,
-                    "the ranks' calls do not match: another rank's call is not this one's %s of "
-                    "%lld bytes",
-                    name(signature_), static_cast<long long>(bytes_));
+    char size[40] = "";
+    if (bytes_ >= 0) {
+        std::snprintf(size, sizeof size, " of %lld bytes", static_cast<long long>(bytes_));
     }
-    if (unequal_ >> size_bits != signature_ >> size_bits) {
+    if (its == unsigned_call || its == differing) {
+        return fail(MPI_ERR_OTHER,
+                    "the ranks' calls do not match: another rank's call is not this one's %s%s",
+                    name(signature_), size);
+    }
+    if (its >> size_bits == refused_kind) {
+        return fail(MPI_ERR_OTHER, "another rank has refused its part of this %s%s, with an error",
+                    name(signature_), size);
+    }
+    if (its >> size_bits != signature_ >> size_bits) {
         return fail(
             MPI_ERR_OTHER,
             "the ranks' calls do not match: another rank's operation is a %s, this one's a %s",
-            name(unequal_), name(signature_));
+            name(its), name(signature_));
     }
     return fail(
         MPI_ERR_TRUNCATE,
-        "the ranks' calls do not match: another rank's %s has another size or root than this "
-        "one's of %lld bytes",
-        name(unequal_), static_cast<long long>(bytes_));
+        "the ranks' calls do not match: another rank's %s has another size, root or operator than "
+        "this one's%s",
+        name(its), size);
 }
 
 void SharedSlot::settle_later(std::uint64_t operation) {
@@ -334,7 +473,7 @@ void SharedSlot::barrier() {
                 flat_wait(other, operation);
             }
         }
-    } else if (come(operation)) {
+    } else if (count_arrival(operation)) {
         publish(operation);
     } else {
         wait_published(operation);
@@ -344,7 +483,7 @@ void SharedSlot::barrier() {
 
 void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
                            const datatype::Datatype& type, const Op& op) {
-    begin(Tag::allreduce, count * type.size);
+    begin(Tag::allreduce, count * type.size, 0, op.kind());
     const std::uint64_t operation = place_.operations++;
     const auto bytes = static_cast<std::size_t>(count * type.size);
     settle(operation);
@@ -354,7 +493,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
         combine(out, nullptr, operation, count, type, op);
     } else {
         Line& result = published(operation);
-        if (come(operation)) {
+        if (count_arrival(operation)) {
             combine(result.data, nullptr, operation, count, type, op);
             publish(operation);
         } else {
@@ -367,7 +506,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
 
 void SharedSlot::reduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
                         const Op& op, int root) {
-    begin(Tag::reduce, count * type.size, root);
+    begin(Tag::reduce, count * type.size, root, op.kind());
     const auto bytes = static_cast<std::size_t>(count * type.size);
     to_root(
         root, [&](std::uint64_t operation) { std::memcpy(line(operation, rank_).data, in, bytes); },

@@ -23,7 +23,9 @@
 //     operations are. The operations of a row (in_row), of which each is read after the arrival in
 //     the next, are waited for by one arrival more.
 //  3. Counted: arrivals of phase p, modulo 2^32, are size · (operations of p that are complete)
-//     plus those of the one under way. Published numbers of a phase only grow.
+//     plus those of the one under way. Above them ranks add up shares of their calls' signatures,
+//     which make nothing if all are the same: the last to arrive finds out whether calls match, and
+//     tells all (found_different). Published numbers of a phase only grow.
 //  4. Counted: a waiter's bit is in a bitmap for its operation and what it waits for, "published"
 //     or "arrived", and a bit is only taken by who knows that this has happened; so a waiter whose
 //     bit was taken finds its condition true, leaves, and wakes the next ones.
@@ -34,6 +36,11 @@
 //  7. What says that a rank has arrived, or that data is published, also says for which operation,
 //     size and root (its stamp). Who waits for it compares: ranks whose calls do not match are told
 //     so, by whoever sees it first (outcome()), instead of going on with wrong data.
+//  8. Each rank announces its calls before it waits for anybody, also those that take messages
+//     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
+//     ranks that wait for each other in different calls, or on different ways, find that out. The
+//     one that does rings the others, which look again. A rank that has found out waits no longer,
+//     but still arrives.
 // Thread rule: one operation at a time per communicator and rank (the standard's rule), under the
 // rank's lock, which waits release; ranks are processes or threads.
 #pragma once
@@ -78,7 +85,7 @@ class SharedSlot {
           size_(communicator.size()),
           flat_(is_flat(node_rank_, size_)),
           base_(node_rank_.segment.collective_slot(communicator.place.slot)),
-          phases_(base_ + node::cache_line_bytes),
+          phases_(base_ + node::collective_head_bytes(node_rank_.size)),
           phase_bytes_(node::collective_phase_bytes(node_rank_.size)) {}
     static bool is_flat(const Rank& rank, int ranks) {
         return !rank.oversubscribed() && ranks <= flat_ranks;
@@ -104,22 +111,44 @@ class SharedSlot {
                 const Op& op, int root);
     void bcast(void* data, MPI_Count bytes, int root);
 
-    // MPI_ERR_TRUNCATE: another rank's call had another size or root; MPI_ERR_OTHER: it was another
-    // operation. What this rank has received has no meaning then.
+    // MPI_ERR_TRUNCATE: another rank's call had another size, root or operator; MPI_ERR_OTHER: it
+    // was another operation. What this rank has received has no meaning then.
     Error outcome() const { return unequal_ == 0 ? Error() : inequality(); }
     bool unequal() const { return unequal_ != 0; }
+
+    // The way of messages: announces a call, so that those who take the slot don't wait for it.
+    // Gives the call's number, which its messages can be told by.
+    std::uint64_t begin_messages(Tag kind) {
+        bytes_ = -1;
+        signature_ = static_cast<std::uint64_t>(kind) << size_bits;
+        announce();
+        return communicator_.announced_collectives;
+    }
+    // Whether another rank has announced something else for this call: what this rank waits for may
+    // never come. The first: what that one has, if anything yet.
+    bool differs_at(int rank);
+    bool differs();
+    // The arrival, in the slot, of a call that has not taken it, where others did.
+    void arrive_aside();
+    // This rank's part of a call can't be done, as it alone knows: tells the others.
+    void refuse();
+    // A call of no bytes, in which nobody waits: unless others have some.
+    void pass(Tag kind, int root, OpKind op);
 
     // --- What operations on areas are made of (shared_data.cpp). Functions get the operation's
     // number. Those that read call await() for each rank whose data they look at.
 
-    // What the next operations are, all of one call: `bytes` and `root` are the same at all ranks.
-    void begin(Tag kind, MPI_Count bytes, int root = 0) {
-        // A few bits of both, by multiplication with the golden ratio.
-        const std::uint64_t both =
-            static_cast<std::uint64_t>(bytes) * 64 + static_cast<unsigned>(root);
+    // What the next operations are, all of one call: `bytes`, `root` and the operator are the same
+    // at all ranks.
+    void begin(Tag kind, MPI_Count bytes, int root = 0, OpKind op = OpKind::null) {
+        // A few bits of them, by multiplication with the golden ratio.
+        const std::uint64_t all = (static_cast<std::uint64_t>(op) << 40) +
+                                  static_cast<std::uint64_t>(bytes) * 64 +
+                                  static_cast<unsigned>(root);
         bytes_ = bytes;
-        signature_ = static_cast<std::uint64_t>(kind) << size_bits |
-                     both * 0x9e3779b97f4a7c15 >> (64 - size_bits);
+        signature_ = static_cast<std::uint64_t>(kind) << size_bits | through_slot |
+                     all * 0x9e3779b97f4a7c15 >> (64 - size_bits + 1);
+        announce();
     }
 
     // Everybody writes, and reads when all have written; in a counted slot the last one to write
@@ -145,8 +174,11 @@ class SharedSlot {
             flat_wait(rank, operation);
         }
     }
-    // Waits until all have arrived in an operation in which this rank has.
+    // Waits until all have arrived in an operation in which this rank has, whatever their calls
+    // are: those that match may be reading what is this rank's.
     void await_all(std::uint64_t operation);
+    // Nobody goes on before all have come here.
+    void close();
     // Where lines say what only a matching call may use: signs the own one, and tells whether
     // another's, of a rank that has arrived, is of a call that matches.
     void sign(std::uint64_t operation) {
@@ -216,13 +248,38 @@ class SharedSlot {
     void deal_out(std::uint64_t operation);
 
     // What a line says: an operation's number + 1 above the signature of the call, which is the
-    // kind of operation above bits of its size and root.
+    // kind of operation above bits of its size, root and operator, or 0 if it takes messages.
     static constexpr int signature_bits = 16;
+    static constexpr std::uint64_t signature_mask = (1 << signature_bits) - 1;
     static constexpr int size_bits = 12;
+    static constexpr std::uint64_t through_slot = 1 << (size_bits - 1);
+    // Kinds of no operation: a call that its rank has refused, and one that differs somehow.
+    static constexpr std::uint64_t refused_kind = 14;
+    static constexpr std::uint64_t differing = std::uint64_t{15} << size_bits;
     // Instead of a signature: a call that differs, nobody knows how.
     static constexpr std::uint64_t unsigned_call = 1 << signature_bits;
+
+    // What a rank announces: its last calls, their numbers, modulo 2^32, above their signatures.
+    static constexpr std::uint64_t announced_calls = 4;
+    std::atomic<std::uint64_t>& announced(int rank, std::uint64_t call) const {
+        return reinterpret_cast<std::atomic<std::uint64_t>*>(
+            base_ +
+            (1 + static_cast<std::size_t>(rank)) * node::cache_line_bytes)[call % announced_calls];
+    }
+    void announce() {
+        const std::uint64_t call = ++communicator_.announced_collectives;
+        // The fences of who sleeps and who rings order it before looks at the others'.
+        announced(rank_, call)
+            .store(call << signature_bits | signature_, std::memory_order_relaxed);
+    }
+    void ring_others() const;
+    void arrive(std::uint64_t operation);
+    [[gnu::cold]] void found_different(std::uint64_t operation, std::uint64_t excess);
     std::uint64_t stamp(std::uint64_t operation) const {
         return (operation + 1) << signature_bits | signature_;
+    }
+    static std::uint64_t differing_stamp(std::uint64_t operation) {
+        return (operation + 1) << signature_bits | differing;
     }
     void compare(std::uint64_t seen, std::uint64_t operation) {
         if (seen != stamp(operation)) [[unlikely]] {
@@ -266,22 +323,12 @@ class SharedSlot {
 #endif
     }
     // The same for an operation of an earlier call; gives what the rank's line says.
-    std::uint64_t flat_wait_for(int rank, std::uint64_t operation);
+    std::uint64_t flat_wait_for(int rank, std::uint64_t operation, bool gives_up = true);
     // Counted.
     bool count_arrival(std::uint64_t operation); // true: as the last
-    // The same. Nobody's publication tells the last one of a call that isn't like its own: it looks
-    // at another one's line, in case that is signed.
-    bool come(std::uint64_t operation) {
-        if (!count_arrival(operation)) {
-            return false;
-        }
-        compare(line(operation, rank_ == 0 ? size_ - 1 : 0).stamp.load(std::memory_order_relaxed),
-                operation);
-        return true;
-    }
     void publish(std::uint64_t operation);
     void wait_published(std::uint64_t operation);
-    void wait_arrived(std::uint64_t operation);
+    void wait_arrived(std::uint64_t operation, bool gives_up = true);
     void wait_for_others(std::uint64_t operation);
     bool arrive_at_root(std::uint64_t operation);
     void wake_arrived(std::uint64_t operation) {
@@ -289,8 +336,12 @@ class SharedSlot {
         Rank::release_event(&arrivals(operation));
     }
     // `event`: who wakes the waiters releases it, too.
+    // `gives_up`: when calls turn out not to match.
     template <typename Done>
-    void wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done);
+    void wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done,
+                      bool gives_up = true);
+    template <typename Done>
+    void wait_long(Done done, bool gives_up, const void* event = nullptr);
     void wake_some(std::atomic<std::uint64_t>* waiters);
 
     [[gnu::cold]] std::byte* find_area(AreaKind kind) const;
@@ -305,13 +356,27 @@ class SharedSlot {
         return *reinterpret_cast<Line*>(phase(operation) + (2 + static_cast<std::size_t>(rank)) *
                                                                node::cache_line_bytes);
     }
-    std::atomic<std::uint32_t>& arrivals(std::uint64_t operation) const {
-        return *reinterpret_cast<std::atomic<std::uint32_t>*>(phase(operation));
+    // Their number in the lower half; above it, the sum of what calls' signatures add: 0 of calls
+    // that match, but for what the number carries over.
+    std::atomic<std::uint64_t>& arrivals(std::uint64_t operation) const {
+        return *reinterpret_cast<std::atomic<std::uint64_t>*>(phase(operation));
+    }
+    std::uint64_t arrival() const {
+        const auto weight = static_cast<std::uint64_t>(rank_ == 0 ? 1 - size_ : 1);
+        return (weight * signature_ << 32) + 1;
+    }
+    // How many more have come than `expected`, modulo 2^32.
+    static std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(arrived) -
+                                         static_cast<std::uint32_t>(expected));
     }
     Line& published(std::uint64_t operation) const;
     std::atomic<std::uint64_t>* published_waiters(std::uint64_t operation) const;
     std::atomic<std::uint64_t>* arrived_waiters(std::uint64_t operation) const;
-    std::uint32_t arrivals_after(std::uint64_t operation) const;
+    // What the phase's arrivals are once all have arrived in the operation, if their calls match.
+    std::uint64_t arrivals_after(std::uint64_t operation) const {
+        return (operation / node::collective_phases + 1) * static_cast<std::uint64_t>(size_);
+    }
 
     message::Engine& engine_;
     Rank& node_rank_;
@@ -335,13 +400,15 @@ void SharedSlot::together(Write write, Last last, Read read) {
     write(operation);
     if (flat_) {
         flat_arrive(operation);
-    } else if (come(operation)) {
+    } else if (count_arrival(operation)) {
         last(operation);
         publish(operation);
     } else {
         wait_published(operation);
     }
-    read(operation);
+    if (unequal_ == 0) [[likely]] {
+        read(operation);
+    }
     place_.all_arrived = operation + 1;
 }
 
@@ -382,7 +449,9 @@ void SharedSlot::from_root(int root, Write write, Read read) {
         } else {
             wait_published(operation);
         }
-        read(operation);
+        if (unequal_ == 0) [[likely]] {
+            read(operation);
+        }
     }
     if (flat_) {
         flat_arrive(operation);
@@ -413,7 +482,9 @@ void SharedSlot::to_root(int root, Write write, Read read) {
     } else {
         wait_for_others(operation);
         compare_lines(operation);
-        read(operation);
+        if (unequal_ == 0) [[likely]] {
+            read(operation);
+        }
         count_arrival(operation);
         wake_arrived(operation);
     }

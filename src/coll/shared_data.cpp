@@ -502,7 +502,7 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
 }
 
 bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, int root) {
-    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root);
+    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const bool in_parts = parts_are_worth(bytes);
@@ -546,7 +546,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
 }
 
 bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out) {
-    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size);
+    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     if (slot_.flat() && bytes > (size_ == 2 ? pair_whole_bytes : parts_from_bytes) &&
@@ -600,7 +600,7 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
 
 bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void* out,
                                 const MPI_Count counts[]) {
-    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size);
+    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size, 0, reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     std::vector<std::size_t> begin(static_cast<std::size_t>(size_) + 1); // of each block
     std::size_t most = 0;
@@ -648,7 +648,8 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
 }
 
 bool SharedData::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
-    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0);
+    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0,
+                reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes), size);

@@ -57,10 +57,6 @@ void SharedDirect::copy(const Buffer& from, const Buffer& to) const {
     }
 }
 
-void SharedDirect::close() {
-    slot_.together([](Operation) {}, [](Operation) {}, [&](Operation op) { slot_.await_all(op); });
-}
-
 bool SharedDirect::all_agree(Operation operation) {
     bool agreed = true;
     for (int other = 0; other < size_; ++other) {
@@ -184,7 +180,7 @@ bool SharedDirect::allgather(const Blocks& blocks) {
     exchange({.buffer = blocks[rank_], .blocks = nullptr, .result = nullptr},
              [&](int other, const Said& its) { copy(its.buffer, blocks[other]); });
     if (!slot_.unequal()) {
-        close();
+        slot_.close();
     }
     return true;
 }
@@ -270,7 +266,7 @@ bool SharedDirect::alltoall(const Blocks& out, const Blocks& in) {
         alltoall_by_table(said, in, rows, read);
     }
     if (!slot_.unequal()) {
-        close();
+        slot_.close();
     }
     return true;
 }
@@ -316,7 +312,7 @@ void SharedDirect::combine(const Reduction& reduction, const Said& own, int root
 }
 
 bool SharedDirect::reduce(const Reduction& reduction, const void* in, void* out, int root) {
-    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root);
+    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
     std::vector<Said> all;
     combine(reduction,
             {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
@@ -324,13 +320,13 @@ bool SharedDirect::reduce(const Reduction& reduction, const void* in, void* out,
              .result = out},
             root, all);
     if (!slot_.unequal()) {
-        close();
+        slot_.close();
     }
     return true;
 }
 
 bool SharedDirect::allreduce(const Reduction& reduction, const void* in, void* out) {
-    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size);
+    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
     std::vector<Said> all;
     combine(reduction,
             {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
@@ -357,7 +353,7 @@ bool SharedDirect::allreduce(const Reduction& reduction, const void* in, void* o
                        }
                    });
     if (!slot_.unequal()) {
-        close();
+        slot_.close();
     }
     return true;
 }

@@ -77,8 +77,6 @@ class SharedDirect {
         return true;
     }
     void copy(const Buffer& from, const Buffer& to) const;
-    // All have come to the end of what they read.
-    void close();
     // Everybody says something, and then reads what `read` wants from each other one in turn. If
     // calls don't match nobody reads: what lines lead to is there while calls wait for each other,
     // and one that finds itself unequal returns.

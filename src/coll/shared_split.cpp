@@ -70,7 +70,9 @@ std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) 
     own.key = key;
     if (!flat_) {
         if (count_arrival(operation)) {
-            deal_out(operation);
+            if (!unequal()) {
+                deal_out(operation);
+            }
             publish(operation);
         } else {
             wait_published(operation);

@@ -129,7 +129,7 @@ class ShortBlocks {
     // Contiguous datatypes.
     Error reduce(const Reduction& reduction, const void* in, void* out, int root) {
         const MPI_Count bytes = reduction.count * reduction.type.size;
-        slot_.begin(Tag::reduce, bytes, root);
+        slot_.begin(Tag::reduce, bytes, root, reduction.op.kind());
         const Rows rows = rows_of(1, bytes);
         slot_.to_root(
             root,
@@ -155,7 +155,7 @@ class ShortBlocks {
     }
     Error allreduce(const Reduction& reduction, const void* in, void* out) {
         const MPI_Count bytes = reduction.count * reduction.type.size;
-        slot_.begin(Tag::allreduce, bytes);
+        slot_.begin(Tag::allreduce, bytes, 0, reduction.op.kind());
         const Rows rows = rows_of(1, bytes);
         Kernel kernel = nullptr;
         Operation made = 0;
@@ -169,6 +169,9 @@ class ShortBlocks {
                 kernel = reduction.op.kernel(reduction.type);
             },
             [](Operation, int) {});
+        if (slot_.unequal()) [[unlikely]] {
+            return slot_.outcome();
+        }
         // The operands stay until all have arrived in the next operation.
         fold(reduction, kernel, out, [&](int r) { return rows(made, r, 0); });
         return slot_.outcome();

@@ -9,7 +9,10 @@
 //    ends all that were begun;
 //  * what a step reads is read when it takes place, which is perhaps after the algorithm's function
 //    has returned: an algorithm never looks at data itself, and its own memory is scratch();
-//  * after a failure, steps that follow do nothing. There is nothing to check in an algorithm.
+//  * after a failure, steps that follow take place for the others' sake only: empty messages go
+//    where data should, which who receives them takes for a failure in turn. So all ranks that
+//    depend on it learn of it, and nobody waits for ever. There is nothing to check in an
+//    algorithm.
 // Memory that runs out is std::bad_alloc.
 // Thread rule: under the rank's lock.
 #pragma once
@@ -72,6 +75,11 @@ inline Buffer bytes_of(const void* base, MPI_Count bytes) {
     return bytes_of(const_cast<void*>(base), bytes);
 }
 
+// What a rank that has failed sends.
+inline Buffer no_data() {
+    return bytes_of(static_cast<void*>(nullptr), 0);
+}
+
 class Steps {
   public:
     Steps(const Steps&) = delete;
@@ -87,6 +95,8 @@ class Steps {
 
     // Which operation begins.
     virtual void name(Tag) {}
+    // This rank's part can't be done, as it alone knows, before its first step.
+    virtual void refuse(Error error) = 0;
 
     // Messages are between ranks of the communicator; of an intercommunicator: with the remote
     // group, unless it is said that they are among the own one, or again among the peers.

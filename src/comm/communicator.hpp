@@ -105,6 +105,8 @@ class Communicator {
     std::uint32_t nonblocking_collectives = 0;
     std::uint32_t persistent_collectives = 0;
     std::uint32_t duplications = 0; // by MPI_Comm_idup
+    // Blocking ones that this rank has announced to the others (coll/shared.hpp).
+    std::uint32_t announced_collectives = 0;
 
   private:
     friend class Communicators;

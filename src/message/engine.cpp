@@ -71,7 +71,7 @@ bool Engine::run_steps() {
 
 void Engine::wait_long(Request& request) {
     rank_.wait([&request] { return request.complete; }, [this] { return progress(); },
-               Arrangement{*this}, [&] { return reason_of(request); });
+               Arrangement<>{*this}, [&] { return reason_of(request); });
 }
 
 void Engine::leave(Request& request) {
@@ -82,6 +82,10 @@ void Engine::leave(Request& request) {
 }
 
 void Engine::end_unattended(Request& request) {
+    if (request.fate == Fate::forsaken) {
+        discard(request);
+        return;
+    }
     --unattended_;
     if (request.fate == Fate::abandoned) {
         discard(request);
@@ -106,6 +110,15 @@ void Engine::discard(Request& request) {
     }
     std::free(request.packed);
     requests_.remove(request);
+}
+
+void Engine::forsake(Request& request) {
+    cancel(request);
+    if (request.complete) {
+        discard(request);
+    } else {
+        request.fate = Fate::forsaken;
+    }
 }
 
 void Engine::cancel(Request& request) {

@@ -109,6 +109,9 @@ class Engine {
         }
     }
     void discard(Request& request);
+    // The same of one that may never end, because its peer doesn't take part: flush() won't wait
+    // for it, nor will its message be received, unless it has been.
+    void forsake(Request& request);
     // Leaves a request that still moves to flush(): nobody else will see to its end.
     void leave(Request& request);
     // Takes back a receive that nothing has matched, or a send that has not left. The request
@@ -159,13 +162,27 @@ class Engine {
     void look() {
         rank_.look([this] { return progress(); });
     }
-    // `what` names it to who asks why the program hangs.
-    template <typename Done>
+    // `what` names it to who asks why the program hangs. `watch` is asked before each sleep, and
+    // after everything that would wake this rank has been told to; true: done() is to be asked
+    // again.
+    struct NoWatch {
+        bool operator()() const { return false; }
+    };
+    template <typename Done, typename Watch = NoWatch>
     void wait_until(Done done, const WaitReason& what, BroughtBy brought_by = BroughtBy::progress,
-                    const void* event = nullptr) {
+                    const void* event = nullptr, Watch watch = {}) {
         rank_.wait(
-            done, [this] { return progress(); }, Arrangement{*this},
+            done, [this] { return progress(); }, Arrangement<Watch>{*this, watch},
             [&] { return with_counts(what); }, brought_by, event);
+    }
+    // wait() for a request that may have to be given up: until it is complete, or given_up() says
+    // so, which is asked whenever watch() has said true.
+    template <typename GivenUp, typename Watch>
+    void wait_unless(Request& request, GivenUp given_up, Watch watch) {
+        if (!request.complete) {
+            wait_until([&] { return request.complete || given_up(); }, reason_of(request),
+                       BroughtBy::progress, nullptr, watch);
+        }
     }
 
     // Sees to the end of what the program no longer waits for: sends that wait for room or for
@@ -329,10 +346,12 @@ class Engine {
     bool run_steps();
     void arrange_sleep();
     bool sleep_is_arranged() const;
+    template <typename Watch = NoWatch>
     struct Arrangement {
         Engine& engine;
+        Watch watch = {};
         void operator()() const { engine.arrange_sleep(); }
-        bool stands() const { return engine.sleep_is_arranged(); }
+        bool stands() const { return engine.sleep_is_arranged() && !watch(); }
     };
     WaitReason with_counts(WaitReason reason) const;
     WaitReason reason_of(const Request& request) const;

@@ -40,6 +40,37 @@ Error check_reduction(const void* sendbuf, const void* recvbuf, MPI_Count count,
     return {};
 }
 
+// What a rank sends to itself is as much as it receives of itself.
+Error check_own(const Buffer& sent, const Buffer& received) {
+    if (sent.bytes() == received.bytes()) [[likely]] {
+        return {};
+    }
+    return fail(MPI_ERR_TRUNCATE,
+                "this rank sends itself %lld bytes and receives %lld of itself: send and receive "
+                "buffers don't match",
+                static_cast<long long>(sent.bytes()), static_cast<long long>(received.bytes()));
+}
+
+// The same in a plan: what is sent of it. A rank that fails takes part, so that the others learn
+// it.
+Buffer own_part(Steps& steps, const Buffer& sent, const Buffer& received) {
+    if (Error error = check_own(sent, received)) {
+        steps.refuse(error);
+        return received;
+    }
+    return sent;
+}
+
+void alltoall_checked(Steps& steps, const Blocks& out, const Blocks& in) {
+    if (!steps.inter()) {
+        if (Error error = check_own(out[steps.rank()], in[steps.rank()])) {
+            steps.refuse(error);
+            return coll::alltoall(steps, in, in);
+        }
+    }
+    coll::alltoall(steps, out, in);
+}
+
 // What the standard does not have between two groups.
 Error check_not_in_place(const Steps& steps, const void* sendbuf) {
     return sendbuf != MPI_IN_PLACE || !steps.inter()
@@ -107,7 +138,14 @@ Error gather(Context& context, const void* sendbuf, MPI_Count sendcount,
     const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
     const Buffer own =
         sendbuf == MPI_IN_PLACE ? blocks[comm.rank()] : buffer_of(sendbuf, sendcount, sendtype);
-    return collectives_of(context, comm).gather(own, blocks, root);
+    Collectives collectives = collectives_of(context, comm);
+    if (comm.rank() == root) {
+        if (Error error = check_own(own, blocks[root])) {
+            return collectives.refuse(
+                error, [&](Steps& steps) { coll::gather(steps, blocks[root], blocks, root); });
+        }
+    }
+    return collectives.gather(own, blocks, root);
 }
 
 Error scatter(Context& context, const void* sendbuf, MPI_Count sendcount,
@@ -122,7 +160,14 @@ Error scatter(Context& context, const void* sendbuf, MPI_Count sendcount,
     const Blocks blocks(buffer_of(sendbuf, sendcount, sendtype));
     const Buffer own =
         recvbuf == MPI_IN_PLACE ? blocks[comm.rank()] : buffer_of(recvbuf, recvcount, recvtype);
-    return collectives_of(context, comm).scatter(blocks, own, root);
+    Collectives collectives = collectives_of(context, comm);
+    if (comm.rank() == root) {
+        if (Error error = check_own(blocks[root], own)) {
+            return collectives.refuse(
+                error, [&](Steps& steps) { coll::scatter(steps, blocks, blocks[root], root); });
+        }
+    }
+    return collectives.scatter(blocks, own, root);
 }
 
 Error allgather(Context& context, const void* sendbuf, MPI_Count sendcount,
@@ -135,10 +180,15 @@ Error allgather(Context& context, const void* sendbuf, MPI_Count sendcount,
         });
     }
     const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
+    Collectives collectives = collectives_of(context, comm);
     if (sendbuf != MPI_IN_PLACE) {
-        coll::copy(buffer_of(sendbuf, sendcount, sendtype), blocks[comm.rank()]);
+        const Buffer own = buffer_of(sendbuf, sendcount, sendtype);
+        if (Error error = check_own(own, blocks[comm.rank()])) {
+            return collectives.refuse(error, [&](Steps& steps) { coll::allgather(steps, blocks); });
+        }
+        coll::copy(own, blocks[comm.rank()]);
     }
-    return collectives_of(context, comm).allgather(blocks);
+    return collectives.allgather(blocks);
 }
 
 Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
@@ -155,11 +205,17 @@ Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
             list_blocks(comm.size(), recvbuf, recvcounts, displs, recvtype, "recvcounts", list)) {
         return error;
     }
+    Collectives collectives = collectives_of(context, comm);
     if (sendbuf != MPI_IN_PLACE) {
-        coll::copy(buffer_of(sendbuf, sendcount, sendtype),
-                   list[static_cast<std::size_t>(comm.rank())]);
+        const Buffer own = buffer_of(sendbuf, sendcount, sendtype);
+        const Buffer& place = list[static_cast<std::size_t>(comm.rank())];
+        if (Error error = check_own(own, place)) {
+            return collectives.refuse(
+                error, [&](Steps& steps) { coll::allgatherv(steps, Blocks(list.data())); });
+        }
+        coll::copy(own, place);
     }
-    return collectives_of(context, comm).allgatherv(Blocks(list.data()));
+    return collectives.allgatherv(Blocks(list.data()));
 }
 
 Error alltoall(Context& context, const void* sendbuf, MPI_Count sendcount,
@@ -174,7 +230,11 @@ Error alltoall(Context& context, const void* sendbuf, MPI_Count sendcount,
     const Blocks in(buffer_of(recvbuf, recvcount, recvtype));
     const Blocks out =
         sendbuf == MPI_IN_PLACE ? in : Blocks(buffer_of(sendbuf, sendcount, sendtype));
-    return collectives_of(context, comm).alltoall(out, in);
+    Collectives collectives = collectives_of(context, comm);
+    if (Error error = check_own(out[comm.rank()], in[comm.rank()])) {
+        return collectives.refuse(error, [&](Steps& steps) { coll::alltoall(steps, in, in); });
+    }
+    return collectives.alltoall(out, in);
 }
 
 Error reduce(Context& context, const void* sendbuf, void* recvbuf, MPI_Count count,
@@ -298,8 +358,11 @@ Error gather(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
              const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
              const datatype::Datatype& recvtype, int root) {
     const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
-    const Buffer own =
+    Buffer own =
         sendbuf == MPI_IN_PLACE ? blocks[steps.rank()] : buffer_of(sendbuf, sendcount, sendtype);
+    if (!steps.inter() && steps.rank() == root) {
+        own = own_part(steps, own, blocks[root]);
+    }
     coll::gather(steps, own, blocks, root);
     return {};
 }
@@ -314,8 +377,11 @@ Error gatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
             return error;
         }
     }
-    const Buffer own = sendbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
-                                               : buffer_of(sendbuf, sendcount, sendtype);
+    Buffer own = sendbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
+                                         : buffer_of(sendbuf, sendcount, sendtype);
+    if (!steps.inter() && steps.rank() == root) {
+        own = own_part(steps, own, list[static_cast<std::size_t>(root)]);
+    }
     coll::gatherv(steps, own, Blocks(list.data()), root);
     return {};
 }
@@ -324,8 +390,11 @@ Error scatter(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
               const datatype::Datatype& sendtype, void* recvbuf, MPI_Count recvcount,
               const datatype::Datatype& recvtype, int root) {
     const Blocks blocks(buffer_of(sendbuf, sendcount, sendtype));
-    const Buffer own =
+    Buffer own =
         recvbuf == MPI_IN_PLACE ? blocks[steps.rank()] : buffer_of(recvbuf, recvcount, recvtype);
+    if (!steps.inter() && steps.rank() == root) {
+        own = own_part(steps, own, blocks[root]);
+    }
     coll::scatter(steps, blocks, own, root);
     return {};
 }
@@ -340,8 +409,11 @@ Error scatterv(Context&, Steps& steps, const void* sendbuf, CountArray sendcount
             return error;
         }
     }
-    const Buffer own = recvbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
-                                               : buffer_of(recvbuf, recvcount, recvtype);
+    Buffer own = recvbuf == MPI_IN_PLACE ? list[static_cast<std::size_t>(root)]
+                                         : buffer_of(recvbuf, recvcount, recvtype);
+    if (!steps.inter() && steps.rank() == root) {
+        own = own_part(steps, own, list[static_cast<std::size_t>(root)]);
+    }
     coll::scatterv(steps, Blocks(list.data()), own, root);
     return {};
 }
@@ -360,7 +432,8 @@ Error allgather(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount
         return {};
     }
     if (sendbuf != MPI_IN_PLACE) {
-        steps.copy(buffer_of(sendbuf, sendcount, sendtype), blocks[steps.rank()]);
+        const Buffer place = blocks[steps.rank()];
+        steps.copy(own_part(steps, buffer_of(sendbuf, sendcount, sendtype), place), place);
     }
     coll::allgather(steps, blocks);
     return {};
@@ -384,8 +457,8 @@ Error allgatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcoun
         return {};
     }
     if (sendbuf != MPI_IN_PLACE) {
-        steps.copy(buffer_of(sendbuf, sendcount, sendtype),
-                   list[static_cast<std::size_t>(steps.rank())]);
+        const Buffer& place = list[static_cast<std::size_t>(steps.rank())];
+        steps.copy(own_part(steps, buffer_of(sendbuf, sendcount, sendtype), place), place);
     }
     coll::allgatherv(steps, Blocks(list.data()));
     return {};
@@ -402,7 +475,7 @@ Error alltoall(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount,
         coll::alltoall_replace(steps, in);
         return {};
     }
-    coll::alltoall(steps, Blocks(buffer_of(sendbuf, sendcount, sendtype)), in);
+    alltoall_checked(steps, Blocks(buffer_of(sendbuf, sendcount, sendtype)), in);
     return {};
 }
 
@@ -426,7 +499,7 @@ Error alltoallv(Context&, Steps& steps, const void* sendbuf, CountArray sendcoun
                                   sendtype, "sendcounts", out)) {
         return error;
     }
-    coll::alltoall(steps, Blocks(out.data()), Blocks(in.data()));
+    alltoall_checked(steps, Blocks(out.data()), Blocks(in.data()));
     return {};
 }
 
@@ -450,7 +523,7 @@ Error alltoallw(Context& context, Steps& steps, const void* sendbuf, CountArray 
                                         sendcounts, sdispls, sendtypes, "sendtypes", out)) {
         return error;
     }
-    coll::alltoall(steps, Blocks(out.data()), Blocks(in.data()));
+    alltoall_checked(steps, Blocks(out.data()), Blocks(in.data()));
     return {};
 }
 

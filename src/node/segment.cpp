@@ -57,7 +57,8 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.collective_offset =
         round_up(header.chunks_offset + (options.crowded ? 0 : chunks_bytes), page_bytes);
     header.collective_slot_bytes =
-        round_up(cache_line_bytes + collective_phases * collective_phase_bytes(ranks), page_bytes);
+        round_up(collective_head_bytes(ranks) + collective_phases * collective_phase_bytes(ranks),
+                 page_bytes);
     const std::uint64_t slots = collective_bytes_limit / header.collective_slot_bytes;
     header.collective_slots = static_cast<std::uint32_t>(
         slots < 2 ? 2 : (slots > collective_slot_limit ? collective_slot_limit : slots));

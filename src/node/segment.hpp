@@ -179,6 +179,10 @@ inline constexpr std::uint32_t collective_phases = 4; // power of two
 constexpr std::size_t collective_bitmap_bytes(std::size_t ranks) {
     return (ranks + 8 * cache_line_bytes - 1) / (8 * cache_line_bytes) * cache_line_bytes;
 }
+// Before the phases: the slot's own line, and what each rank announces.
+constexpr std::size_t collective_head_bytes(std::size_t ranks) {
+    return (1 + ranks) * cache_line_bytes;
+}
 constexpr std::size_t collective_phase_bytes(std::size_t ranks) {
     return (2 + ranks) * cache_line_bytes + 4 * collective_bitmap_bytes(ranks);
 }

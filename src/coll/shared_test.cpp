@@ -136,6 +136,79 @@ TEST_P(SharedTest, random_operations_of_processes_agree_with_a_reference) {
     agree_as_processes(GetParam(), random_operations, number_of_operations(GetParam()));
 }
 
+// One rank, another one each time, makes another call than the others; between, calls match.
+bool calls_that_differ(Member& member, std::uint32_t seed, int operations) {
+    comm::Communicator& world = member.communicators.world();
+    const int rank = world.rank();
+    const int size = world.size();
+    const datatype::Datatype& type = datatype::basic(MPI_INT64_T);
+    const Op sum(OpKind::sum);
+    const Op most(OpKind::max);
+    Random shared{seed};
+    bool good = true;
+    const std::uint64_t end_ns = monotonic_ns() + time_limit_ns;
+    for (int i = 0; i < operations && good; ++i) {
+        std::int64_t late = monotonic_ns() > end_ns;
+        SharedSlot matching(member.engine, world);
+        matching.allreduce(&late, &late, 1, type, sum);
+        good = !matching.unequal();
+        if (late != 0) {
+            break;
+        }
+        const bool odd = rank == static_cast<int>(shared() % static_cast<std::uint32_t>(size));
+        std::int64_t in[4] = {}, out[4] = {};
+        SharedSlot slot(member.engine, world);
+        bool is_told = true;
+        const std::uint32_t kind = shared() % 6;
+        switch (kind) {
+        case 0: // another size
+            slot.allreduce(in, out, odd ? 2 : 3, type, sum);
+            break;
+        case 1: // another operator
+            slot.allreduce(in, out, 2, type, odd ? most : sum);
+            break;
+        case 2: // nobody is the root of the one, or there are two
+            slot.bcast(in, 8, odd ? (rank + 1) % size : 0);
+            is_told = odd && rank != 0 && rank + 1 != size;
+            break;
+        case 3: // nobody publishes what the others wait for, who have not arrived
+            if (odd) {
+                slot.barrier();
+            } else {
+                slot.bcast(in, 16, (rank + 1) % size);
+            }
+            break;
+        case 4:
+            if (odd) {
+                slot.refuse();
+            } else {
+                slot.barrier();
+            }
+            is_told = !odd;
+            break;
+        default:
+            if (odd) {
+                slot.barrier();
+            } else {
+                slot.allreduce(in, out, 1, type, sum);
+            }
+        }
+        good = good && (slot.unequal() || !is_told);
+        EXPECT_TRUE(good) << "kind " << kind << (odd ? ", odd" : "") << ", operation " << i;
+        slot.outcome().drop();
+    }
+    EXPECT_TRUE(good) << "rank " << rank << " of " << size;
+    return good;
+}
+
+TEST_P(SharedTest, threads_whose_calls_differ_are_told) {
+    agree_as_threads(GetParam(), calls_that_differ, operations_of(GetParam(), 3000, 20));
+}
+
+TEST_P(SharedTest, processes_whose_calls_differ_are_told) {
+    agree_as_processes(GetParam(), calls_that_differ, operations_of(GetParam(), 3000, 20));
+}
+
 TEST(SharedSlots, are_taken_once_and_come_back_clean) {
     node::Segment segment;
     Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);

@@ -53,6 +53,10 @@ void end_job(Context& context, node::JobEnd end, int code, const char* text) {
     const bool alone = context.lifeline < 0;
     if (alone || (first && write(context.lifeline, "!", 1) < 0)) {
         say(text); // no mpiexec, or none any more, to do so
+    } else if (!first) {
+        // mpiexec is to hear first of who was quicker, and ends this rank with the others.
+        constexpr useconds_t patience_us = 200'000;
+        usleep(patience_us);
     }
     _exit(exit_code(code));
 }

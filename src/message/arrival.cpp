@@ -38,6 +38,9 @@ Data read_payload(const transport::Arrival& arrival) {
     return data;
 }
 
+// A receiver that looks so much later than the sender began was busy with something else.
+constexpr std::uint64_t late_ns = 20000;
+
 StreamHead read_head(const transport::Arrival& arrival) {
     StreamHead head;
     std::memcpy(&head, arrival.extra, sizeof head);
@@ -107,6 +110,9 @@ bool Engine::progress() {
     }
     if (direct_ != nullptr) [[unlikely]] {
         moved |= run_direct();
+    }
+    if (offering_ != nullptr) [[unlikely]] {
+        moved |= help_peers();
     }
     if (stepping_ != nullptr) [[unlikely]] {
         moved |= run_steps();
@@ -234,7 +240,14 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     const Envelope envelope = envelope_of(arrival.header);
     const StreamHead stream = read_head(arrival);
     peer.inbound = {.left = arrival.block_bytes};
-    if (Request* receive = posted_.match(envelope)) {
+    Request* receive = posted_.match(envelope);
+    if (stream.began != 0) [[unlikely]] {
+        // The data that has come before this rank looks has cost nobody any waiting.
+        const std::uint64_t now = way_clock();
+        const bool late = receive == nullptr || now - stream.began > late_ns;
+        peer.inbound.began = late ? now : stream.began;
+    }
+    if (receive != nullptr) {
         accept(*receive, envelope, stream.total);
         receive->moved = 0;
         // Asked for now, the rest is on its way before the head has been copied.
@@ -302,9 +315,32 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
     }
     inbound.left -= bytes;
     if (inbound.left == 0) {
+        if (inbound.began != 0) [[unlikely]] {
+            // What nobody waits for yet is copied again.
+            const std::uint64_t now = way_clock();
+            const std::uint64_t again = inbound.message != nullptr ? now - inbound.began : 0;
+            judge(peer, Way::push,
+                  inbound.message != nullptr
+                      ? inbound.message->bytes
+                      : static_cast<std::uint64_t>(inbound.receive->outcome.available),
+                  inbound.began - again, now);
+        }
         const Inbound ended = inbound;
         inbound = {};
         end_stream(ended);
+    }
+}
+
+void Engine::judge(Peer& peer, Way way, std::uint64_t bytes, std::uint64_t began,
+                   std::uint64_t ended) {
+    if (peer.judge == nullptr) {
+        peer.judge = std::make_unique<WayJudge>();
+    }
+    const std::uint32_t way_class = WayClass::of(bytes);
+    Way best;
+    if (peer.judge->add(way_class, way, began, ended, best)) {
+        const Advice bit = Advice{1} << way_class;
+        transport_.advise(peer.peer, bit, best == Way::fetch ? bit : 0);
     }
 }
 
@@ -352,6 +388,7 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     message.address = data.address;
     message.pieces = data.pieces;
     message.token = data.sender;
+    message.began = data.began;
 }
 
 void Engine::arrived_direct(const transport::Arrival& arrival) {
@@ -378,12 +415,21 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
                    const RendezvousData& offered) {
     accept(receive, envelope, offered.bytes);
     const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
-    if (kept == 0 || (offered.address != 0 &&
-                      read_offered(receive, sender, offered, kept) == transport::PeerCopy::done)) {
+    const transport::PeerCopy result = kept == 0 ? transport::PeerCopy::done
+                                       : offered.address == 0
+                                           ? transport::PeerCopy::failed
+                                           : read_offered(receive, sender, offered, kept);
+    if (result == transport::PeerCopy::done) {
         const DoneData done = {.sender = offered.sender};
         answer(sender, kind::done, &done, sizeof done);
+        if (offered.began != 0) [[unlikely]] {
+            judge(peer_of(sender), Way::fetch, offered.bytes, offered.began, way_clock());
+        }
         complete(receive);
         return;
+    }
+    if (result == transport::PeerCopy::refused) {
+        transport_.advise(sender, ~Advice{0}, no_fetching);
     }
     receive.moved = 0;
     ask_for_rest(receive, sender, offered.sender, 0);
@@ -391,6 +437,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
 
 void Engine::arrived_done(const transport::Arrival& arrival) {
     if (Request* send = find(read_payload<DoneData>(arrival).sender)) {
+        stop_helping(*send);
         complete(*send);
     }
 }
@@ -401,6 +448,7 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
     if (send == nullptr) {
         return;
     }
+    stop_helping(*send);
     send->moved = data.from;
     send->bytes = data.to;
     send->answer_token = data.receiver;
@@ -442,7 +490,8 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
               {.address = message.address,
                .bytes = message.bytes,
                .sender = message.token,
-               .pieces = message.pieces});
+               .pieces = message.pieces,
+               .began = message.began});
         break;
     case Unexpected::Form::direct:
         receive_direct(receive, message.envelope, message.sender,

@@ -17,6 +17,7 @@
 #include "message/matching.hpp"
 #include "message/protocol.hpp"
 #include "message/request.hpp"
+#include "message/ways.hpp"
 #include "transport/node_transport.hpp"
 
 namespace warren::message {
@@ -61,7 +62,8 @@ class Engine {
                                               std::uint32_t peer_rank, const Envelope& envelope,
                                               std::size_t& bytes) {
         return (posted_.count() | unexpected_.count()) == 0 && waiting_ == nullptr &&
-               stepping_ == nullptr && direct_ == nullptr && !rank_.lock.shared() &&
+               stepping_ == nullptr && direct_ == nullptr && offering_ == nullptr &&
+               !rank_.lock.shared() &&
                transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
                                         unit, bytes);
     }
@@ -206,6 +208,7 @@ class Engine {
         Request* receive = nullptr;
         Unexpected* message = nullptr;
         std::uint64_t left = 0;
+        std::uint64_t began = 0; // not 0: it is measured, from then on
     };
 
     // What this rank has under way with another.
@@ -217,6 +220,10 @@ class Engine {
         Peer* next_waiting = nullptr; // among the peers with something waiting
         Peer* next_made = nullptr;    // among all
         Inbound inbound;
+        Ways ways;
+        std::unique_ptr<WayJudge> judge;
+        std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
+        Peer* next_offering = nullptr; // among the peers with such
     };
 
     // An answer of the protocol that found no room.
@@ -258,8 +265,19 @@ class Engine {
             return transport_.send_inline(peer, header_of(kind::eager, envelope), buffer.base,
                                           bytes);
         }
+        if (is_fetched(peer, bytes)) [[unlikely]] {
+            return false;
+        }
         return send_block_at_once(peer, envelope, buffer.base, bytes);
     }
+    // Whether the next message of so many bytes without gaps is for its receiver to fetch.
+    static bool is_fetched(const Peer& peer, std::uint64_t bytes) {
+        if (bytes < WayClass::smallest_bytes || !peer.box || peer.same_space) {
+            return false;
+        }
+        return chosen_way(peer, bytes) == Way::fetch;
+    }
+    static Way chosen_way(const Peer& peer, std::uint64_t bytes);
     // Who sends much to whom (balance/load_table.hpp).
     void count(const Buffer& buffer, std::uint32_t peer) const {
         if (rank_.load != nullptr) {
@@ -298,6 +316,10 @@ class Engine {
     Error send_to_self(Request& request);
     // What a rendezvous says of a send's data, which is then ready to be fetched (fetching.cpp).
     RendezvousData offer(const Peer& peer, Request& send);
+    // From here on the rank helps the receiver of a send that has been offered; and no longer.
+    void start_helping(Peer& peer, Request& send);
+    void stop_helping(Request& send);
+    bool help_peers();
     void prepare_offer(const Peer& peer, Request& send);
 
     // Receiving (arrival.cpp)
@@ -335,6 +357,8 @@ class Engine {
                std::uint64_t bytes);
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
                const RendezvousData& offered);
+    // A message that carried a time has arrived.
+    void judge(Peer& peer, Way way, std::uint64_t bytes, std::uint64_t began, std::uint64_t ended);
     void receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
                         const DirectData& data);
     transport::PeerCopy read_offered(const Request& receive, std::uint32_t sender,
@@ -372,6 +396,7 @@ class Engine {
     UnexpectedMessages unexpected_;
     Request* stepping_ = nullptr; // the newest first
     Request* direct_ = nullptr;   // sends that have been announced; the newest first
+    Peer* offering_ = nullptr;    // peers that may be fetching
     bool running_steps_ = false;
     HandleTable<Request> requests_;
     Request* sent_; // from requests_

@@ -62,7 +62,44 @@ RendezvousData Engine::offer(const Peer& peer, Request& send) {
     return {.address = reinterpret_cast<std::uint64_t>(data),
             .bytes = send.bytes,
             .sender = token_of(send),
-            .pieces = send.pieces};
+            .pieces = send.pieces,
+            .began = 0};
+}
+
+void Engine::start_helping(Peer& peer, Request& send) {
+    // Only data in one piece is fetched so that there is something to help with.
+    if (!peer.box || send.laid_out || send.bytes < transport::joint_limit) {
+        return;
+    }
+    send.offered = true;
+    if (peer.offers++ == 0) {
+        peer.next_offering = offering_;
+        offering_ = &peer;
+    }
+}
+
+void Engine::stop_helping(Request& send) {
+    if (!send.offered) {
+        return;
+    }
+    send.offered = false;
+    Peer& peer = peer_of(send.peer);
+    if (--peer.offers > 0) {
+        return;
+    }
+    Peer** link = &offering_;
+    while (*link != &peer) {
+        link = &(*link)->next_offering;
+    }
+    *link = peer.next_offering;
+}
+
+bool Engine::help_peers() {
+    bool moved = false;
+    for (Peer* peer = offering_; peer != nullptr; peer = peer->next_offering) {
+        moved |= transport_.help_peer(*peer);
+    }
+    return moved;
 }
 
 void Engine::prepare_offer(const Peer& peer, Request& send) {
@@ -96,7 +133,7 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
                                          const RendezvousData& offered, std::uint64_t kept) {
     using transport::PeerCopy;
     if (offered.pieces == 0 && !receive.laid_out) {
-        return transport_.read_peer(sender, offered.address, receive.data, kept);
+        return transport_.fetch_from_peer(sender, offered.address, receive.data, kept);
     }
     const Buffer& buffer = receive.buffer;
     const bool in_place = !receive.laid_out || is_coarse(*buffer.type);

@@ -6,9 +6,10 @@
 //                matched: the receiver answers `wanted`, usually before the sender is through
 //                with the head
 //   rendezvous   the envelope and where the data is; the receiver, once it has matched it, copies
-//   it
-//                straight from the sender's memory and answers `done`; where the kernel refuses
-//                that it answers `wanted`
+//                it straight from the sender's memory and answers `done`; where the kernel refuses
+//                that it answers `wanted`. A sender with a box that waits meanwhile copies a part
+//                of large data itself (transport/joint_copy.hpp). Which of stream and rendezvous
+//                a message without gaps takes: message/ways.hpp
 //   direct       (ranks of one address space, above direct_limit) the envelope and where the
 //                sender's DirectSend is, by which the two copy (message/direct.hpp)
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
@@ -42,6 +43,7 @@ struct RendezvousData {
     std::uint64_t bytes;
     Token sender;
     std::uint64_t pieces; // not 0: at the address is a list of so many (iovec)
+    std::uint64_t began;  // when, if it is to be measured (message/ways.hpp), else 0
 };
 
 struct DirectData {
@@ -67,6 +69,7 @@ struct WantedData {
 struct StreamHead {
     std::uint64_t total; // of the message; of an answer: of this stream
     Token token;         // the sender's request; of an answer: the receiver's
+    std::uint64_t began; // as of a rendezvous
 };
 
 static_assert(sizeof(RendezvousData) <= transport::inline_bytes);

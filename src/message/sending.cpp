@@ -42,14 +42,32 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     if (bytes <= transport_.whole_block_limit(peer)) {
         return transport_.send_block(peer, header_of(kind::eager, envelope), {}, source, bytes);
     }
-    if (bytes <= transport_.block_limit(peer)) {
-        std::byte extra[transport::extra_bytes] = {};
-        const StreamHead stream = {.total = bytes, .token = 0};
-        std::memcpy(extra, &stream, sizeof stream);
-        return transport_.send_block(peer, header_of(kind::stream_head, envelope), extra, source,
-                                     bytes, bytes);
+    if (bytes > transport_.block_limit(peer)) {
+        return false;
     }
-    return false;
+    const bool has_choice =
+        source.data() != nullptr && WayClass::has(bytes) && chosen_way(peer, bytes) == Way::push;
+    const std::uint32_t way_class = has_choice ? WayClass::of(bytes) : 0;
+    std::byte extra[transport::extra_bytes] = {};
+    const StreamHead stream = {
+        .total = bytes, .token = 0, .began = has_choice ? peer.ways.stamp(way_class) : 0};
+    std::memcpy(extra, &stream, sizeof stream);
+    if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra, source, bytes,
+                               bytes)) {
+        return false;
+    }
+    if (has_choice) {
+        peer.ways.sent(way_class, peer.box.advice());
+    }
+    return true;
+}
+
+Way Engine::chosen_way(const Peer& peer, std::uint64_t bytes) {
+    const Advice advice = peer.box.advice();
+    if (bytes > WayClass::largest_bytes) {
+        return (advice & no_fetching) != 0 ? Way::push : Way::fetch;
+    }
+    return peer.ways.next(WayClass::of(bytes), advice);
 }
 
 bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer) {
@@ -93,6 +111,7 @@ Error Engine::begin(Request& request) {
     request.answer_token = 0;
     request.offer = Offer::none;
     request.pieces = 0;
+    request.offered = false;
     request.outcome = {};
     request.find_data();
     if (request.operation == Operation::receive) {
@@ -127,7 +146,11 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     if (peer.same_space && (bytes > direct_limit || send.operation == Operation::synchronous)) {
         return advance_direct(peer, send);
     }
-    if (send.operation != Operation::synchronous && !send.fetched) {
+    // A buffered send should leave the program's buffer, whoever is late.
+    const bool offers =
+        send.operation == Operation::synchronous || send.fetched ||
+        (send.operation != Operation::buffered && !send.laid_out && is_fetched(peer, bytes));
+    if (!offers) {
         const std::uint64_t limit = transport_.block_limit(peer);
         if (bytes <= limit) {
             const bool sent = send.laid_out ? send_gaps_at_once(peer, send.envelope, send.buffer)
@@ -140,7 +163,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         }
         if (limit > transport_.whole_block_limit(peer)) {
             std::byte extra[transport::extra_bytes] = {};
-            const StreamHead stream = {.total = bytes, .token = token_of(send)};
+            const StreamHead stream = {.total = bytes, .token = token_of(send), .began = 0};
             std::memcpy(extra, &stream, sizeof stream);
             const LaidOut data(send.buffer);
             return transport_.send_block(
@@ -150,11 +173,20 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
                        : Step::no_room;
         }
     }
-    const RendezvousData data = offer(peer, send);
-    return transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
-                                  sizeof data)
-               ? Step::gone
-               : Step::no_room;
+    RendezvousData data = offer(peer, send);
+    const bool has_choice = peer.box && !send.laid_out && WayClass::has(bytes) &&
+                            send.operation != Operation::synchronous && !send.fetched;
+    const std::uint32_t way_class = has_choice ? WayClass::of(bytes) : 0;
+    data.began = has_choice ? peer.ways.stamp(way_class) : 0;
+    if (!transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
+                                sizeof data)) {
+        return Step::no_room;
+    }
+    if (has_choice) {
+        peer.ways.sent(way_class, peer.box.advice());
+    }
+    start_helping(peer, send);
+    return Step::gone;
 }
 
 Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
@@ -203,7 +235,7 @@ bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
     std::byte extra[transport::extra_bytes] = {};
     transport::Header header = header_of(kind::stream_part, send.envelope);
     if (!send.streaming) {
-        const StreamHead head = {.total = left, .token = send.answer_token};
+        const StreamHead head = {.total = left, .token = send.answer_token, .began = 0};
         std::memcpy(extra, &head, sizeof head);
         header.kind = kind::answer_head;
     }

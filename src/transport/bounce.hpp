@@ -1,10 +1,11 @@
 // Bounce buffers: where large messages of a pair with a box pass through the node segment.
 //
 // The sender copies a message into one of its buffers frame by frame and publishes how far it has
-// come; the receiver copies out all that is there, so both work at once. Measured on two cores,
-// this beats a single copy by the kernel at every size: the kernel's copy is serial and pays per
-// page. What makes it fast is that buffers go round: the receiver keeps the buffer that it has just
-// read and uses it for its own next large send, whose lines are then in its cache already.
+// come; the receiver copies out all that is there, so both work at once. For blocks that the sender
+// has just written this is mostly quicker than a single copy by the kernel, which reads them from
+// the other core line by line and pays per page. What makes it fast is that buffers go round: the
+// receiver keeps the buffer that it has just read and uses it for its own next large send, whose
+// lines are then in its cache already.
 //
 // Every rank owns a few buffers. A buffer is on its owner's stack, under way, kept by another rank,
 // or returned (a bit of the owner's slot) and not yet looked at by the owner.

@@ -20,6 +20,7 @@
 
 #include "node/segment.hpp"
 #include "transport/cell.hpp"
+#include "transport/joint_copy.hpp"
 
 namespace warren::transport {
 
@@ -36,6 +37,10 @@ struct Box {
     };
 
     Consumed consumed;
+    JointCopy joint_copy; // of what the receiver fetches from the sender
+    // A word of the receiver's message room for the sender's; seldom stored, read with each large
+    // message.
+    alignas(node::cache_line_bytes) std::atomic<std::uint32_t> advice;
     alignas(4096) Cell cells[node::box_cells];
     alignas(4096) std::byte ring[node::box_ring_bytes];
 
@@ -104,6 +109,9 @@ class BoxSender {
 
     void commit_ring(const BlockReference& reference) { ring_written_ = reference.mark; }
 
+    JointCopy& joint_copy() const { return box_->joint_copy; }
+    std::uint32_t advice() const { return box_->advice.load(std::memory_order_relaxed); }
+
   private:
     Box* box_ = nullptr;
     std::uint32_t written_ = 0;
@@ -142,6 +150,9 @@ class BoxReceiver {
     void release_ring(std::uint64_t end) {
         box_->consumed.bytes.store(end, std::memory_order_release);
     }
+
+    JointCopy& joint_copy() const { return box_->joint_copy; }
+    std::atomic<std::uint32_t>& advice() const { return box_->advice; }
 
   private:
     Box* box_;

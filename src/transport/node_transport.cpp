@@ -305,17 +305,21 @@ PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::span<const iovec> rem
         copied = static_cast<std::uint64_t>(result);
         return PeerCopy::done;
     }
-    if (result < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) {
-        peer_copy_refused_ = true;
-        if (rank_.verbose()) {
-            std::fprintf(stderr,
-                         "warren: rank %u may not read other ranks' memory (%s): large messages go "
-                         "through the node segment\n",
-                         rank_.index, std::strerror(errno));
-        }
-        return PeerCopy::refused;
+    return judge_refusal();
+}
+
+PeerCopy NodeTransport::judge_refusal() {
+    if (errno != EPERM && errno != ENOSYS && errno != EACCES) {
+        return PeerCopy::failed;
     }
-    return PeerCopy::failed;
+    peer_copy_refused_ = true;
+    if (rank_.verbose()) {
+        std::fprintf(stderr,
+                     "warren: rank %u may not read other ranks' memory (%s): large messages go "
+                     "through the node segment\n",
+                     rank_.index, std::strerror(errno));
+    }
+    return PeerCopy::refused;
 }
 
 PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, void* to,
@@ -334,6 +338,49 @@ PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, voi
         bytes -= copied;
     }
     return PeerCopy::done;
+}
+
+PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
+                                        std::uint64_t bytes) {
+    const BoxReceiver* box = box_from(peer);
+    if (box == nullptr || bytes < joint_limit || peer_copy_refused_) {
+        return read_peer(peer, address, to, bytes);
+    }
+    return box->joint_copy().receive(
+        address, reinterpret_cast<std::uint64_t>(to), bytes, [&](const JointCopy::Block& block) {
+            return read_peer(peer, block.from, reinterpret_cast<void*>(block.to), block.bytes);
+        });
+}
+
+bool NodeTransport::help_peer(const Channel& channel) {
+    if (peer_copy_refused_) {
+        return false;
+    }
+    return channel.box.joint_copy().help([&](const JointCopy::Block& block) {
+        const int pid = rank_.segment.slot(channel.peer).pid.load(std::memory_order_relaxed);
+        for (std::uint64_t done = 0; done < block.bytes;) {
+            const iovec own = {.iov_base = reinterpret_cast<void*>(block.from + done),
+                               .iov_len = block.bytes - done};
+            const iovec theirs = {.iov_base = reinterpret_cast<void*>(block.to + done),
+                                  .iov_len = block.bytes - done};
+            const ssize_t result = process_vm_writev(pid, &own, 1, &theirs, 1, 0);
+            if (result <= 0) {
+                return result < 0 ? judge_refusal() : PeerCopy::failed;
+            }
+            done += static_cast<std::uint64_t>(result);
+        }
+        return PeerCopy::done;
+    });
+}
+
+void NodeTransport::advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits) {
+    if (const BoxReceiver* box = box_from(peer)) {
+        const std::uint32_t before = box->advice().load(std::memory_order_relaxed);
+        const std::uint32_t after = (before & ~mask) | bits;
+        if (after != before) {
+            box->advice().store(after, std::memory_order_relaxed);
+        }
+    }
 }
 
 } // namespace warren::transport

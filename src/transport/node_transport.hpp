@@ -20,6 +20,7 @@
 #include "transport/cell.hpp"
 #include "transport/copy.hpp"
 #include "transport/copy_large.hpp"
+#include "transport/joint_copy.hpp"
 #include "transport/queue.hpp"
 #include "transport/source.hpp"
 
@@ -38,13 +39,6 @@ struct Channel {
     std::uint32_t heard = 0;              // cells from the peer's box
     bool same_space = false;              // the peer is a rank of this process
     std::atomic<std::uint32_t>* doorbell; // the peer's
-};
-
-// What became of a copy out of another process's memory.
-enum class PeerCopy : std::uint8_t {
-    done,
-    refused, // by the kernel or a filter, now and always: send the data another way
-    failed   // the other side's memory can't be read
 };
 
 class NodeTransport {
@@ -180,10 +174,19 @@ class NodeTransport {
 
     // Copies out of the memory of the process of another rank of the node (CMA).
     PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
+    // The same of much data; a peer that has a box here does a part of it in help_peer().
+    PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
+                             std::uint64_t bytes);
+    // Copies a block of what the channel's peer fetches just now. False: there was none. For a
+    // channel with a box.
+    bool help_peer(const Channel& channel);
     // The same from and to lists of pieces, up to the end of the shorter one or less; `copied` says
     // how far it has come.
     PeerCopy read_peer(std::uint32_t peer, std::span<const iovec> remote,
                        std::span<const iovec> local, std::uint64_t& copied);
+    // Changes the bits of `mask` in the word that the peer, if it has a box here, finds in its
+    // channel's box.
+    void advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits);
     // It is known already that the kernel refuses that.
     bool peer_copy_refused() const { return peer_copy_refused_; }
     static constexpr std::size_t pieces_per_read = 256;
@@ -212,6 +215,8 @@ class NodeTransport {
             ring_room_waiters();
         }
     }
+    // What has become of a copy between processes, by errno.
+    PeerCopy judge_refusal();
     void ring_room_waiters();
     void want_room(std::uint32_t at);
 
@@ -231,6 +236,11 @@ class NodeTransport {
     bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
                             const Source& source, std::size_t bytes);
     std::uint32_t blocks_in_a_row(Channel& channel) const;
+    // The peer's box towards this rank; null: it has none.
+    BoxReceiver* box_from(std::uint32_t peer) {
+        const std::uint32_t number = box_of_ != nullptr ? box_of_[peer] : no_box;
+        return number != no_box ? &boxes_[number] : nullptr;
+    }
     static std::atomic_ref<std::uint64_t> block_mark(Cell& cell) {
         return std::atomic_ref<std::uint64_t>(
             *reinterpret_cast<std::uint64_t*>(cell.payload + block_progress_offset));

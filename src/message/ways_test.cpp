@@ -1,0 +1,140 @@
+// A sender and a receiver that agree on ways, with messages that take as long as the test says.
+
+#include "message/ways.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace warren::message {
+namespace {
+
+struct Pair {
+    // Sends a message of a class: returns the way that it took.
+    Way send(std::uint32_t way_class, const std::function<std::uint64_t(Way)>& takes) {
+        const Way way = ways.next(way_class, advice);
+        const bool measured = ways.stamp(way_class) != 0;
+        ways.sent(way_class, advice);
+        const std::uint64_t began = clock + 100;
+        clock = began + takes(way);
+        ++(measured ? measured_messages : others);
+        Way best;
+        if (measured && judge.add(way_class, way, began, clock, best)) {
+            ++judged;
+            const Advice bit = Advice{1} << way_class;
+            advice = (advice & ~bit) | (best == Way::fetch ? bit : 0);
+        }
+        return way;
+    }
+    // How many of so many were fetched.
+    int fetched(int messages, std::uint32_t way_class,
+                const std::function<std::uint64_t(Way)>& takes) {
+        int count = 0;
+        for (int i = 0; i < messages; ++i) {
+            count += send(way_class, takes) == Way::fetch ? 1 : 0;
+        }
+        return count;
+    }
+
+    Ways ways;
+    WayJudge judge;
+    Advice advice = 0;
+    std::uint64_t clock = 1;
+    int judged = 0;
+    int measured_messages = 0;
+    int others = 0;
+};
+
+std::uint64_t fetching_is_quick(Way way) {
+    return way == Way::fetch ? 1000 : 2000;
+}
+std::uint64_t pushing_is_quick(Way way) {
+    return way == Way::fetch ? 2000 : 1000;
+}
+
+TEST(ways, classes_are_powers_of_two_and_the_largest_size_is_in_the_last) {
+    EXPECT_FALSE(WayClass::has(8191));
+    EXPECT_EQ(WayClass::of(8192), 0U);
+    EXPECT_EQ(WayClass::of(16383), 0U);
+    EXPECT_EQ(WayClass::of(16384), 1U);
+    EXPECT_EQ(WayClass::of(WayClass::largest_bytes - 1), WayClass::count - 1);
+    EXPECT_EQ(WayClass::of(WayClass::largest_bytes), WayClass::count - 1);
+    EXPECT_FALSE(WayClass::has(WayClass::largest_bytes + 1));
+    EXPECT_LT(WayClass::count, 31U);
+}
+
+TEST(ways, a_pair_takes_the_quicker_way_and_changes_with_it) {
+    Pair pair;
+    pair.fetched(1000, 2, fetching_is_quick);
+    EXPECT_GT(pair.fetched(1000, 2, fetching_is_quick), 900);
+    pair.fetched(20000, 2, pushing_is_quick);
+    EXPECT_LT(pair.fetched(1000, 2, pushing_is_quick), 100);
+}
+
+TEST(ways, classes_do_not_touch_each_other) {
+    Pair pair;
+    pair.fetched(1000, 0, fetching_is_quick);
+    pair.fetched(1000, 3, pushing_is_quick);
+    EXPECT_GT(pair.fetched(500, 0, fetching_is_quick), 400);
+    EXPECT_LT(pair.fetched(500, 3, pushing_is_quick), 100);
+}
+
+TEST(ways, measuring_gets_seldom_while_the_answer_stays) {
+    Pair pair;
+    pair.fetched(30000, 1, pushing_is_quick);
+    pair.measured_messages = pair.others = 0;
+    const int lost = pair.fetched(100000, 1, pushing_is_quick);
+    EXPECT_LT(lost, 400) << "the slower way";
+    EXPECT_GT(lost, 0) << "still it is looked at";
+    EXPECT_LT(pair.measured_messages, 800);
+}
+
+TEST(ways, nearly_equal_ways_do_not_take_turns) {
+    Pair pair;
+    int flips = 0;
+    Advice before = pair.advice;
+    std::uint32_t state = 1;
+    pair.fetched(50000, 0, [&](Way) {
+        flips += before != pair.advice ? 1 : 0;
+        before = pair.advice;
+        state = state * 1664525U + 1013904223U;
+        return 1000 + (state >> 8) % 60;
+    });
+    EXPECT_GT(pair.judged, 5);
+    EXPECT_EQ(flips, 0);
+}
+
+TEST(ways, single_disturbances_do_not_count) {
+    Pair pair;
+    int message = 0;
+    pair.fetched(5000, 0,
+                 [&](Way way) { return ++message % 9 == 0 ? 1000000 : fetching_is_quick(way); });
+    EXPECT_NE(pair.advice & 1, 0U);
+}
+
+TEST(ways, messages_in_a_row_count_from_the_one_before) {
+    WayJudge judge;
+    Way best = Way::push;
+    // All pushed ones began at once and came one per 500, fetched ones one per 400.
+    std::uint64_t clock = 1000;
+    bool decided = false;
+    for (std::uint32_t i = 0; i < unmeasured_in_row + measured_in_row; ++i) {
+        decided |= judge.add(0, Way::push, 1000, clock += 500, best);
+    }
+    for (std::uint32_t i = 0; i < unmeasured_in_row + measured_in_row; ++i) {
+        decided |= judge.add(0, Way::fetch, 1000, clock += 400, best);
+    }
+    EXPECT_TRUE(decided);
+    EXPECT_EQ(best, Way::fetch);
+}
+
+TEST(ways, a_receiver_that_may_not_fetch_is_asked_no_more) {
+    Pair pair;
+    pair.fetched(30, 0, pushing_is_quick); // in the first rows
+    pair.advice = no_fetching;
+    pair.fetched(100, 0, pushing_is_quick);
+    EXPECT_EQ(pair.fetched(50000, 0, pushing_is_quick), 0);
+}
+
+} // namespace
+} // namespace warren::message

@@ -1,0 +1,42 @@
+#include "transport/joint_copy.hpp"
+
+#include <algorithm>
+
+#include "base/futex.hpp"
+
+namespace warren::transport {
+
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t smallest_block = joint_limit / 2;
+constexpr std::uint64_t largest_block = 128 * 1024; // of what fits the counters
+constexpr std::uint64_t most_blocks = 0xffff;
+
+// The sender is in the middle of a block, or has lost its processor there.
+constexpr int spins_until_yield = 2000;
+
+} // namespace
+
+std::uint64_t JointCopy::block_size(std::uint64_t size) {
+    // Half of what is short, so that each side has one call of the kernel.
+    const std::uint64_t block =
+        std::max(std::clamp(size / 2, smallest_block, largest_block), size / most_blocks + 1);
+    return (block + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+bool JointCopy::await_helper(std::uint64_t count) const {
+    for (int spins = 0;; ++spins) {
+        const std::uint32_t now = helped.load(std::memory_order_acquire);
+        if ((now & ~helper_failed_bit) == count) {
+            return (now & helper_failed_bit) == 0;
+        }
+        if (spins < spins_until_yield) {
+            spin_pause();
+        } else {
+            give_way();
+        }
+    }
+}
+
+} // namespace warren::transport

@@ -1,0 +1,155 @@
+// Both halves of a joint copy, in threads of one process that copy by memcpy.
+
+#include "transport/joint_copy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/futex.hpp"
+
+namespace warren::transport {
+namespace {
+
+constexpr std::uint64_t kilo = 1024;
+
+PeerCopy copy_plain(const JointCopy::Block& block) {
+    std::memcpy(reinterpret_cast<void*>(block.to), reinterpret_cast<const void*>(block.from),
+                block.bytes);
+    return PeerCopy::done;
+}
+
+std::uint64_t address(const std::vector<std::byte>& data) {
+    return reinterpret_cast<std::uint64_t>(data.data());
+}
+
+std::vector<std::byte> pattern(std::uint64_t bytes, std::uint32_t seed) {
+    std::vector<std::byte> data(bytes);
+    for (std::uint64_t i = 0; i < bytes; ++i) {
+        seed = seed * 1664525U + 1013904223U;
+        data[i] = static_cast<std::byte>(seed >> 24);
+    }
+    return data;
+}
+
+TEST(joint_copy, a_receiver_without_help_copies_every_byte_once) {
+    JointCopy joint = {};
+    for (const std::uint64_t bytes : {std::uint64_t{1}, 4 * kilo, 64 * kilo, 64 * kilo + 1,
+                                      1024 * kilo, 3333333 * kilo / 1000}) {
+        const std::vector<std::byte> from = pattern(bytes, 1);
+        std::vector<std::byte> to(bytes);
+        std::uint64_t copied = 0;
+        EXPECT_EQ(joint.receive(address(from), address(to), bytes,
+                                [&](const JointCopy::Block& block) {
+                                    copied += block.bytes;
+                                    return copy_plain(block);
+                                }),
+                  PeerCopy::done);
+        EXPECT_EQ(copied, bytes);
+        EXPECT_EQ(from, to);
+    }
+}
+
+TEST(joint_copy, a_message_of_terabytes_has_no_more_blocks_than_can_be_counted) {
+    JointCopy joint = {};
+    constexpr std::uint64_t bytes = std::uint64_t{5} << 40;
+    std::uint64_t next = 0;
+    EXPECT_EQ(joint.receive(0, 0, bytes,
+                            [&](const JointCopy::Block& block) {
+                                EXPECT_EQ(block.from, next);
+                                next += block.bytes;
+                                return PeerCopy::done;
+                            }),
+              PeerCopy::done);
+    EXPECT_EQ(next, bytes);
+}
+
+TEST(joint_copy, there_is_nothing_to_help_with_before_and_after) {
+    JointCopy joint = {};
+    EXPECT_FALSE(joint.help(copy_plain));
+    std::vector<std::byte> data(64 * kilo);
+    EXPECT_EQ(joint.receive(address(data), address(data), data.size(),
+                            [](const JointCopy::Block&) { return PeerCopy::done; }),
+              PeerCopy::done);
+    EXPECT_FALSE(joint.help(copy_plain));
+}
+
+TEST(joint_copy, what_the_receiver_may_not_copy_the_sender_does_not_go_on_with) {
+    JointCopy joint = {};
+    const std::vector<std::byte> from(256 * kilo);
+    std::vector<std::byte> to(256 * kilo);
+    int calls = 0;
+    EXPECT_EQ(joint.receive(address(from), address(to), from.size(),
+                            [&](const JointCopy::Block&) {
+                                ++calls;
+                                return PeerCopy::refused;
+                            }),
+              PeerCopy::refused);
+    EXPECT_EQ(calls, 1);
+    EXPECT_FALSE(joint.help(copy_plain));
+}
+
+TEST(joint_copy, what_the_sender_may_not_copy_the_receiver_copies) {
+    JointCopy joint = {};
+    const std::vector<std::byte> from = pattern(512 * kilo, 7);
+    std::vector<std::byte> to(from.size());
+    bool helped = false;
+    EXPECT_EQ(joint.receive(address(from), address(to), from.size(),
+                            [&](const JointCopy::Block& block) {
+                                if (!helped) {
+                                    // As if at the same time.
+                                    helped = joint.help(
+                                        [](const JointCopy::Block&) { return PeerCopy::refused; });
+                                    EXPECT_TRUE(helped);
+                                }
+                                return copy_plain(block);
+                            }),
+              PeerCopy::done);
+    EXPECT_EQ(from, to);
+}
+
+// Copies of all sizes one behind the other, in the same two places, while the other side helps all
+// the time: what it does late or of another turn would show.
+TEST(joint_copy, stress_both_sides_copy_turn_after_turn) {
+    auto joint = std::make_unique<JointCopy>();
+    std::atomic<bool> over{false};
+    std::atomic<std::uint64_t> helped{0};
+    std::thread sender([&] {
+        while (!over.load(std::memory_order_relaxed)) {
+            if (joint->help(copy_plain)) {
+                helped.fetch_add(1, std::memory_order_relaxed);
+            } else {
+                spin_pause();
+            }
+        }
+    });
+    std::uint32_t state = 99;
+    std::vector<std::byte> to;
+    std::uint64_t blocks = 0;
+    for (int turn = 0; turn < 400; ++turn) {
+        state = state * 1664525U + 1013904223U;
+        const std::uint64_t bytes = joint_limit + (state >> 8) % (600 * kilo);
+        const std::vector<std::byte> from = pattern(bytes, state);
+        to.assign(bytes, std::byte{0});
+        ASSERT_EQ(joint->receive(address(from), address(to), bytes,
+                                 [&](const JointCopy::Block& block) {
+                                     ++blocks;
+                                     if (turn % 8 == 0) {
+                                         give_way();
+                                     }
+                                     return copy_plain(block);
+                                 }),
+                  PeerCopy::done);
+        ASSERT_EQ(from, to) << "turn " << turn;
+    }
+    over = true;
+    sender.join();
+    EXPECT_GT(blocks, 400U);
+}
+
+} // namespace
+} // namespace warren::transport

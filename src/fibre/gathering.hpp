@@ -1,12 +1,12 @@
 // Gathering: the fibres of one worker that wait for one event, such as the end of a collective
 // operation of a thousand ranks. Who brings the event about hands all of them to their worker's
-// queue at once, without looking at any (with balancing, at what worker each is at home); a fibre
-// that is to see to something else meanwhile (a message) can be taken out of it by its bell.
+// queue at once, without looking at any (with balancing, at where each is at home); a fibre that is
+// to see to something else meanwhile (a message) can be taken out of it by its bell.
 //
 // Each worker has a few gatherings, and an event has its place among them by its address; several
-// events may meet there, and are then released one fibre at a time.
-// Workers' gatherings are released one after the other: who has gone on may have gathered elsewhere
-// for the next event of this address by then, and goes on early. So all look again.
+// events may meet there, and are then released one fibre at a time. Workers' gatherings are
+// released one after the other: who has gone on may have gathered elsewhere for the next event of
+// this address by then, and goes on early. So all look again.
 //
 // Invariants
 //  1. Only fibres that run on the worker come in. A fibre is in the gathering while its ticket is

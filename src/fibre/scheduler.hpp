@@ -41,6 +41,7 @@
 #include "balance/load_table.hpp"
 #include "fibre/balancing.hpp"
 #include "fibre/fibre.hpp"
+#include "fibre/object_waits.hpp"
 #include "fibre/timers.hpp"
 
 namespace warren::fibre {
@@ -92,6 +93,9 @@ class Scheduler {
     void sleep_until(std::uint64_t time_ns);
     // The calling fibre has ended.
     [[noreturn]] void end();
+
+    // Of fibres, for objects of the program.
+    ObjectWaits& object_waits() { return object_waits_; }
 
     // Has those that wait say what for (WaitNote).
     void show_waits();
@@ -198,6 +202,7 @@ class Scheduler {
     std::unique_ptr<Bucket[]> buckets_;
     unsigned bucket_shift_ = 0;
     Timers timers_;
+    ObjectWaits object_waits_;
     std::unique_ptr<Balancing> balancing_; // null: none
     std::uint64_t begin_ns_ = 0;           // of the workers, by both clocks
     std::uint64_t begin_ticks_ = 0;

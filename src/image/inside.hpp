@@ -13,6 +13,7 @@
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/select.h>
 #include <threads.h>
 #include <unistd.h>
@@ -46,6 +47,9 @@ void delete_key_c11(tss_t key);
 int cxa_thread_atexit(void (*destructor)(void*), void* object, void* module);
 
 // Waits (inside_waits.cpp)
+// Whether the caller is a fibre that may park: not on its worker's own stack of signals, which
+// nobody else may use meanwhile.
+bool is_fibre();
 int yield_processor();
 void yield_c11();
 unsigned sleep_seconds(unsigned seconds);
@@ -58,6 +62,35 @@ int join_c11(thrd_t thread, int* result);
 int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
                        timeval* limit);
 int poll_descriptors(pollfd* descriptors, nfds_t count, int limit_ms);
+
+// Locks (inside_locks.cpp)
+int lock_mutex(pthread_mutex_t* mutex);
+int lock_mutex_by_clock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time);
+int lock_mutex_till(pthread_mutex_t* mutex, const timespec* time);
+int unlock_mutex(pthread_mutex_t* mutex);
+int lock_c11(mtx_t* mutex);
+int lock_c11_till(mtx_t* mutex, const timespec* time);
+int unlock_c11(mtx_t* mutex);
+int wait_condition(pthread_cond_t* condition, pthread_mutex_t* mutex);
+int wait_condition_by_clock(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                            const timespec* time);
+int wait_condition_till(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* time);
+int signal_condition(pthread_cond_t* condition);
+int broadcast_condition(pthread_cond_t* condition);
+int wait_condition_c11(cnd_t* condition, mtx_t* mutex);
+int wait_condition_c11_till(cnd_t* condition, mtx_t* mutex, const timespec* time);
+int signal_condition_c11(cnd_t* condition);
+int broadcast_condition_c11(cnd_t* condition);
+int read_lock(pthread_rwlock_t* lock);
+int read_lock_by_clock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time);
+int read_lock_till(pthread_rwlock_t* lock, const timespec* time);
+int write_lock(pthread_rwlock_t* lock);
+int write_lock_by_clock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time);
+int write_lock_till(pthread_rwlock_t* lock, const timespec* time);
+int unlock_read_write(pthread_rwlock_t* lock);
+int wait_semaphore(sem_t* semaphore);
+int wait_semaphore_by_clock(sem_t* semaphore, clockid_t clock, const timespec* time);
+int wait_semaphore_till(sem_t* semaphore, const timespec* time);
 
 // Modules (inside_modules.cpp, unwinding.cpp)
 int iterate_modules(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data);

@@ -1,6 +1,6 @@
 // Waits that let time pass, or others run, or are for the end of a thread: a fibre gives its worker
-// to other ranks meanwhile. (Other waits for what the program's own threads do, or the system, keep
-// the worker.)
+// to other ranks meanwhile. (So it does in inside_locks.cpp. Other waits for what the program's own
+// threads do, such as barriers and OpenMP's, or the system, keep the worker.)
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -21,13 +21,6 @@ namespace {
 
 constexpr std::uint64_t ns_of_s = 1'000'000'000;
 
-// Not on the worker's own stack of signals: nobody else may use that meanwhile.
-bool is_fibre() {
-    stack_t signals{};
-    return fibre::Scheduler::current() != nullptr && sigaltstack(nullptr, &signals) == 0 &&
-           (signals.ss_flags & SS_ONSTACK) == 0;
-}
-
 // At most a century.
 std::uint64_t in_ns(std::uint64_t seconds, std::uint64_t ns) {
     constexpr std::uint64_t century_s = 3'155'760'000;
@@ -47,6 +40,12 @@ void sleep_for(std::uint64_t ns) {
 }
 
 } // namespace
+
+bool is_fibre() {
+    stack_t signals{};
+    return fibre::Scheduler::current() != nullptr && sigaltstack(nullptr, &signals) == 0 &&
+           (signals.ss_flags & SS_ONSTACK) == 0;
+}
 
 int yield_processor() {
     if (fibre::Scheduler* scheduler = fibre::scheduler()) {

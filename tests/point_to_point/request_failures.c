@@ -2,7 +2,7 @@
    call that completes it is, and even when the communicator has been freed by then. */
 #include "check.h"
 
-static int world_heard, own_heard, last_class;
+static int rank, world_heard, own_heard, last_class;
 static MPI_Comm own;
 
 static void count_world(MPI_Comm* comm, int* code, ...) {
@@ -89,8 +89,8 @@ static void check_later_failure(void) {
     MPI_Request_free(&persistent);
     MPI_Comm_free(&own);
     world_heard = own_heard = 0;
-    MPI_Isend(x, 2, MPI_INT, 0, 1, MPI_COMM_WORLD, &send);
-    const int code = MPI_Recv(&y, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Isend(x, 2, MPI_INT, rank, 1, MPI_COMM_WORLD, &send);
+    const int code = MPI_Recv(&y, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(check_class(code) == MPI_ERR_TRUNCATE, "class %d", check_class(code));
     expect(1, 0, "a call's own failure");
     MPI_Wait(&send, MPI_STATUS_IGNORE);
@@ -119,6 +119,7 @@ static void check_many_freed(void) {
 int main(int argc, char** argv) {
     MPI_Errhandler handler;
     MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_create_errhandler(count_world, &handler);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     MPI_Errhandler_free(&handler);

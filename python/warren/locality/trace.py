@@ -471,13 +471,23 @@ class _Part:
 
     def _read_threads(self):
         records = self.process.threads
-        count = 0
-        for numbers in (touches.signed(records["thread"]), self.thread, self.first_thread,
-                        self.thread_of_allocation, self.line_use["thread"]):
-            count = max(count, int(numbers.max(initial=-1)) + 1)
+        named = (touches.signed(records["thread"]), self.thread, self.first_thread,
+                 self.thread_of_allocation, self.line_use["thread"])
+        count = max(int(numbers.max(initial=-1)) + 1 for numbers in named)
         self.threads = max(count, 1)
+        # No thread, -1, is nobody's access, but may be whoever touched first.
+        if self.thread.min(initial=0) < 0 or self.first_thread.min(initial=0) < -1:
+            raise recording.Error(f"{self.process.folder} is damaged: it has a thread below 0")
+        # Numbers have no gaps but for what is lost: one far beyond all others is none.
+        few = 1024
         if self.threads > 1 << 20:
             raise recording.Error(f"{self.process.folder} is damaged: it has thread {count - 1}")
+        if self.threads > few:
+            seen = np.zeros(count, bool)
+            for numbers in named:
+                seen[numbers[numbers >= 0]] = True
+            if count > few + 4 * int(seen.sum()):
+                raise recording.Error(f"{self.process.folder} is damaged: it has thread {count - 1} of {seen.sum()}")
         self.cpu_ns = np.zeros(self.threads, "<u8")
         self.instructions = np.zeros(self.threads, "<u8")
         self.names = [""] * self.threads

@@ -445,6 +445,12 @@ class Recordings(unittest.TestCase):
         code, out, _ = self.run_report(run)
         self.assertEqual(code, 0)
         self.assertIn("ends within a record", " ".join(out.split()))
+        for thread in (100_000, 0xe6000000):  # tables have a column each
+            changed = bytearray(whole)
+            changed[32 + 4:32 + 8] = thread.to_bytes(4, "little")
+            counts.write_bytes(changed)
+            code, _, said = self.run_report(run, "--csv", self.folder / "out.csv")
+            self.assertTrue(code == 1 and "damaged: it has" in said, said)
         counts.write_bytes(b"damaged!" + whole[8:])
         self.assertIn("no file of a locality recording", self.run_report(run)[2])
 

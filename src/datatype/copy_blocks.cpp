@@ -1,5 +1,7 @@
 #include "datatype/copy_blocks.hpp"
 
+#include <algorithm>
+
 #if defined(__x86_64__)
 #include <emmintrin.h>
 #endif
@@ -132,18 +134,35 @@ void copy_near(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Co
     }
 }
 
+// The first blocks of one side, where they are far from each other.
+void fetch_first(const std::byte* block, MPI_Count stride, MPI_Count count) {
+    if (is_far(stride)) {
+        for (; count > 0; --count) {
+            prefetch(block);
+            block = at(block, stride);
+        }
+    }
+}
+
+// (Nothing is asked for behind the last block: each may be on a page of its own.)
 template <std::size_t bytes>
 void copy_far(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
               MPI_Count count) {
-    const MPI_Count to_ahead = blocks_ahead(to_stride) * to_stride;
-    const MPI_Count from_ahead = blocks_ahead(from_stride) * from_stride;
-    for (; count > 0; --count) {
+    const MPI_Count to_first = std::min(blocks_ahead(to_stride), count);
+    const MPI_Count from_first = std::min(blocks_ahead(from_stride), count);
+    fetch_first(from, from_stride, from_first);
+    fetch_first(to, to_stride, to_first);
+    const MPI_Count ahead = std::max(to_first, from_first);
+    const MPI_Count to_ahead = to_first * to_stride;
+    const MPI_Count from_ahead = from_first * from_stride;
+    for (; count > ahead; --count) {
         prefetch(at(from, from_ahead));
         prefetch(at(to, to_ahead));
         std::memcpy(to, from, bytes);
         to = at(to, to_stride);
         from = at(from, from_stride);
     }
+    copy_near<bytes>(to, to_stride, from, from_stride, count);
 }
 
 template <std::size_t bytes>

@@ -1,7 +1,7 @@
 // What an allocation by attribute costs, beside what else there is: pairs of allocate and free by
 // size, on one and more threads. Every block is written to. Others' libraries are loaded when they
 // are there, and named as missing otherwise: jemalloc, memkind, libnuma, hwloc, UMF (PyPI: umf).
-//     allocation [--threads 1,2] [--seconds 0.05] [--only NAME] [--json]
+//     allocation [--threads 1,2] [--seconds 0.05] [--only NAMES] [--json]
 // Two patterns: `one`, a block is freed before the next is made; `many`, up to 64 blocks (at most 8
 // MiB) are made, then freed in the order of their making. Figures are the best of 5 rounds, in ns
 // per pair; rounds of all allocators take turns, so that what disturbs the machine disturbs all.
@@ -361,7 +361,7 @@ int main(int argc, char** argv) {
         } else {
             std::fprintf(
                 stderr,
-                "usage: allocation [--threads 1,2] [--seconds 0.05] [--only NAME] [--json]\n");
+                "usage: allocation [--threads 1,2] [--seconds 0.05] [--only NAMES] [--json]\n");
             return 2;
         }
     }
@@ -371,8 +371,10 @@ int main(int argc, char** argv) {
     }
     std::vector<Allocator> allocators = find_allocators();
     if (only != nullptr) {
-        std::erase_if(allocators,
-                      [&](const Allocator& each) { return std::strcmp(each.name, only) != 0; });
+        const std::string chosen = std::string(",") + only + ",";
+        std::erase_if(allocators, [&](const Allocator& each) {
+            return chosen.find(std::string(",") + each.name + ",") == std::string::npos;
+        });
     }
     for (const unsigned count : threads) {
         for (const char* pattern : {"one", "many"}) {

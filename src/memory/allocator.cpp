@@ -160,39 +160,83 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
     return take_or_trim(heap, bytes, [&] { return heap.take_large(bytes, alignment); });
 }
 
-void deallocate(void* block) {
-    if (block != nullptr && !deallocate_ours(block)) [[unlikely]] {
-        abort_misuse("what was freed is no block, or was freed before", block);
+namespace {
+
+// What freeing a block is usually: the thread's cache takes it. Without a call, so that this costs
+// no registers; what else there is goes on from here.
+enum class Freed { yes, one_too_many, unusual };
+[[gnu::always_inline]] inline Freed free_usually(void* block, ThreadCache*& cache,
+                                                 unsigned& size_class) {
+    const Found found = find_block(block);
+    const ThreadCaches* own = own_caches;
+    if (found.region == nullptr || found.size_class < 0 || own == nullptr) [[unlikely]] {
+        return Freed::unusual;
     }
+    cache = own->of[found.region->heap_index];
+    const std::uintptr_t mark = mark_for(block);
+    if (cache == nullptr || mark_of(block) == mark) [[unlikely]] {
+        return Freed::unusual;
+    }
+    size_class = static_cast<unsigned>(found.size_class);
+    mark_of(block) = mark;
+    ThreadCache::List& list = cache->lists[size_class];
+    link_of(block) = list.head;
+    list.head = block;
+    return ++list.count > list.limit ? Freed::one_too_many : Freed::yes;
 }
 
-bool deallocate_ours(void* block) {
+[[gnu::noinline]] bool free_unusual(void* block) {
     const Found found = find_block(block);
-    if (found.region == nullptr) [[unlikely]] {
+    if (found.region == nullptr) {
         return false;
     }
     if (found.size_class < 0) {
         Heap::give_large(*found.region);
         return true;
     }
-    const auto size_class = static_cast<unsigned>(found.size_class);
+    auto size_class = static_cast<unsigned>(found.size_class);
     ThreadCache* cache = cache_of(*found.region);
-    if (cache == nullptr) [[unlikely]] {
+    if (cache == nullptr) {
         found.region->heap.load(std::memory_order_relaxed)->give_blocks(size_class, block, 1);
         return true;
     }
-    const std::uintptr_t mark = mark_for(block);
-    if (mark_of(block) == mark) [[unlikely]] {
+    if (mark_of(block) == mark_for(block)) {
         look_for_second_free(*cache, size_class, block);
+        mark_of(block) = 0; // the program's own word looks so
     }
-    mark_of(block) = mark;
-    ThreadCache::List& list = cache->lists[size_class];
-    link_of(block) = list.head;
-    list.head = block;
-    if (++list.count > list.limit) [[unlikely]] {
+    if (free_usually(block, cache, size_class) == Freed::one_too_many) {
         shorten(*cache, size_class);
     }
     return true;
+}
+
+[[gnu::noinline]] void free_unusual_or_abort(void* block) {
+    if (block != nullptr && !free_unusual(block)) {
+        abort_misuse("what was freed is no block, or was freed before", block);
+    }
+}
+
+} // namespace
+
+void deallocate(void* block) {
+    ThreadCache* cache = nullptr;
+    unsigned size_class = 0;
+    const Freed freed = free_usually(block, cache, size_class);
+    if (freed == Freed::one_too_many) [[unlikely]] {
+        shorten(*cache, size_class);
+    } else if (freed == Freed::unusual) [[unlikely]] {
+        free_unusual_or_abort(block);
+    }
+}
+
+bool deallocate_ours(void* block) {
+    ThreadCache* cache = nullptr;
+    unsigned size_class = 0;
+    const Freed freed = free_usually(block, cache, size_class);
+    if (freed == Freed::one_too_many) [[unlikely]] {
+        shorten(*cache, size_class);
+    }
+    return freed != Freed::unusual || free_unusual(block);
 }
 
 void* reallocate(void* block, std::size_t bytes) {

@@ -3,12 +3,14 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <random>
 #include <set>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include "memory/heaps.hpp"
 #include "memory/numa.hpp"
 #include "memory/size_class.hpp"
+#include "memory/thread_cache.hpp"
 
 namespace warren::memory {
 namespace {
@@ -256,26 +259,65 @@ TEST(Allocator, free_memory_goes_back_to_the_system) {
     EXPECT_EQ(own.placed_bytes(), 0U);
 }
 
+// Makes 64 blocks and frees them.
+void use_once(Heap& own, std::size_t bytes) {
+    void* blocks[64];
+    for (void*& block : blocks) {
+        block = allocate(own, bytes);
+        ASSERT_NE(block, nullptr);
+    }
+    for (void* block : blocks) {
+        deallocate(block);
+    }
+}
+
+long page_faults() {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_minflt;
+}
+
 TEST(Allocator, large_blocks_that_are_kept_are_few_and_go_back) {
     Heap& own = heap(Policy::interleave);
-    trim();
-    const std::size_t before = own.placed_bytes();
     for (const std::size_t bytes :
          {std::size_t{1} << 20, std::size_t{1} << 18, std::size_t{1} << 16}) {
-        void* blocks[64];
-        for (int round = 0; round < 8; ++round) {
-            for (void*& block : blocks) {
-                block = allocate(own, bytes);
-                ASSERT_NE(block, nullptr);
-            }
-            for (void* block : blocks) {
-                deallocate(block);
-            }
-        }
+        trim();
+        const std::size_t before = own.placed_bytes();
+        use_once(own, bytes);
         EXPECT_LE(own.placed_bytes(), before + 24'000'000U) << bytes;
     }
     trim();
-    EXPECT_LE(own.placed_bytes(), before);
+    EXPECT_EQ(own.placed_bytes(), 0U);
+}
+
+TEST(Allocator, memory_that_is_needed_again_at_once_is_kept_while_it_is) {
+    Kind kind = kind_of_machine();
+    kind.page_size = PageSize::small;
+    kind.policy = Policy::interleave;
+    Heap& own = *heap_of_kind(kind);
+    constexpr std::size_t bytes = 1 << 20;
+    for (int round = 0; round < 8; ++round) {
+        use_once(own, bytes);
+    }
+    const long before = page_faults();
+    use_once(own, bytes);
+    use_once(own, bytes);
+    EXPECT_LE(page_faults() - before, 4000); // 64 MiB each time would be 32,768
+    EXPECT_LE(own.placed_bytes(), 64 * bytes + region_bytes);
+    std::vector<void*> blocks;
+    for (int i = 0; i < 64; ++i) {
+        blocks.push_back(allocate(own, bytes));
+    }
+    for (int step = 0; step < 2; ++step) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+        for (int i = 0; i < 32; ++i) {
+            deallocate(blocks.back());
+            blocks.pop_back();
+        }
+    }
+    EXPECT_LE(own.placed_bytes(), 48 * bytes);
+    trim();
+    EXPECT_EQ(own.placed_bytes(), 0U);
 }
 
 TEST(Allocator, threads_have_their_small_blocks_on_pages_of_their_own) {
@@ -461,6 +503,36 @@ TEST(Allocator, a_child_of_fork_among_busy_threads_can_allocate) {
         thread.join();
     }
 }
+
+TEST(Allocator, a_child_of_fork_owes_what_its_own_thread_has_on_loan) {
+    Heap& own = heap(Policy::strict);
+    std::atomic<int> step{0};
+    std::thread other([&] {
+        for (int round = 0; round < 4; ++round) {
+            use_once(own, 64 * 1024);
+        }
+        step = 1;
+        while (step == 1) {
+            std::this_thread::yield();
+        }
+    });
+    while (step == 0) {
+        std::this_thread::yield();
+    }
+    EXPECT_GT(own.lent_bytes(), 0U);
+    flush_caches();
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(own.lent_bytes() == 0 ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_GT(own.lent_bytes(), 0U);
+    step = 2;
+    other.join();
+    EXPECT_EQ(own.lent_bytes(), 0U);
+}
 #endif
 
 // Threads allocate, write, check, free each other's blocks, end and begin.
@@ -476,7 +548,7 @@ TEST(Allocator, threads_share_heaps) {
             running.emplace_back([&, t] {
                 std::mt19937 random(t + static_cast<unsigned>(round) * 100);
                 for (int i = 0; i < 3000; ++i) {
-                    std::size_t bytes = std::size_t{1} << random() % 17;
+                    std::size_t bytes = std::size_t{1} << random() % (i % 16 == 0 ? 20 : 17);
                     bytes = random() % 500 == 0 ? 1'500'000 : bytes + random() % bytes;
                     auto* block =
                         static_cast<unsigned char*>(allocate(*heaps[random() % 3], bytes));
@@ -497,6 +569,9 @@ TEST(Allocator, threads_share_heaps) {
                     ASSERT_EQ(taken.first[0], expected);
                     ASSERT_EQ(taken.first[taken.second - 1], expected);
                     deallocate(taken.first);
+                    if (i % 700 == 0) {
+                        trim();
+                    }
                 }
             });
         }

@@ -24,6 +24,13 @@ namespace {
 constexpr std::size_t idle_pages_kept = 16 * 1024 * 1024 / page_bytes;
 constexpr std::size_t idle_part_kept = 16;
 
+// What is given back and needed again within so long would better have been kept: so the heap keeps
+// more, up to so much (eight threads that each make and free 8 MiB), until it was too much for so
+// long.
+constexpr std::uint64_t again_within_ns = 100'000'000;
+constexpr std::size_t most_more_idle_pages = 112 * 1024 * 1024 / page_bytes;
+constexpr std::uint64_t more_idle_for_ns = 1'000'000'000;
+
 // Large blocks that all threads together may keep to themselves, of the above; so much is the
 // heap's.
 constexpr std::size_t most_lent_bytes = 16 * 1024 * 1024;
@@ -179,8 +186,8 @@ void abort_misuse(const char* what, const void* block) {
 // A span with free blocks, listed. Threads get spans of their own, as far as that wastes little:
 // when their blocks are neighbours, processors that fetch ahead take each other's cache lines away
 // (blocks of 64 bytes took two threads twice as long). Under the lock of the class. Null: there is
-// none, or (may_place) none can be made.
-Span* Heap::span_for(unsigned size_class, const void* taker, bool may_place) {
+// none, or a new one is better (then *other says which will do).
+Span* Heap::find_span(unsigned size_class, const void* taker, Span** other) {
     Class& own = classes_[size_class];
     constexpr unsigned most_seen = 8;
     unsigned seen = 0;
@@ -189,33 +196,27 @@ Span* Heap::span_for(unsigned size_class, const void* taker, bool may_place) {
             return span;
         }
     }
-    if ((own.spans != nullptr && (seen == most_seen || size_classes[size_class].blocks == 1)) ||
-        !may_place) {
-        return own.spans;
-    }
-    Span* made = new_span(size_class);
-    if (made == nullptr) {
-        return own.spans; // another's, when memory is short
-    }
-    push_front(own.spans, *made);
-    made->listed = true;
-    return made;
+    *other = own.spans;
+    const bool any = seen == most_seen || size_classes[size_class].blocks == 1;
+    return any ? own.spans : nullptr;
 }
 
-void* Heap::take_blocks(unsigned size_class, unsigned count, unsigned* taken, const void* taker) {
+// Adds blocks of listed spans to the list, until there are `count`. Under the lock of the class.
+// `any`: of other threads' spans as well, where a new one would be better.
+void Heap::take_listed(unsigned size_class, unsigned count, const void* taker, bool any,
+                       void** list, unsigned* taken) {
     const SizeClass& sizes = size_classes[size_class];
-    Class& own = classes_[size_class];
-    void* list = nullptr;
-    unsigned got = 0;
-    const ShortHold hold(own.mutex);
-    while (got < count) {
-        // One new span per call: what is to be placed anew is placed as it is needed.
-        Span* span = span_for(size_class, taker, got == 0);
+    while (*taken < count) {
+        Span* other = nullptr;
+        Span* span = find_span(size_class, taker, &other);
+        if (span == nullptr && (any || *taken != 0)) {
+            span = other;
+        }
         if (span == nullptr) {
             break;
         }
         span->taker = taker;
-        while (got < count && span->used < sizes.blocks) {
+        while (*taken < count && span->used < sizes.blocks) {
             void* block = span->free;
             if (block != nullptr) {
                 span->free = link_of(block);
@@ -223,16 +224,37 @@ void* Heap::take_blocks(unsigned size_class, unsigned count, unsigned* taken, co
                 block = span->begin + std::size_t{span->formed++} * sizes.bytes;
             }
             ++span->used;
-            link_of(block) = list;
-            list = block;
-            ++got;
+            link_of(block) = *list;
+            *list = block;
+            ++*taken;
         }
         if (span->used == sizes.blocks) {
-            unlink(own.spans, *span);
+            unlink(classes_[size_class].spans, *span);
             span->listed = false;
         }
     }
-    *taken = got;
+}
+
+void* Heap::take_blocks(unsigned size_class, unsigned count, unsigned* taken, const void* taker) {
+    Class& own = classes_[size_class];
+    void* list = nullptr;
+    *taken = 0;
+    {
+        const ShortHold hold(own.mutex);
+        take_listed(size_class, count, taker, false, &list, taken);
+    }
+    if (*taken == 0) {
+        // One new span per call: what is to be placed anew is placed as it is needed. Others
+        // allocate and free meanwhile. Without one another thread's has to do.
+        Span* made = new_span(size_class);
+        const ShortHold hold(own.mutex);
+        if (made != nullptr) {
+            made->taker = taker;
+            push_front(own.spans, *made);
+            made->listed = true;
+        }
+        take_listed(size_class, count, taker, true, &list, taken);
+    }
     return list;
 }
 
@@ -305,29 +327,29 @@ bool Heap::is_free(unsigned size_class, const void* block) {
     return false;
 }
 
-// Under the lock of the class.
+// Under no lock: to place memory takes long.
 Span* Heap::new_span(unsigned size_class) {
     const std::size_t pages = size_classes[size_class].pages;
-    const ShortHold hold(pages_mutex_);
+    PageRegion* region = nullptr;
     std::size_t first = 0;
-    PageRegion* region = find_pages(pages, &first);
-    if (region == nullptr || !place_units(*region, first, pages)) {
+    unsigned missing = 0;
+    {
+        const ShortHold hold(pages_mutex_);
+        region = find_pages(pages, &first);
+        if (region == nullptr) {
+            return nullptr;
+        }
+        missing = unplaced_units(*region, first, pages);
+        region->placing_units |= static_cast<std::uint8_t>(missing);
+        take_pages(*region, first, pages);
+        if (missing == 0) {
+            used_pages_ += pages;
+            idle_pages_ -= pages;
+        }
+    }
+    if (missing != 0 && !place_span(*region, first, pages, missing)) {
         return nullptr;
     }
-    bool full = true;
-    for (std::size_t unit = 0; unit < region_units; ++unit) {
-        if (unit >= first / unit_pages && unit <= (first + pages - 1) / unit_pages) {
-            region->free_pages[unit] &= ~bits_of(unit, first, pages);
-        }
-        full = full && region->free_pages[unit] == 0;
-    }
-    if (full) {
-        unlink(open_, *region);
-        region->open = false;
-    }
-    used_pages_ += pages;
-    idle_pages_ -= pages;
-
     Span& span = region->spans[first];
     span = {};
     span.begin = region->start() + first * page_bytes;
@@ -344,6 +366,53 @@ Span* Heap::new_span(unsigned size_class) {
     return &span;
 }
 
+// Places the units `missing` (a bit each) of pages that were taken. On failure (false and errno)
+// they are free again.
+bool Heap::place_span(PageRegion& region, std::size_t first, std::size_t pages, unsigned missing) {
+    const unsigned placed = place_units(region, missing);
+    const std::uint64_t now = monotonic_ns();
+    const int saved = errno;
+    const ShortHold hold(pages_mutex_);
+    region.placing_units &= static_cast<std::uint8_t>(~missing);
+    region.placed_units |= static_cast<std::uint8_t>(placed);
+    const std::size_t placed_pages = static_cast<std::size_t>(std::popcount(placed)) * unit_pages;
+    idle_pages_ += placed_pages;
+    if (placed != missing) {
+        free_pages(region, first, pages);
+        errno = saved;
+        return false;
+    }
+    used_pages_ += pages;
+    idle_pages_ -= pages;
+    if (now - displaced_ns_ < again_within_ns) {
+        more_idle_pages_ = std::min(more_idle_pages_ + 2 * placed_pages, most_more_idle_pages);
+        more_idle_since_ns_ = now;
+    }
+    return true;
+}
+
+// Under the page lock, as what follows: marks pages as used, or as free.
+void Heap::take_pages(PageRegion& region, std::size_t first, std::size_t pages) {
+    for (std::size_t unit = first / unit_pages; unit <= (first + pages - 1) / unit_pages; ++unit) {
+        region.free_pages[unit] &= ~bits_of(unit, first, pages);
+    }
+    if (std::all_of(region.free_pages, region.free_pages + region_units,
+                    [](std::uint64_t bits) { return bits == 0; })) {
+        unlink(open_, region);
+        region.open = false;
+    }
+}
+
+void Heap::free_pages(PageRegion& region, std::size_t first, std::size_t pages) {
+    for (std::size_t unit = first / unit_pages; unit <= (first + pages - 1) / unit_pages; ++unit) {
+        region.free_pages[unit] |= bits_of(unit, first, pages);
+    }
+    if (!region.open) {
+        push_front(open_, region);
+        region.open = true;
+    }
+}
+
 // Under the lock of the class.
 void Heap::end_span(PageRegion& region, Span& span) {
     const std::size_t first = span.first_page;
@@ -352,37 +421,44 @@ void Heap::end_span(PageRegion& region, Span& span) {
     for (std::size_t page = first; page < first + pages; ++page) {
         region.page_class[page].store(no_block, std::memory_order_relaxed);
     }
-    const std::size_t last_unit = (first + pages - 1) / unit_pages;
-    for (std::size_t unit = first / unit_pages; unit <= last_unit; ++unit) {
-        region.free_pages[unit] |= bits_of(unit, first, pages);
-    }
-    if (!region.open) {
-        push_front(open_, region);
-        region.open = true;
-    }
+    free_pages(region, first, pages);
     used_pages_ -= pages;
     idle_pages_ += pages;
     const std::size_t lent = std::min(lent_.load(std::memory_order_relaxed) / page_bytes,
                                       idle_pages_kept - least_idle_pages_kept);
-    displace_free_units(region, first / unit_pages, last_unit,
-                        idle_pages_kept - lent + used_pages_ / idle_part_kept);
+    const std::size_t usual = idle_pages_kept - lent + used_pages_ / idle_part_kept;
+    if (idle_pages_ < usual) {
+        return;
+    }
+    const std::uint64_t now = monotonic_ns();
+    if (more_idle_pages_ != 0 && now - more_idle_since_ns_ > more_idle_for_ns) {
+        more_idle_pages_ /= 2;
+        more_idle_since_ns_ = now;
+    }
+    const std::size_t before = idle_pages_;
+    displace_free_units(region, first / unit_pages, (first + pages - 1) / unit_pages,
+                        usual + more_idle_pages_);
+    displaced_ns_ = idle_pages_ != before ? now : displaced_ns_;
 }
 
-// Under the page lock, as what follows. Memory that is placed already is preferred.
+// Memory that is placed already is preferred; what others are placing can't be had.
 PageRegion* Heap::find_pages(std::size_t pages, std::size_t* first) {
     PageRegion* unplaced = nullptr;
     std::size_t unplaced_first = 0;
     for (PageRegion* region = open_; region != nullptr; region = region->next) {
         std::uint64_t placed[region_units];
+        std::uint64_t all[region_units];
         for (std::size_t unit = 0; unit < region_units; ++unit) {
-            placed[unit] = is_placed(*region, unit) ? region->free_pages[unit] : 0;
+            const bool others = (region->placing_units >> unit & 1) != 0;
+            all[unit] = others ? 0 : region->free_pages[unit];
+            placed[unit] = is_placed(*region, unit) ? all[unit] : 0;
         }
         *first = find_run(placed, pages);
         if (*first != no_page) {
             return region;
         }
         if (unplaced == nullptr) {
-            unplaced_first = find_run(region->free_pages, pages);
+            unplaced_first = find_run(all, pages);
             unplaced = unplaced_first != no_page ? region : nullptr;
         }
     }
@@ -419,24 +495,39 @@ PageRegion* Heap::new_region() {
     return region;
 }
 
-bool Heap::place_units(PageRegion& region, std::size_t first, std::size_t pages) {
+// Of the units that the pages are in, and those that are placed with them, the ones that have no
+// memory yet: a bit each.
+unsigned Heap::unplaced_units(const PageRegion& region, std::size_t first,
+                              std::size_t pages) const {
     const std::size_t together = units_together();
-    const std::size_t begin = first / unit_pages / together * together;
-    for (std::size_t unit = begin; unit <= (first + pages - 1) / unit_pages; unit += together) {
-        if (is_placed(region, unit)) {
+    unsigned missing = 0;
+    for (std::size_t unit = first / unit_pages / together * together;
+         unit <= (first + pages - 1) / unit_pages; unit += together) {
+        missing |= is_placed(region, unit) ? 0 : ((1U << together) - 1) << unit;
+    }
+    return missing;
+}
+
+// Under no lock: nobody else looks at units that are marked as being placed. Returns those that
+// were; with less than all of them errno says why.
+unsigned Heap::place_units(const PageRegion& region, unsigned missing) {
+    const std::size_t together = units_together();
+    unsigned placed = 0;
+    for (std::size_t unit = 0; unit < region_units; unit += together) {
+        const unsigned bits = ((1U << together) - 1) << unit;
+        if ((missing & bits) == 0) {
             continue;
         }
         if (refuses(together * unit_bytes)) {
             errno = ENOMEM;
-            return false;
+            break;
         }
         if (!place(kind_, region.start() + unit * unit_bytes, together * unit_bytes)) {
-            return false;
+            break;
         }
-        region.placed_units |= static_cast<std::uint8_t>(((1U << together) - 1) << unit);
-        idle_pages_ += together * unit_pages;
+        placed |= bits;
     }
-    return true;
+    return placed;
 }
 
 // Gives free units among first_unit … last_unit back, as long as more than `keep` pages are idle.
@@ -535,6 +626,7 @@ bool Heap::trim() {
     }
     const std::lock_guard hold(pages_mutex_);
     const std::size_t before = idle_pages_;
+    more_idle_pages_ = 0;
     for (PageRegion* region = open_; region != nullptr; region = region->next) {
         displace_free_units(*region, 0, region_units - 1, 0);
     }

@@ -10,7 +10,7 @@
 // (by Python, or a plug-in), and placing must be able to fail per piece.
 //
 // Thread rule: any thread at any time. Locks are taken in the order class, pages; nothing is held
-// while a large block is placed. Around fork all are held. Errors are null and errno.
+// while memory is placed. Around fork all are held. Errors are null and errno.
 #pragma once
 
 #include <algorithm>
@@ -63,6 +63,9 @@ class Heap {
     // there is on loan.
     bool lend(std::size_t bytes);
     void take_loan_back(std::size_t bytes) { lent_.fetch_sub(bytes, std::memory_order_relaxed); }
+    // In a child of fork: of all loans the only one that is left.
+    void keep_loan(std::size_t bytes) { lent_.store(bytes, std::memory_order_relaxed); }
+    std::size_t lent_bytes() const { return lent_.load(std::memory_order_relaxed); }
 
     // Gives all units that are free back to the system. Returns whether there was any.
     bool trim();
@@ -82,12 +85,18 @@ class Heap {
         Span* spans = nullptr; // with free blocks
     };
 
+    Span* find_span(unsigned size_class, const void* taker, Span** other);
+    void take_listed(unsigned size_class, unsigned count, const void* taker, bool any, void** list,
+                     unsigned* taken);
     Span* new_span(unsigned size_class);
-    Span* span_for(unsigned size_class, const void* taker, bool may_place);
+    bool place_span(PageRegion& region, std::size_t first, std::size_t pages, unsigned missing);
     void end_span(PageRegion& region, Span& span);
     PageRegion* find_pages(std::size_t pages, std::size_t* first);
     PageRegion* new_region();
-    bool place_units(PageRegion& region, std::size_t first, std::size_t pages);
+    void take_pages(PageRegion& region, std::size_t first, std::size_t pages);
+    void free_pages(PageRegion& region, std::size_t first, std::size_t pages);
+    unsigned unplaced_units(const PageRegion& region, std::size_t first, std::size_t pages) const;
+    unsigned place_units(const PageRegion& region, unsigned missing);
     void displace_free_units(PageRegion& region, std::size_t first_unit, std::size_t last_unit,
                              std::size_t keep);
     bool refuses(std::size_t placed) const;
@@ -107,7 +116,10 @@ class Heap {
     std::mutex pages_mutex_;
     PageRegion* open_ = nullptr; // regions with free pages
     std::size_t used_pages_ = 0;
-    std::size_t idle_pages_ = 0; // placed and free
+    std::size_t idle_pages_ = 0;      // placed and free
+    std::size_t more_idle_pages_ = 0; // that may be kept beyond the usual
+    std::uint64_t more_idle_since_ns_ = 0;
+    std::uint64_t displaced_ns_ = 0; // when pages were last given back as too many
 
     std::atomic<std::size_t> lent_ = 0; // bytes: relaxed, a sum
 

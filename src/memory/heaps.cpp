@@ -39,9 +39,19 @@ void unlock_heaps() {
     registry_mutex.unlock();
 }
 
+// What other threads kept is lost in the child: they are not in it, and have nothing on loan.
+void unlock_heaps_of_child() {
+    const unsigned count = heap_count.load(std::memory_order_relaxed);
+    for (unsigned i = 0; i < count; ++i) {
+        heaps[i].load(std::memory_order_relaxed)->keep_loan(own_loan(i));
+    }
+    unlock_heaps();
+}
+
 // Under the mutex. A child of fork has whole heaps, whatever other threads were doing.
 bool guard_forks_once() {
-    guards_forks = guards_forks || pthread_atfork(lock_heaps, unlock_heaps, unlock_heaps) == 0;
+    guards_forks =
+        guards_forks || pthread_atfork(lock_heaps, unlock_heaps, unlock_heaps_of_child) == 0;
     return guards_forks;
 }
 

@@ -6,19 +6,9 @@
 
 namespace warren::memory {
 
+constinit std::atomic<RegionLeaf*> region_root[root_entries];
+
 namespace {
-
-// Two levels over the 47 bits of a user's address: a leaf spans 16 GiB.
-constexpr unsigned leaf_bits = 13;
-constexpr std::size_t leaf_entries = std::size_t{1} << leaf_bits;
-constexpr std::size_t root_entries = (std::size_t{1} << 47) / region_bytes / leaf_entries;
-
-struct Leaf {
-    std::atomic<Region*> regions[leaf_entries];
-};
-
-// Entries are stored with release after the region is complete, and loaded with acquire.
-constinit std::atomic<Leaf*> root[root_entries];
 
 std::size_t slot_of(const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) / region_bytes;
@@ -30,34 +20,24 @@ void* map(std::size_t bytes) {
     return mapped != MAP_FAILED ? mapped : nullptr;
 }
 
-Leaf* leaf_at(std::size_t slot) {
-    std::atomic<Leaf*>& entry = root[slot / leaf_entries];
-    Leaf* leaf = entry.load(std::memory_order_acquire);
+RegionLeaf* leaf_at(std::size_t slot) {
+    std::atomic<RegionLeaf*>& entry = region_root[slot / leaf_entries];
+    RegionLeaf* leaf = entry.load(std::memory_order_acquire);
     if (leaf == nullptr) {
-        auto* made = static_cast<Leaf*>(map(sizeof(Leaf)));
+        auto* made = static_cast<RegionLeaf*>(map(sizeof(RegionLeaf)));
         if (made == nullptr) {
             return nullptr;
         }
         if (entry.compare_exchange_strong(leaf, made, std::memory_order_acq_rel)) {
             leaf = made;
         } else {
-            munmap(made, sizeof(Leaf)); // another thread was first
+            munmap(made, sizeof(RegionLeaf)); // another thread was first
         }
     }
     return leaf;
 }
 
 } // namespace
-
-Region* find_region(const void* address) {
-    const std::size_t slot = slot_of(address);
-    if (slot >= root_entries * leaf_entries) {
-        return nullptr;
-    }
-    Leaf* leaf = root[slot / leaf_entries].load(std::memory_order_acquire);
-    return leaf != nullptr ? leaf->regions[slot % leaf_entries].load(std::memory_order_acquire)
-                           : nullptr;
-}
 
 char* map_region(std::size_t bytes, std::size_t alignment) {
     alignment = std::max(alignment, region_bytes);

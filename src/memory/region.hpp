@@ -62,14 +62,33 @@ struct PageRegion : Region {
     // Under the heap's page lock: a bit per page.
     std::uint64_t free_pages[region_units];
     std::uint8_t placed_units; // a bit per unit
-    bool open;                 // in the heap's list of regions with free pages
+    std::uint8_t
+        placing_units; // the same: somebody is placing them, and nobody else takes pages there
+    bool open;         // in the heap's list of regions with free pages
     PageRegion* previous;
     PageRegion* next;
     Span spans[region_pages]; // by first page
 };
 
+// The table: two levels over the 47 bits of a user's address; a leaf spans 16 GiB. Entries are
+// stored with release after the region is complete, and loaded with acquire.
+inline constexpr std::size_t leaf_entries = std::size_t{1} << 13;
+inline constexpr std::size_t root_entries = (std::size_t{1} << 47) / region_bytes / leaf_entries;
+struct RegionLeaf {
+    std::atomic<Region*> regions[leaf_entries];
+};
+extern constinit std::atomic<RegionLeaf*> region_root[root_entries];
+
 // The region that has the address, null: none of ours.
-Region* find_region(const void* address);
+inline Region* find_region(const void* address) {
+    const std::size_t slot = reinterpret_cast<std::uintptr_t>(address) / region_bytes;
+    if (slot >= root_entries * leaf_entries) [[unlikely]] {
+        return nullptr;
+    }
+    RegionLeaf* leaf = region_root[slot / leaf_entries].load(std::memory_order_acquire);
+    return leaf != nullptr ? leaf->regions[slot % leaf_entries].load(std::memory_order_acquire)
+                           : nullptr;
+}
 
 // Maps address space for a region, without memory: `bytes` (a multiple of page_bytes) from a
 // multiple of `alignment` (a power of two) and of region_bytes. Null and ENOMEM.

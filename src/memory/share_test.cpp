@@ -1,13 +1,16 @@
 #include "memory/share.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "memory/allocator.hpp"
 #include "memory/heaps.hpp"
@@ -145,6 +148,40 @@ TEST(Share, a_strict_heap_stops_at_the_share) {
                              trim();
                              if (take_share(0, 16 * MiB) != 16 * MiB) {
                                  return 3;
+                             }
+                             return_share(0, 16 * MiB);
+                         }
+                         return 0;
+                     }),
+              0);
+}
+
+TEST(Share, threads_that_use_it_up_at_once_give_all_back) {
+    EXPECT_EQ(in_job(4, 64 * MiB + 1, "fair",
+                     [] {
+                         Heap& heap = *heap_of_kind(node_0(Policy::strict));
+                         for (int round = 0; round < 5; ++round) {
+                             std::atomic<std::size_t> taken{0};
+                             std::vector<std::thread> threads;
+                             for (std::size_t t = 0; t < 4; ++t) {
+                                 threads.emplace_back([&, bytes = 60'000 << t] {
+                                     std::vector<void*> blocks;
+                                     while (void* block = allocate(heap, bytes)) {
+                                         blocks.push_back(block);
+                                     }
+                                     taken += blocks.size() * bytes;
+                                     for (void* block : blocks) {
+                                         deallocate(block);
+                                     }
+                                 });
+                             }
+                             for (std::thread& thread : threads) {
+                                 thread.join();
+                             }
+                             trim();
+                             if (taken < 8 * MiB || heap.placed_bytes() != 0 ||
+                                 take_share(0, 17 * MiB) != 16 * MiB) {
+                                 return 1;
                              }
                              return_share(0, 16 * MiB);
                          }

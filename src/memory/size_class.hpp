@@ -16,10 +16,10 @@ inline constexpr std::size_t smallest_block_bytes = 16;
 inline constexpr std::size_t class_size_limit = 1024 * 1024;
 inline constexpr unsigned class_count = 60;
 
-// The class for blocks of `bytes`, 1 to class_size_limit.
+// The class for blocks of `bytes`, up to class_size_limit; 0 counts as 1.
 constexpr unsigned class_of(std::size_t bytes) {
     if (bytes <= 128) {
-        return static_cast<unsigned>((bytes + 15) / 16 - (bytes != 0));
+        return static_cast<unsigned>((bytes - (bytes != 0)) / 16);
     }
     const unsigned power = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;
     return 8 + (power - 7) * 4 + static_cast<unsigned>((bytes - 1) >> (power - 2)) - 4;

@@ -109,6 +109,11 @@ void make_end_key() {
 
 } // namespace
 
+std::size_t own_loan(unsigned heap) {
+    const ThreadCache* cache = own_caches != nullptr ? own_caches->of[heap] : nullptr;
+    return cache != nullptr ? cache->on_loan : 0;
+}
+
 void lock_spares() {
     spare_mutex.lock();
 }

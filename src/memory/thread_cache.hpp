@@ -27,7 +27,7 @@ inline constexpr std::size_t large_kept_bytes = 8 * 1024 * 1024;
 inline constexpr std::size_t large_block_bytes = 4 * 1024;
 
 // The heap that criteria were found to mean, see targets.hpp. No heap: nothing is known.
-struct KnownHeap {
+struct alignas(64) KnownHeap { // found by a shift
     Heap* heap;
     ThreadCache* cache;     // the thread's of this heap
     std::uint64_t criteria; // revisions
@@ -96,6 +96,9 @@ void shorten(ThreadCache& cache, unsigned size_class);
 
 // Gives everything that the caller keeps back to the heaps.
 void flush_caches();
+
+// What the caller has on loan of a heap, by its index.
+std::size_t own_loan(unsigned heap);
 
 // Around fork: nobody is taking or leaving the caches of a thread that has ended.
 void lock_spares();

@@ -81,7 +81,8 @@ def run(given, scratch):
                # is the processor's counter: for any other clock all of them would stop one another.
                "-append", "console=ttyS0 quiet panic=-1 8250.nr_uarts=3 nokaslr mitigations=off "
                           "tsc=reliable no_timer_check random.trust_cpu=on audit=0 "
-                          "rcupdate.rcu_expedited=1 numa_balancing=disable",
+                          "rcupdate.rcu_expedited=1 numa_balancing=disable "
+                          + machine.get("kernel", ""),
                "-serial", f"file:{scratch}/console",
                "-chardev", "stdio,id=output,signal=off", "-serial", "chardev:output",
                "-serial", f"file:{scratch}/status",

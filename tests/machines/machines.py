@@ -8,6 +8,7 @@ A machine is a dictionary:
     performance HMAT: {(initiator node, target node): (latency in ns, bandwidth in MB/s)}
     writes      the same of writes where they differ from reads, which are the above then
     caches      memory-side caches: {node: mebibytes}
+    kernel      words of the kernel's command line
 Sizes are small, so that filling a memory is quick; their proportions, and all other values, are
 those of the machine.
 """
@@ -114,8 +115,18 @@ def epyc_nps2_16():
             "caches": {}}
 
 
+def giant_pages():
+    """Two memories of one kind, the second with a page of 1 GiB that is set apart at the start."""
+    return {"processors": (2, 1, 1, 1),
+            "nodes": [{"mebibytes": 512, "cpus": "0"}, {"mebibytes": 2048, "cpus": "1"}],
+            "distances": [[10, 21], [21, 10]],
+            "performance": {(0, 0): (100, 50000), (0, 1): (200, 25000),
+                            (1, 0): (200, 25000), (1, 1): (100, 50000)},
+            "caches": {}, "kernel": "hugepagesz=1G hugepages=1:1"}
+
+
 MACHINES = {"knl-snc4-flat": knl_snc4_flat, "xeon-nvdimm": xeon_nvdimm, "xeon-2lm": xeon_2lm,
-            "fig1-2020": fig1_2020, "epyc-nps2-16": epyc_nps2_16}
+            "fig1-2020": fig1_2020, "epyc-nps2-16": epyc_nps2_16, "giant-pages": giant_pages}
 
 
 def best_initiators(machine, target):

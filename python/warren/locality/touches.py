@@ -115,7 +115,7 @@ def read_sampled(part):
     at[at == len(part.keys)] = 0
     known = (part.keys[at] == key) if len(part.keys) else np.zeros(len(key), bool)
     known[known] = part.first_thread[at[known]] == first["thread"][known]
-    part.set_sites(at[known], first[known])
+    part.set_sites(at[known], first["stack_id"][known], first["instruction"][known])
 
 
 def _read_faults(part):

@@ -340,15 +340,18 @@ class _Part:
         at, order = at[found], order[found]
         self.first_thread[at] = first["thread"][order]
         self.first_time[at] = first["time_ns"][order]
-        self.set_sites(at, first[order])
+        del key, once, found
+        # Columns, not whole records, which would be the most that is in memory at any time.
+        columns = [first[name][order] for name in ("stack_id", "instruction")]
+        touches.forget(first)
+        self.set_sites(at, *columns)
         if inherits:
             self._inherit(first)
 
-    def set_sites(self, at, first):
-        stacks = first["stack_id"]
+    def set_sites(self, at, stacks, instructions):
         self.first_site[at] = self._sites_of_stacks(stacks)
         alone = stacks == 0  # the instruction is all that is known
-        self.first_site[at[alone]] = self.sites_of_instructions(first["instruction"][alone])
+        self.first_site[at[alone]] = self.sites_of_instructions(instructions[alone])
 
     def _inherit(self, first):
         """Gives units that nobody touched first the first touch of their page: where realloc or mremap
@@ -372,7 +375,7 @@ class _Part:
         at, records = lacking[known], first[order[chosen[known]]]
         self.first_thread[at] = records["thread"]
         self.first_time[at] = records["time_ns"]
-        self.set_sites(at, records)
+        self.set_sites(at, records["stack_id"], records["instruction"])
         self.inherited[at] = records["time_ns"] < np.append(self.begin, 0)[row[known]]
         self._inherit_moved(lacking, row, page)
 

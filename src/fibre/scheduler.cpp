@@ -130,7 +130,8 @@ int Scheduler::start() {
 }
 
 int Scheduler::start_worker(Worker& worker) {
-    worker.begin.store(ticks(), std::memory_order_relaxed);
+    // Release: who sees it sees the gatherings, too.
+    worker.begin.store(ticks(), std::memory_order_release);
     worker.since.store(worker.begin.load(std::memory_order_relaxed), std::memory_order_relaxed);
     pthread_t thread;
     const int error = pthread_create(&thread, nullptr, run_worker, &worker);

@@ -35,9 +35,9 @@ void tell(const void* object, std::uint32_t count) {
 
 // When it is that time of a clock, by the monotonic clock. False: it isn't a time.
 bool time_by(clockid_t clock, const timespec& time, std::uint64_t& until_ns) {
-    constexpr std::uint64_t ns_of_s = 1'000'000'000;
+    constexpr std::uint64_t second_ns = 1'000'000'000;
     timespec now{};
-    if (time.tv_nsec < 0 || time.tv_nsec >= static_cast<long>(ns_of_s) ||
+    if (time.tv_nsec < 0 || time.tv_nsec >= static_cast<long>(second_ns) ||
         (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) || clock_gettime(clock, &now) != 0) {
         return false;
     }
@@ -45,7 +45,7 @@ bool time_by(clockid_t clock, const timespec& time, std::uint64_t& until_ns) {
     if (time.tv_sec > now.tv_sec || (time.tv_sec == now.tv_sec && time.tv_nsec > now.tv_nsec)) {
         constexpr std::uint64_t century_s = 3'155'760'000;
         const auto seconds = static_cast<std::uint64_t>(time.tv_sec - now.tv_sec);
-        left_ns = std::min(seconds, century_s) * ns_of_s +
+        left_ns = std::min(seconds, century_s) * second_ns +
                   static_cast<std::uint64_t>(time.tv_nsec) -
                   static_cast<std::uint64_t>(now.tv_nsec);
     }

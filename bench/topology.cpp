@@ -2,7 +2,8 @@
 // checking.
 //
 //     topology                      three synthetic nodes and this machine
-//     topology SOURCE…              xml:FILE, synthetic:TEXT or native
+//     topology SOURCE…              xml:FILE, folder:DIRECTORY (with a machine's /proc and /sys),
+//                                   synthetic:TEXT or native
 //
 // Both are asked the same questions about the same random processors; each figure is the median of
 // 15 runs through 16384 questions. hwloc is given values of all attributes for all pairs, if it has
@@ -69,13 +70,18 @@ void print(const char* what, double theirs, double ours) {
 
 hwloc_topology_t load(const std::string& source) {
     hwloc_topology_t topology = nullptr;
+    const bool is_folder = source.rfind("folder:", 0) == 0;
+    if (is_folder) {
+        setenv("HWLOC_FSROOT", source.c_str() + 7, 1);
+        setenv("HWLOC_COMPONENTS", "linux,stop", 1);
+    }
     hwloc_topology_init(&topology);
     int status = 0;
     if (source.rfind("synthetic:", 0) == 0) {
         status = hwloc_topology_set_synthetic(topology, source.c_str() + 10);
     } else if (source.rfind("xml:", 0) == 0) {
         status = hwloc_topology_set_xml(topology, source.c_str() + 4);
-    } else if (source != "native") {
+    } else if (source != "native" && !is_folder) {
         status = -1;
     }
     hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
@@ -84,6 +90,8 @@ hwloc_topology_t load(const std::string& source) {
     if (status != 0 || hwloc_topology_load(topology) != 0) {
         give_up("hwloc can't load " + source);
     }
+    unsetenv("HWLOC_FSROOT");
+    unsetenv("HWLOC_COMPONENTS");
     return topology;
 }
 
@@ -211,18 +219,30 @@ hwloc_location at(hwloc_obj_t object) {
 }
 
 void compare(hwloc_topology_t theirs, const warren_topology* ours) {
-    Questions asked = make_questions(theirs, ours);
+    const Questions questions_asked = make_questions(theirs, ours);
+    // As arrays, and below captured by value: the loops look at nothing but the questions.
+    const struct {
+        const hwloc_obj_t *one, *other, *node;
+        const warren_object *our_one, *our_other;
+        const unsigned *cpu, *target;
+        const hwloc_bitmap_t* pair;
+        const warren_set* our_pair;
+    } asked{questions_asked.one.data(),       questions_asked.other.data(),
+            questions_asked.node.data(),      questions_asked.our_one.data(),
+            questions_asked.our_other.data(), questions_asked.cpu.data(),
+            questions_asked.target.data(),    questions_asked.pair.data(),
+            questions_asked.our_pair.data()};
     std::printf("  %-44s %9s %9s %8s\n", "ns per look-up", "hwloc", "image", "ratio");
-    print("processing unit by OS index", time_of([&](std::size_t q) {
+    print("processing unit by OS index", time_of([=](std::size_t q) {
               return reinterpret_cast<std::uintptr_t>(
                   hwloc_get_pu_obj_by_os_index(theirs, asked.cpu[q]));
           }),
-          time_of([&](std::size_t q) {
+          time_of([=](std::size_t q) {
               return warren_topology_by_os_index(ours, WARREN_OBJECT_PU, asked.cpu[q]);
           }));
     const double nearest = time_of(
-        [&](std::size_t q) { return warren_topology_nearest_memory(ours, asked.our_one[q]); });
-    print("nearest memory (hwloc_get_local_numanode_objs)", time_of([&](std::size_t q) {
+        [=](std::size_t q) { return warren_topology_nearest_memory(ours, asked.our_one[q]); });
+    print("nearest memory (hwloc_get_local_numanode_objs)", time_of([=](std::size_t q) {
               unsigned count = 1;
               hwloc_obj_t node = nullptr;
               hwloc_location location = at(asked.one[q]);
@@ -231,42 +251,43 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
               return reinterpret_cast<std::uintptr_t>(node);
           }),
           nearest);
-    print("  … (walking up by hand)", time_of([&](std::size_t q) {
+    print("  … (walking up by hand)", time_of([=](std::size_t q) {
               hwloc_obj_t object = asked.one[q];
               while (object != nullptr && object->memory_arity == 0) {
-                  object = object->parent;
+                  object = object->parent; // to nothing, where a node is beside the processors'
               }
-              return reinterpret_cast<std::uintptr_t>(object->memory_first_child);
+              return reinterpret_cast<std::uintptr_t>(object != nullptr ? object->memory_first_child
+                                                                        : nullptr);
           }),
           nearest);
-    print("common ancestor of two processing units", time_of([&](std::size_t q) {
+    print("common ancestor of two processing units", time_of([=](std::size_t q) {
               return reinterpret_cast<std::uintptr_t>(
                   hwloc_get_common_ancestor_obj(theirs, asked.one[q], asked.other[q]));
           }),
-          time_of([&](std::size_t q) {
+          time_of([=](std::size_t q) {
               return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_other[q]);
           }));
     print(
-        "object covering two processing units", time_of([&](std::size_t q) {
+        "object covering two processing units", time_of([=](std::size_t q) {
             return reinterpret_cast<std::uintptr_t>(
                 hwloc_get_obj_covering_cpuset(theirs, asked.pair[q]));
         }),
-        time_of([&](std::size_t q) { return warren_topology_covering(ours, asked.our_pair[q]); }));
-    print("value of an attribute", time_of([&](std::size_t q) {
+        time_of([=](std::size_t q) { return warren_topology_covering(ours, asked.our_pair[q]); }));
+    print("value of an attribute", time_of([=](std::size_t q) {
               hwloc_location location = at(asked.one[q]);
               hwloc_uint64_t value = 0;
               hwloc_memattr_get_value(theirs, HWLOC_MEMATTR_ID_BANDWIDTH, asked.node[q], &location,
                                       0, &value);
               return value;
           }),
-          time_of([&](std::size_t q) {
+          time_of([=](std::size_t q) {
               std::uint64_t value = 0;
               warren_topology_value(ours, WARREN_ATTRIBUTE_BANDWIDTH,
                                     warren_topology_initiator_of_cpu(ours, asked.cpu[q]),
                                     asked.target[q], &value, nullptr);
               return value;
           }));
-    print("best target for an attribute", time_of([&](std::size_t q) {
+    print("best target for an attribute", time_of([=](std::size_t q) {
               hwloc_location location = at(asked.one[q]);
               hwloc_obj_t best = nullptr;
               hwloc_uint64_t value = 0;
@@ -274,12 +295,12 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
                                             &value);
               return reinterpret_cast<std::uintptr_t>(best);
           }),
-          time_of([&](std::size_t q) {
+          time_of([=](std::size_t q) {
               return warren_topology_best_target(
                   ours, WARREN_ATTRIBUTE_BANDWIDTH,
                   warren_topology_initiator_of_cpu(ours, asked.cpu[q]), 0);
           }));
-    for (hwloc_bitmap_t set : asked.pair) {
+    for (hwloc_bitmap_t set : questions_asked.pair) {
         hwloc_bitmap_free(set);
     }
 }

@@ -323,12 +323,6 @@ module warren_memory
             import :: c_ptr
             type(c_ptr) :: text
         end function
-
-        function length_of(text) bind(c, name="strlen") result(length)
-            import :: c_ptr, c_size_t
-            type(c_ptr), value :: text
-            integer(c_size_t) :: length
-        end function
     end interface
 
 contains
@@ -365,17 +359,9 @@ contains
     function warren_mem_text(text) result(copy)
         type(c_ptr), intent(in) :: text
         character(len=:), allocatable :: copy
-        character(kind=c_char), pointer :: letters(:)
-        integer :: i
 
-        if (.not. c_associated(text)) then
-            copy = ""
-            return
-        end if
-        call c_f_pointer(text, letters, [length_of(text)])
-        allocate (character(len=size(letters)) :: copy)
-        do i = 1, size(letters)
-            copy(i:i) = letters(i)
-        end do
+        copy = text_of_c(text)
     end function
+
+    include "text_of_c.inc"
 end module

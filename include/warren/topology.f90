@@ -29,7 +29,7 @@ module warren_topology
     use, intrinsic :: iso_c_binding, only: c_ptr, c_null_ptr, c_associated, c_f_pointer, c_loc, &
         c_int, c_int8_t, c_int16_t, c_int32_t, c_int64_t, c_size_t, c_float, c_char, c_null_char
     implicit none
-    private :: length_of, word_of
+    private :: find_value, found_value, text_of_c, word_of
 
     integer, parameter :: warren_object = c_int32_t ! the kind of objects
     integer(warren_object), parameter :: WARREN_NO_OBJECT = -1
@@ -120,6 +120,11 @@ module warren_topology
 
     type, bind(c) :: warren_group
         integer(c_int32_t) :: depth, kind, subkind
+    end type
+
+    type, bind(c) :: found_value
+        integer(c_int64_t) :: amount
+        integer(c_int) :: origin, error
     end type
 
     type, bind(c) :: warren_distances
@@ -253,7 +258,8 @@ module warren_topology
             integer(c_int), value :: type
             integer(warren_object) :: ancestor
         end function
-        function warren_topology_common_ancestor(topology, one, other) bind(c) result(ancestor)
+        function warren_object_common_ancestor(topology, one, other) &
+            bind(c, name="warren_topology_find_common_ancestor") result(ancestor)
             import; type(c_ptr), value :: topology; integer(warren_object), value :: one, other
             integer(warren_object) :: ancestor
         end function
@@ -391,7 +397,8 @@ module warren_topology
         end function
 
         ! ---- What is near, and how far
-        function warren_topology_nearest_memory(topology, object) bind(c) result(memory)
+        function warren_topology_nearest_memory(topology, object) &
+            bind(c, name="warren_topology_find_nearest_memory") result(memory)
             import; type(c_ptr), value :: topology; integer(warren_object), value :: object
             integer(warren_object) :: memory
         end function
@@ -464,7 +471,8 @@ module warren_topology
             import; type(c_ptr), value :: topology
             integer(c_int32_t) :: count
         end function
-        function warren_topology_initiator_of_cpu(topology, cpu) bind(c) result(initiator)
+        function warren_topology_initiator_of_cpu(topology, cpu) &
+            bind(c, name="warren_topology_find_initiator_of_cpu") result(initiator)
             import; type(c_ptr), value :: topology; integer(c_int32_t), value :: cpu
             integer(c_int32_t) :: initiator
         end function
@@ -483,37 +491,36 @@ module warren_topology
             integer(warren_object), intent(out), optional :: device
             integer(c_int) :: error
         end function
-        function warren_topology_value(topology, attribute, initiator, node, amount, origin) &
-            bind(c) result(error)
+        function find_value(topology, attribute, initiator, node) &
+            bind(c, name="warren_topology_find_value") result(found)
             import; type(c_ptr), value :: topology
             integer(c_int32_t), value :: attribute, initiator, node
-            integer(c_int64_t), intent(out) :: amount
-            integer(c_int), intent(out), optional :: origin
-            integer(c_int) :: error
+            type(found_value) :: found
         end function
-        function warren_topology_best_target(topology, attribute, initiator, index) &
-            bind(c) result(node)
+        function warren_topology_best_target(topology, attribute, initiator, place) &
+            bind(c, name="warren_topology_find_best_target") result(node)
             import; type(c_ptr), value :: topology
-            integer(c_int32_t), value :: attribute, initiator, index
+            integer(c_int32_t), value :: attribute, initiator, place
             integer(c_int32_t) :: node
-        end function
-
-        function length_of(text) bind(c, name="strlen") result(length)
-            import
-            type(c_ptr), value :: text
-            integer(c_size_t) :: length
         end function
     end interface
 
 contains
 
-    ! The lowest object that has both below it, or is one of them.
-    function warren_object_common_ancestor(topology, one, other) result(ancestor)
+    ! The value for a pair, and where it comes from; the result is an error.
+    function warren_topology_value(topology, attribute, initiator, node, amount, origin) &
+        result(error)
         type(c_ptr), intent(in) :: topology
-        integer(warren_object), intent(in) :: one, other
-        integer(warren_object) :: ancestor
+        integer(c_int32_t), intent(in) :: attribute, initiator, node
+        integer(c_int64_t), intent(out) :: amount
+        integer(c_int), intent(out), optional :: origin
+        integer(c_int) :: error
+        type(found_value) :: found
 
-        ancestor = warren_topology_common_ancestor(topology, one, other)
+        found = find_value(topology, attribute, initiator, node)
+        amount = found%amount
+        if (present(origin)) origin = found%origin
+        error = found%error
     end function
 
     ! ---- Sets
@@ -546,6 +553,8 @@ contains
         integer(c_int32_t) :: next, place
         integer(c_int64_t) :: word
 
+        next = WARREN_NO_INDEX
+        if (from < 0) return
         do place = max(from/64, set%first), set%first + set%count - 1
             word = word_of(set, place)
             if (place == from/64) word = iand(word, shiftl(-1_c_int64_t, mod(from, 64)))
@@ -647,17 +656,9 @@ contains
     function warren_topology_text(text) result(copy)
         type(c_ptr), intent(in) :: text
         character(len=:), allocatable :: copy
-        character(kind=c_char), pointer :: letters(:)
-        integer :: i
 
-        if (.not. c_associated(text)) then
-            copy = ""
-            return
-        end if
-        call c_f_pointer(text, letters, [length_of(text)])
-        allocate (character(len=size(letters)) :: copy)
-        do i = 1, size(letters)
-            copy(i:i) = letters(i)
-        end do
+        copy = text_of_c(text)
     end function
+
+    include "text_of_c.inc"
 end module

@@ -188,6 +188,84 @@ const void* warren_topology_image(const warren_topology* topology, size_t* bytes
 /* Writes the image to a file, whole or not at all, which only its owner may change. */
 int warren_topology_save(const warren_topology* topology, const char* path);
 
+/* ---- What look-ups look at ---------------------------------------------------------------------
+
+   The look-ups that programs do most often are here, for compilers to put where they are used:
+   tables of the image, which each warren_topology has at its beginning. That is part of the binary
+   interface; src/topology/format.hpp explains the tables. Where they don't have the answer, and for
+   other languages, there are the same as calls: warren_topology_find_… */
+
+typedef struct {
+    /* Where its cells begin, and its values, in bytes from the first attribute. There is a cell for
+       each initiator (or once) and target: the number of a value. A value has a byte of origin and
+       one or more of its own; eight can be read. */
+    uint32_t cells;
+    uint32_t values;
+    uint16_t order;       /* number of its order */
+    uint16_t name;        /* offset of its name; 0: the predefined one */
+    uint8_t flags;        /* WARREN_ATTRIBUTE_…; and four for the format */
+    uint8_t row;          /* cells from an initiator to the next, 0: all the same; if short */
+    uint8_t value_stride; /* bytes from a value to the next: 2, 3, 5 or 9 */
+    uint8_t unused;
+} warren_topology_attribute;
+
+typedef struct {
+    const uint8_t* pairs;
+    const uint16_t* places;
+    const uint8_t* partings;
+    const uint16_t* above;
+    const uint8_t* nearest;
+    const int16_t* initiator_by_cpu; /* -1: none; also below */
+    const int16_t* target_by_node;
+    const uint16_t* target_os_indices;
+    const warren_topology_attribute* attributes;
+    const uint8_t* orders;
+    uint32_t objects;
+    uint32_t paired_objects; /* those of the tree, which have the smallest numbers; or 0 */
+    uint32_t placed_objects; /* the same */
+    uint32_t parting_kinds;
+    uint32_t cpus; /* tables by OS index have so many elements */
+    uint32_t nodes;
+    uint32_t attribute_count;
+    uint32_t initiators;
+    uint32_t short_initiators; /* the same if all predefined attributes are short (one byte for a
+                                  cell and for a row) and lack no value; or 0 */
+    uint32_t targets;
+    uint32_t first_target; /* object */
+} warren_topology_index;
+
+typedef struct {
+    uint64_t value;
+    int origin;
+    int error; /* WARREN_TOPOLOGY_SUCCESS, _ERR_ARGUMENT or _ERR_NONE */
+} warren_topology_found;
+
+/* They only read. */
+#define WARREN_TOPOLOGY_PURE __attribute__((pure))
+WARREN_TOPOLOGY_PURE warren_object warren_topology_find_common_ancestor(
+    const warren_topology* topology, warren_object one, warren_object other);
+WARREN_TOPOLOGY_PURE warren_object
+warren_topology_find_nearest_memory(const warren_topology* topology, warren_object object);
+WARREN_TOPOLOGY_PURE uint32_t warren_topology_find_initiator_of_cpu(const warren_topology* topology,
+                                                                    uint32_t cpu);
+WARREN_TOPOLOGY_PURE warren_topology_found warren_topology_find_value(
+    const warren_topology* topology, uint32_t attribute, uint32_t initiator, uint32_t node);
+WARREN_TOPOLOGY_PURE uint32_t warren_topology_find_best_target(const warren_topology* topology,
+                                                               uint32_t attribute,
+                                                               uint32_t initiator, uint32_t place);
+
+/* The lowest object that has both below it, or is one of them; numbers below placed_objects. */
+static inline warren_object warren_topology_join(const warren_topology_index* index,
+                                                 warren_object one, warren_object other) {
+    /* Without a branch of the program: whether two objects lie on one path is anybody's guess. */
+    const size_t place = index->places[one];
+    const size_t difference = place ^ index->places[other];
+    const int32_t parting =
+        index->above[place * index->parting_kinds + index->partings[difference]];
+    const int32_t higher = (int32_t)one < (int32_t)other ? (int32_t)one : (int32_t)other;
+    return (warren_object)(parting < higher ? parting : higher);
+}
+
 /* ---- Objects ----------------------------------------------------------------------------------
  */
 
@@ -240,36 +318,17 @@ warren_object warren_object_child(const warren_topology* topology, warren_object
 warren_object warren_object_ancestor(const warren_topology* topology, warren_object object,
                                      int type);
 
-/* What the next functions look at, at the beginning of each warren_topology; part of the binary
-   interface. The place of an object of the tree is the way down to it, in bits; where the ways to
-   two of them part, `branches` has the object at which they do (src/topology/format.hpp). */
-typedef struct {
-    const uint16_t* places;
-    const uint16_t* branches;
-    uint32_t placed_objects; /* those of the tree, which have the smallest numbers; or 0 */
-} warren_topology_index;
-
-/* The lowest object that has both below it, or is one of them; numbers below placed_objects. */
-static inline warren_object warren_topology_join(const warren_topology_index* index,
-                                                 warren_object one, warren_object other) {
-    /* Without a branch of the program: whether two objects lie on one path is anybody's guess. */
-    const uint32_t place = index->places[one];
-    const uint64_t difference = place ^ index->places[other];
-    const warren_object higher = one < other ? one : other;
-    const warren_object parting =
-        index->branches[place >> (63 - __builtin_clzll(difference << 1 | 1))];
-    return parting < higher ? parting : higher;
-}
-
-/* The same for all objects, WARREN_NO_OBJECT for others: a call, and without. */
-warren_object warren_topology_common_ancestor(const warren_topology* topology, warren_object one,
-                                              warren_object other);
+/* The lowest object that has both below it, or is one of them. */
 static inline warren_object warren_object_common_ancestor(const warren_topology* topology,
                                                           warren_object one, warren_object other) {
     const warren_topology_index* index = (const warren_topology_index*)topology;
-    return index != NULL && one < index->placed_objects && other < index->placed_objects
+    const warren_object lower = one > other ? one : other;
+    if (index != NULL && lower < index->paired_objects) {
+        return index->pairs[(size_t)one * index->paired_objects + other];
+    }
+    return index != NULL && lower < index->placed_objects
                ? warren_topology_join(index, one, other)
-               : warren_topology_common_ancestor(topology, one, other);
+               : warren_topology_find_common_ancestor(topology, one, other);
 }
 /* Whether `object` is `ancestor` or below it. */
 int warren_object_is_below(const warren_topology* topology, warren_object object,
@@ -416,7 +475,13 @@ int warren_object_device_kind(const warren_topology* topology, warren_object obj
 
 /* The NUMA node that is nearest to the processors of an object (to the first of them, where they
    have different ones). */
-warren_object warren_topology_nearest_memory(const warren_topology* topology, warren_object object);
+static inline warren_object warren_topology_nearest_memory(const warren_topology* topology,
+                                                           warren_object object) {
+    const warren_topology_index* index = (const warren_topology_index*)topology;
+    return index != NULL && object < index->objects && index->nearest[object] != UINT8_MAX
+               ? index->first_target + index->nearest[object]
+               : warren_topology_find_nearest_memory(topology, object);
+}
 /* The same for the processor with an OS index. */
 warren_object warren_topology_nearest_memory_of_cpu(const warren_topology* topology, uint32_t cpu);
 
@@ -506,7 +571,12 @@ uint32_t warren_topology_attribute_flags(const warren_topology* topology, uint32
    set belong to; the one that an object is: a device that is one, or else by its processors.
    WARREN_NO_INDEX: none. */
 uint32_t warren_topology_initiators(const warren_topology* topology);
-uint32_t warren_topology_initiator_of_cpu(const warren_topology* topology, uint32_t cpu);
+static inline uint32_t warren_topology_initiator_of_cpu(const warren_topology* topology,
+                                                        uint32_t cpu) {
+    const warren_topology_index* index = (const warren_topology_index*)topology;
+    return index != NULL && cpu < index->cpus ? (uint32_t)(int32_t)index->initiator_by_cpu[cpu]
+                                              : WARREN_NO_INDEX;
+}
 uint32_t warren_topology_initiator_of_cpus(const warren_topology* topology, warren_set cpus);
 uint32_t warren_topology_initiator_of_object(const warren_topology* topology, warren_object object);
 /* Its processors (a device's: those that it is attached to), and the device, or WARREN_NO_OBJECT.
@@ -517,14 +587,62 @@ int warren_topology_initiator(const warren_topology* topology, uint32_t initiato
 /* The value for a pair. `node` is the target's OS index; `initiator` is not looked at for
    attributes that don't need one. `origin` may be null. ERR_NONE when there is no value: only
    attributes behind the first eight lack some. */
-int warren_topology_value(const warren_topology* topology, uint32_t attribute, uint32_t initiator,
-                          uint32_t node, uint64_t* value, int* origin);
-/* The targets in their order for an initiator, the best first (index 0): the OS index of a node, or
+static inline int warren_topology_value(const warren_topology* topology, uint32_t attribute,
+                                        uint32_t initiator, uint32_t node, uint64_t* value,
+                                        int* origin) {
+    const warren_topology_index* index = (const warren_topology_index*)topology;
+    static const uint64_t masks[10] = {0,          0, UINT8_MAX, UINT16_MAX, 0,
+                                       UINT32_MAX, 0, 0,         0,          UINT64_MAX};
+    warren_topology_found found;
+    if (value == NULL) {
+        return WARREN_TOPOLOGY_ERR_ARGUMENT;
+    }
+    if (index != NULL && attribute < WARREN_ATTRIBUTE_FIRST_OTHER &&
+        initiator < index->short_initiators && node < index->nodes) {
+        const warren_topology_attribute* record = &index->attributes[attribute];
+        const uint8_t* first = (const uint8_t*)index->attributes;
+        const int32_t target = index->target_by_node[node];
+        if (target >= 0) {
+            const size_t cell =
+                first[record->cells + (size_t)initiator * record->row + (size_t)target];
+            const uint8_t* at = first + record->values + cell * record->value_stride;
+            __builtin_memcpy(value, at + 1, sizeof *value);
+            *value &= masks[record->value_stride];
+            if (origin != NULL) {
+                *origin = at[0];
+            }
+            return WARREN_TOPOLOGY_SUCCESS;
+        }
+    }
+    found = warren_topology_find_value(topology, attribute, initiator, node);
+    if (found.error == WARREN_TOPOLOGY_SUCCESS) {
+        *value = found.value;
+        if (origin != NULL) {
+            *origin = found.origin;
+        }
+    }
+    return found.error;
+}
+/* The targets in their order for an initiator, the best first (place 0): the OS index of a node, or
    WARREN_NO_INDEX behind the last. Equal ones: local before remote ones, nearer before farther
    ones, else by logical index. Targets without a value come last. The order of
    WARREN_ATTRIBUTE_LOCALITY is that of nearness: local ones first, then by distance. */
-uint32_t warren_topology_best_target(const warren_topology* topology, uint32_t attribute,
-                                     uint32_t initiator, uint32_t index);
+static inline uint32_t warren_topology_best_target(const warren_topology* topology,
+                                                   uint32_t attribute, uint32_t initiator,
+                                                   uint32_t place) {
+    const warren_topology_index* index = (const warren_topology_index*)topology;
+    /* Orders have a byte for each target as long as that is enough. */
+    if (index != NULL && attribute < index->attribute_count && initiator < index->initiators &&
+        place < index->targets && index->targets <= 256) {
+        const size_t row =
+            (size_t)index->attributes[attribute].order * index->initiators + initiator;
+        const uint32_t node = index->target_os_indices[index->orders[row * index->targets + place]];
+        if (node < 0xfffe) { /* else there are none, or more bits */
+            return node;
+        }
+    }
+    return warren_topology_find_best_target(topology, attribute, initiator, place);
+}
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 """libwarren.so by ctypes, for the modules over its C API."""
 
 import ctypes
+import operator
 import os
 import pathlib
 
@@ -58,6 +59,7 @@ def load(declarations):
 
 def unsigned(number):
     """A number of 32 bits: ctypes would cut larger ones, and take negative ones for large."""
+    number = operator.index(number)
     if not 0 <= number < 2**32 - 1:
         raise ValueError(f"{number} is not in 0 … 2^32 - 2")
     return number

@@ -41,6 +41,10 @@ class Distances(ctypes.Structure):
                 ("objects", ctypes.POINTER(ctypes.c_uint32))]
 
 
+class Found(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_uint64), ("origin", ctypes.c_int), ("error", ctypes.c_int)]
+
+
 def declarations():
     pointer, text, u32, code = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_int
     to = ctypes.POINTER
@@ -60,7 +64,7 @@ def declarations():
         ("warren_object_child_count", u32, [u32, code]),
         ("warren_object_child", u32, [u32, code, u32]),
         ("warren_object_ancestor", u32, [u32, code]),
-        ("warren_topology_common_ancestor", u32, [u32, u32]),
+        ("warren_topology_find_common_ancestor", u32, [u32, u32]),
         ("warren_object_is_below", code, [u32, u32]),
         ("warren_topology_covering", u32, [Set]),
         ("warren_topology_next_inside", u32, [Set, code, u32]),
@@ -90,16 +94,16 @@ def declarations():
         ("warren_topology_attribute_flags", u32, [u32]),
         ("warren_topology_initiator_of_cpus", u32, [Set]),
         ("warren_topology_initiator", code, [u32, set_p, u32_p]),
-        ("warren_topology_value", code, [u32, u32, u32, u64_p, to(code)]),
-        ("warren_topology_best_target", u32, [u32, u32, u32])]
+        ("warren_topology_find_value", Found, [u32, u32, u32]),
+        ("warren_topology_find_best_target", u32, [u32, u32, u32])]
     table += [(name, u32, []) for name in (
         "warren_topology_objects", "warren_topology_depth", "warren_topology_distances_count",
         "warren_topology_cpu_kinds", "warren_topology_attributes", "warren_topology_initiators")]
     table += [(name, u32, [u32]) for name in (
         "warren_object_logical_index", "warren_object_os_index", "warren_object_parent",
-        "warren_object_info_count", "warren_object_page_sizes", "warren_topology_nearest_memory",
+        "warren_object_info_count", "warren_object_page_sizes", "warren_topology_find_nearest_memory",
         "warren_topology_nearest_memory_of_cpu", "warren_topology_cpu_kind_info_count",
-        "warren_topology_initiator_of_cpu", "warren_topology_initiator_of_object")]
+        "warren_topology_find_initiator_of_cpu", "warren_topology_initiator_of_object")]
     table += [(name, text, [u32]) for name in (
         "warren_object_name", "warren_object_subtype", "warren_topology_attribute_name")]
     table += [(name, Set, [u32]) for name in (

@@ -18,6 +18,7 @@ good as long as their Topology is open, and a ValueError after it.
 
 import ctypes
 import numbers
+import operator
 import typing
 
 from warren import _library as native
@@ -160,7 +161,7 @@ def _members(view):
 def _set_of(members):
     """A set for the library; its words live as long as it does."""
     words = [0]
-    for number in members:
+    for number in map(operator.index, members):
         if not 0 <= number <= _MAX_OS_INDEX:
             raise ValueError(f"{number} is no OS index: they are in 0 … {_MAX_OS_INDEX}")
         words += [0] * (number // 64 + 1 - len(words))
@@ -193,6 +194,8 @@ class Object:
         return hash((id(self.topology), self.number))
 
     def __repr__(self):
+        if self.topology.is_closed:
+            return f"object {self.number} of a closed topology"
         return f"{self.type} {self.logical_index}" + (f" ({self.name})" if self.name else "")
 
     def _ask(self, name, *arguments):
@@ -284,7 +287,7 @@ class Object:
 
     def common_ancestor(self, other):
         """The lowest object that has both below it, or is one of them."""
-        return self.topology._made(self._ask("warren_topology_common_ancestor",
+        return self.topology._made(self._ask("warren_topology_find_common_ancestor",
                                              self.topology._number(other)))
 
     def is_below(self, other):
@@ -336,7 +339,7 @@ class Object:
 
     def nearest_memory(self):
         """The NUMA node that is nearest to its processors."""
-        return self.topology._made(self._ask("warren_topology_nearest_memory"))
+        return self.topology._made(self._ask("warren_topology_find_nearest_memory"))
 
     def nearest_device(self, kind, index=0):
         """The nearest OS device of one of DEVICE_KINDS, or the next ones by `index`."""
@@ -404,6 +407,10 @@ class Topology:
         if self._handle:
             _functions().warren_topology_close(self._handle)
             self._handle = ctypes.c_void_p()
+
+    @property
+    def is_closed(self):
+        return not self._handle
 
     def __enter__(self):
         return self
@@ -476,6 +483,7 @@ class Topology:
 
     def __getitem__(self, number):
         """The object with a number."""
+        number = operator.index(number)
         if not 0 <= number < len(self):
             raise IndexError(f"no object {number} among {len(self)}")
         return Object(self, number)
@@ -494,6 +502,7 @@ class Topology:
 
     def object(self, type, index):
         """The one with a logical index, its place among those of its type."""
+        index = operator.index(index)
         if not 0 <= index < self.count(type):
             raise IndexError(f"no {type} {index} among {self.count(type)}")
         return Object(self, self._ask("warren_topology_object", _type(type), index))
@@ -616,24 +625,22 @@ class Topology:
         if isinstance(what, Object):
             return self._ask("warren_topology_initiator_of_object", self._number(what))
         if isinstance(what, numbers.Integral):
-            return self._ask("warren_topology_initiator_of_cpu", native.unsigned(what))
+            return self._ask("warren_topology_find_initiator_of_cpu", native.unsigned(what))
         return self._ask("warren_topology_initiator_of_cpus", _set_of(what))
 
     def value(self, attribute, node, initiator=None):
         """The Value of an attribute (a name) of a NUMA node (its OS index, or an Object), as seen from
         an initiator: one of initiators(), or what initiator_of takes; None: an attribute that needs
         none. None when nobody knows it."""
-        value, origin = ctypes.c_uint64(), ctypes.c_int()
         target = self._node(node) if isinstance(node, Object) else native.unsigned(node)
-        code = self._ask("warren_topology_value", self._attribute(attribute),
-                         _NONE if initiator is None else self._initiator(initiator), target,
-                         ctypes.byref(value), ctypes.byref(origin))
-        if code == _ERR_NONE:
+        found = self._ask("warren_topology_find_value", self._attribute(attribute),
+                          _NONE if initiator is None else self._initiator(initiator), target)
+        if found.error == _ERR_NONE:
             return None
-        if code != 0:
-            raise Error(code, f"no memory {target}, or no initiator {initiator}, which "
-                              f"'{attribute}' needs")
-        return Value(value.value, native.ORIGINS.get(origin.value, "unknown"))
+        if found.error != 0:
+            raise Error(found.error, f"no memory {target}, or no initiator {initiator}, which "
+                                     f"'{attribute}' needs")
+        return Value(found.value, native.ORIGINS.get(found.origin, "unknown"))
 
     def _node(self, object):
         number = self._number(object)
@@ -646,5 +653,5 @@ class Topology:
         number, seen_from = self._attribute(attribute), self._initiator(initiator)
         if seen_from == _NONE:
             raise ValueError(f"{initiator} is no initiator")
-        return [self._ask("warren_topology_best_target", number, seen_from, place)
+        return [self._ask("warren_topology_find_best_target", number, seen_from, place)
                 for place in range(self.count("NUMANode"))]

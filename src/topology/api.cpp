@@ -229,8 +229,9 @@ WARREN_API warren_object warren_object_ancestor(const warren_topology* topology,
                : WARREN_NO_OBJECT;
 }
 
-WARREN_API warren_object warren_topology_common_ancestor(const warren_topology* topology,
-                                                         warren_object one, warren_object other) {
+WARREN_API warren_object warren_topology_find_common_ancestor(const warren_topology* topology,
+                                                              warren_object one,
+                                                              warren_object other) {
     return is_object(topology, one) && is_object(topology, other)
                ? topology->view.common_ancestor(one, other)
                : WARREN_NO_OBJECT;

@@ -16,29 +16,22 @@ using warren::topology::c_api::nothing;
 using warren::topology::c_api::success;
 using warren::topology::c_api::wrong;
 
-warren_object nearest(const TopologyView& view, uint32_t initiator) {
-    return initiator < view.initiators().size() && view.targets() > 0 &&
-                   view.attributes().size() > WARREN_ATTRIBUTE_LOCALITY
-               ? view.target_object(view.ordered_target(
-                     view.attributes()[WARREN_ATTRIBUTE_LOCALITY], initiator, 0))
-               : WARREN_NO_OBJECT;
-}
+constexpr uint32_t public_flags = WARREN_ATTRIBUTE_HIGHER_IS_BETTER |
+                                  WARREN_ATTRIBUTE_LOWER_IS_BETTER |
+                                  WARREN_ATTRIBUTE_NEEDS_INITIATOR;
 
 } // namespace
 
-WARREN_API warren_object warren_topology_nearest_memory(const warren_topology* topology,
-                                                        warren_object object) {
-    if (!is_object(topology, object)) {
-        return WARREN_NO_OBJECT;
-    }
-    const TopologyView& view = topology->view;
-    return nearest(view, view.initiator_of_cpu(warren_set_next(view.cpus(object), 0)));
+WARREN_API warren_object warren_topology_find_nearest_memory(const warren_topology* topology,
+                                                             warren_object object) {
+    return is_object(topology, object) ? topology->view.nearest_memory(object) : WARREN_NO_OBJECT;
 }
 
 WARREN_API warren_object warren_topology_nearest_memory_of_cpu(const warren_topology* topology,
                                                                uint32_t cpu) {
-    return topology != nullptr ? nearest(topology->view, topology->view.initiator_of_cpu(cpu))
-                               : WARREN_NO_OBJECT;
+    return topology != nullptr
+               ? topology->view.nearest_of_initiator(topology->view.initiator_of_cpu(cpu))
+               : WARREN_NO_OBJECT;
 }
 
 WARREN_API warren_object warren_topology_nearest_device(const warren_topology* topology,
@@ -167,14 +160,14 @@ WARREN_API uint32_t warren_topology_attribute_by_name(const warren_topology* top
 WARREN_API const char* warren_topology_attribute_name(const warren_topology* topology,
                                                       uint32_t attribute) {
     return attribute < warren_topology_attributes(topology)
-               ? topology->view.string(topology->view.attributes()[attribute].name)
+               ? topology->view.attribute_name(attribute)
                : nullptr;
 }
 
 WARREN_API uint32_t warren_topology_attribute_flags(const warren_topology* topology,
                                                     uint32_t attribute) {
     return attribute < warren_topology_attributes(topology)
-               ? topology->view.attributes()[attribute].flags
+               ? topology->view.attributes()[attribute].flags & public_flags
                : 0;
 }
 
@@ -182,8 +175,8 @@ WARREN_API uint32_t warren_topology_initiators(const warren_topology* topology) 
     return topology != nullptr ? static_cast<uint32_t>(topology->view.initiators().size()) : 0;
 }
 
-WARREN_API uint32_t warren_topology_initiator_of_cpu(const warren_topology* topology,
-                                                     uint32_t cpu) {
+WARREN_API uint32_t warren_topology_find_initiator_of_cpu(const warren_topology* topology,
+                                                          uint32_t cpu) {
     return topology != nullptr ? topology->view.initiator_of_cpu(cpu) : WARREN_NO_INDEX;
 }
 
@@ -215,45 +208,40 @@ WARREN_API int warren_topology_initiator(const warren_topology* topology, uint32
     return success;
 }
 
-WARREN_API int warren_topology_value(const warren_topology* topology, uint32_t attribute,
-                                     uint32_t initiator, uint32_t node, uint64_t* value,
-                                     int* origin) {
-    if (topology == nullptr || value == nullptr) {
-        return wrong;
+WARREN_API warren_topology_found warren_topology_find_value(const warren_topology* topology,
+                                                            uint32_t attribute, uint32_t initiator,
+                                                            uint32_t node) {
+    if (topology == nullptr) {
+        return {0, 0, wrong};
     }
     const TopologyView& view = topology->view;
     const uint32_t target = view.target_of_node(node);
     if (attribute >= view.attributes().size() || target == none) {
-        return wrong;
+        return {0, 0, wrong};
     }
-    const warren::topology::AttributeRecord& record = view.attributes()[attribute];
+    const warren_topology_attribute& record = view.attributes()[attribute];
     if (initiator >= view.initiators().size()) {
-        if ((record.flags & WARREN_ATTRIBUTE_NEEDS_INITIATOR) != 0 || record.rows != 1) {
-            return wrong;
+        if ((record.flags & WARREN_ATTRIBUTE_NEEDS_INITIATOR) != 0 ||
+            warren::topology::is_by_initiator(record)) {
+            return {0, 0, wrong};
         }
         initiator = 0;
     }
     const warren::topology::AttributeValueAt found = view.value(record, initiator, target);
-    if (found.origin == 0) {
-        return nothing;
-    }
-    *value = found.value;
-    if (origin != nullptr) {
-        *origin = static_cast<int>(found.origin);
-    }
-    return success;
+    return {found.value, static_cast<int>(found.origin), found.origin != 0 ? success : nothing};
 }
 
-WARREN_API uint32_t warren_topology_best_target(const warren_topology* topology, uint32_t attribute,
-                                                uint32_t initiator, uint32_t index) {
+WARREN_API uint32_t warren_topology_find_best_target(const warren_topology* topology,
+                                                     uint32_t attribute, uint32_t initiator,
+                                                     uint32_t place) {
     if (topology == nullptr) {
         return WARREN_NO_INDEX;
     }
     const TopologyView& view = topology->view;
     if (attribute >= view.attributes().size() || initiator >= view.initiators().size() ||
-        index >= view.targets()) {
+        place >= view.targets()) {
         return WARREN_NO_INDEX;
     }
     return view.os_index(
-        view.target_object(view.ordered_target(view.attributes()[attribute], initiator, index)));
+        view.target_object(view.ordered_target(view.attributes()[attribute], initiator, place)));
 }

@@ -13,9 +13,11 @@ class ImageCheck {
 
   private:
     Error check_header();
+    Error read_counts();
     Error find_sections();
     Error check_levels();
     Error check_tree();
+    Error check_pairs();
     Error check_places();
     Error check_children();
     Error check_sets();
@@ -27,17 +29,16 @@ class ImageCheck {
     Error check_attribute(const AttributeRecord& attribute);
 
     std::uint32_t count(Section section) const {
-        return header_->counts[static_cast<std::size_t>(section)];
+        return counts_[static_cast<std::size_t>(section)];
     }
 
-    // The next section, of elements of this type, of as many as there should be (any: whatever it
-    // says). What was before it fitted, so the sum stays below 2^37.
+    // The next section, of elements of this type. What was before it fitted, so the sum stays below
+    // 2^37.
     template <typename Element>
-    bool find(Section section, const Element*& elements, std::uint64_t expected = any) {
+    bool find(Section section, const Element*& elements) {
         elements = reinterpret_cast<const Element*>(image_.data() + offset_);
         const std::uint64_t elements_bytes = std::uint64_t{count(section)} * sizeof(Element);
-        if (elements_bytes > image_.size() - offset_ ||
-            (expected != any && count(section) != expected)) {
+        if (elements_bytes > image_.size() - offset_) {
             return false;
         }
         offset_ += elements_bytes;
@@ -51,8 +52,6 @@ class ImageCheck {
         return is_there;
     }
 
-    static constexpr std::uint64_t any = ~std::uint64_t{0};
-
     [[gnu::cold]] static Error damaged(const char* what) {
         return fail(WARREN_TOPOLOGY_ERR_DAMAGED, "the topology image is damaged: %s", what);
     }
@@ -61,6 +60,10 @@ class ImageCheck {
     TopologyView& view_;
     const Header* header_ = nullptr;
     std::size_t offset_ = sizeof(Header);
+    std::uint32_t counts_[section_count] = {};
+    const std::uint8_t* cells_ = nullptr;
+    const std::uint8_t* values_ = nullptr;
+    bool lacks_values_ = false; // what check_attribute looked at last
 };
 
 Error ImageCheck::check_header() {
@@ -82,12 +85,52 @@ Error ImageCheck::check_header() {
     if (header_->checksum != checksum(image_.data() + checksum_end, image_.size() - checksum_end)) {
         return damaged("its checksum is wrong");
     }
-    if (header_->section_records != section_count || header_->objects == 0 ||
+    const bool has_places = header_->place_bits != no_places;
+    if (header_->sections != section_count || header_->objects == 0 ||
         header_->objects > max_objects || header_->tree_objects == 0 ||
         header_->tree_objects > header_->objects ||
-        (header_->place_bits > max_place_bits && header_->place_bits != no_places)) {
+        (has_places && (header_->place_bits > max_place_bits || header_->parting_kinds == 0)) ||
+        header_->has_pairs > 1 ||
+        (header_->has_pairs != 0 && header_->tree_objects > max_paired_objects)) {
         return damaged("impossible counts");
     }
+    return {};
+}
+
+Error ImageCheck::read_counts() {
+    for (std::size_t section = 0; section < section_count; ++section) {
+        std::uint32_t shift = 0;
+        std::uint8_t byte = is_counted(static_cast<Section>(section)) ? 0x80 : 0;
+        for (; (byte & 0x80) != 0; shift += 7) {
+            if (offset_ == image_.size() || shift > 21) { // 28 bits are as many as bytes can be
+                return damaged("impossible counts");
+            }
+            byte = static_cast<std::uint8_t>(image_[offset_++]);
+            counts_[section] |= std::uint32_t{byte & 0x7fU} << shift;
+        }
+    }
+    for (; offset_ % 8 != 0; ++offset_) { // the image's bytes are a multiple of 8
+        if (image_[offset_] != std::byte{0}) {
+            return damaged("impossible counts");
+        }
+    }
+    const std::uint32_t objects = header_->objects;
+    const bool has_places = header_->place_bits != no_places;
+    const std::uint32_t places = has_places ? std::uint32_t{1} << header_->place_bits : 0;
+    const auto follows = [this](Section section, std::uint32_t count) {
+        counts_[static_cast<std::size_t>(section)] = count;
+    };
+    follows(Section::allowed, 2);
+    for (const Section section : {Section::arity, Section::nodeset_of, Section::os_index,
+                                  Section::parent, Section::first_child, Section::cpuset_of,
+                                  Section::level_of, Section::flags, Section::nearest}) {
+        follows(section, objects);
+    }
+    follows(Section::places, has_places ? header_->tree_objects : 0);
+    follows(Section::above, places * header_->parting_kinds);
+    follows(Section::partings, places);
+    follows(Section::pairs, header_->has_pairs * header_->tree_objects * header_->tree_objects);
+    follows(Section::row_by_os, count(Section::pu_by_os));
     return {};
 }
 
@@ -96,41 +139,42 @@ Error ImageCheck::find_sections() {
     view.image_ = image_;
     view.objects_ = header_->objects;
     view.tree_objects_ = header_->tree_objects;
-    view.index_.placed_objects = header_->place_bits == no_places ? 0 : view.tree_objects_;
     view.level_count_ = count(Section::levels);
-    view.cpus_by_os_ = count(Section::pu_by_os);
-    view.nodes_by_os_ = count(Section::node_by_os);
-    const std::uint64_t objects = view.objects_;
-    const std::uint64_t branches =
-        view.index_.placed_objects == 0 ? 0 : std::uint64_t{2} << header_->place_bits;
+    warren_topology_index& index = view.index_;
+    index.objects = view.objects_;
+    index.paired_objects = header_->has_pairs != 0 ? view.tree_objects_ : 0;
+    index.placed_objects = count(Section::places);
+    index.parting_kinds = header_->parting_kinds;
+    index.cpus = count(Section::pu_by_os);
+    index.nodes = count(Section::node_by_os);
+    index.attribute_count = count(Section::attributes);
+    index.initiators = count(Section::initiators);
     // In the order of Section.
     const bool fits =
         find(Section::details, view.details_) && find(Section::words, view.words_) &&
-        find(Section::values, view.values_) && find(Section::sets, view.sets_) &&
+        find(Section::attributes, index.attributes) && find(Section::cells, cells_) &&
+        find(Section::values, values_) && offset_ % 8 == 0 && find(Section::sets, view.sets_) &&
         find(Section::infos, view.infos_) && find(Section::distances, view.distances_) &&
-        find(Section::cpu_kinds, view.cpu_kinds_) && find(Section::attributes, view.attributes_) &&
+        find(Section::cpu_kinds, view.cpu_kinds_) &&
         find(Section::wide_os_indices, view.wide_os_indices_) &&
         find(Section::distance_objects, view.distance_objects_) &&
         find(Section::levels, view.levels_) && find(Section::initiators, view.initiators_) &&
         find(Section::other_children, view.other_children_) &&
         find(Section::complete_sets, view.complete_sets_) &&
-        find(Section::allowed, view.allowed_, 2) && find(Section::arity, view.arity_, objects) &&
-        find(Section::details_of, view.details_of_, objects) &&
-        find(Section::nodeset_of, view.nodeset_of_, objects) &&
-        find(Section::os_index, view.os_index_, objects) &&
-        find(Section::parent, view.parent_, objects) &&
-        find(Section::first_child, view.first_child_, objects) &&
-        find(Section::cpuset_of, view.cpuset_of_, objects) &&
-        find(Section::places, view.index_.places, view.index_.placed_objects) &&
-        find(Section::branches, view.index_.branches, branches) &&
-        find(Section::children, view.children_) && find(Section::pu_by_os, view.pu_by_os_) &&
-        find(Section::node_by_os, view.node_by_os_) &&
-        find(Section::row_by_os, view.row_by_os_, view.cpus_by_os_) &&
-        find(Section::level_of, view.level_of_, objects) &&
-        find(Section::flags, view.flags_, objects) &&
-        find(Section::value_origins, view.value_origins_, count(Section::values)) &&
-        find(Section::distance_bytes, view.distance_bytes_) && find(Section::cells, view.cells_) &&
-        find(Section::orders, view.orders_) && find(Section::strings, view.strings_) &&
+        find(Section::allowed, view.allowed_) && find(Section::details_of, view.details_of_) &&
+        find(Section::arity, view.arity_) && find(Section::nodeset_of, view.nodeset_of_) &&
+        find(Section::os_index, view.os_index_) && find(Section::parent, view.parent_) &&
+        find(Section::first_child, view.first_child_) &&
+        find(Section::cpuset_of, view.cpuset_of_) && find(Section::places, index.places) &&
+        find(Section::above, index.above) && find(Section::children, view.children_) &&
+        find(Section::pu_by_os, view.pu_by_os_) &&
+        find(Section::node_by_os, index.target_by_node) &&
+        find(Section::row_by_os, index.initiator_by_cpu) &&
+        find(Section::level_of, view.level_of_) && find(Section::flags, view.flags_) &&
+        find(Section::nearest, index.nearest) && find(Section::pairs, index.pairs) &&
+        find(Section::partings, index.partings) &&
+        find(Section::distance_bytes, view.distance_bytes_) &&
+        find(Section::orders, index.orders) && find(Section::strings, view.strings_) &&
         image_.size() - offset_ < 8;
     return fits ? Error{} : damaged("a section doesn't fit into it");
 }
@@ -142,7 +186,6 @@ Error ImageCheck::check_levels() {
         return damaged("impossible levels");
     }
     std::fill_n(view.first_level_, object_types, static_cast<std::uint8_t>(view.level_count_));
-    view.targets_ = 0;
     view.depth_ = 0;
     std::uint32_t number = 0;
     for (std::uint32_t index = 0; index < view.level_count_; ++index) {
@@ -156,10 +199,9 @@ Error ImageCheck::check_levels() {
         const bool is_first = first == view.level_count_;
         const bool is_beside = type >= ObjectType::numa_node && type <= ObjectType::misc;
         if (is_beside) {
-            wrong |= level.depth != -static_cast<std::int32_t>(level.type) || !is_first ||
-                     number < view.tree_objects_;
+            wrong |= !is_first || number < view.tree_objects_;
         } else {
-            wrong |= level.depth != static_cast<std::int32_t>(index) ||
+            wrong |= view.depth_ != index ||
                      level.count > view.tree_objects_ - std::min(number, view.tree_objects_);
             view.depth_ = index + 1;
         }
@@ -167,8 +209,8 @@ Error ImageCheck::check_levels() {
             first = static_cast<std::uint8_t>(index);
         }
         if (type == ObjectType::numa_node) {
-            view.targets_ = level.count;
-            view.first_target_ = level.first;
+            view.index_.targets = level.count;
+            view.index_.first_target = level.first;
         }
         const std::uint8_t* level_of = view.level_of_ + number;
         for (std::uint32_t at = 0; at < level.count; ++at) {
@@ -179,7 +221,8 @@ Error ImageCheck::check_levels() {
     wrong |= number != view.objects_ || view.levels_[0].count != 1 || view.depth_ == 0 ||
              view.levels_[view.depth_ - 1].first + view.levels_[view.depth_ - 1].count !=
                  view.tree_objects_ ||
-             view.targets_ > max_targets;
+             view.index_.targets > max_targets;
+    view.index_.target_os_indices = view.os_index_ + view.index_.first_target;
     return wrong ? damaged("impossible levels") : Error{};
 }
 
@@ -209,23 +252,45 @@ Error ImageCheck::check_tree() {
     return {};
 }
 
+Error ImageCheck::check_pairs() {
+    const TopologyView& view = view_;
+    const std::uint32_t pairs = count(Section::pairs);
+    std::uint8_t largest = 0;
+    for (std::uint32_t at = 0; at < pairs; ++at) {
+        largest = std::max(largest, view.index_.pairs[at]);
+    }
+    bool wrong = largest >= view.tree_objects_;
+    for (std::uint32_t object = 0; object < view.objects_; ++object) {
+        const std::uint8_t target = view.index_.nearest[object];
+        wrong |= (target >= view.index_.targets) & (target != no_nearest);
+    }
+    return wrong ? damaged("impossible pairs") : Error{};
+}
+
 Error ImageCheck::check_places() {
     const TopologyView& view = view_;
-    std::uint32_t wrong = 0;
+    const std::uint32_t places = count(Section::partings);
+    std::uint16_t largest_place = 0;
     for (std::uint32_t object = 0; object < view.index_.placed_objects; ++object) {
-        wrong |= static_cast<std::uint32_t>(view.index_.places[object]) >> header_->place_bits ^ 1;
+        largest_place |= view.index_.places[object];
     }
-    const auto last = static_cast<std::uint16_t>(view.tree_objects_ - 1);
-    std::uint16_t excess = 0; // processors subtract so, and find no maximum as fast
-    const std::uint32_t parting = count(Section::branches) / 2;
-    for (std::uint32_t at = 0; at < parting; ++at) {
-        const std::uint16_t branch = view.index_.branches[at];
-        excess |= static_cast<std::uint16_t>(branch > last ? branch - last : 0);
+    std::uint8_t largest_kind = 0;
+    for (std::uint32_t difference = 0; difference < places; ++difference) {
+        largest_kind = std::max(largest_kind, view.index_.partings[difference]);
     }
-    for (std::uint32_t at = parting; at < 2 * parting; ++at) {
-        excess |= static_cast<std::uint16_t>(~view.index_.branches[at]);
+    // none16 and what is below tree_objects: as numbers from 1 on, that up to tree_objects.
+    std::uint16_t largest_object = 0;
+    const auto last = static_cast<std::uint16_t>(view.tree_objects_);
+    const std::uint32_t above = count(Section::above);
+    for (std::uint32_t at = 0; at < above; ++at) {
+        const auto next = static_cast<std::uint16_t>(view.index_.above[at] + 1);
+        // Processors subtract so, and find no maximum as fast.
+        largest_object |= static_cast<std::uint16_t>(next > last ? next - last : 0);
     }
-    return wrong != 0 || excess != 0 ? damaged("impossible places") : Error{};
+    return places > 0 && (largest_place >= places || largest_kind >= view.index_.parting_kinds ||
+                          largest_object != 0)
+               ? damaged("impossible places")
+               : Error{};
 }
 
 // Every object but the root is once a child of its parent.
@@ -324,15 +389,21 @@ Error ImageCheck::check_sets() {
 Error ImageCheck::check_details() {
     const TopologyView& view = view_;
     const std::uint32_t details = count(Section::details);
+    const std::uint32_t places = count(Section::details_of);
     bool wrong = false;
     for (std::uint32_t index = 0; index < view.level_count_; ++index) {
-        const Level level = view.level(index);
+        const LevelRecord& level = view.levels_[index];
         const auto type = static_cast<ObjectType>(level.type);
         const std::uint32_t words = detail_words(type);
-        const std::uint16_t* place = view.details_of_ + level.first;
+        if (words == 0) {
+            continue;
+        }
+        if (level.details > places || level.count > places - level.details) {
+            return damaged("impossible details");
+        }
+        const std::uint16_t* place = view.details_of_ + level.details;
         for (std::uint32_t at = 0; at < level.count; ++at) {
-            wrong |= words == 0 ? place[at] != none16
-                                : place[at] == none16 || place[at] + words > details;
+            wrong |= place[at] + words > details;
         }
         for (std::uint32_t at = 0; !wrong && type == ObjectType::numa_node && at < level.count;
              ++at) {
@@ -362,7 +433,7 @@ Error ImageCheck::check_texts() {
     for (const DistancesRecord& matrix : view.distances_) {
         wrong |= matrix.name >= bytes;
     }
-    for (const AttributeRecord& attribute : view.attributes_) {
+    for (const AttributeRecord& attribute : view.attributes()) {
         wrong |= attribute.name >= bytes;
     }
     return wrong ? damaged("impossible texts") : Error{};
@@ -370,33 +441,31 @@ Error ImageCheck::check_texts() {
 
 Error ImageCheck::check_indices() {
     const TopologyView& view = view_;
-    bool wrong = view.cpus_by_os_ > max_os_index + 1 || view.nodes_by_os_ > max_os_index + 1;
+    const warren_topology_index& own = view.index_;
+    bool wrong = own.cpus > max_os_index + 1 || own.nodes > max_os_index + 1;
     // The objects of a level, none if it is empty.
     const auto range = [&view](ObjectType type) {
         const std::uint32_t index = view.first_level(type);
         return index < view.level_count_ ? view.level(index) : Level{};
     };
     const Level pus = range(ObjectType::pu);
-    for (std::uint32_t at = 0; at < view.cpus_by_os_; ++at) {
+    for (std::uint32_t at = 0; at < own.cpus; ++at) {
         const std::uint16_t object = view.pu_by_os_[at];
         wrong |= (object != none16) & (object - pus.first >= pus.count);
     }
-    const Level nodes = range(ObjectType::numa_node);
-    for (std::uint32_t at = 0; at < view.nodes_by_os_; ++at) {
-        const std::uint16_t object = view.node_by_os_[at];
-        wrong |= (object != none16) & (object - nodes.first >= nodes.count);
+    // From -1 on.
+    for (std::uint32_t at = 0; at < own.nodes; ++at) {
+        wrong |= own.target_by_node[at] + 1U > own.targets;
     }
-    const auto rows = static_cast<std::uint32_t>(view.initiators_.size());
-    for (std::uint32_t at = 0; at < view.cpus_by_os_; ++at) {
-        const std::uint16_t row = view.row_by_os_[at];
-        wrong |= (row != none16) & (row >= rows);
+    for (std::uint32_t at = 0; at < own.cpus; ++at) {
+        wrong |= own.initiator_by_cpu[at] + 1U > own.initiators;
     }
     std::uint32_t before = none;
     for (const WideOsIndex& wide : view.wide_os_indices_) {
         wrong |= wide.object >= view.objects_ || (before != none && wide.object <= before);
         before = wide.object;
     }
-    wrong |= rows > max_targets;
+    wrong |= own.initiators > max_targets;
     return wrong ? damaged("impossible indices") : Error{};
 }
 
@@ -419,24 +488,35 @@ Error ImageCheck::check_distances() {
 }
 
 Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
-    const TopologyView& view = view_;
-    const std::uint64_t rows = view.initiators_.size();
-    const std::uint64_t numbers = std::uint64_t{attribute.rows} * view.targets_;
-    const std::uint64_t bytes = count(Section::cells);
-    const std::uint64_t values = count(Section::values);
-    const std::uint64_t orders = count(Section::orders) / order_width(view.targets_);
-    const bool fits =
-        (attribute.rows == 1 || attribute.rows == rows) && std::has_single_bit(attribute.width) &&
-        attribute.width <= 4 && attribute.cells <= bytes &&
-        numbers <= (bytes - attribute.cells) / attribute.width && attribute.values <= values &&
-        attribute.value_count <= values - attribute.values && attribute.order <= orders &&
-        rows * view.targets_ <= orders - attribute.order;
+    const warren_topology_index& own = view_.index_;
+    const auto is_width = [](std::uint32_t bytes, std::uint32_t most) {
+        return std::has_single_bit(bytes) && bytes <= most;
+    };
+    const std::uint64_t numbers =
+        std::uint64_t{is_by_initiator(attribute) ? own.initiators : 1} * own.targets;
+    const std::uint32_t cell_width = cell_bytes(attribute);
+    const std::uint32_t value_width = attribute.value_stride - 1U;
+    // Both are counted from the first attribute.
+    const auto* first = reinterpret_cast<const std::uint8_t*>(own.attributes);
+    const auto cells_begin = static_cast<std::uint64_t>(cells_ - first);
+    const auto values_begin = static_cast<std::uint64_t>(values_ - first);
+    const std::uint64_t values_end = values_begin + count(Section::values);
+    const std::uint64_t order_end = (std::uint64_t{attribute.order} + 1) * own.initiators *
+                                    own.targets * order_width(own.targets);
+    const bool fits = is_width(cell_width, 4) && is_width(value_width, 8) &&
+                      attribute.row == row_of(attribute, own.targets) &&
+                      attribute.cells >= cells_begin &&
+                      attribute.cells + numbers * cell_width <= values_begin &&
+                      attribute.values >= values_begin && order_end <= count(Section::orders);
     if (!fits) {
         return damaged("an attribute doesn't fit");
     }
+    if (numbers == 0) {
+        return {};
+    }
     std::uint64_t largest = 0;
-    const std::uint8_t* cells = view.cells_ + attribute.cells;
-    if (attribute.width == 1) {
+    const std::uint8_t* cells = first + attribute.cells;
+    if (cell_width == 1) {
         std::uint8_t byte = 0;
         for (std::uint64_t at = 0; at < numbers; ++at) {
             byte = std::max(byte, cells[at]);
@@ -444,35 +524,53 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
         largest = byte;
     } else {
         for (std::uint64_t at = 0; at < numbers; ++at) {
-            largest = std::max(largest, TopologyView::number(cells, attribute.width, at));
+            largest = std::max(largest, TopologyView::number(cells, cell_width, at));
         }
     }
-    return numbers > 0 && largest >= attribute.value_count ? damaged("impossible values") : Error{};
+    // Eight bytes can be read where the last begins, behind its origin.
+    const std::uint64_t last = attribute.values + largest * attribute.value_stride;
+    if (last + 1 + sizeof(std::uint64_t) > values_end) {
+        return damaged("impossible values");
+    }
+    std::uint8_t largest_origin = 0;
+    std::uint8_t smallest_origin = WARREN_ORIGIN_GUESSED;
+    for (std::uint64_t value = 0; value <= largest; ++value) {
+        const std::uint8_t origin = first[attribute.values + value * attribute.value_stride];
+        largest_origin = std::max(largest_origin, origin);
+        smallest_origin = std::min(smallest_origin, origin);
+    }
+    lacks_values_ = smallest_origin == 0;
+    return largest_origin > WARREN_ORIGIN_GUESSED ? damaged("impossible values") : Error{};
 }
 
 Error ImageCheck::check_attributes() {
     const TopologyView& view = view_;
-    for (const AttributeRecord& attribute : view.attributes_) {
+    std::uint32_t shorts = 0;
+    for (const AttributeRecord& attribute : view.attributes()) {
         if (Error error = check_attribute(attribute)) {
             return error;
         }
+        const bool is_predefined =
+            &attribute - view.index_.attributes < WARREN_ATTRIBUTE_FIRST_OTHER;
+        shorts +=
+            is_predefined && !lacks_values_ && is_short(attribute, view.index_.targets) ? 1 : 0;
+    }
+    if (shorts == WARREN_ATTRIBUTE_FIRST_OTHER) {
+        view_.index_.short_initiators = view.index_.initiators;
     }
     bool wrong = false;
-    const std::uint32_t width = order_width(view.targets_);
+    const std::uint32_t targets = view.index_.targets;
+    const std::uint32_t width = order_width(targets);
     const std::uint32_t orders = count(Section::orders) / width;
     wrong |= count(Section::orders) % width != 0;
     if (width == 1) {
         for (std::uint32_t at = 0; at < orders; ++at) {
-            wrong |= view.orders_[at] >= view.targets_;
+            wrong |= view.index_.orders[at] >= targets;
         }
     } else {
         for (std::uint32_t at = 0; at < orders; ++at) {
-            wrong |= TopologyView::number(view.orders_, width, at) >= view.targets_;
+            wrong |= TopologyView::number(view.index_.orders, width, at) >= targets;
         }
-    }
-    const std::uint32_t values = count(Section::values);
-    for (std::uint32_t at = 0; at < values; ++at) {
-        wrong |= view.value_origins_[at] > WARREN_ORIGIN_GUESSED;
     }
     return wrong ? damaged("impossible values") : Error{};
 }
@@ -482,11 +580,11 @@ Error ImageCheck::run() {
         return damaged("it doesn't begin at a multiple of 8");
     }
     for (Error (ImageCheck::*step)() :
-         {&ImageCheck::check_header, &ImageCheck::find_sections, &ImageCheck::check_levels,
-          &ImageCheck::check_tree, &ImageCheck::check_places, &ImageCheck::check_children,
-          &ImageCheck::check_sets, &ImageCheck::check_details, &ImageCheck::check_texts,
-          &ImageCheck::check_indices, &ImageCheck::check_distances,
-          &ImageCheck::check_attributes}) {
+         {&ImageCheck::check_header, &ImageCheck::read_counts, &ImageCheck::find_sections,
+          &ImageCheck::check_levels, &ImageCheck::check_tree, &ImageCheck::check_pairs,
+          &ImageCheck::check_places, &ImageCheck::check_children, &ImageCheck::check_sets,
+          &ImageCheck::check_details, &ImageCheck::check_texts, &ImageCheck::check_indices,
+          &ImageCheck::check_distances, &ImageCheck::check_attributes}) {
         if (Error error = (this->*step)()) {
             return error;
         }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "topology/checksum.hpp"
+#include "topology/common_ancestors.hpp"
 #include "topology/details.hpp"
 
 namespace warren::topology {
@@ -30,9 +31,9 @@ class Encoder {
     Error check_limits() const;
     Error add_objects();
     Error add_children(std::uint32_t number);
-    Error add_places();
+    void add_nearest();
     Error add_indices();
-    Error add_row_indices();
+    void add_row_indices();
     Error add_names();
     void add_infos(std::uint32_t object, const std::vector<Info>& infos);
     void add_info(std::uint32_t object, const std::string& name, const std::string& value);
@@ -40,17 +41,20 @@ class Encoder {
     void add_cpu_kinds();
     void add_attributes();
     void add_attribute(const AttributeMatrix& matrix);
-    bool has_values(std::size_t first, const std::vector<AttributeMatrix::Cell>& values) const;
     Error write(std::vector<std::byte>& image) const;
 
     std::uint32_t string(const std::string& text);
     std::uint32_t set(const Bits& bits);
     std::uint32_t words(const std::uint64_t* first, std::size_t count);
     std::uint16_t details(const Words& words);
+    bool is_predefined(std::size_t attribute) const {
+        return attribute < std::size(predefined_attributes) &&
+               description_.matrices[attribute].name == predefined_attributes[attribute];
+    }
 
     const Description& description_;
     std::uint32_t tree_objects_ = 0;
-    std::uint32_t place_bits_ = no_places;
+    CommonAncestors ancestors_;
 
     std::vector<std::uint32_t> nested_; // within how many objects beside the tree, itself counted
     std::vector<std::uint8_t> level_of_;
@@ -62,8 +66,8 @@ class Encoder {
     std::vector<std::uint16_t> parent_;
     std::vector<std::uint16_t> first_child_;
     std::vector<std::uint16_t> cpuset_of_;
-    std::vector<std::uint16_t> places_;
-    std::vector<std::uint16_t> branches_;
+    std::vector<std::uint8_t> nearest_;
+    std::vector<LevelRecord> levels_;
     std::vector<OtherChildren> other_children_;
     std::vector<CompleteSets> complete_sets_;
     std::vector<InfoRecord> infos_;
@@ -73,8 +77,8 @@ class Encoder {
     std::vector<std::uint64_t> words_;
     std::vector<char> strings_;
     std::vector<std::uint16_t> pu_by_os_;
-    std::vector<std::uint16_t> node_by_os_;
-    std::vector<std::uint16_t> row_by_os_;
+    std::vector<std::int16_t> node_by_os_;
+    std::vector<std::int16_t> row_by_os_;
     std::vector<DistancesRecord> distances_;
     std::vector<std::uint32_t> distance_objects_;
     std::vector<std::uint8_t> distance_bytes_;
@@ -83,8 +87,7 @@ class Encoder {
     std::vector<AttributeRecord> attributes_;
     std::vector<std::uint8_t> cells_;
     std::vector<std::uint8_t> orders_;
-    std::vector<std::uint64_t> values_;
-    std::vector<std::uint8_t> value_origins_;
+    std::vector<std::uint8_t> values_;
     std::vector<WideOsIndex> wide_os_indices_;
     std::vector<std::uint16_t> allowed_;
 
@@ -93,7 +96,9 @@ class Encoder {
     std::map<std::vector<std::uint64_t>, std::uint32_t> set_index_;
     std::map<std::vector<std::uint64_t>, std::uint32_t> word_index_;
     std::map<Words, std::uint16_t> detail_index_;
-    std::map<std::vector<std::uint16_t>, std::uint32_t> order_index_;
+    std::map<std::vector<std::uint16_t>, std::uint16_t> order_index_;
+    std::unordered_map<std::string, std::uint32_t> cell_index_;
+    std::unordered_map<std::string, std::uint32_t> value_index_;
 };
 
 std::uint32_t Encoder::string(const std::string& text) {
@@ -142,9 +147,6 @@ std::uint32_t Encoder::set(const Bits& bits) {
 }
 
 std::uint16_t Encoder::details(const Words& words) {
-    if (words.empty()) {
-        return none16;
-    }
     // An index that is too large shows in the section's size, which is looked at in the end.
     const auto [entry, is_new] =
         detail_index_.try_emplace(words, static_cast<std::uint16_t>(details_.size()));
@@ -209,8 +211,10 @@ Error Encoder::add_names() {
         add(kind.infos);
     }
     add(description_.infos);
-    for (const AttributeMatrix& matrix : description_.matrices) {
-        string(matrix.name);
+    for (std::size_t index = 0; index < description_.matrices.size(); ++index) {
+        if (!is_predefined(index)) {
+            string(description_.matrices[index].name);
+        }
     }
     return strings_.size() <= none16
                ? Error{}
@@ -284,6 +288,9 @@ Error Encoder::add_objects() {
             level.count > description_.objects.size() - number) {
             return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "level %zu is not where it should be", index);
         }
+        const bool has_details = detail_words(static_cast<ObjectType>(level.type)) > 0;
+        levels_.push_back({narrow(level.first), narrow(level.count), narrow(level.type),
+                           has_details ? narrow(details_of_.size()) : std::uint16_t{0}});
         for (; number < level.first + level.count; ++number) {
             const Object& object = description_.objects[number];
             if (number == 0 ? object.parent != none : object.parent >= number) {
@@ -309,7 +316,9 @@ Error Encoder::add_objects() {
             if (Error error = add_children(number)) {
                 return error;
             }
-            details_of_.push_back(details(object.details));
+            if (has_details) {
+                details_of_.push_back(details(object.details));
+            }
             nodeset_of_.push_back(object.has_sets ? static_cast<std::uint16_t>(set(object.nodes))
                                                   : none16);
             cpuset_of_.push_back(object.has_sets ? narrow(set(object.cpus)) : none16);
@@ -340,53 +349,8 @@ Error Encoder::add_objects() {
     return {};
 }
 
-// See Section::places. Parents have smaller numbers than their children.
-Error Encoder::add_places() {
-    const auto children = [&](std::uint32_t number) -> const std::vector<std::uint32_t>& {
-        return description_.objects[number].children[0];
-    };
-    const auto bits_to_number = [](std::size_t count) {
-        return static_cast<std::uint32_t>(std::bit_width(count - 1));
-    };
-    // The bits that the longest way down takes, from each object.
-    std::vector<std::uint32_t> bits_below(tree_objects_);
-    const auto most_below = [&](std::uint32_t number) {
-        std::uint32_t most = 0;
-        for (const std::uint32_t child : children(number)) {
-            most = std::max(most, bits_below[child]);
-        }
-        return most;
-    };
-    std::size_t leaves = 0;
-    for (std::uint32_t number = tree_objects_; number-- > 0;) {
-        const std::size_t count = children(number).size();
-        leaves += count == 0;
-        bits_below[number] = count == 0 ? 0 : most_below(number) + bits_to_number(count);
-    }
-    place_bits_ = bits_below[0];
-    if (place_bits_ > max_place_bits || place_bits_ > bits_to_number(leaves) + most_spare_bits) {
-        place_bits_ = no_places;
-        return {};
-    }
-    places_.resize(tree_objects_);
-    places_[0] = narrow(std::size_t{1} << place_bits_);
-    branches_.resize(std::size_t{2} << place_bits_);
-    std::fill(branches_.begin() + (std::ptrdiff_t{1} << place_bits_), branches_.end(), none16);
-    for (std::uint32_t number = 0; number < tree_objects_; ++number) {
-        const std::uint32_t below = most_below(number);
-        const std::uint32_t bits = bits_below[number] - below;
-        for (std::uint32_t index = 0; index < children(number).size(); ++index) {
-            const std::uint32_t place = places_[number] + (index << below);
-            places_[children(number)[index]] = narrow(place);
-            for (std::uint32_t bit = below; bit < below + bits; ++bit) {
-                branches_[place >> (bit + 1)] = static_cast<std::uint16_t>(number);
-            }
-        }
-    }
-    return {};
-}
-
 Error Encoder::add_indices() {
+    std::uint32_t nodes = 0;
     for (std::uint32_t number = 0; number < description_.objects.size(); ++number) {
         const ObjectType type = description_.type_of(number);
         const std::uint32_t os_index = description_.objects[number].os_index;
@@ -397,32 +361,65 @@ Error Encoder::add_indices() {
             return fail(WARREN_TOPOLOGY_ERR_LIMIT,
                         "a processor or NUMA node has an OS index above %u", max_os_index);
         }
-        std::vector<std::uint16_t>& table = type == ObjectType::pu ? pu_by_os_ : node_by_os_;
-        if (table.size() <= os_index) {
-            table.resize(os_index + 1, none16);
-        }
-        if (table[os_index] != none16) {
+        const auto add = [os_index]<typename Entry>(std::vector<Entry>& table,
+                                                    std::uint32_t entry) {
+            constexpr auto empty = static_cast<Entry>(none16);
+            if (table.size() <= os_index) {
+                table.resize(os_index + 1, empty);
+            }
+            const bool is_new = table[os_index] == empty;
+            table[os_index] = static_cast<Entry>(entry);
+            return is_new;
+        };
+        if (type == ObjectType::pu ? !add(pu_by_os_, number) : !add(node_by_os_, nodes++)) {
             return fail(WARREN_TOPOLOGY_ERR_ARGUMENT,
                         "two processors or NUMA nodes have the OS index %u", os_index);
         }
-        table[os_index] = narrow(number);
     }
-    return add_row_indices();
+    add_row_indices();
+    return {};
 }
 
-Error Encoder::add_row_indices() {
-    row_by_os_.assign(pu_by_os_.size(), none16);
+void Encoder::add_row_indices() {
+    row_by_os_.assign(pu_by_os_.size(), -1);
     for (std::size_t row = 0; row < description_.initiators.size(); ++row) {
         const Initiator& initiator = description_.initiators[row];
         initiators_.push_back({narrow(set(initiator.cpus)), narrow(initiator.object)});
         for (std::size_t cpu = 0; initiator.object == none && cpu < row_by_os_.size(); ++cpu) {
             if (has_bit(initiator.cpus, cpu)) {
-                row_by_os_[cpu] = static_cast<std::uint16_t>(row);
+                row_by_os_[cpu] = static_cast<std::int16_t>(row);
             }
         }
     }
     allowed_ = {narrow(set(description_.allowed_cpus)), narrow(set(description_.allowed_nodes))};
-    return {};
+}
+
+// As TopologyView::nearest_memory finds it.
+void Encoder::add_nearest() {
+    const std::vector<std::uint32_t> targets = description_.targets();
+    nearest_.assign(description_.objects.size(), no_nearest);
+    if (targets.empty() || description_.matrices.size() <= WARREN_ATTRIBUTE_LOCALITY) {
+        return;
+    }
+    const std::vector<std::uint16_t>& order =
+        description_.matrices[WARREN_ATTRIBUTE_LOCALITY].order;
+    for (std::uint32_t number = 0; number < nearest_.size(); ++number) {
+        std::uint32_t with_sets = number;
+        while (!description_.objects[with_sets].has_sets) {
+            with_sets = description_.objects[with_sets].parent;
+        }
+        const Bits& cpus = description_.objects[with_sets].cpus;
+        std::size_t first = 0;
+        while (first < row_by_os_.size() && !has_bit(cpus, first)) {
+            ++first;
+        }
+        const int row = first < row_by_os_.size() ? row_by_os_[first] : -1;
+        const std::uint32_t target =
+            row < 0 ? none : order[static_cast<std::size_t>(row) * targets.size()];
+        if (target < no_nearest) {
+            nearest_[number] = static_cast<std::uint8_t>(target);
+        }
+    }
 }
 
 // The smallest of 1, 2, 4 and 8 bytes that numbers up to `largest` fit in.
@@ -463,61 +460,47 @@ void Encoder::add_cpu_kinds() {
     add_infos(none, description_.infos);
 }
 
-// Whether these values stand from `first` on.
-bool Encoder::has_values(std::size_t first,
-                         const std::vector<AttributeMatrix::Cell>& values) const {
-    for (std::size_t index = 0; index < values.size(); ++index) {
-        if (values[index].value != values_[first + index] ||
-            values[index].origin != value_origins_[first + index]) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void Encoder::add_attribute(const AttributeMatrix& matrix) {
     std::vector<AttributeMatrix::Cell> values = matrix.cells;
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
 
+    const std::size_t index = attributes_.size();
     AttributeRecord record{};
-    record.name = narrow(string(matrix.name));
-    record.flags = static_cast<std::uint8_t>(matrix.flags);
-    record.rows = narrow(matrix.rows);
-    record.width = static_cast<std::uint8_t>(width_for(values.empty() ? 0 : values.size() - 1));
-    record.value_count = static_cast<std::uint32_t>(values.size());
-    record.values = static_cast<std::uint32_t>(values_.size());
+    record.name = is_predefined(index) ? std::uint16_t{0} : narrow(string(matrix.name));
+    const std::uint32_t cell_width = width_for(values.empty() ? 0 : values.size() - 1);
+    // The last is the largest.
+    const std::uint32_t value_width = width_for(values.empty() ? 0 : values.back().value);
+    const auto targets = static_cast<std::uint32_t>(description_.targets().size());
+    record.flags = static_cast<std::uint8_t>(matrix.flags | cell_width * 16 |
+                                             (matrix.rows == 1 ? 0 : attribute_flag::by_initiator));
+    record.row = row_of(record, targets);
+    record.value_stride = static_cast<std::uint8_t>(value_width + 1);
     std::vector<std::uint8_t> bytes;
     for (const AttributeMatrix::Cell& cell : matrix.cells) {
         const auto place = std::lower_bound(values.begin(), values.end(), cell) - values.begin();
-        append(bytes, static_cast<std::uint64_t>(place), record.width);
+        append(bytes, static_cast<std::uint64_t>(place), cell_width);
     }
-    // Attributes of reading and writing that nobody knows more of than of both are the same.
-    for (const AttributeRecord& other : attributes_) {
-        const bool is_same = other.rows == record.rows && other.width == record.width &&
-                             other.value_count == record.value_count &&
-                             has_values(other.values, values) &&
-                             std::equal(bytes.begin(), bytes.end(), cells_.begin() + other.cells);
-        if (is_same) {
-            record.cells = other.cells;
-            record.values = other.values;
-            bytes.clear();
-            values.clear();
-            break;
+    // What is the same for several attributes is there once: those of reading and writing often
+    // are.
+    const auto keep = [](auto& known, auto& all, const std::vector<std::uint8_t>& added) {
+        const auto [entry, is_new] = known.try_emplace(std::string(added.begin(), added.end()),
+                                                       static_cast<std::uint32_t>(all.size()));
+        if (is_new) {
+            all.insert(all.end(), added.begin(), added.end());
         }
+        return entry->second;
+    };
+    record.cells = keep(cell_index_, cells_, bytes);
+    bytes.clear();
+    for (const AttributeMatrix::Cell& value : values) {
+        bytes.push_back(static_cast<std::uint8_t>(value.origin));
+        append(bytes, value.value, value_width);
     }
-    if (!bytes.empty()) {
-        record.cells = static_cast<std::uint32_t>(cells_.size());
-        cells_.insert(cells_.end(), bytes.begin(), bytes.end());
-        for (const AttributeMatrix::Cell& cell : values) {
-            values_.push_back(cell.value);
-            value_origins_.push_back(static_cast<std::uint8_t>(cell.origin));
-        }
-    }
-    const std::uint32_t width =
-        order_width(static_cast<std::uint32_t>(description_.targets().size()));
+    record.values = keep(value_index_, values_, bytes);
     const auto [entry, is_new] =
-        order_index_.try_emplace(matrix.order, static_cast<std::uint32_t>(orders_.size() / width));
+        order_index_.try_emplace(matrix.order, static_cast<std::uint16_t>(order_index_.size()));
+    const std::uint32_t width = order_width(targets);
     for (const std::uint16_t target : is_new ? matrix.order : std::vector<std::uint16_t>{}) {
         append(orders_, target, width);
     }
@@ -529,79 +512,93 @@ void Encoder::add_attributes() {
     for (const AttributeMatrix& matrix : description_.matrices) {
         add_attribute(matrix);
     }
+    const std::size_t cells = attributes_.size() * sizeof(AttributeRecord);
+    const std::size_t values = cells + cells_.size();
+    values_.resize((values + values_.size() + value_margin + 7) / 8 * 8 - values);
+    for (AttributeRecord& record : attributes_) {
+        record.cells += static_cast<std::uint32_t>(cells);
+        record.values += static_cast<std::uint32_t>(values);
+    }
 }
 
 Error Encoder::write(std::vector<std::byte>& image) const {
-    Header header{};
-    image.assign(sizeof(Header), std::byte{0});
-    std::vector<LevelRecord> levels;
-    for (const Level& level : description_.levels) {
-        levels.push_back({narrow(level.first), narrow(level.count),
-                          static_cast<std::int16_t>(level.depth), narrow(level.type)});
-    }
-    // In the order of Section.
+    std::vector<std::byte> counts;
+    std::vector<std::byte> sections;
     const auto place = [&](Section section, const auto& elements) {
-        const std::size_t offset = image.size();
-        const std::size_t size = elements.size() * sizeof elements[0];
-        header.counts[static_cast<std::size_t>(section)] =
-            static_cast<std::uint32_t>(elements.size());
-        image.resize(offset + size);
-        if (size > 0) {
-            std::memcpy(image.data() + offset, elements.data(), size);
+        if (is_counted(section)) {
+            std::size_t count = elements.size();
+            for (; count > 0x7f; count >>= 7) {
+                counts.push_back(static_cast<std::byte>(count | 0x80));
+            }
+            counts.push_back(static_cast<std::byte>(count));
         }
+        const auto* bytes = reinterpret_cast<const std::byte*>(elements.data());
+        sections.insert(sections.end(), bytes, bytes + elements.size() * sizeof elements[0]);
     };
+    // In the order of Section.
     place(Section::details, details_);
     place(Section::words, words_);
+    place(Section::attributes, attributes_);
+    place(Section::cells, cells_);
     place(Section::values, values_);
     place(Section::sets, sets_);
     place(Section::infos, infos_);
     place(Section::distances, distances_);
     place(Section::cpu_kinds, cpu_kinds_);
-    place(Section::attributes, attributes_);
     place(Section::wide_os_indices, wide_os_indices_);
     place(Section::distance_objects, distance_objects_);
-    place(Section::levels, levels);
+    place(Section::levels, levels_);
     place(Section::initiators, initiators_);
     place(Section::other_children, other_children_);
     place(Section::complete_sets, complete_sets_);
     place(Section::allowed, allowed_);
-    place(Section::arity, arity_);
     place(Section::details_of, details_of_);
+    place(Section::arity, arity_);
     place(Section::nodeset_of, nodeset_of_);
     place(Section::os_index, os_index_);
     place(Section::parent, parent_);
     place(Section::first_child, first_child_);
     place(Section::cpuset_of, cpuset_of_);
-    place(Section::places, places_);
-    place(Section::branches, branches_);
+    place(Section::places, ancestors_.places);
+    place(Section::above, ancestors_.above);
     place(Section::children, children_);
     place(Section::pu_by_os, pu_by_os_);
     place(Section::node_by_os, node_by_os_);
     place(Section::row_by_os, row_by_os_);
     place(Section::level_of, level_of_);
     place(Section::flags, flags_);
-    place(Section::value_origins, value_origins_);
+    place(Section::nearest, nearest_);
+    place(Section::pairs, ancestors_.pairs);
+    place(Section::partings, ancestors_.partings);
     place(Section::distance_bytes, distance_bytes_);
-    place(Section::cells, cells_);
     place(Section::orders, orders_);
     place(Section::strings, strings_);
-    image.resize((image.size() + 7) / 8 * 8);
+    for (std::vector<std::byte>* part : {&counts, &sections}) {
+        part->resize((part->size() + 7) / 8 * 8);
+    }
+    const std::size_t bytes = sizeof(Header) + counts.size() + sections.size();
     if (sets_.size() > none16) {
         return fail(WARREN_TOPOLOGY_ERR_LIMIT, "there are %zu different sets, more than %u",
                     sets_.size(), unsigned{none16});
     }
-    if (image.size() > max_image_bytes || details_.size() > none16) {
+    if (bytes > max_image_bytes || details_.size() > none16) {
         return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the image would have %zu bytes, %zu of details",
-                    image.size(), details_.size() * sizeof(std::uint64_t));
+                    bytes, details_.size() * sizeof(std::uint64_t));
     }
+    Header header{};
     header.magic = image_magic;
     header.version = image_version;
-    header.bytes = static_cast<std::uint32_t>(image.size());
+    header.bytes = static_cast<std::uint32_t>(bytes);
     header.objects = narrow(description_.objects.size());
     header.tree_objects = narrow(tree_objects_);
-    header.place_bits = narrow(place_bits_);
-    header.section_records = narrow(section_count);
+    header.place_bits = static_cast<std::uint8_t>(ancestors_.place_bits);
+    header.parting_kinds = static_cast<std::uint8_t>(ancestors_.parting_kinds);
+    header.has_pairs = ancestors_.pairs.empty() ? 0 : 1;
+    header.sections = static_cast<std::uint8_t>(section_count);
+    image.resize(sizeof header);
     std::memcpy(image.data(), &header, sizeof header);
+    image.insert(image.end(), counts.begin(), counts.end());
+    image.insert(image.end(), sections.begin(), sections.end());
     header.checksum = checksum(image.data() + checksum_end, image.size() - checksum_end);
     std::memcpy(image.data(), &header, sizeof header);
     return {};
@@ -611,12 +608,14 @@ Error Encoder::encode(std::vector<std::byte>& image) {
     if (Error error = check_limits()) {
         return error;
     }
-    for (Error (Encoder::*step)() : {&Encoder::add_names, &Encoder::add_objects,
-                                     &Encoder::add_places, &Encoder::add_indices}) {
+    for (Error (Encoder::*step)() :
+         {&Encoder::add_names, &Encoder::add_objects, &Encoder::add_indices}) {
         if (Error error = (this->*step)()) {
             return error;
         }
     }
+    ancestors_ = make_common_ancestors(description_, tree_objects_);
+    add_nearest();
     add_distances();
     add_cpu_kinds();
     add_attributes();

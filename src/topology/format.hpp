@@ -2,9 +2,11 @@
 //
 // It has no pointers: an image means the same at every address, in every process, and in a file.
 // Everything is in flat arrays (sections), one behind the other, those of the widest elements
-// first, so that each begins at a multiple of what it needs; the header has their counts, which say
+// first, so that each begins at a multiple of what it needs; their counts, behind the header, say
 // where they are. They refer to other things by indices of 16 bits, wider ones where machines need
-// them. Sets of processors and of NUMA nodes are there once each, names too.
+// them. Sets of processors and of NUMA nodes are there once each, names too. Small machines have
+// small images: what follows from something else (counts, depths, names that all have) is not
+// there.
 //
 // Objects are numbered level by level, the levels of the tree first, from the root down, then one
 // level for each type beside the tree (caches of memory, NUMA nodes, bridges, PCI devices, OS
@@ -12,17 +14,23 @@
 // children, so walks upwards end, and of two objects on one path the smaller number is the higher
 // one.
 //
-// An image begins with Header, behind it sections[]. view.hpp reads images, encode.hpp writes them.
+// An image begins with Header. Behind it are the counts of those sections of which is_counted() is
+// true, in their order, each in as few bytes as it needs, 7 bits in each, the lowest first, and the
+// bit above them set in all but the last; then zeros up to a multiple of 8; then the sections.
+// view.hpp reads images, encode.hpp writes them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+
+#include "warren/topology.h"
 
 namespace warren::topology {
 
 inline constexpr std::uint64_t image_magic = 0x31306f706f745257; // "WRtopo01" in memory
 // Raised with every change of what is below: other versions are refused.
-inline constexpr std::uint32_t image_version = 3;
+inline constexpr std::uint32_t image_version = 4;
 
 // Numbers of 16 bits. 400 threads have about 2000 objects; the 8192 that Linux can have at most,
 // 40000.
@@ -33,8 +41,13 @@ inline constexpr std::uint32_t max_image_bytes = 1U << 28;
 inline constexpr std::uint32_t max_place_bits = 15;
 inline constexpr std::uint32_t most_spare_bits = 4;
 inline constexpr std::uint32_t no_places = 255;
-// NUMA nodes and initiators, numbers of 16 bits, and their product.
+// Small trees have a table of all pairs of objects instead, as long as it has no more bytes per
+// object: that is a third of what an image takes without it.
+inline constexpr std::uint32_t most_pair_bytes_per_object = 12;
+inline constexpr std::uint32_t max_paired_objects = 256;
+// NUMA nodes and initiators, numbers of 15 bits.
 inline constexpr std::uint32_t max_targets = 4096;
+inline constexpr std::uint8_t no_nearest = 255;
 // OS indices of processors and nodes; the kernel's limits are 8192 and 1024.
 inline constexpr std::uint32_t max_os_index = 65535;
 // Objects beside the tree (memory, I/O, Misc) within each other, so that walks down may recurse:
@@ -77,15 +90,17 @@ inline constexpr std::size_t object_types = 20;
 
 enum class Section : std::uint32_t {
     // Of 8 bytes.
-    details, // u64: see details.hpp
-    words,   // u64: words of sets
-    values,  // u64: of attributes
+    details,    // u64: see details.hpp
+    words,      // u64: words of sets
+    attributes, // AttributeRecord: multiples of 8 bytes
+    // Of attributes, in bytes; together multiples of 8.
+    cells,  // matrices (initiator × target) of numbers of values, of a width
+    values, // each WARREN_ORIGIN_…, then a number of a width; and value_margin
     // Of several fields, of 4 bytes or less.
-    sets,       // SetRecord
-    infos,      // InfoRecord: objects with ObjectFlag::has_infos, sorted; none16: the topology's
-    distances,  // DistancesRecord
-    cpu_kinds,  // CpuKindRecord
-    attributes, // AttributeRecord
+    sets,      // SetRecord
+    infos,     // InfoRecord: objects with ObjectFlag::has_infos, sorted; none16: the topology's
+    distances, // DistancesRecord
+    cpu_kinds, // CpuKindRecord
     wide_os_indices, // WideOsIndex: sorted by object
     // Of 4 bytes.
     distance_objects, // u32: object numbers
@@ -95,42 +110,68 @@ enum class Section : std::uint32_t {
     other_children, // OtherChildren: objects with ObjectFlag::has_others, sorted
     complete_sets,  // CompleteSets: objects with ObjectFlag::incomplete, sorted
     allowed,        // u16: indices in `sets`: allowed processors, allowed NUMA nodes
+    details_of,     // u16, for each object of a level with details: index in `details`
     // Arrays of u16 with one element per object, by its number.
     arity,       // how many children in the tree
-    details_of,  // index in `details`, none16
     nodeset_of,  // index in `sets`, none16 (devices and others)
     os_index,    // none16 when it has none, or wide16
     parent,      // none16 for object 0
     first_child, // first child in the tree; or, with ObjectFlag::scattered, index in `children`
     cpuset_of,   // index in `sets`, none16
-    // One u16 per object of the tree: its place, the path to the first leaf below it. A place is a
-    // bit
-    // that is set, and below it place_bits bits: for each object on the way that has several
-    // children
-    // as many as it takes to number them, the highest bits for the root's. (If the deepest way
-    // takes
-    // fewer bits than another, zeros follow.)
+    // One u16 per object of the tree: its place, the path to the first leaf below it, in place_bits
+    // bits: for each object on the way that has several children as many as it takes to number
+    // them, the highest bits for the root's. (If the deepest way takes fewer bits than another,
+    // zeros follow.)
     places,
-    // 2^(place_bits + 1) of u16. Two places whose first different bit is bit b part at element
-    // place >> (b + 1), which is the number of the object where they do; equal ones, at element
-    // `place`, nowhere: none16.
-    branches,
+    // u16: for each place parting_kinds numbers: the object at which another place parts from it,
+    // by the kind of their parting; none16 for kind 0, that of equal places.
+    above,
     children, // u16: object numbers
-    // u16, by OS index.
+    // u16 or i16, by OS index.
     pu_by_os,   // object, none16
-    node_by_os, // object, none16
-    row_by_os,  // initiator of a processor, none16
+    node_by_os, // logical index, -1
+    row_by_os,  // initiator of a processor, -1
     // Of one byte.
-    level_of,       // one per object: index of its level
-    flags,          // one per object: ObjectFlag
-    value_origins,  // one per value: WARREN_ORIGIN_…
+    level_of, // one per object: index of its level
+    flags,    // one per object: ObjectFlag
+    nearest,  // one per object: logical index of the NUMA node, or 255: has to be looked for
+    pairs,    // for each two objects of the tree that which has both below it; or nothing
+    // For each number of place_bits bits the kind of parting of two places that it is the
+    // difference (exclusive or) of. The highest bit says it; bits at which the same objects part
+    // whatever the place are of one kind.
+    partings,
     distance_bytes, // matrices, of little-endian numbers of a width
-    cells,          // matrices (initiator × target) of indices in `values`, of a width
     orders,  // for each initiator the targets (logical indices), the best first; order_width()
     strings, // each string ends with a null character; the empty one is at 0
     count_
 };
 inline constexpr std::size_t section_count = static_cast<std::size_t>(Section::count_);
+// Behind the last value at least, so that eight bytes can be read at each.
+inline constexpr std::uint32_t value_margin = 7;
+
+// Whether a section's count is in the image, or follows from others.
+constexpr bool is_counted(Section section) {
+    switch (section) {
+    case Section::allowed:
+    case Section::arity:
+    case Section::nodeset_of:
+    case Section::os_index:
+    case Section::parent:
+    case Section::first_child:
+    case Section::cpuset_of:
+    case Section::places:
+    case Section::above:
+    case Section::row_by_os:
+    case Section::level_of:
+    case Section::flags:
+    case Section::nearest:
+    case Section::pairs:
+    case Section::partings:
+        return false;
+    default:
+        return true;
+    }
+}
 
 // Bytes of an index of a target in `orders`.
 constexpr std::uint32_t order_width(std::uint32_t targets) {
@@ -144,9 +185,10 @@ struct Header {
     std::uint64_t checksum; // of everything behind this field (checksum.hpp)
     std::uint16_t objects;
     std::uint16_t tree_objects; // those of the tree come first
-    std::uint16_t place_bits;   // no_places: there are neither places nor branches
-    std::uint16_t section_records;
-    std::uint32_t counts[section_count + section_count % 2]; // elements, by Section
+    std::uint8_t place_bits;    // no_places: there are neither places nor what belongs to them
+    std::uint8_t parting_kinds; // 0 without places
+    std::uint8_t has_pairs;     // 1, or 0
+    std::uint8_t sections;
 };
 inline constexpr std::size_t checksum_end = offsetof(Header, checksum) + sizeof(std::uint64_t);
 static_assert(sizeof(Header) % 8 == 0);
@@ -171,8 +213,8 @@ struct Level {
 struct LevelRecord {
     std::uint16_t first;
     std::uint16_t count;
-    std::int16_t depth;
     std::uint16_t type;
+    std::uint16_t details; // index in `details_of` of the first object's, if the type has details
 };
 
 // In `children`, one behind the other: memory, I/O, others.
@@ -207,8 +249,12 @@ struct InfoRecord {
     std::uint16_t name;   // names come first in `strings`
     std::uint32_t value;
 };
-inline constexpr char name_key[] = "\1name";
-inline constexpr char subtype_key[] = "\1subtype";
+inline constexpr char name_key[] = "\1";
+inline constexpr char subtype_key[] = "\2";
+
+constexpr bool is_own_key(const char* name) {
+    return name[0] == name_key[0] || name[0] == subtype_key[0];
+}
 
 struct DistancesRecord {
     std::uint32_t name;    // offset in `strings`, 0: none
@@ -233,17 +279,31 @@ struct InitiatorRecord {
 };
 
 // Targets are the NUMA nodes in their logical order.
-struct AttributeRecord {
-    std::uint32_t cells;  // index in `cells`
-    std::uint32_t order;  // index in `orders`, in elements: initiators · targets of them
-    std::uint32_t values; // index in `values` of this attribute's values
-    std::uint32_t value_count;
-    std::uint16_t name; // offset in `strings`
-    std::uint16_t rows; // initiators; 1 when the value doesn't depend on them
-    std::uint8_t flags; // WARREN_ATTRIBUTE_… bits
-    std::uint8_t width; // bytes per cell: 1, 2 or 4
-    std::uint16_t unused;
-};
+using AttributeRecord = warren_topology_attribute;
+namespace attribute_flag {
+inline constexpr std::uint8_t cell_bytes = 0x70; // 1, 2 or 4 times 16
+inline constexpr std::uint8_t by_initiator = 0x80;
+} // namespace attribute_flag
+
+constexpr std::uint32_t cell_bytes(const AttributeRecord& attribute) {
+    return (attribute.flags & attribute_flag::cell_bytes) / 16U;
+}
+constexpr bool is_by_initiator(const AttributeRecord& attribute) {
+    return (attribute.flags & attribute_flag::by_initiator) != 0;
+}
+// With these cells are found in the header; others have cells or rows that are too large.
+constexpr bool is_short(const AttributeRecord& attribute, std::uint32_t targets) {
+    return cell_bytes(attribute) == 1 && (targets <= 0xff || !is_by_initiator(attribute));
+}
+constexpr std::uint8_t row_of(const AttributeRecord& attribute, std::uint32_t targets) {
+    return static_cast<std::uint8_t>(
+        is_by_initiator(attribute) && is_short(attribute, targets) ? targets : 0);
+}
+
+inline constexpr const char* predefined_attributes[] = {
+    "Capacity",      "Locality",       "Bandwidth",   "Latency",
+    "ReadBandwidth", "WriteBandwidth", "ReadLatency", "WriteLatency"};
+static_assert(std::size(predefined_attributes) == WARREN_ATTRIBUTE_FIRST_OTHER);
 
 // What readers get.
 struct AttributeValueAt {

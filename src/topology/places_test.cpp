@@ -75,13 +75,21 @@ std::string text_of(Error error) {
     return text;
 }
 
-void compare(const Node& root, std::size_t levels, bool has_places) {
+enum class Form : std::uint8_t { pairs, places, neither };
+
+Form form_of(const TopologyView& view) {
+    return view.index().paired_objects != 0   ? Form::pairs
+           : view.index().placed_objects != 0 ? Form::places
+                                              : Form::neither;
+}
+
+void compare(const Node& root, std::size_t levels, Form form) {
     const Description description = describe(root, levels);
     std::vector<std::byte> image;
     ASSERT_EQ(text_of(encode(description, image)), "");
     TopologyView view;
     ASSERT_EQ(text_of(TopologyView::check(image, view)), "");
-    EXPECT_EQ(view.index().placed_objects != 0, has_places);
+    EXPECT_EQ(form_of(view), form);
     const auto objects = static_cast<std::uint32_t>(description.objects.size());
     for (std::uint32_t one = 0; one < objects; ++one) {
         for (std::uint32_t other = 0; other < objects; ++other) {
@@ -97,6 +105,7 @@ void compare(const Node& root, std::size_t levels, bool has_places) {
 
 TEST(Places, random_trees_part_where_they_do) {
     std::mt19937 random(5);
+    int rounds_of[3] = {};
     for (int round = 0; round < 300; ++round) {
         const std::size_t levels = 2 + random() % 5;
         const auto grow = [&](const auto& self, std::size_t level) -> Node {
@@ -113,21 +122,25 @@ TEST(Places, random_trees_part_where_they_do) {
             path->children.push_back({level, {}});
             path = &path->children.back();
         }
-        // Places may take too many bits; both ways have to be right.
+        // Small trees have pairs, and places may take too many bits: all ways have to be right.
         const Description description = describe(root, levels);
         std::vector<std::byte> image;
         ASSERT_EQ(text_of(encode(description, image)), "");
         TopologyView view;
         ASSERT_EQ(text_of(TopologyView::check(image, view)), "");
-        compare(root, levels, view.index().placed_objects != 0);
+        compare(root, levels, form_of(view));
+        ++rounds_of[static_cast<int>(form_of(view))];
+    }
+    for (const int rounds : rounds_of) {
+        EXPECT_GT(rounds, 5);
     }
 }
 
-TEST(Places, even_trees_have_them_and_deep_uneven_ones_do_not) {
+TEST(Places, even_trees_have_them_and_small_or_deep_uneven_ones_do_not) {
     Node even{0, std::vector<Node>(3, {1, std::vector<Node>(5, {2, {}})})};
-    compare(even, 3, true);
+    compare(even, 3, Form::places);
     Node chain{0, {{1, {{2, {{3, {}}}}}}}}; // one leaf
-    compare(chain, 4, true);
+    compare(chain, 4, Form::pairs);
     constexpr std::size_t depth = 40;
     Node caterpillar{depth - 1, {}};
     for (std::size_t level = depth - 1; level-- > 0;) {
@@ -135,7 +148,7 @@ TEST(Places, even_trees_have_them_and_deep_uneven_ones_do_not) {
         above.children.push_back(std::move(caterpillar));
         caterpillar = std::move(above);
     }
-    compare(caterpillar, depth, false);
+    compare(caterpillar, depth, Form::neither);
 }
 
 } // namespace

@@ -42,10 +42,11 @@ std::uint32_t TopologyView::object(ObjectType type, std::uint32_t index) const {
 
 std::uint32_t TopologyView::by_os_index(ObjectType type, std::uint32_t os_index) const {
     if (type == ObjectType::pu) {
-        return os_index < cpus_by_os_ ? widen(pu_by_os_[os_index]) : none;
+        return os_index < index_.cpus ? widen(pu_by_os_[os_index]) : none;
     }
     if (type == ObjectType::numa_node) {
-        return os_index < nodes_by_os_ ? widen(node_by_os_[os_index]) : none;
+        const std::uint32_t target = target_of_node(os_index);
+        return target == none ? none : target_object(target);
     }
     if (os_index == none) {
         return none;
@@ -177,7 +178,7 @@ std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) cons
 // Parents have smaller numbers: the larger one goes up.
 std::uint32_t TopologyView::walk_to_common_ancestor(std::uint32_t one, std::uint32_t other) const {
     while (one != other) {
-        if (std::max(one, other) < index_.placed_objects) {
+        if (std::max(one, other) < std::max(index_.placed_objects, index_.paired_objects)) {
             return common_ancestor(one, other);
         }
         (one > other ? one : other) = parent_[std::max(one, other)];
@@ -195,7 +196,7 @@ std::uint32_t TopologyView::covering(const warren_set& cpus) const {
     std::uint32_t first = none;
     std::uint32_t last = 0;
     const bool all_known = each_member(cpus, [&](std::uint32_t cpu) {
-        const std::uint32_t object = cpu < cpus_by_os_ ? widen(pu_by_os_[cpu]) : none;
+        const std::uint32_t object = cpu < index_.cpus ? widen(pu_by_os_[cpu]) : none;
         if (object == none) {
             return false;
         }
@@ -229,7 +230,7 @@ std::span<const InfoRecord> TopologyView::infos(std::uint32_t object) const {
         }
         return all;
     }
-    while (!all.empty() && string(all.front().name)[0] == name_key[0]) {
+    while (!all.empty() && is_own_key(string(all.front().name))) {
         all = all.subspan(1);
     }
     return all;
@@ -247,7 +248,7 @@ const char* TopologyView::info(std::uint32_t object, std::string_view name) cons
 
 std::uint64_t TopologyView::memory_bytes(std::uint32_t object) const {
     std::uint64_t sum = 0;
-    for (std::uint32_t target = 0; target < targets_; ++target) {
+    for (std::uint32_t target = 0; target < index_.targets; ++target) {
         const std::uint32_t node = target_object(target);
         if (is_below(node, object)) {
             sum += details(node)[0];
@@ -265,6 +266,21 @@ std::uint32_t TopologyView::initiator_of_cpus(const warren_set& cpus) const {
         return fits;
     });
     return alike ? row : none;
+}
+
+std::uint32_t TopologyView::nearest_memory(std::uint32_t object) const {
+    if (index_.nearest[object] != no_nearest) {
+        return target_object(index_.nearest[object]);
+    }
+    return nearest_of_initiator(initiator_of_cpu(warren_set_next(cpus(object), 0)));
+}
+
+std::uint32_t TopologyView::nearest_of_initiator(std::uint32_t initiator) const {
+    return initiator < index_.initiators && index_.targets > 0 &&
+                   index_.attribute_count > WARREN_ATTRIBUTE_LOCALITY
+               ? target_object(
+                     ordered_target(index_.attributes[WARREN_ATTRIBUTE_LOCALITY], initiator, 0))
+               : none;
 }
 
 std::uint32_t TopologyView::initiator_of_object(std::uint32_t object) const {

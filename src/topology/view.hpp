@@ -42,7 +42,11 @@ class TopologyView {
     std::uint32_t depth() const { return depth_; }
     Level level(std::uint32_t index) const {
         const LevelRecord& record = levels_[index];
-        return {record.first, record.count, record.depth, record.type};
+        const bool is_beside = record.type >= static_cast<std::uint16_t>(ObjectType::numa_node);
+        return {record.first, record.count,
+                is_beside ? -static_cast<std::int32_t>(record.type)
+                          : static_cast<std::int32_t>(index),
+                record.type};
     }
     std::uint32_t level_index(std::uint32_t object) const { return level_of_[object]; }
     Level level_of(std::uint32_t object) const { return level(level_of_[object]); }
@@ -96,9 +100,12 @@ class TopologyView {
 
     std::uint32_t ancestor(std::uint32_t object, ObjectType type) const;
     std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const {
-        return one < index_.placed_objects && other < index_.placed_objects
-                   ? warren_topology_join(&index_, one, other)
-                   : walk_to_common_ancestor(one, other);
+        const std::uint32_t lower = std::max(one, other);
+        if (lower < index_.paired_objects) {
+            return index_.pairs[std::size_t{one} * index_.paired_objects + other];
+        }
+        return lower < index_.placed_objects ? warren_topology_join(&index_, one, other)
+                                             : walk_to_common_ancestor(one, other);
     }
     // For the header's own look-ups.
     const warren_topology_index& index() const { return index_; }
@@ -116,7 +123,10 @@ class TopologyView {
 
     // As details.hpp has them; null for types without.
     const std::uint64_t* details(std::uint32_t object) const {
-        return details_of_[object] == none16 ? nullptr : details_ + details_of_[object];
+        const LevelRecord& level = levels_[level_of_[object]];
+        return detail_words(static_cast<ObjectType>(level.type)) == 0
+                   ? nullptr
+                   : details_ + details_of_[std::uint32_t{level.details} + object - level.first];
     }
     // Of a NUMA node, or of all that are at or below another object.
     std::uint64_t memory_bytes(std::uint32_t object) const;
@@ -141,38 +151,54 @@ class TopologyView {
     }
 
     // Targets are NUMA nodes by logical index, here.
-    std::uint32_t targets() const { return targets_; }
-    std::uint32_t target_object(std::uint32_t target) const { return first_target_ + target; }
+    std::uint32_t targets() const { return index_.targets; }
+    std::uint32_t target_object(std::uint32_t target) const { return index_.first_target + target; }
     std::uint32_t target_of_node(std::uint32_t os_index) const {
-        const std::uint16_t object = os_index < nodes_by_os_ ? node_by_os_[os_index] : none16;
-        return object == none16 ? none : object - first_target_;
+        return os_index < index_.nodes ? extend(index_.target_by_node[os_index]) : none;
     }
     std::span<const InitiatorRecord> initiators() const { return initiators_; }
     std::uint32_t initiator_of_cpu(std::uint32_t os_index) const {
-        const std::uint16_t row = os_index < cpus_by_os_ ? row_by_os_[os_index] : none16;
-        return row == none16 ? none : row;
+        return os_index < index_.cpus ? extend(index_.initiator_by_cpu[os_index]) : none;
     }
     std::uint32_t initiator_of_cpus(const warren_set& cpus) const; // looks at each
     std::uint32_t initiator_of_object(std::uint32_t object) const;
 
-    std::span<const AttributeRecord> attributes() const { return attributes_; }
+    // The memory that is nearest to an object's processors, none if there is none.
+    std::uint32_t nearest_memory(std::uint32_t object) const;
+    std::uint32_t nearest_of_initiator(std::uint32_t initiator) const;
+
+    std::span<const AttributeRecord> attributes() const {
+        return {index_.attributes, index_.attribute_count};
+    }
+    const char* attribute_name(std::uint32_t attribute) const {
+        const std::uint16_t name = index_.attributes[attribute].name;
+        return name == 0 && attribute < WARREN_ATTRIBUTE_FIRST_OTHER
+                   ? predefined_attributes[attribute]
+                   : string(name);
+    }
     AttributeValueAt value(const AttributeRecord& attribute, std::uint32_t initiator,
                            std::uint32_t target) const {
-        const std::size_t row = attribute.rows == 1 ? 0 : initiator;
-        const std::size_t at = attribute.values + number(cells_ + attribute.cells, attribute.width,
-                                                         row * targets_ + target);
-        return {values_[at], value_origins_[at]};
+        const std::size_t row = is_by_initiator(attribute) ? initiator : 0;
+        const auto* first = reinterpret_cast<const std::uint8_t*>(index_.attributes);
+        const std::size_t cell =
+            number(first + attribute.cells, cell_bytes(attribute), row * index_.targets + target);
+        const std::uint8_t* at = first + attribute.values + cell * attribute.value_stride;
+        return {number(at + 1, attribute.value_stride - 1U, 0), *at};
     }
     // The target that is the index-th in the order for an initiator, the best first.
     std::uint32_t ordered_target(const AttributeRecord& attribute, std::uint32_t initiator,
                                  std::uint32_t index) const {
-        const std::size_t at = attribute.order + std::size_t{initiator} * targets_ + index;
-        return static_cast<std::uint32_t>(number(orders_, order_width(targets_), at));
+        const std::size_t row = std::size_t{attribute.order} * index_.initiators + initiator;
+        return static_cast<std::uint32_t>(
+            number(index_.orders, order_width(index_.targets), row * index_.targets + index));
     }
 
   private:
     friend class ImageCheck;
 
+    static std::uint32_t extend(std::int16_t index) { // -1: none
+        return static_cast<std::uint32_t>(std::int32_t{index});
+    }
     bool has(std::uint32_t object, std::uint8_t flag) const { return (flags_[object] & flag) != 0; }
 
     static std::uint64_t number(const std::uint8_t* bytes, std::uint32_t width, std::size_t index) {
@@ -209,10 +235,6 @@ class TopologyView {
     std::uint32_t tree_objects_ = 0;
     std::uint32_t level_count_ = 0;
     std::uint32_t depth_ = 0;
-    std::uint32_t targets_ = 0;
-    std::uint32_t first_target_ = 0;
-    std::uint32_t cpus_by_os_ = 0;
-    std::uint32_t nodes_by_os_ = 0;
     std::uint8_t first_level_[object_types] = {};
 
     const std::uint8_t* level_of_ = nullptr;
@@ -235,18 +257,11 @@ class TopologyView {
     const std::uint64_t* words_ = nullptr;
     const char* strings_ = nullptr;
     const std::uint16_t* pu_by_os_ = nullptr;
-    const std::uint16_t* node_by_os_ = nullptr;
-    const std::uint16_t* row_by_os_ = nullptr;
     std::span<const DistancesRecord> distances_;
     const std::uint32_t* distance_objects_ = nullptr;
     const std::uint8_t* distance_bytes_ = nullptr;
     std::span<const CpuKindRecord> cpu_kinds_;
     std::span<const InitiatorRecord> initiators_;
-    std::span<const AttributeRecord> attributes_;
-    const std::uint8_t* cells_ = nullptr;
-    const std::uint8_t* orders_ = nullptr;
-    const std::uint64_t* values_ = nullptr;
-    const std::uint8_t* value_origins_ = nullptr;
     std::span<const WideOsIndex> wide_os_indices_;
     const std::uint16_t* allowed_ = nullptr;
 };

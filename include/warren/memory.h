@@ -187,7 +187,9 @@ int warren_mem_get_ordering(warren_memory* memory, const warren_mem_criteria* cr
 
 /* The index-th best initiator of a target by an attribute that depends on initiators: its
    processors as a bitmap of `mask_bytes` bytes (those beyond are cut off; may be 0), and the value
-   from there. `value` and `origin` may be null. ERR_NO_VALUE behind the last. */
+   from there. Each initiator is a class of processors that see all memory alike, so several may
+   have the same value; they come one after the other, and their masks joined are all processors
+   that have it. `value` and `origin` may be null. ERR_NO_VALUE behind the last. */
 int warren_mem_get_initiator(warren_memory* memory, int attribute, unsigned node, size_t index,
                              void* mask, size_t mask_bytes, uint64_t* value, int* origin);
 

@@ -178,6 +178,51 @@ TEST(Machine, InitiatorsComeBestFirst) {
               WARREN_MEM_ERR_ARG);
 }
 
+// Initiators that see a memory alike come one after the other, whatever the mask's size.
+TEST(Machine, MasksOfTheBestInitiatorsMakeUpTheProcessorsNearAMemory) {
+    const Opened opened(figure1);
+    for (const unsigned node : {0U, 1U, 2U, 4U}) {
+        unsigned best = 0;
+        std::uint64_t best_value = 0;
+        std::uint64_t value = 0;
+        unsigned char mask[8];
+        std::size_t index = 0;
+        for (; warren_mem_get_initiator(opened.memory(), WARREN_MEM_BANDWIDTH, node, index, mask,
+                                        sizeof mask, &value, nullptr) == WARREN_MEM_SUCCESS;
+             ++index) {
+            best_value = index == 0 ? value : best_value;
+            best |= value == best_value ? mask[0] | mask[1] * 256U : 0U;
+            EXPECT_TRUE(std::all_of(mask + 2, mask + 8, [](unsigned char byte) {
+                return byte == 0;
+            })) << "bytes behind the processors are zeros";
+            unsigned char cut[2] = {0xaa, 0xaa};
+            EXPECT_EQ(warren_mem_get_initiator(opened.memory(), WARREN_MEM_BANDWIDTH, node, index,
+                                               cut, 1, nullptr, nullptr),
+                      WARREN_MEM_SUCCESS);
+            EXPECT_EQ(cut[0], mask[0]);
+            EXPECT_EQ(cut[1], 0xaa);
+        }
+        const warren_object object =
+            warren_topology_by_os_index(opened.topology(), WARREN_OBJECT_NUMA_NODE, node);
+        unsigned near = 0;
+        const warren_set cpus = warren_object_cpus(opened.topology(), object);
+        for (std::uint32_t cpu = 0; cpu < 16; ++cpu) {
+            near |= warren_set_has(cpus, cpu) != 0 ? 1U << cpu : 0U;
+        }
+        EXPECT_EQ(best, near) << "memory " << node;
+        EXPECT_EQ(warren_mem_get_initiator(opened.memory(), WARREN_MEM_BANDWIDTH, node, index,
+                                           nullptr, 0, nullptr, nullptr),
+                  WARREN_MEM_ERR_NO_VALUE);
+        EXPECT_EQ(warren_mem_get_initiator(opened.memory(), WARREN_MEM_BANDWIDTH, node, 0, nullptr,
+                                           0, &value, nullptr),
+                  WARREN_MEM_SUCCESS);
+        EXPECT_EQ(value, best_value);
+        EXPECT_EQ(warren_mem_get_initiator(opened.memory(), WARREN_MEM_BANDWIDTH, node, 0, nullptr,
+                                           8, nullptr, nullptr),
+                  WARREN_MEM_ERR_ARG);
+    }
+}
+
 TEST(Machine, RegisteredAttributesAreLikeOthers) {
     const Opened opened(figure1);
     int price = 0;

@@ -292,6 +292,33 @@ TEST_F(Fuzz, finds_other_versions_and_impossible_counts) {
     }
 }
 
+TEST_F(Fuzz, says_why_an_image_is_refused) {
+    const std::vector<std::byte> image = image_of(sources[0]);
+    const auto reason = [this](const std::vector<std::byte>& wrong) -> std::string {
+        TopologyView view;
+        Error error = TopologyView::check(guarded_.put(wrong), view);
+        ErrorRecord* record = error.take();
+        const std::string text = record != nullptr ? record->text : "";
+        delete record;
+        return text;
+    };
+    EXPECT_EQ(reason(image), "");
+    const auto changed = [&image](std::size_t field, std::byte value) {
+        std::vector<std::byte> other = image;
+        other[field] = value;
+        return other;
+    };
+    EXPECT_EQ(reason(changed(0, std::byte{'X'})), "this is no topology image");
+    EXPECT_EQ(reason(changed(offsetof(Header, version), std::byte{3})),
+              "the topology image has version 3, this library reads version 4");
+    EXPECT_EQ(reason({image.begin(), image.end() - 8}),
+              "the topology image is damaged: it is shorter or longer than it says");
+    EXPECT_EQ(reason({image.begin(), image.begin() + 8}),
+              "the topology image is damaged: it has an impossible size");
+    EXPECT_EQ(reason(changed(image.size() / 2, image[image.size() / 2] ^ std::byte{4})),
+              "the topology image is damaged: its checksum is wrong");
+}
+
 void damage(std::vector<std::byte>& image, std::mt19937& random) {
     const auto below = [&random](std::size_t limit) { return random() % limit; };
     const std::uint32_t interesting[] = {0,

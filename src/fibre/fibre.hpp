@@ -75,11 +75,12 @@ inline bool still_gathers(const Fibre& fibre) {
                                        gathering->ticket.load(std::memory_order_relaxed);
 }
 
-// What a worker that looks for work last saw of another.
+// What a worker that looks for work last saw of another, perhaps long ago.
 struct Look {
     std::uint64_t switches = 0;
     std::uint64_t since = 0;
-    std::uint64_t many_since = 0; // 0: it had no more than one fibre ready
+    // When it was first seen with more than one fibre ready, of looks in a row; 0: not at the last.
+    std::uint64_t many_since = 0;
 };
 
 struct alignas(64) Worker {
@@ -110,9 +111,10 @@ struct alignas(64) Worker {
     std::uint64_t seen_switches = 0;
     // By what runs here: since the clock was looked at.
     std::uint32_t unclocked = 0;
-    std::uint32_t gave_way_in_vain = 0; // to nobody, since others were looked at
-    std::vector<Look> looks;            // at all workers
-    Worker* spare = nullptr;            // that stands in for this one
+    // How often any fibre has given way to nobody since others were looked at.
+    std::uint32_t gave_way_in_vain = 0;
+    std::vector<Look> looks; // at all workers
+    Worker* spare = nullptr; // that stands in for this one
     // Of the fibres that run here; there before the worker is started, and the same from then on,
     // also when starting it fails and is tried again: a releaser may be looking.
     std::unique_ptr<Gatherings> gatherings;

@@ -57,9 +57,11 @@ void Scheduler::gather(const void* event, bool (*happened)(void*), void* conditi
     self.state.store(State::ready, std::memory_order_relaxed);
 }
 
-// Under the gathering's lock.
+// Under the gathering's lock. (By the ticket alone, which no other gathering has: which gathering
+// is the fibre's changes meanwhile if it is another one.)
 bool Scheduler::gathers(const Fibre& fibre, const Gathering& gathering) {
-    return fibre.gathering.load(std::memory_order_relaxed) == &gathering && still_gathers(fibre);
+    return fibre.ticket.load(std::memory_order_relaxed) ==
+           gathering.ticket.load(std::memory_order_relaxed);
 }
 
 void Scheduler::take_out(Gathering& gathering, Fibre& fibre) {

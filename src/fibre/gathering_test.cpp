@@ -34,8 +34,9 @@ void gather(Event& event, std::uint32_t round, Bell& bell, std::atomic<int>& ear
     }
 }
 
-TEST(GatheringTest, all_go_on_when_the_event_is_released_whatever_rings_meanwhile) {
-    alone([] {
+// With homes, each goes from gathering to gathering of several workers while it is rung.
+void ring_and_release(bool homes) {
+    alone([homes] {
         // Groups of fibres meet again and again, more of them than a worker has gatherings, so that
         // some share one; who is not the last to come rings somebody.
         constexpr std::uint32_t groups = 12;
@@ -45,11 +46,18 @@ TEST(GatheringTest, all_go_on_when_the_event_is_released_whatever_rings_meanwhil
         static Bell bells[groups * members];
         static std::atomic<int> early{0};
         static std::atomic<int> wrong{0};
-        auto fibres = std::make_unique<Fibres>(groups * members, std::vector<int>{-1, -1, -1});
+        BalancingOptions options;
+        options.balancer = homes ? balance::find_balancer("none") : nullptr;
+        auto fibres = std::make_unique<Fibres>(groups * members, std::vector<int>{-1, -1, -1},
+                                               nullptr, options, !homes);
         for (std::uint32_t number = 0; number < groups * members; ++number) {
-            fibres->add([number] {
+            fibres->add([number, homes] {
                 Event& event = events[number % groups];
                 for (std::uint32_t round = 0; round < rounds; ++round) {
+                    if (homes) {
+                        scheduler()->set_home(number, (number + round) % 3);
+                        scheduler()->at_point();
+                    }
                     if (event.come.fetch_add(1) + 1 == members) {
                         event.come.store(0);
                         event.round.store(round + 1);
@@ -70,6 +78,14 @@ TEST(GatheringTest, all_go_on_when_the_event_is_released_whatever_rings_meanwhil
             EXPECT_EQ(event.round, rounds);
         }
     });
+}
+
+TEST(GatheringTest, all_go_on_when_the_event_is_released_whatever_rings_meanwhile) {
+    ring_and_release(false);
+}
+
+TEST(GatheringTest, all_go_on_when_it_is_released_wherever_they_are_at_home_meanwhile) {
+    ring_and_release(true);
 }
 
 TEST(GatheringTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {

@@ -17,7 +17,8 @@ namespace {
 
 // A worker that is never idle looks at the clock when it has switched so many times.
 constexpr std::uint32_t switches_per_clock = 64;
-// One whose fibre gives way to nobody so many times looks at what others have, as an idle one does.
+// One whose fibres give way to nobody so many times in all looks at what others have, as an idle
+// one does.
 constexpr std::uint32_t turns_per_look = 64;
 // The calls around looks for something that isn't there, and the switch before them, take less than
 // that many times what the looks themselves do. And should the system have interrupted those, they
@@ -130,9 +131,9 @@ int Scheduler::start() {
 }
 
 int Scheduler::start_worker(Worker& worker) {
-    // Release: who sees it sees the gatherings, too.
-    worker.begin.store(ticks(), std::memory_order_release);
-    worker.since.store(worker.begin.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    const std::uint64_t now = ticks();
+    worker.since.store(now, std::memory_order_relaxed);
+    worker.begin.store(now, std::memory_order_release); // who sees it, sees its gatherings
     pthread_t thread;
     const int error = pthread_create(&thread, nullptr, run_worker, &worker);
     if (error == 0) {
@@ -209,21 +210,22 @@ void Scheduler::push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_
     if (wakes) {
         kernel_wake(worker.bell, 1);
         if (all_slept) {
-            call_helper(); // who looks for what stands behind this fibre, should it compute
+            call_helper(worker); // who looks for what stands behind this fibre, should it compute
         }
     } else if (count > 1 &&
                awake_.load(std::memory_order_relaxed) < started_.load(std::memory_order_relaxed)) {
-        call_helper();
+        call_helper(worker);
     }
 }
 
-// Wakes a worker that sleeps, to take from others.
-void Scheduler::call_helper() {
+// Wakes a worker that sleeps, and may take from this one.
+void Scheduler::call_helper(Worker& from) {
     const std::uint32_t count = started_.load(std::memory_order_acquire);
     for (std::uint32_t number = 0; number < count; ++number) {
         Worker* worker = workers_[number].get();
         if (worker->sleeping.load(std::memory_order_relaxed) &&
-            !worker->relieved.load(std::memory_order_relaxed) && call(*worker)) {
+            !worker->relieved.load(std::memory_order_relaxed) && may_take(*worker, from) &&
+            call(*worker)) {
             return;
         }
     }
@@ -373,10 +375,15 @@ void Scheduler::give_way() {
     go_idle(*self, next);
 }
 
-// Gives way to a fibre that another worker doesn't get to.
+// Gives way to a fibre that another worker doesn't get to; or goes to whom its worker stood in for.
 void Scheduler::help_others(Fibre& self) {
     Worker& worker = worker_of(self);
+    account(worker, &self); // a worker that polls isn't blocked: who stands in for it is relieved
     if (worker.relieved.load(std::memory_order_relaxed)) {
+        worker.lock.lock();
+        append(worker, self);
+        worker.lock.unlock();
+        go_idle(self, nullptr);
         return;
     }
     Fibre* next = steal(worker);

@@ -19,7 +19,7 @@
 //  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has
 //     changed it before it takes that lock: no wake is lost. (Of one that gathers, its bell is
 //     compared under the gathering's lock: gathering.hpp, invariant 2.)
-//  2. awake_ counts the workers that are not sleeping (spares.cpp, invariant 5). Who puts a fibre
+//  2. awake_ counts the workers that are not sleeping (spares.cpp, invariant 6). Who puts a fibre
 //     into the queue of one that sleeps, counts it again before it lets go of the queue's lock. So
 //     when it becomes 0 no fibre is ready or runs; if all are parked without a time limit, or
 //     gathered, and no other threads are there that could wake one, nothing will ever happen
@@ -152,7 +152,7 @@ class Scheduler {
     void push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_t count);
     void push_home(Worker& worker, Fibre* first);
     bool call(Worker& worker);
-    void call_helper();
+    void call_helper(Worker& from);
     void look_at_clock(Worker& worker);
     void leave(Fibre& self);
     static bool is_away(const Fibre& self);
@@ -178,7 +178,9 @@ class Scheduler {
     void hand_on(Worker& spare);
     static void* run_monitor(void*);
     void look_after(Worker& worker);
+    void hand_over(Worker& from, Worker& to);
     static Worker& represented(Worker& worker);
+    bool may_take(Worker& worker, Worker& from) const;
     bool stand_in(Worker& worker);
     int start_worker(Worker& worker);
     static void take_off(Bucket& bucket, Fibre** link);

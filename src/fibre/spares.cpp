@@ -1,19 +1,24 @@
 // Fibres that block their workers in system calls, and the workers that stand in meanwhile.
 //
 // Invariants
-//  1. Only the monitor starts, relieves and calls back spare workers. A spare one that isn't
-//     relieved has a principal, which is none itself; that one's chain of `spare` leads to it.
+//  1. Only the monitor starts, relieves and calls back spare workers. One that has been started and
+//     isn't relieved has a principal, which is no spare one; that one's chain of `spare` leads to
+//     it. A relieved one is in no chain, and nobody stands in for it.
 //  2. All workers there can be, and their queues, are there from the beginning, the gatherings of
 //     one before started_ counts it, and the same for good. So who has read started_ may look at
 //     all workers below it, also when starting the last one fails and started_ goes back: then
 //     nothing has run there, and nothing is or comes into its queue or its gatherings.
 //  3. A fibre that gathers where it runs is seen by each releaser (gathering.hpp, invariant 2):
 //     started_ has counted its worker before the worker's thread was made, so before its fence.
-//  4. What is in a relieved worker's queue is handed on by that worker when what it runs leaves it,
-//     or taken by the principal, which the monitor calls for it; what still gathers there comes to
-//     its queue when it is released.
-//  5. A worker that is being started is awake. If that fails, and nobody else is awake by then, who
-//     slept last has not looked whether all fibres wait for each other: it is called to do it.
+//  4. What is in a relieved worker's queue is handed on to its principal by that worker when what
+//     it runs leaves it, or gives way; else by the monitor, when it looks. What still gathers there
+//     comes to its queue when it is released.
+//  5. What is in a blocked worker's queue is taken, half of it at a time, by who stands in for it
+//     when that one has nothing else; and when the monitor looks it gives that one all of it: those
+//     that it runs may give way to each other for ever, and only to each other.
+//  6. A worker that is being started is awake, and so is one more while the monitor has fibres in
+//     its hands. If nobody else is awake afterwards, who slept last has not looked whether all
+//     fibres wait for each other: a worker is called to do it.
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -57,6 +62,9 @@ void* Scheduler::run_monitor(void*) {
         const timespec pause = time_of(
             all.awake_.load(std::memory_order_relaxed) != 0 ? monitor_ns : quiet_monitor_ns);
         nanosleep(&pause, nullptr);
+        if (all.timers_.earliest() != UINT64_MAX) {
+            all.expire_timers(); // all workers may be blocked, and nobody wait for them till then
+        }
         const std::uint32_t count = all.started_.load(std::memory_order_relaxed);
         for (std::uint32_t number = 0; number < count; ++number) {
             all.look_after(*all.workers_[number]);
@@ -93,13 +101,33 @@ bool sleeps(int thread) {
 
 } // namespace
 
-void Scheduler::look_after(Worker& worker) {
-    if (worker.relieved.load(std::memory_order_relaxed) &&
-        worker.count.load(std::memory_order_relaxed) != 0) {
-        call(represented(worker)); // what runs there may compute for long
+// All that is in one queue goes to another.
+void Scheduler::hand_over(Worker& from, Worker& to) {
+    awake_.fetch_add(1, std::memory_order_seq_cst); // invariant 6
+    from.lock.lock();
+    Fibre* const first = std::exchange(from.first, nullptr);
+    Fibre* const last = from.last;
+    const std::uint32_t count = from.count.load(std::memory_order_relaxed);
+    from.count.store(0, std::memory_order_relaxed);
+    from.lock.unlock();
+    if (first != nullptr) {
+        push_all(to, first, last, count);
     }
+    if (awake_.fetch_sub(1, std::memory_order_seq_cst) == 1) {
+        call(to);
+    }
+}
+
+void Scheduler::look_after(Worker& worker) {
     const std::uint64_t switches = worker.switches.load(std::memory_order_relaxed);
-    if (std::exchange(worker.seen_switches, switches) != switches) {
+    const bool has_switched = std::exchange(worker.seen_switches, switches) != switches;
+    if (worker.relieved.load(std::memory_order_relaxed)) {
+        if (worker.count.load(std::memory_order_relaxed) != 0) {
+            hand_over(worker, represented(worker)); // what runs there may compute for long
+        }
+        return;
+    }
+    if (has_switched) {
         Worker* spare = std::exchange(worker.spare, nullptr);
         while (spare != nullptr) { // and who stands in for it
             spare->relieved.store(true, std::memory_order_release);
@@ -117,8 +145,11 @@ void Scheduler::look_after(Worker& worker) {
         last = last->spare;
     }
     const Fibre* blocks = last->running.load(std::memory_order_relaxed);
-    if (blocks != nullptr && sleeps(last->thread.load(std::memory_order_relaxed)) &&
-        stand_in(*last) && options_.blocked != nullptr) {
+    if (blocks == nullptr || !sleeps(last->thread.load(std::memory_order_relaxed))) {
+        if (last != &worker) {
+            hand_over(worker, *last);
+        }
+    } else if (stand_in(*last) && options_.blocked != nullptr) {
         options_.blocked(blocks->number);
     }
 }
@@ -154,7 +185,7 @@ bool Scheduler::stand_in(Worker& worker) {
     if (start_worker(spare) != 0) {
         started_.store(number, std::memory_order_relaxed);
         if (awake_.fetch_sub(1, std::memory_order_seq_cst) == 1) {
-            call(represented(worker)); // invariant 5
+            call(represented(worker)); // invariant 6
         }
         return false;
     }

@@ -71,6 +71,9 @@ void Scheduler::work(Worker& worker) {
     worker.looks.resize(workers_.size());
     while (true) {
         if (worker.relieved.load(std::memory_order_acquire)) {
+            if (timers_.earliest() != UINT64_MAX) {
+                expire_timers(); // it sleeps no longer than till then
+            }
             hand_on(worker);
             sleep(worker);
             continue;
@@ -127,6 +130,11 @@ Worker& Scheduler::represented(Worker& worker) {
     return principal != nullptr ? *principal : worker;
 }
 
+// Who stands in for a worker does its work, also what another such one has.
+bool Scheduler::may_take(Worker& worker, Worker& from) const {
+    return options_.steals || &represented(worker) == &represented(from);
+}
+
 // Takes half of what a worker has ready, the nearest worker's first.
 Fibre* Scheduler::steal(Worker& worker) {
     const std::size_t count = started_.load(std::memory_order_acquire);
@@ -136,8 +144,8 @@ Fibre* Scheduler::steal(Worker& worker) {
         const std::size_t index =
             (worker.number + (step % 2 == 1 ? distance : count - distance)) % count;
         Worker& other = *workers_[index];
-        if (!options_.steals && &represented(other) != &represented(worker)) {
-            continue; // who stands in for a worker does its work, also what another such one has
+        if (!may_take(worker, other)) {
+            continue;
         }
         const std::uint32_t ready = other.count.load(std::memory_order_relaxed);
         Look& look = worker.looks[index];

@@ -1,4 +1,4 @@
-// What a warren_topology is: the image's memory, the view of it, how it was got. 500 bytes of
+// What a warren_topology is: the image's memory, the view of it, how it was got. 650 bytes of
 // private memory, whatever the node's size. Thread rule: constant from its making to its end.
 #pragma once
 

@@ -88,12 +88,14 @@ int main(int argc, char** argv) {
     const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     double halo[128] = {0}, from_left[128], from_right[128], sum = 0;
     double done = 0, worked = 0; /* microseconds as asked for; seconds as they passed */
-    /* What each step's work is, before the clock runs: it takes longer the more ranks there are. */
-    double* const shares = malloc((size_t)(steps > 0 ? steps : 1) * sizeof(double));
+    /* What each step's work is, before the clock runs: it takes longer the more ranks there are.
+       After `moves` steps all is as in the beginning. */
+    const int turns = moves > 0 && steps > 0 ? (moves < steps ? moves : steps) : 1;
+    double* const shares = malloc((size_t)turns * sizeof(double));
     if (shares == NULL) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    for (int step = 0; step < steps; ++step) {
+    for (int step = 0; step < turns; ++step) {
         const double middle =
             fmod(ranks / 4.0 + (moves > 0 ? (double)step * ranks / moves : 0), ranks);
         shares[step] = weight(rank, middle, ranks, lambda);
@@ -101,7 +103,7 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     for (int step = 0; step < steps; ++step) {
-        const double share = shares[step];
+        const double share = shares[step % turns];
         const double start = MPI_Wtime();
         halo[0] = turn(share * work_us * turns_per_us);
         worked += MPI_Wtime() - start;

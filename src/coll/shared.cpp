@@ -452,6 +452,9 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
     for (int r = size_ - 1; r >= 0; --r) {
         if (flat_ && r != rank_) {
             flat_wait(r, operation);
+            if (unequal_ != 0) [[unlikely]] {
+                return; // it may not have written yet
+            }
         }
         const std::byte* operand = r == rank_ && own != nullptr ? own : line(operation, r).data;
         if (r == size_ - 1) {

@@ -246,7 +246,8 @@ void Completion::guess(std::size_t attribute) {
     const auto scaled = [&](double value, double by) {
         const double result = is_latency(attribute) ? value * by : value / by;
         constexpr double largest = 1e18;
-        return static_cast<std::uint64_t>(std::clamp(result, 1.0, largest) + 0.5);
+        const double rounded_up_by_half = std::clamp(result, 1.0, largest) + 0.5; // needs no libm
+        return static_cast<std::uint64_t>(rounded_up_by_half);
     };
     // Each target's nearest initiator among those with a value, and among all.
     std::vector<std::size_t> nearest_known(count, rows);

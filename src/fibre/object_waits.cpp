@@ -34,11 +34,12 @@ void ObjectWaits::tell(const void* object, std::uint32_t count) {
     std::uint32_t there = 0;
     {
         const std::lock_guard guard(place.lock);
-        for (const ObjectWait* wait = place.first; wait != nullptr; wait = wait->next_) {
+        for (const ObjectWait* wait = place.first; wait != nullptr && there < count;
+             wait = wait->next_) {
             there += wait->object_ == object ? 1 : 0;
         }
     }
-    for (std::uint32_t left = std::min(count, there); left > 0; --left) {
+    for (std::uint32_t left = there; left > 0; --left) {
         std::atomic<std::uint32_t>* told = nullptr;
         {
             const std::lock_guard guard(place.lock);

@@ -114,6 +114,9 @@ clockid_t clock_of(const pthread_cond_t& condition) {
 int wait_till(pthread_cond_t* condition, pthread_mutex_t* mutex, std::uint64_t until_ns) {
     fibre::ObjectWait wait(condition);
     if (const int error = unlock_mutex(mutex)) {
+        if (!wait.withdraw()) {
+            tell(condition, 1); // a signal that came meanwhile is another's
+        }
         return error;
     }
     // Told at the last moment: it counts, for nobody else has been told instead.

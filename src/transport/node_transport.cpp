@@ -305,11 +305,15 @@ PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::span<const iovec> rem
         copied = static_cast<std::uint64_t>(result);
         return PeerCopy::done;
     }
-    return judge_refusal();
+    return result < 0 ? judge_refusal() : PeerCopy::failed;
+}
+
+bool NodeTransport::says_refused(int error) {
+    return error == EPERM || error == ENOSYS || error == EACCES;
 }
 
 PeerCopy NodeTransport::judge_refusal() {
-    if (errno != EPERM && errno != ENOSYS && errno != EACCES) {
+    if (!says_refused(errno)) {
         return PeerCopy::failed;
     }
     peer_copy_refused_ = true;
@@ -353,7 +357,7 @@ PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t addres
 }
 
 bool NodeTransport::help_peer(const Channel& channel) {
-    if (peer_copy_refused_) {
+    if (peer_copy_refused_ || help_refused_) {
         return false;
     }
     return channel.box.joint_copy().help([&](const JointCopy::Block& block) {
@@ -365,7 +369,9 @@ bool NodeTransport::help_peer(const Channel& channel) {
                                   .iov_len = block.bytes - done};
             const ssize_t result = process_vm_writev(pid, &own, 1, &theirs, 1, 0);
             if (result <= 0) {
-                return result < 0 ? judge_refusal() : PeerCopy::failed;
+                // Whether this rank may read is another question.
+                help_refused_ = result < 0 && says_refused(errno);
+                return PeerCopy::failed;
             }
             done += static_cast<std::uint64_t>(result);
         }

@@ -215,7 +215,8 @@ class NodeTransport {
             ring_room_waiters();
         }
     }
-    // What has become of a copy between processes, by errno.
+    static bool says_refused(int error);
+    // What has become of a read of another process's memory, by errno.
     PeerCopy judge_refusal();
     void ring_room_waiters();
     void want_room(std::uint32_t at);
@@ -357,7 +358,8 @@ class NodeTransport {
     QueueReceiver queue_;
     Chunk* chunks_;                           // of all ranks
     std::uint32_t next_chunk_ = 0;            // where the search for a free one starts
-    bool peer_copy_refused_ = false;          // CMA
+    bool peer_copy_refused_ = false;          // reading by CMA
+    bool help_refused_ = false;               // writing by CMA
     std::vector<BoxReceiver> boxes_;          // inbound
     std::unique_ptr<std::uint32_t[]> box_of_; // by sender: which one; null: there are none yet
     BounceStock bounces_;

@@ -41,6 +41,16 @@ Data read_payload(const transport::Arrival& arrival) {
 // A receiver that looks so much later than the sender began was busy with something else.
 constexpr std::uint64_t late_ns = 20000;
 
+// From when on a message counts that carries a time: what has happened before a late receiver
+// looks, whichever way it takes, has cost nobody any waiting.
+std::uint64_t counted_from(std::uint64_t began, bool expected) {
+    if (began == 0) [[likely]] {
+        return 0;
+    }
+    const std::uint64_t now = way_clock();
+    return !expected || now - began > late_ns ? now : began;
+}
+
 StreamHead read_head(const transport::Arrival& arrival) {
     StreamHead head;
     std::memcpy(&head, arrival.extra, sizeof head);
@@ -241,12 +251,7 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     const StreamHead stream = read_head(arrival);
     peer.inbound = {.left = arrival.block_bytes};
     Request* receive = posted_.match(envelope);
-    if (stream.began != 0) [[unlikely]] {
-        // The data that has come before this rank looks has cost nobody any waiting.
-        const std::uint64_t now = way_clock();
-        const bool late = receive == nullptr || now - stream.began > late_ns;
-        peer.inbound.began = late ? now : stream.began;
-    }
+    peer.inbound.began = counted_from(stream.began, receive != nullptr);
     if (receive != nullptr) {
         accept(*receive, envelope, stream.total);
         receive->moved = 0;
@@ -254,6 +259,11 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         receive->streaming =
             stream.total > arrival.block_bytes &&
             ask_for_rest(*receive, arrival.sender, stream.token, arrival.block_bytes);
+        if (receive->streaming) {
+            // It is there with the last byte of the rest.
+            receive->began = peer.inbound.began;
+            peer.inbound.began = 0;
+        }
         peer.inbound.receive = receive;
     } else {
         Unexpected* message = unexpected_.make(arrival.block_bytes);
@@ -266,6 +276,10 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         message->bytes = stream.total;
         message->head_bytes = arrival.block_bytes;
         message->token = stream.token;
+        if (stream.total > arrival.block_bytes) {
+            message->began = peer.inbound.began;
+            peer.inbound.began = 0;
+        }
         unexpected_.add(*message);
         peer.inbound.message = message;
     }
@@ -296,6 +310,7 @@ void Engine::arrived_answer_head(const transport::Arrival& arrival) {
     peer.inbound = {.receive = find(stream.token), .left = stream.total};
     if (peer.inbound.receive != nullptr) {
         peer.inbound.receive->streaming = false; // nothing is to follow this stream
+        peer.inbound.began = peer.inbound.receive->began;
     }
     take_inbound(peer, arrival.data, arrival.bytes);
 }
@@ -339,8 +354,7 @@ void Engine::judge(Peer& peer, Way way, std::uint64_t bytes, std::uint64_t began
     const std::uint32_t way_class = WayClass::of(bytes);
     Way best;
     if (peer.judge->add(way_class, way, began, ended, best)) {
-        const Advice bit = Advice{1} << way_class;
-        transport_.advise(peer.peer, bit, best == Way::fetch ? bit : 0);
+        transport_.advise(peer.peer, Advice{1} << way_class, WayClass::advice(way_class, best));
     }
 }
 
@@ -380,7 +394,7 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     const auto data = read_payload<RendezvousData>(arrival);
     const Envelope envelope = envelope_of(arrival.header);
     if (Request* receive = posted_.match(envelope)) {
-        fetch(*receive, envelope, arrival.sender, data);
+        fetch(*receive, envelope, arrival.sender, data, true);
         return;
     }
     Unexpected& message =
@@ -412,9 +426,10 @@ void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uin
 }
 
 void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-                   const RendezvousData& offered) {
+                   const RendezvousData& offered, bool expected) {
     accept(receive, envelope, offered.bytes);
     const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
+    const std::uint64_t began = counted_from(offered.began, expected);
     const transport::PeerCopy result = kept == 0 ? transport::PeerCopy::done
                                        : offered.address == 0
                                            ? transport::PeerCopy::failed
@@ -422,8 +437,8 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
     if (result == transport::PeerCopy::done) {
         const DoneData done = {.sender = offered.sender};
         answer(sender, kind::done, &done, sizeof done);
-        if (offered.began != 0) [[unlikely]] {
-            judge(peer_of(sender), Way::fetch, offered.bytes, offered.began, way_clock());
+        if (began != 0) [[unlikely]] {
+            judge(peer_of(sender), Way::fetch, offered.bytes, began, way_clock());
         }
         complete(receive);
         return;
@@ -432,6 +447,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         transport_.advise(sender, ~Advice{0}, no_fetching);
     }
     receive.moved = 0;
+    receive.began = 0;
     ask_for_rest(receive, sender, offered.sender, 0);
 }
 
@@ -479,6 +495,7 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
     case Unexpected::Form::head:
         accept(receive, message.envelope, message.bytes);
         receive.moved = message.head_bytes;
+        receive.began = counted_from(message.began, false);
         place(receive, 0, message.data,
               std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
         if (!ask_for_rest(receive, message.sender, message.token, message.head_bytes)) {
@@ -491,7 +508,8 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
                .bytes = message.bytes,
                .sender = message.token,
                .pieces = message.pieces,
-               .began = message.began});
+               .began = message.began},
+              false);
         break;
     case Unexpected::Form::direct:
         receive_direct(receive, message.envelope, message.sender,

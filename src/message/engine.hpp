@@ -220,7 +220,7 @@ class Engine {
         Peer* next_waiting = nullptr; // among the peers with something waiting
         Peer* next_made = nullptr;    // among all
         Inbound inbound;
-        Ways ways;
+        std::unique_ptr<Ways> ways; // made with the first message that has a choice
         std::unique_ptr<WayJudge> judge;
         std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
         Peer* next_offering = nullptr; // among the peers with such
@@ -278,6 +278,10 @@ class Engine {
         return chosen_way(peer, bytes) == Way::fetch;
     }
     static Way chosen_way(const Peer& peer, std::uint64_t bytes);
+    // A message with a choice is about to go as chosen_way() says: the time that it is to carry, or
+    // 0; and it has gone.
+    static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes);
+    static void way_taken(Peer& peer, std::uint64_t bytes);
     // Who sends much to whom (balance/load_table.hpp).
     void count(const Buffer& buffer, std::uint32_t peer) const {
         if (rank_.load != nullptr) {
@@ -355,8 +359,9 @@ class Engine {
     // Puts bytes from `first` on of a message where they belong.
     void place(const Request& receive, std::uint64_t first, const std::byte* data,
                std::uint64_t bytes);
+    // `expected`: its receive was posted when the offer came.
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-               const RendezvousData& offered);
+               const RendezvousData& offered, bool expected);
     // A message that carried a time has arrived.
     void judge(Peer& peer, Way way, std::uint64_t bytes, std::uint64_t began, std::uint64_t ended);
     void receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,

@@ -121,6 +121,7 @@ struct Request : Outgoing {
 
     // What a short receive has no use for stands behind all that it has.
     void* attachment;     // state of generalised, combined and buffered operations
+    std::uint64_t began;  // a receive that streams: when, if it is measured, else 0
     DirectSend direct;    // of a send to a rank of the same address space
     Request* next_direct; // among those that have been announced
 

@@ -1,6 +1,7 @@
 // The sending half of the engine.
 
 #include <cstring>
+#include <new>
 
 #include "message/engine.hpp"
 #include "message/laid_out.hpp"
@@ -47,27 +48,39 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     }
     const bool has_choice =
         source.data() != nullptr && WayClass::has(bytes) && chosen_way(peer, bytes) == Way::push;
-    const std::uint32_t way_class = has_choice ? WayClass::of(bytes) : 0;
     std::byte extra[transport::extra_bytes] = {};
     const StreamHead stream = {
-        .total = bytes, .token = 0, .began = has_choice ? peer.ways.stamp(way_class) : 0};
+        .total = bytes, .token = 0, .began = has_choice ? way_stamp(peer, bytes) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra, source, bytes,
                                bytes)) {
         return false;
     }
     if (has_choice) {
-        peer.ways.sent(way_class, peer.box.advice());
+        way_taken(peer, bytes);
     }
     return true;
 }
 
 Way Engine::chosen_way(const Peer& peer, std::uint64_t bytes) {
     const Advice advice = peer.box.advice();
-    if (bytes > WayClass::largest_bytes) {
-        return (advice & no_fetching) != 0 ? Way::push : Way::fetch;
+    const std::uint32_t way_class = WayClass::of(bytes);
+    return peer.ways != nullptr ? peer.ways->next(way_class, advice)
+                                : WayClass::advised(way_class, advice);
+}
+
+std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes) {
+    if (peer.ways == nullptr) [[unlikely]] {
+        // Without memory nothing is measured.
+        peer.ways.reset(new (std::nothrow) Ways);
     }
-    return peer.ways.next(WayClass::of(bytes), advice);
+    return peer.ways != nullptr ? peer.ways->stamp(WayClass::of(bytes)) : 0;
+}
+
+void Engine::way_taken(Peer& peer, std::uint64_t bytes) {
+    if (peer.ways != nullptr) {
+        peer.ways->sent(WayClass::of(bytes), peer.box.advice());
+    }
 }
 
 bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer) {
@@ -163,27 +176,33 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         }
         if (limit > transport_.whole_block_limit(peer)) {
             std::byte extra[transport::extra_bytes] = {};
-            const StreamHead stream = {.total = bytes, .token = token_of(send), .began = 0};
+            const bool pushes = peer.box && !send.laid_out && chosen_way(peer, bytes) == Way::push;
+            const StreamHead stream = {.total = bytes,
+                                       .token = token_of(send),
+                                       .began = pushes ? way_stamp(peer, bytes) : 0};
             std::memcpy(extra, &stream, sizeof stream);
             const LaidOut data(send.buffer);
-            return transport_.send_block(
-                       peer, header_of(kind::stream_head, send.envelope), extra,
-                       send.laid_out ? data.source(0) : transport::Source(send.data), limit, bytes)
-                       ? Step::gone
-                       : Step::no_room;
+            if (!transport_.send_block(
+                    peer, header_of(kind::stream_head, send.envelope), extra,
+                    send.laid_out ? data.source(0) : transport::Source(send.data), limit, bytes)) {
+                return Step::no_room;
+            }
+            if (pushes) {
+                way_taken(peer, bytes);
+            }
+            return Step::gone;
         }
     }
     RendezvousData data = offer(peer, send);
     const bool has_choice = peer.box && !send.laid_out && WayClass::has(bytes) &&
                             send.operation != Operation::synchronous && !send.fetched;
-    const std::uint32_t way_class = has_choice ? WayClass::of(bytes) : 0;
-    data.began = has_choice ? peer.ways.stamp(way_class) : 0;
+    data.began = has_choice ? way_stamp(peer, bytes) : 0;
     if (!transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
                                 sizeof data)) {
         return Step::no_room;
     }
     if (has_choice) {
-        peer.ways.sent(way_class, peer.box.advice());
+        way_taken(peer, bytes);
     }
     start_helping(peer, send);
     return Step::gone;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 namespace warren::message {
 
@@ -10,33 +11,51 @@ namespace {
 // The advice changes only for what is so much quicker.
 constexpr float worthwhile = 0.95F;
 
-// Of a row, what takes longest has met a disturbance.
-constexpr std::size_t undisturbed = measured_in_row * 3 / 4;
+// Of a row; what takes longest has met a disturbance.
+float typical(std::span<float> row) {
+    const auto undisturbed = static_cast<std::ptrdiff_t>(row.size() * 3 / 4);
+    std::nth_element(row.begin(), row.begin() + undisturbed, row.end());
+    return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
+}
 
 } // namespace
 
-void Ways::turn_phase(Class& now, Way advised, Advice advice) {
-    constexpr std::uint16_t row = unmeasured_in_row + measured_in_row;
+Ways::Ways() {
+    for (std::uint32_t i = 0; i < WayClass::count; ++i) {
+        classes_[i] = {.left = WayClass::rhythm(i).first_rest, .own = WayClass::first_way(i)};
+    }
+}
+
+void Ways::turn_phase(std::uint32_t way_class, Advice advice) {
+    Class& now = classes_[way_class];
+    const Rhythm& rhythm = WayClass::rhythm(way_class);
+    const Way advised = WayClass::advised(way_class, advice);
     switch (now.phase) {
     case Phase::rest:
         if ((advice & no_fetching) != 0) {
-            now.left = shortest_rest << slowest_pace;
+            now.left = static_cast<std::uint16_t>(rhythm.shortest_rest << rhythm.slowest_pace);
             return;
         }
         now.pace = static_cast<std::uint8_t>(
-            advised != now.own ? 0 : std::min<int>(now.pace + 1, slowest_pace));
+            advised != now.own ? 0 : std::min<int>(now.pace + 1, rhythm.slowest_pace));
         now.own = advised;
         now.phase = Phase::own;
-        now.left = row;
+        now.left = rhythm.row();
         return;
     case Phase::own:
         now.phase = Phase::other;
-        now.left = row;
+        now.left = rhythm.row();
         return;
     case Phase::other:
         now.phase = Phase::rest;
-        now.left = static_cast<std::uint16_t>(shortest_rest << now.pace);
+        now.left = static_cast<std::uint16_t>(rhythm.shortest_rest << now.pace);
         return;
+    }
+}
+
+WayJudge::WayJudge() {
+    for (std::uint32_t i = 0; i < WayClass::count; ++i) {
+        classes_[i].best = WayClass::first_way(i);
     }
 }
 
@@ -46,22 +65,23 @@ bool WayJudge::add(std::uint32_t way_class, Way way, std::uint64_t began, std::u
     const std::uint64_t since = std::max(began, last_end_);
     last_end_ = ended;
     Class& now = classes_[way_class];
+    const Rhythm& rhythm = WayClass::rhythm(way_class);
     if (now.way != way) {
         now.way = way;
         now.seen = 0;
     }
     const auto index = static_cast<std::size_t>(way);
-    if (now.full[index] || now.seen++ < unmeasured_in_row) {
+    if (now.full[index] || now.seen++ < rhythm.unmeasured) {
         return false;
     }
-    const std::uint32_t place = now.seen - unmeasured_in_row - 1;
+    const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
     now.rows[index][place] = static_cast<float>(ended > since ? ended - since : 0);
-    now.full[index] = place + 1 == measured_in_row;
+    now.full[index] = place + 1 == rhythm.measured;
     if (!now.full[0] || !now.full[1]) {
         return false;
     }
-    const float push = typical(now.rows[0]);
-    const float fetch = typical(now.rows[1]);
+    const float push = typical(std::span(now.rows[0]).first(rhythm.measured));
+    const float fetch = typical(std::span(now.rows[1]).first(rhythm.measured));
     if (now.best == Way::push ? fetch < push * worthwhile : push < fetch * worthwhile) {
         now.best = now.best == Way::push ? Way::fetch : Way::push;
     }
@@ -69,11 +89,6 @@ bool WayJudge::add(std::uint32_t way_class, Way way, std::uint64_t began, std::u
     now.full = {};
     now.seen = 0;
     return true;
-}
-
-float WayJudge::typical(Row& row) {
-    std::nth_element(row.begin(), row.begin() + undisturbed, row.end());
-    return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
 }
 
 } // namespace warren::message

@@ -1,17 +1,19 @@
 // Ways: which of two ways a large message without gaps takes to a rank that is another process and
 // has a box: pushed by its sender through the pair's bounce buffers (stream), or fetched by its
-// receiver out of the sender's memory (rendezvous).
-//
-// Which is quicker depends on the machine and on what the program does with its buffers: the kernel
-// copies fast what is in the receiver's caches already, and slowly what the sender has just
-// written. So each pair finds out by measuring, for each class of sizes by itself. Now and then,
-// ever more seldom while the answer stays the same, the sender sends a row of messages the way that
-// it has been told, and a row the other way, all of them with the time at which it began. The
-// receiver takes the times that they need, and advises the sender, in a word of the pair's box.
-//
-// A message that fits no single block is fetched, unless that is refused: what follows the first
-// block has to wait for the receiver in any case, and both can take part in its one copy
+// receiver out of the sender's memory (rendezvous), in which both may take part
 // (transport/joint_copy.hpp).
+//
+// Which is quicker depends on the machine, on where in it the two run, and on what the program does
+// with its buffers: the kernel copies fast what is in the receiver's caches already, and slowly
+// what the sender has just written; two cores of one cache push 1 MiB in three fifths of the time
+// that fetching it takes, two cores without one in twice that time. So each pair finds out by
+// measuring, for each class of sizes by itself. Now and then, ever more seldom while the answer
+// stays the same, the sender sends a row of messages the way that it has been told, and a row the
+// other way, all of them with the time at which it began. The receiver takes the times that they
+// need, and advises the sender, in a word of the pair's box.
+//
+// Until that is known a message that fits a block is pushed, since its sender need not wait, and a
+// longer one is fetched, since what follows its first block waits for the receiver in any case.
 // Thread rule: under the rank's lock; what the two tell each other is in messages and that word.
 #pragma once
 
@@ -24,33 +26,62 @@
 
 namespace warren::message {
 
-// In the word of advice: a bit per class whose messages should be fetched, and one that says that
-// the receiver may not fetch at all.
+// In the word of advice: a bit per class whose messages should go the other way than at first, and
+// one that says that the receiver may not fetch at all.
 using Advice = std::uint32_t;
 inline constexpr Advice no_fetching = Advice{1} << 31;
+
+enum class Way : std::uint8_t { push, fetch };
+
+// How many messages make up what Ways does in turn.
+struct Rhythm {
+    std::uint16_t first_rest;
+    std::uint16_t shortest_rest;
+    std::uint8_t slowest_pace; // rests get no longer than shortest_rest << slowest_pace
+    // Of each row: those that do what comes with a change of ways, and those that are measured.
+    std::uint8_t unmeasured;
+    std::uint8_t measured;
+
+    std::uint16_t row() const { return static_cast<std::uint16_t>(unmeasured + measured); }
+};
 
 // Sizes that can go either way, by powers of two.
 struct WayClass {
     static constexpr std::uint64_t smallest_bytes = 8192;
-    static constexpr std::uint64_t largest_bytes = node::bounce_bytes;
-    static constexpr std::uint32_t count =
-        std::bit_width(largest_bytes - 1) - std::bit_width(smallest_bytes) + 1;
+    static constexpr std::uint32_t count = 12; // the last from 16 MiB on
+    // The largest message that fits a block belongs to the class below it.
+    static constexpr std::uint64_t block_bytes = node::bounce_bytes;
 
-    static bool has(std::uint64_t bytes) {
-        return bytes >= smallest_bytes && bytes <= largest_bytes;
-    }
-    // Of a size that it has; the largest belongs to those below it.
+    static bool has(std::uint64_t bytes) { return bytes >= smallest_bytes; }
+    // Of a size that it has.
     static std::uint32_t of(std::uint64_t bytes) {
-        return static_cast<std::uint32_t>(std::bit_width(bytes - (bytes == largest_bytes)) -
-                                          std::bit_width(smallest_bytes));
+        const auto exact = static_cast<std::uint32_t>(
+            std::bit_width(bytes - (bytes == block_bytes)) - std::bit_width(smallest_bytes));
+        return exact < count ? exact : count - 1;
+    }
+    static constexpr std::uint32_t first_long =
+        std::bit_width(block_bytes) - std::bit_width(smallest_bytes);
+    static Way first_way(std::uint32_t way_class) {
+        return way_class < first_long ? Way::push : Way::fetch;
+    }
+    static Way advised(std::uint32_t way_class, Advice advice) {
+        if ((advice & no_fetching) != 0) {
+            return Way::push;
+        }
+        const bool other = (advice >> way_class & 1) != 0;
+        return (first_way(way_class) == Way::push) != other ? Way::push : Way::fetch;
+    }
+    // What advises a way; of the bit 1 << way_class.
+    static Advice advice(std::uint32_t way_class, Way way) {
+        return way == first_way(way_class) ? 0 : Advice{1} << way_class;
+    }
+    // Long messages are few, and one that goes the slower way costs more.
+    static constexpr Rhythm short_rhythm = {16, 128, 6, 8, 12};
+    static constexpr Rhythm long_rhythm = {8, 64, 3, 2, 6};
+    static const Rhythm& rhythm(std::uint32_t way_class) {
+        return way_class < first_long ? short_rhythm : long_rhythm;
     }
 };
-
-enum class Way : std::uint8_t { push, fetch };
-
-// How many messages of each row do what comes with a change of ways, and how many are measured.
-inline constexpr std::uint32_t unmeasured_in_row = 8;
-inline constexpr std::uint32_t measured_in_row = 12;
 
 // A clock that all ranks of the node share, ns; never 0.
 inline std::uint64_t way_clock() {
@@ -63,11 +94,13 @@ inline std::uint64_t way_clock() {
 // The sender's half: what it has under way with one receiver.
 class Ways {
   public:
+    Ways();
     // How the next message of a class goes.
     Way next(std::uint32_t way_class, Advice advice) const {
         const Class& now = classes_[way_class];
-        return now.phase == Phase::rest ? advised(way_class, advice)
-                                        : (now.phase == Phase::other ? other(now.own) : now.own);
+        return now.phase == Phase::rest || (advice & no_fetching) != 0
+                   ? WayClass::advised(way_class, advice)
+                   : (now.phase == Phase::other ? other(now.own) : now.own);
     }
     // The time that it is to carry; 0: it is not measured.
     std::uint64_t stamp(std::uint32_t way_class) const {
@@ -75,30 +108,23 @@ class Ways {
     }
     // It has gone so.
     void sent(std::uint32_t way_class, Advice advice) {
-        Class& now = classes_[way_class];
-        if (--now.left == 0) [[unlikely]] {
-            turn_phase(now, advised(way_class, advice), advice);
+        if (--classes_[way_class].left == 0) [[unlikely]] {
+            turn_phase(way_class, advice);
         }
     }
 
   private:
     enum class Phase : std::uint8_t { rest, own, other };
-    static constexpr std::uint16_t first_rest = 16;
-    static constexpr std::uint16_t shortest_rest = 128;
-    static constexpr std::uint8_t slowest_pace = 6; // 8,192 messages
 
     struct Class {
-        std::uint16_t left = first_rest; // of this phase
+        std::uint16_t left = 0; // of this phase
         Phase phase = Phase::rest;
         Way own = Way::push;   // the way advised when rows began last
         std::uint8_t pace = 0; // of rests
     };
 
     static Way other(Way way) { return way == Way::push ? Way::fetch : Way::push; }
-    static Way advised(std::uint32_t way_class, Advice advice) {
-        return (advice >> way_class & 1) != 0 ? Way::fetch : Way::push;
-    }
-    static void turn_phase(Class& now, Way advised, Advice advice);
+    void turn_phase(std::uint32_t way_class, Advice advice);
 
     std::array<Class, WayClass::count> classes_;
 };
@@ -106,12 +132,13 @@ class Ways {
 // The receiver's half, for one sender.
 class WayJudge {
   public:
+    WayJudge();
     // A message that carried a time has arrived: its class and way, when it began as far as it
     // counts, and when it was there. True: the advice for its class is now `best`.
     bool add(std::uint32_t way_class, Way way, std::uint64_t began, std::uint64_t ended, Way& best);
 
   private:
-    using Row = std::array<float, measured_in_row>;
+    using Row = std::array<float, WayClass::short_rhythm.measured>;
     struct Class {
         std::array<Row, 2> rows = {}; // by way
         std::array<bool, 2> full = {};
@@ -119,8 +146,6 @@ class WayJudge {
         Way best = Way::push;
         std::uint32_t seen = 0; // of that row
     };
-
-    static float typical(Row& row);
 
     std::array<Class, WayClass::count> classes_;
     std::uint64_t last_end_ = 0;

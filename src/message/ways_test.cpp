@@ -21,8 +21,7 @@ struct Pair {
         Way best;
         if (measured && judge.add(way_class, way, began, clock, best)) {
             ++judged;
-            const Advice bit = Advice{1} << way_class;
-            advice = (advice & ~bit) | (best == Way::fetch ? bit : 0);
+            advice = (advice & ~(Advice{1} << way_class)) | WayClass::advice(way_class, best);
         }
         return way;
     }
@@ -52,14 +51,18 @@ std::uint64_t pushing_is_quick(Way way) {
     return way == Way::fetch ? 2000 : 1000;
 }
 
-TEST(ways, classes_are_powers_of_two_and_the_largest_size_is_in_the_last) {
+TEST(ways, classes_are_powers_of_two_and_the_largest_block_is_in_the_last_that_is_pushed_at_first) {
     EXPECT_FALSE(WayClass::has(8191));
     EXPECT_EQ(WayClass::of(8192), 0U);
     EXPECT_EQ(WayClass::of(16383), 0U);
     EXPECT_EQ(WayClass::of(16384), 1U);
-    EXPECT_EQ(WayClass::of(WayClass::largest_bytes - 1), WayClass::count - 1);
-    EXPECT_EQ(WayClass::of(WayClass::largest_bytes), WayClass::count - 1);
-    EXPECT_FALSE(WayClass::has(WayClass::largest_bytes + 1));
+    const std::uint32_t block = WayClass::of(WayClass::block_bytes);
+    EXPECT_EQ(WayClass::of(WayClass::block_bytes - 1), block);
+    EXPECT_EQ(WayClass::of(WayClass::block_bytes + 1), block + 1);
+    EXPECT_EQ(WayClass::first_way(block), Way::push);
+    EXPECT_EQ(WayClass::first_way(block + 1), Way::fetch);
+    EXPECT_EQ(WayClass::of(std::uint64_t{1} << 24), WayClass::count - 1);
+    EXPECT_EQ(WayClass::of(~std::uint64_t{0}), WayClass::count - 1);
     EXPECT_LT(WayClass::count, 31U);
 }
 
@@ -118,14 +121,24 @@ TEST(ways, messages_in_a_row_count_from_the_one_before) {
     // All pushed ones began at once and came one per 500, fetched ones one per 400.
     std::uint64_t clock = 1000;
     bool decided = false;
-    for (std::uint32_t i = 0; i < unmeasured_in_row + measured_in_row; ++i) {
+    for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
         decided |= judge.add(0, Way::push, 1000, clock += 500, best);
     }
-    for (std::uint32_t i = 0; i < unmeasured_in_row + measured_in_row; ++i) {
+    for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
         decided |= judge.add(0, Way::fetch, 1000, clock += 400, best);
     }
     EXPECT_TRUE(decided);
     EXPECT_EQ(best, Way::fetch);
+}
+
+TEST(ways, long_messages_are_fetched_until_pushing_is_known_to_be_quicker) {
+    const std::uint32_t way_class = WayClass::of(std::uint64_t{1} << 20);
+    Pair pair;
+    EXPECT_EQ(pair.send(way_class, pushing_is_quick), Way::fetch);
+    EXPECT_GT(pair.fetched(30, way_class, pushing_is_quick), 10);
+    EXPECT_LT(pair.fetched(2000, way_class, pushing_is_quick), 200);
+    pair.fetched(2000, way_class, fetching_is_quick);
+    EXPECT_GT(pair.fetched(1000, way_class, fetching_is_quick), 950);
 }
 
 TEST(ways, a_receiver_that_may_not_fetch_is_asked_no_more) {
@@ -134,6 +147,7 @@ TEST(ways, a_receiver_that_may_not_fetch_is_asked_no_more) {
     pair.advice = no_fetching;
     pair.fetched(100, 0, pushing_is_quick);
     EXPECT_EQ(pair.fetched(50000, 0, pushing_is_quick), 0);
+    EXPECT_EQ(pair.fetched(5000, WayClass::count - 1, pushing_is_quick), 0);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "coll/shared.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -27,12 +28,16 @@ constexpr int yields_of_fibre = 2;
 // Sleepers that one rank wakes, each of which wakes as many.
 constexpr int wake_fan_out = 2;
 
-// The slot's own line: how many members there are, where its areas are, and the last call of which
-// a rank has found that others' differ.
+// Calls of which a rank has found that others' differ: as many of the last ones as can wait.
+constexpr std::uint64_t differing_calls = 4;
+
+// The slot's own line: how many members there are, where its areas are, those calls, and the first
+// one from which on ranks' operations are not the same any more; 0: they are.
 struct Head {
     std::uint32_t members;
     std::atomic<std::uint32_t> areas[2]; // by kind
-    std::atomic<std::uint64_t> differing_call;
+    std::atomic<std::uint32_t> broken_from;
+    std::atomic<std::uint64_t> differing[differing_calls];
 };
 static_assert(sizeof(Head) <= line_bytes);
 
@@ -81,18 +86,24 @@ WaitReason SharedSlot::reason() const {
     return reason;
 }
 
+bool SharedSlot::has_given_up(GivesUp gives_up) {
+    return gives_up == GivesUp::unequal ? unequal_ != 0
+                                        : gives_up == GivesUp::broken && is_broken();
+}
+
 template <typename Done>
-void SharedSlot::wait_long(Done done, bool gives_up, const void* event) {
-    engine_.wait_until([&] { return done() || (gives_up && unequal_ != 0); }, reason(),
-                       BroughtBy::others, event, [&] { return gives_up && differs(); });
+void SharedSlot::wait_long(Done done, GivesUp gives_up, const void* event) {
+    engine_.wait_until(
+        [&] { return done() || has_given_up(gives_up); }, reason(), BroughtBy::others, event,
+        [&] { return gives_up == GivesUp::unequal ? differs() : has_given_up(gives_up); });
 }
 
 // --- Flat
 
-std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation, bool gives_up) {
+std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation, GivesUp gives_up) {
     const std::atomic<std::uint64_t>& arrived = line(operation, rank).stamp;
     std::uint64_t seen = 0;
-    // The line may already belong to a later operation: see settle().
+    // (settle() looks for operations whose lines may belong to later ones.)
     const auto done = [&] {
         seen = arrived.load(std::memory_order_acquire);
         return seen >> signature_bits > operation;
@@ -153,7 +164,7 @@ void SharedSlot::wait_published(std::uint64_t operation) {
     compare(seen, operation);
 }
 
-void SharedSlot::wait_arrived(std::uint64_t operation, bool gives_up) {
+void SharedSlot::wait_arrived(std::uint64_t operation) {
     const std::atomic<std::uint64_t>& arrived = arrivals(operation);
     const std::uint64_t all = arrivals_after(operation);
     std::uint64_t seen = 0;
@@ -161,7 +172,7 @@ void SharedSlot::wait_arrived(std::uint64_t operation, bool gives_up) {
         seen = arrived.load(std::memory_order_acquire);
         return beyond(seen, all) >= 0;
     };
-    wait_counted(arrived_waiters(operation), &arrived, done, gives_up);
+    wait_counted(arrived_waiters(operation), &arrived, done, GivesUp::never);
     if ((beyond(seen, all) == 0 && seen != all) ||
         published(operation).stamp.load(std::memory_order_relaxed) == differing_stamp(operation))
         [[unlikely]] {
@@ -186,20 +197,21 @@ void SharedSlot::await_all(std::uint64_t operation) {
     if (flat_) {
         for (int other = 0; other < size_; ++other) {
             if (other != rank_) {
-                compare(flat_wait_for(other, operation, false), operation);
+                compare(flat_wait_for(other, operation, GivesUp::never), operation);
             }
         }
     } else {
-        wait_arrived(operation, false);
+        wait_arrived(operation);
     }
     place_.all_arrived = operation + 1;
 }
 
 void SharedSlot::close() {
     const std::uint64_t operation = place_.operations++;
-    settle(operation);
-    arrive(operation);
-    await_all(operation);
+    if (settle(operation)) {
+        arrive(operation);
+        await_all(operation);
+    }
 }
 
 bool SharedSlot::arrive_at_root(std::uint64_t operation) {
@@ -219,14 +231,14 @@ void SharedSlot::wait_for_others(std::uint64_t operation) {
     const auto done = [&] { return beyond(arrived.load(std::memory_order_acquire), others) >= 0; };
     if (!done()) {
         // Only the root waits for this, and the last of the others rings it.
-        wait_long(done, true);
+        wait_long(done, GivesUp::unequal);
     }
 }
 
 template <typename Done>
 void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done,
-                              bool gives_up) {
-    if (done() || (gives_up && unequal_ != 0)) {
+                              GivesUp gives_up) {
+    if (done() || has_given_up(gives_up)) {
         return;
     }
     // Of several threads of the rank one polls for all.
@@ -295,9 +307,11 @@ void SharedSlot::wake_some(std::atomic<std::uint64_t>* waiters) {
 // --- Both
 
 void SharedSlot::note_unequal(std::uint64_t seen, std::uint64_t operation) {
-    // A line that already belongs to a later operation says nothing of this one.
-    if (seen >> signature_bits == operation + 1 && unequal_ == 0) {
-        unequal_ = seen & signature_mask;
+    // A line of an earlier operation says nothing of this one; one of a later operation, that
+    // ranks' operations are not the same.
+    const std::uint64_t number = seen >> signature_bits;
+    if (number > operation && unequal_ == 0) {
+        unequal_ = number == operation + 1 ? seen & signature_mask : unsigned_call;
     }
 }
 
@@ -313,7 +327,10 @@ bool SharedSlot::differs_at(int rank) {
 
 bool SharedSlot::differs() {
     const std::uint64_t call = communicator_.announced_collectives;
-    std::atomic<std::uint64_t>& differing_call = head_of(base_).differing_call;
+    if (is_broken()) {
+        return true;
+    }
+    std::atomic<std::uint64_t>& differing_call = head_of(base_).differing[call % differing_calls];
     if (differing_call.load(std::memory_order_relaxed) == call && unequal_ == 0) {
         unequal_ = unsigned_call;
     }
@@ -347,14 +364,15 @@ void SharedSlot::arrive(std::uint64_t operation) {
 }
 
 void SharedSlot::arrive_aside() {
-    arrive(place_.operations++);
+    const std::uint64_t operation = place_.operations++;
+    if (settle(operation)) {
+        arrive(operation);
+    }
 }
 
 void SharedSlot::pass(Tag kind, int root, OpKind op) {
     begin(kind, 0, root, op);
-    const std::uint64_t operation = place_.operations++;
-    settle(operation);
-    arrive(operation);
+    arrive_aside();
     for (int step : {1, size_ - 1}) {
         node_rank_.ring(communicator_.world_rank((rank_ + step) % size_));
     }
@@ -363,22 +381,53 @@ void SharedSlot::pass(Tag kind, int root, OpKind op) {
 void SharedSlot::refuse() {
     signature_ = refused_kind << size_bits;
     announce();
-    const std::uint64_t operation = place_.operations++;
-    settle(operation);
-    arrive(operation);
+    arrive_aside();
     ring_others();
 }
 
-Error SharedSlot::inequality() const {
+bool SharedSlot::is_broken() {
+    const std::uint32_t from = head_of(base_).broken_from.load(std::memory_order_relaxed);
+    if (from == 0 || static_cast<std::int32_t>(communicator_.announced_collectives - from) < 0) {
+        return false;
+    }
+    unequal_ = unequal_ == 0 ? broken_slot : unequal_;
+    return true;
+}
+
+void SharedSlot::break_off() {
+    const std::uint32_t call = communicator_.announced_collectives;
+    std::atomic<std::uint32_t>& from = head_of(base_).broken_from;
+    std::uint32_t known = from.load(std::memory_order_relaxed);
+    while ((known == 0 || static_cast<std::int32_t>(known - call) > 0) &&
+           !from.compare_exchange_weak(known, call, std::memory_order_relaxed)) {
+    }
+    // From here on settle() of this rank always comes to where it is told so.
+    place_.all_arrived = 0;
+    place_.operations = std::max(place_.operations, phases);
+    ring_others();
+}
+
+Error SharedSlot::inequality() {
     ring_others(); // which may wait for messages of this rank's
     // What others have announced for this call says more than that it differs.
     const std::uint64_t call = communicator_.announced_collectives;
     std::uint64_t its = unequal_;
-    for (int rank = 0; rank < size_ && (its == unsigned_call || its == differing); ++rank) {
+    bool announced_so = false;
+    for (int rank = 0; rank < size_ && !announced_so; ++rank) {
         const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
-        if (seen >> signature_bits == call && (seen & signature_mask) != signature_) {
+        announced_so = seen >> signature_bits == call && (seen & signature_mask) != signature_;
+        if (announced_so && (its == unsigned_call || its == differing)) {
             its = seen & signature_mask;
         }
+    }
+    if (!announced_so || place_.operations - first_ > 1) {
+        // Others have made another number of operations: in an earlier call, or in this one.
+        break_off();
+    }
+    if (its == broken_slot) {
+        return fail(MPI_ERR_OTHER,
+                    "the ranks' calls of collective operations have not matched on this "
+                    "communicator: it can have none any more (free it)");
     }
     // By Tag.
     constexpr const char* names[] = {"?",
@@ -424,24 +473,38 @@ Error SharedSlot::inequality() const {
         name(its), size);
 }
 
-void SharedSlot::settle_later(std::uint64_t operation) {
+bool SharedSlot::settle_later(std::uint64_t operation) {
     std::uint64_t needed = operation + 1 - phases;
     if (operation >= phases && needed <= place_.read_late) [[unlikely]] {
         ++needed; // operation - phases was of a row
     }
     if (place_.all_arrived > needed) {
-        return;
+        return true;
     }
+    // All ranks come to the operations of earlier calls. Those of this one can be more than another
+    // rank's call has.
+    const GivesUp gives_up = needed < first_ ? GivesUp::broken : GivesUp::unequal;
+    bool arrived = !is_broken();
     if (flat_) {
-        for (int other = 0; other < size_; ++other) {
-            if (other != rank_) {
-                flat_wait_for(other, needed);
-            }
+        for (int other = 0; other < size_ && arrived; ++other) {
+            arrived =
+                other == rank_ || flat_wait_for(other, needed, gives_up) >> signature_bits > needed;
         }
-    } else {
-        wait_arrived(needed);
+    } else if (arrived) {
+        const std::uint64_t all = arrivals_after(needed);
+        const auto done = [&] {
+            arrived = beyond(arrivals(needed).load(std::memory_order_acquire), all) >= 0;
+            return arrived;
+        };
+        wait_counted(arrived_waiters(needed), &arrivals(needed), done, gives_up);
+    }
+    if (!arrived) [[unlikely]] {
+        unequal_ = unequal_ == 0 ? broken_slot : unequal_;
+        break_off();
+        return false;
     }
     place_.all_arrived = needed + 1;
+    return true;
 }
 
 // Folds the contributions of all ranks in their order; own: this rank's, null for its line.
@@ -469,6 +532,9 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
 void SharedSlot::barrier() {
     begin(Tag::barrier, 0);
     const std::uint64_t operation = place_.operations++;
+    if (!settle(operation)) [[unlikely]] {
+        return;
+    }
     if (flat_) {
         flat_arrive(operation);
         for (int other = 0; other < size_; ++other) {
@@ -481,7 +547,7 @@ void SharedSlot::barrier() {
     } else {
         wait_published(operation);
     }
-    place_.all_arrived = operation + 1;
+    all_have_arrived(operation);
 }
 
 void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
@@ -489,7 +555,9 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
     begin(Tag::allreduce, count * type.size, 0, op.kind());
     const std::uint64_t operation = place_.operations++;
     const auto bytes = static_cast<std::size_t>(count * type.size);
-    settle(operation);
+    if (!settle(operation)) [[unlikely]] {
+        return;
+    }
     std::memcpy(line(operation, rank_).data, in, bytes);
     if (flat_) {
         flat_arrive(operation);
@@ -497,14 +565,18 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
     } else {
         Line& result = published(operation);
         if (count_arrival(operation)) {
-            combine(result.data, nullptr, operation, count, type, op);
+            if (unequal_ == 0) [[likely]] {
+                combine(result.data, nullptr, operation, count, type, op);
+            }
             publish(operation);
         } else {
             wait_published(operation);
         }
-        std::memcpy(out, result.data, bytes);
+        if (unequal_ == 0) [[likely]] {
+            std::memcpy(out, result.data, bytes);
+        }
     }
-    place_.all_arrived = operation + 1;
+    all_have_arrived(operation);
 }
 
 void SharedSlot::reduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,

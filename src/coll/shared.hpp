@@ -19,9 +19,10 @@
 //  2. What operation s writes into its phase was last read in operation s - phases, or before the
 //     reader's arrival in the one after that. A writer of data therefore first makes sure that all
 //     have arrived in s - phases + 1 (settle). An operation that waits for all gives that knowledge
-//     for free. It follows that nobody enters s before all have arrived in s - phases, whatever the
-//     operations are. The operations of a row (in_row), of which each is read after the arrival in
-//     the next, are waited for by one arrival more.
+//     for free. It follows that nobody arrives in s before all have arrived in s - phases, and that
+//     no line says a later operation than the one that a rank looks for in it. The operations of a
+//     row (in_row), of which each is read after the arrival in the next, are waited for by one
+//     arrival more.
 //  3. Counted: arrivals of phase p, modulo 2^32, are size · (operations of p that are complete)
 //     plus those of the one under way. Above them ranks add up shares of their calls' signatures,
 //     which make nothing if all are the same: the last to arrive finds out whether calls match, and
@@ -39,8 +40,14 @@
 //  8. Each rank announces its calls before it waits for anybody, also those that take messages
 //     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
 //     ranks that wait for each other in different calls, or on different ways, find that out. The
-//     one that does rings the others, which look again. A rank that has found out waits no longer,
-//     but still arrives.
+//     one that does rings the others, which look again. A rank that has found out waits no longer
+//     for what its call needs, but still for what 2 says, and arrives.
+//  9. Calls that match get what is theirs, whatever came before. Where calls that don't match have
+//     been of one operation each, ranks count on alike. Otherwise their operations are no longer
+//     the same: the first to find that out says so in the slot's head (break_off), and takes no
+//     part in it any more; everybody who then waits for somebody gets an error, and so on until the
+//     communicator is freed. Signatures have the call's number in them, so that an operation of an
+//     earlier call is never taken for this one's.
 // Thread rule: one operation at a time per communicator and rank (the standard's rule), under the
 // rank's lock, which waits release; ranks are processes or threads.
 #pragma once
@@ -112,8 +119,8 @@ class SharedSlot {
     void bcast(void* data, MPI_Count bytes, int root);
 
     // MPI_ERR_TRUNCATE: another rank's call had another size, root or operator; MPI_ERR_OTHER: it
-    // was another operation. What this rank has received has no meaning then.
-    Error outcome() const { return unequal_ == 0 ? Error() : inequality(); }
+    // was another operation. What this rank has received has no meaning then. At the end of a call.
+    Error outcome() { return unequal_ == 0 ? Error() : inequality(); }
     bool unequal() const { return unequal_ != 0; }
 
     // The way of messages: announces a call, so that those who take the slot don't wait for it.
@@ -144,7 +151,7 @@ class SharedSlot {
         // A few bits of them, by multiplication with the golden ratio.
         const std::uint64_t all = (static_cast<std::uint64_t>(op) << 40) +
                                   static_cast<std::uint64_t>(bytes) * 64 +
-                                  static_cast<unsigned>(root);
+                                  static_cast<unsigned>(root) + communicator_.announced_collectives;
         bytes_ = bytes;
         signature_ = static_cast<std::uint64_t>(kind) << size_bits | through_slot |
                      all * 0x9e3779b97f4a7c15 >> (64 - size_bits + 1);
@@ -194,13 +201,13 @@ class SharedSlot {
         }
         return unequal_ == 0;
     }
-    // Waits until the phase of the operation may be written: invariant 2.
-    void settle(std::uint64_t operation) {
-        if (operation + 1 >= node::collective_phases &&
-            // Mostly that is known already, for rows of operations, too.
-            place_.all_arrived <= operation + 2 - node::collective_phases) {
-            settle_later(operation);
-        }
+    // Waits until the phase of the operation may be written: invariant 2. False: it may not, and
+    // this rank takes no part in the operation; the slot is broken.
+    [[nodiscard]] bool settle(std::uint64_t operation) {
+        return operation + 1 < node::collective_phases ||
+               // Mostly that is known already, for rows of operations, too.
+               place_.all_arrived > operation + 2 - node::collective_phases ||
+               settle_later(operation);
     }
 
     bool flat() const { return flat_; }
@@ -256,8 +263,9 @@ class SharedSlot {
     // Kinds of no operation: a call that its rank has refused, and one that differs somehow.
     static constexpr std::uint64_t refused_kind = 14;
     static constexpr std::uint64_t differing = std::uint64_t{15} << size_bits;
-    // Instead of a signature: a call that differs, nobody knows how.
+    // Instead of a signature: a call that differs, nobody knows how; and the slot is broken.
     static constexpr std::uint64_t unsigned_call = 1 << signature_bits;
+    static constexpr std::uint64_t broken_slot = unsigned_call + 1;
 
     // What a rank announces: its last calls, their numbers, modulo 2^32, above their signatures.
     static constexpr std::uint64_t announced_calls = 4;
@@ -271,6 +279,7 @@ class SharedSlot {
         // The fences of who sleeps and who rings order it before looks at the others'.
         announced(rank_, call)
             .store(call << signature_bits | signature_, std::memory_order_relaxed);
+        first_ = place_.operations;
     }
     void ring_others() const;
     void arrive(std::uint64_t operation);
@@ -287,12 +296,27 @@ class SharedSlot {
         }
     }
     void note_unequal(std::uint64_t seen, std::uint64_t operation);
+    // All have arrived in an operation that waits for them, unless the wait was given up.
+    void all_have_arrived(std::uint64_t operation) {
+        if (unequal_ == 0) [[likely]] {
+            place_.all_arrived = operation + 1;
+        }
+    }
+    // Who has waited for others before its arrival: whether it may arrive.
+    bool may_arrive(std::uint64_t operation) { return unequal_ == 0 || settle(operation); }
     // Counted: what a root compares.
     void sign_line(std::uint64_t operation);
     void compare_lines(std::uint64_t operation);
-    Error inequality() const;
+    [[gnu::cold]] Error inequality();
 
-    void settle_later(std::uint64_t operation);
+    bool settle_later(std::uint64_t operation);
+    // Whether ranks' operations are known not to be the same any more; and says so.
+    bool is_broken();
+    [[gnu::cold]] void break_off();
+
+    // When a wait ends without what it waits for: calls turn out not to match; the slot turns out
+    // to be broken; never.
+    enum class GivesUp : std::uint8_t { unequal, broken, never };
 
     // Flat.
     void flat_arrive(std::uint64_t operation) {
@@ -323,12 +347,13 @@ class SharedSlot {
 #endif
     }
     // The same for an operation of an earlier call; gives what the rank's line says.
-    std::uint64_t flat_wait_for(int rank, std::uint64_t operation, bool gives_up = true);
+    std::uint64_t flat_wait_for(int rank, std::uint64_t operation,
+                                GivesUp gives_up = GivesUp::unequal);
     // Counted.
     bool count_arrival(std::uint64_t operation); // true: as the last
     void publish(std::uint64_t operation);
     void wait_published(std::uint64_t operation);
-    void wait_arrived(std::uint64_t operation, bool gives_up = true);
+    void wait_arrived(std::uint64_t operation);
     void wait_for_others(std::uint64_t operation);
     bool arrive_at_root(std::uint64_t operation);
     void wake_arrived(std::uint64_t operation) {
@@ -336,12 +361,12 @@ class SharedSlot {
         Rank::release_event(&arrivals(operation));
     }
     // `event`: who wakes the waiters releases it, too.
-    // `gives_up`: when calls turn out not to match.
     template <typename Done>
     void wait_counted(std::atomic<std::uint64_t>* waiters, const void* event, Done done,
-                      bool gives_up = true);
+                      GivesUp gives_up = GivesUp::unequal);
     template <typename Done>
-    void wait_long(Done done, bool gives_up, const void* event = nullptr);
+    void wait_long(Done done, GivesUp gives_up, const void* event = nullptr);
+    bool has_given_up(GivesUp gives_up);
     void wake_some(std::atomic<std::uint64_t>* waiters);
 
     [[gnu::cold]] std::byte* find_area(AreaKind kind) const;
@@ -356,14 +381,20 @@ class SharedSlot {
         return *reinterpret_cast<Line*>(phase(operation) + (2 + static_cast<std::size_t>(rank)) *
                                                                node::cache_line_bytes);
     }
-    // Their number in the lower half; above it, the sum of what calls' signatures add: 0 of calls
-    // that match, but for what the number carries over.
+    // Their number in the lower half; above it, the sum of what calls' signatures add: ranks' odd
+    // weights times a number made of the signature, and the first rank's is minus all others'. So
+    // it is 0 of calls that match; one that differs is never missed, several that differ cancel
+    // each other in one case of 2^32.
     std::atomic<std::uint64_t>& arrivals(std::uint64_t operation) const {
         return *reinterpret_cast<std::atomic<std::uint64_t>*>(phase(operation));
     }
     std::uint64_t arrival() const {
-        const auto weight = static_cast<std::uint64_t>(rank_ == 0 ? 1 - size_ : 1);
-        return (weight * signature_ << 32) + 1;
+        const auto ranks = static_cast<std::uint64_t>(size_);
+        const std::uint64_t weight =
+            rank_ == 0 ? 1 - ranks * ranks : 2 * static_cast<std::uint64_t>(rank_) + 1;
+        std::uint64_t mixed = signature_ * 0x9e3779b97f4a7c15;
+        mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93 >> 32;
+        return (weight * mixed << 32) + 1;
     }
     // How many more have come than `expected`, modulo 2^32.
     static std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {
@@ -390,13 +421,16 @@ class SharedSlot {
     const std::size_t phase_bytes_;
     MPI_Count bytes_ = 0;         // of this rank's call
     std::uint64_t signature_ = 0; // of this rank's call
+    std::uint64_t first_ = 0;     // the first operation of this rank's call
     std::uint64_t unequal_ = 0;   // the first other one that was seen
 };
 
 template <typename Write, typename Last, typename Read>
 void SharedSlot::together(Write write, Last last, Read read) {
     const std::uint64_t operation = place_.operations++;
-    settle(operation);
+    if (!settle(operation)) [[unlikely]] {
+        return;
+    }
     write(operation);
     if (flat_) {
         flat_arrive(operation);
@@ -408,34 +442,38 @@ void SharedSlot::together(Write write, Last last, Read read) {
     }
     if (unequal_ == 0) [[likely]] {
         read(operation);
+        all_have_arrived(operation);
     }
-    place_.all_arrived = operation + 1;
 }
 
 template <typename Write, typename Read>
 void SharedSlot::in_row(bool first, Write write, Read read) {
     const std::uint64_t operation = place_.operations++;
-    settle(operation);
+    if (!settle(operation)) [[unlikely]] {
+        return;
+    }
     write(operation);
     flat_arrive(operation);
     place_.read_late = operation + 1;
     if (!first) {
         read(operation - 1);
-        place_.all_arrived = operation;
+        all_have_arrived(operation - 1);
     }
 }
 
 template <typename Read>
 void SharedSlot::end_row(Read read) {
     read(place_.operations - 1);
-    place_.all_arrived = place_.operations;
+    all_have_arrived(place_.operations - 1);
 }
 
 template <typename Write, typename Read>
 void SharedSlot::from_root(int root, Write write, Read read) {
     const std::uint64_t operation = place_.operations++;
     if (rank_ == root) {
-        settle(operation);
+        if (!settle(operation)) [[unlikely]] {
+            return;
+        }
         write(operation);
         if (!flat_) {
             publish(operation);
@@ -443,14 +481,16 @@ void SharedSlot::from_root(int root, Write write, Read read) {
     } else {
         if (flat_) {
             flat_wait(root, operation);
-            if (size_ == 2) {
-                place_.all_arrived = operation; // invariant 1
-            }
         } else {
             wait_published(operation);
         }
         if (unequal_ == 0) [[likely]] {
+            if (flat_ && size_ == 2) {
+                place_.all_arrived = operation; // invariant 1
+            }
             read(operation);
+        } else if (!settle(operation)) {
+            return;
         }
     }
     if (flat_) {
@@ -464,7 +504,9 @@ template <typename Write, typename Read>
 void SharedSlot::to_root(int root, Write write, Read read) {
     const std::uint64_t operation = place_.operations++;
     if (rank_ != root) {
-        settle(operation);
+        if (!settle(operation)) [[unlikely]] {
+            return;
+        }
         write(operation);
         if (flat_) {
             flat_arrive(operation);
@@ -478,17 +520,22 @@ void SharedSlot::to_root(int root, Write write, Read read) {
     }
     if (flat_) {
         read(operation);
+        if (!may_arrive(operation)) [[unlikely]] {
+            return;
+        }
         flat_arrive(operation);
     } else {
         wait_for_others(operation);
         compare_lines(operation);
         if (unequal_ == 0) [[likely]] {
             read(operation);
+        } else if (!settle(operation)) {
+            return;
         }
         count_arrival(operation);
         wake_arrived(operation);
     }
-    place_.all_arrived = operation + 1;
+    all_have_arrived(operation);
 }
 
 // Combines with an operation that may be the program's: it runs without the rank's lock, since it

@@ -523,7 +523,9 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
                 const auto* mine = static_cast<const std::byte*>(in) + first;
                 if (in == out && rank_ != size_ - 1) {
                     // The total takes its place.
-                    slot_.settle(op);
+                    if (!slot_.settle(op)) {
+                        return;
+                    }
                     std::byte* copy = place(cut, op, rank_);
                     put(own, first, part, copy);
                     mine = copy;

@@ -30,7 +30,7 @@ class SharedData {
           crowded_(engine.rank().oversubscribed()) {}
 
     // Of the operation that was made: as SharedSlot's.
-    Error outcome() const { return slot_.outcome(); }
+    Error outcome() { return slot_.outcome(); }
 
     bool bcast(const Buffer& buffer, int root);
     // `blocks` at the root only; blocks of one size.

@@ -32,7 +32,7 @@ class SharedDirect {
     static bool pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
 
     // Of the operation that was made: as SharedSlot's.
-    Error outcome() const { return slot_.outcome(); }
+    Error outcome() { return slot_.outcome(); }
 
     bool bcast(const Buffer& buffer, int root);
     bool gather(const Buffer& own, const Blocks& blocks, int root);

@@ -64,7 +64,9 @@ std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) 
     begin(Tag::agreement, 0);
     const std::uint64_t operation = place_.operations++;
     members.clear();
-    settle(operation);
+    if (!settle(operation)) {
+        return 0;
+    }
     SplitLine& own = split_line(operation, rank_);
     own.colour = colour;
     own.key = key;
@@ -77,7 +79,7 @@ std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) 
         } else {
             wait_published(operation);
         }
-        place_.all_arrived = operation + 1;
+        all_have_arrived(operation);
         if (unequal()) {
             return 0; // the lines are another operation's
         }
@@ -100,7 +102,7 @@ std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) 
             members.push_back(rank);
         }
     }
-    place_.all_arrived = operation + 1;
+    all_have_arrived(operation);
     if (unequal()) {
         members.clear();
         return 0;
@@ -112,13 +114,18 @@ std::uint32_t SharedSlot::split(int colour, int key, std::vector<int>& members) 
     const std::uint64_t answer = place_.operations++;
     std::uint32_t context = 0;
     if (!members.empty() && members[0] == rank_) {
-        settle(answer);
+        if (!settle(answer)) {
+            return 0;
+        }
         context =
             comm::ContextIds::take(node_rank_.segment, static_cast<std::uint32_t>(members.size()));
         split_line(answer, rank_).context = context;
     } else if (!members.empty()) {
         flat_wait(members[0], answer);
-        context = split_line(answer, members[0]).context;
+        if (!may_arrive(answer)) {
+            return 0;
+        }
+        context = unequal() ? 0 : split_line(answer, members[0]).context;
     }
     flat_arrive(answer);
     return context;

@@ -1,0 +1,170 @@
+// Calls that don't match never harm those that do: what ranks still read stays, who is late is
+// waited for, and ranks whose operations are no longer the same are told so.
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include "coll/test_ranks.hpp"
+
+namespace warren::coll {
+namespace {
+
+// Ranks 0 to 2 as threads: flat, and counted.
+class UnequalTest : public testing::TestWithParam<Shape> {};
+
+INSTANTIATE_TEST_SUITE_P(Shapes, UnequalTest, testing::Values(Shape{3, 64}, Shape{3, 2}), name_of);
+
+const datatype::Datatype& type() {
+    return datatype::basic(MPI_INT64_T);
+}
+
+// Waits for what should not happen while this rank is late; for a while, since it shouldn't.
+void be_late(const std::atomic<bool>& others_are_through) {
+    for (int i = 0; i < 300 && !others_are_through; ++i) {
+        usleep(1000);
+    }
+}
+
+// A matching call, whose result everybody can tell: true if it is right.
+bool sum_is_right(Member& member, std::int64_t number, bool& told) {
+    comm::Communicator& world = member.communicators.world();
+    SharedSlot slot(member.engine, world);
+    const std::int64_t in = number * 1000 + world.rank();
+    std::int64_t out = -1;
+    slot.allreduce(&in, &out, 1, type(), Op(OpKind::sum));
+    told = slot.unequal();
+    slot.outcome().drop();
+    return told || out == number * 3000 + 3;
+}
+
+std::atomic<bool> others_are_through;
+thread_local bool is_late;
+
+// Takes the left operand. The late rank has yet to read rank 0's when it is here.
+void take_left(void* in, void* inout, int*, MPI_Datatype*) {
+    if (std::exchange(is_late, false)) {
+        be_late(others_are_through);
+    }
+    std::memcpy(inout, in, sizeof(std::int64_t));
+}
+
+TEST(unequal, who_has_given_up_does_not_write_over_what_others_read) {
+    others_are_through = false;
+    EXPECT_TRUE(run_threads(3, 64, [](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        const int rank = world.rank();
+        for (int i = 0; i < 8; ++i) {
+            SharedSlot(member.engine, world).barrier();
+        }
+        is_late = rank == 2;
+        std::int64_t value = 5 + rank;
+        SharedSlot first(member.engine, world);
+        first.allreduce(&value, &value, 1, type(), Op(take_left, false));
+        EXPECT_EQ(value, 5);
+        SharedSlot odd(member.engine, world);
+        if (rank == 0) {
+            odd.allreduce(&value, &value, 1, type(), Op(OpKind::sum));
+            EXPECT_TRUE(odd.unequal());
+        } else {
+            odd.barrier();
+        }
+        odd.outcome().drop();
+        for (int i = 0; i < 3; ++i) {
+            std::int64_t sent = rank == 0 ? 77 : 0;
+            SharedSlot slot(member.engine, world);
+            slot.bcast(&sent, sizeof sent, 0);
+            EXPECT_FALSE(slot.unequal());
+            EXPECT_EQ(sent, 77);
+        }
+        others_are_through = rank == 0 || others_are_through;
+        bool told = false;
+        const bool right = sum_is_right(member, 1, told);
+        EXPECT_FALSE(told);
+        return right && value == 5;
+    }));
+}
+
+TEST_P(UnequalTest, a_late_rank_is_waited_for_after_calls_that_take_messages) {
+    constexpr int calls = 9;
+    others_are_through = false;
+    EXPECT_TRUE(run_threads(GetParam().ranks, GetParam().cores, [](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        const int rank = world.rank();
+        if (rank == 2) {
+            be_late(others_are_through);
+        }
+        for (int i = 0; i < calls; ++i) {
+            SharedSlot slot(member.engine, world);
+            if (rank != 0) {
+                slot.barrier();
+                EXPECT_TRUE(slot.unequal());
+            } else {
+                slot.begin_messages(Tag::gather);
+                while (!slot.differs_at(1)) {
+                    sched_yield();
+                }
+                slot.arrive_aside();
+            }
+            slot.outcome().drop();
+        }
+        others_are_through = rank == 0 || others_are_through;
+        bool told = false;
+        const bool right = sum_is_right(member, 1, told);
+        EXPECT_FALSE(told);
+        return right;
+    }));
+}
+
+TEST_P(UnequalTest, calls_are_told_or_right_after_one_of_more_operations_than_others) {
+    std::atomic<int> tellings{0};
+    const auto program = [&](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        std::int64_t value = 0;
+        SharedSlot odd(member.engine, world);
+        if (world.rank() == 0) { // which doesn't wait, and learns nothing
+            odd.begin(Tag::bcast, 1000, 0);
+            for (int piece = 0; piece < 2; ++piece) {
+                odd.from_root(
+                    0, [](std::uint64_t) {}, [](std::uint64_t) {});
+            }
+        } else {
+            odd.bcast(&value, sizeof value, 0);
+            EXPECT_TRUE(odd.unequal());
+        }
+        odd.outcome().drop();
+        bool right = true;
+        for (int i = 0; i < 12; ++i) {
+            bool told = false;
+            right = sum_is_right(member, i, told) && right;
+            tellings += told ? 1 : 0;
+        }
+        return right;
+    };
+    EXPECT_TRUE(run_threads(GetParam().ranks, GetParam().cores, program));
+    EXPECT_EQ(tellings, 3 * 12);
+}
+
+TEST(unequal, calls_whose_kinds_make_a_mean_are_not_taken_for_equal) {
+    std::atomic<int> others{0};
+    EXPECT_TRUE(run_threads(3, 2, [&](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        SharedSlot slot(member.engine, world);
+        bool good = true;
+        if (world.rank() == 1) { // the last one, who counts
+            while (others != 2) {
+                sched_yield();
+            }
+            slot.barrier();
+            good = slot.unequal();
+        } else {
+            slot.pass(world.rank() == 0 ? Tag::bcast : Tag::gather, 0, OpKind::null);
+            ++others;
+        }
+        slot.outcome().drop();
+        return good;
+    }));
+}
+
+} // namespace
+} // namespace warren::coll

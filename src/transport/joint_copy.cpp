@@ -1,6 +1,7 @@
 #include "transport/joint_copy.hpp"
 
 #include <algorithm>
+#include <ctime>
 
 #include "base/futex.hpp"
 
@@ -15,6 +16,10 @@ constexpr std::uint64_t most_blocks = 0xffff;
 
 // The sender is in the middle of a block, or has lost its processor there.
 constexpr int spins_until_yield = 2000;
+constexpr int yields_until_late = 1000;
+
+// Or it has been stopped there, or has died.
+constexpr long nap_ns = 500'000;
 
 } // namespace
 
@@ -25,18 +30,23 @@ std::uint64_t JointCopy::block_size(std::uint64_t size) {
     return (block + page_bytes - 1) / page_bytes * page_bytes;
 }
 
-bool JointCopy::await_helper(std::uint64_t count) const {
-    for (int spins = 0;; ++spins) {
+JointCopy::Helper JointCopy::await_helper(std::uint64_t count, bool sleeps) const {
+    const int turns = sleeps ? 2 : spins_until_yield + yields_until_late;
+    for (int turn = 0; turn < turns; ++turn) {
         const std::uint32_t now = helped.load(std::memory_order_acquire);
         if ((now & ~helper_failed_bit) == count) {
-            return (now & helper_failed_bit) == 0;
+            return (now & helper_failed_bit) == 0 ? Helper::through : Helper::failed;
         }
-        if (spins < spins_until_yield) {
+        if (sleeps && turn == 0) {
+            const timespec nap = {.tv_sec = 0, .tv_nsec = nap_ns};
+            nanosleep(&nap, nullptr);
+        } else if (turn < spins_until_yield) {
             spin_pause();
         } else {
             give_way();
         }
     }
+    return Helper::late;
 }
 
 } // namespace warren::transport

@@ -14,7 +14,7 @@
 //     description of that block's turn, or the swap fails.
 //  3. A block is copied by who has taken it, and nobody else; the sender counts those it is through
 //     with in `helped` (release). The receiver ends the turn when all are accounted for, so neither
-//     memory is touched after that.
+//     memory is touched after that; or when the sender has died, which may have been in a block.
 // Thread rule: one receiver and one sender, each under its own rank's lock.
 #pragma once
 
@@ -55,9 +55,11 @@ struct alignas(node::cache_line_bytes) JointCopy {
     };
 
     // The receiver: copies all of it, with copy(Block) -> PeerCopy, but for what the sender does
-    // meanwhile. Not `done`: what stands at `to` is undefined.
-    template <typename Copy>
-    PeerCopy receive(std::uint64_t from, std::uint64_t to, std::uint64_t bytes, Copy copy);
+    // meanwhile. Not `done`: what stands at `to` is undefined. `is_gone` is asked now and then
+    // while the sender doesn't come to the end of a block: it has died.
+    template <typename Copy, typename IsGone>
+    PeerCopy receive(std::uint64_t from, std::uint64_t to, std::uint64_t bytes, Copy copy,
+                     IsGone is_gone);
 
     // The sender: copies a block with copy(Block) -> PeerCopy if there is one. False: there was
     // none.
@@ -72,13 +74,14 @@ struct alignas(node::cache_line_bytes) JointCopy {
     static std::uint64_t end_of(std::uint64_t word) { return word >> end_shift & index_mask; }
 
     static std::uint64_t block_size(std::uint64_t bytes);
-    // Waits until the sender is through with `count` blocks. False: it failed with one of them.
-    bool await_helper(std::uint64_t count) const;
+    // Waits, until it has been long, for the sender to be through with `count` blocks.
+    enum class Helper : std::uint8_t { through, failed, late };
+    Helper await_helper(std::uint64_t count, bool sleeps) const;
 };
 
-template <typename Copy>
+template <typename Copy, typename IsGone>
 PeerCopy JointCopy::receive(std::uint64_t source, std::uint64_t target, std::uint64_t size,
-                            Copy copy) {
+                            Copy copy, IsGone is_gone) {
     const std::uint64_t block = block_size(size);
     const std::uint64_t count = (size + block - 1) / block;
     const auto part = [&](std::uint64_t index, std::uint64_t end) -> Block {
@@ -109,7 +112,14 @@ PeerCopy JointCopy::receive(std::uint64_t source, std::uint64_t target, std::uin
             now = blocks.load(std::memory_order_relaxed);
         }
     }
-    if (!await_helper(count - copied) && result == PeerCopy::done) {
+    Helper helper = await_helper(count - copied, false);
+    while (helper == Helper::late) {
+        if (is_gone()) {
+            return PeerCopy::failed;
+        }
+        helper = await_helper(count - copied, true);
+    }
+    if (helper == Helper::failed && result == PeerCopy::done) {
         // Only one of the two may reach into the other's memory.
         result = copy(part(copied, count));
     }

@@ -24,6 +24,10 @@ PeerCopy copy_plain(const JointCopy::Block& block) {
     return PeerCopy::done;
 }
 
+bool lives() {
+    return false;
+}
+
 std::uint64_t address(const std::vector<std::byte>& data) {
     return reinterpret_cast<std::uint64_t>(data.data());
 }
@@ -50,11 +54,13 @@ TEST(joint_copy, a_receiver_without_help_copies_every_byte_once) {
         const std::vector<std::byte> from = pattern(bytes, 1);
         std::vector<std::byte> to(bytes);
         std::uint64_t copied = 0;
-        EXPECT_EQ(joint.receive(address(from), address(to), bytes,
-                                [&](const JointCopy::Block& block) {
-                                    copied += block.bytes;
-                                    return copy_plain(block);
-                                }),
+        EXPECT_EQ(joint.receive(
+                      address(from), address(to), bytes,
+                      [&](const JointCopy::Block& block) {
+                          copied += block.bytes;
+                          return copy_plain(block);
+                      },
+                      lives),
                   PeerCopy::done);
         EXPECT_EQ(copied, bytes);
         EXPECT_TRUE(equal(from, to));
@@ -65,12 +71,14 @@ TEST(joint_copy, a_message_of_terabytes_has_no_more_blocks_than_can_be_counted) 
     JointCopy joint = {};
     constexpr std::uint64_t bytes = std::uint64_t{5} << 40;
     std::uint64_t next = 0;
-    EXPECT_EQ(joint.receive(0, 0, bytes,
-                            [&](const JointCopy::Block& block) {
-                                EXPECT_EQ(block.from, next);
-                                next += block.bytes;
-                                return PeerCopy::done;
-                            }),
+    EXPECT_EQ(joint.receive(
+                  0, 0, bytes,
+                  [&](const JointCopy::Block& block) {
+                      EXPECT_EQ(block.from, next);
+                      next += block.bytes;
+                      return PeerCopy::done;
+                  },
+                  lives),
               PeerCopy::done);
     EXPECT_EQ(next, bytes);
 }
@@ -79,8 +87,9 @@ TEST(joint_copy, there_is_nothing_to_help_with_before_and_after) {
     JointCopy joint = {};
     EXPECT_FALSE(joint.help(copy_plain));
     std::vector<std::byte> data(64 * kilo);
-    EXPECT_EQ(joint.receive(address(data), address(data), data.size(),
-                            [](const JointCopy::Block&) { return PeerCopy::done; }),
+    EXPECT_EQ(joint.receive(
+                  address(data), address(data), data.size(),
+                  [](const JointCopy::Block&) { return PeerCopy::done; }, lives),
               PeerCopy::done);
     EXPECT_FALSE(joint.help(copy_plain));
 }
@@ -90,11 +99,13 @@ TEST(joint_copy, what_the_receiver_may_not_copy_the_sender_does_not_go_on_with) 
     const std::vector<std::byte> from(256 * kilo);
     std::vector<std::byte> to(256 * kilo);
     int calls = 0;
-    EXPECT_EQ(joint.receive(address(from), address(to), from.size(),
-                            [&](const JointCopy::Block&) {
-                                ++calls;
-                                return PeerCopy::refused;
-                            }),
+    EXPECT_EQ(joint.receive(
+                  address(from), address(to), from.size(),
+                  [&](const JointCopy::Block&) {
+                      ++calls;
+                      return PeerCopy::refused;
+                  },
+                  lives),
               PeerCopy::refused);
     EXPECT_EQ(calls, 1);
     EXPECT_FALSE(joint.help(copy_plain));
@@ -105,18 +116,65 @@ TEST(joint_copy, what_the_sender_may_not_copy_the_receiver_copies) {
     const std::vector<std::byte> from = pattern(512 * kilo, 7);
     std::vector<std::byte> to(from.size());
     bool helped = false;
-    EXPECT_EQ(joint.receive(address(from), address(to), from.size(),
-                            [&](const JointCopy::Block& block) {
-                                if (!helped) {
-                                    // As if at the same time.
-                                    helped = joint.help(
-                                        [](const JointCopy::Block&) { return PeerCopy::refused; });
-                                    EXPECT_TRUE(helped);
-                                }
-                                return copy_plain(block);
-                            }),
+    EXPECT_EQ(joint.receive(
+                  address(from), address(to), from.size(),
+                  [&](const JointCopy::Block& block) {
+                      if (!helped) {
+                          // As if at the same time.
+                          helped =
+                              joint.help([](const JointCopy::Block&) { return PeerCopy::refused; });
+                          EXPECT_TRUE(helped);
+                      }
+                      return copy_plain(block);
+                  },
+                  lives),
               PeerCopy::done);
     EXPECT_TRUE(equal(from, to));
+}
+
+// The sender takes a block, and is `late` or never comes back.
+PeerCopy receive_from_one_who_stops(bool dies) {
+    JointCopy joint = {};
+    const std::vector<std::byte> from = pattern(512 * kilo, 3);
+    std::vector<std::byte> to(from.size());
+    std::atomic<bool> taken{false}, woken{false};
+    std::thread sender([&] {
+        const auto stop = [&](const JointCopy::Block& block) {
+            taken = true;
+            while (!woken) {
+                give_way();
+            }
+            return copy_plain(block);
+        };
+        while (!joint.help(stop)) {
+            give_way();
+        }
+    });
+    int asked = 0;
+    const PeerCopy result = joint.receive(
+        address(from), address(to), from.size(),
+        [&](const JointCopy::Block& block) {
+            while (!taken) {
+                give_way();
+            }
+            return copy_plain(block);
+        },
+        [&] {
+            woken = !dies && ++asked == 5;
+            return dies;
+        });
+    woken = true;
+    sender.join();
+    EXPECT_TRUE(dies || equal(from, to));
+    return result;
+}
+
+TEST(joint_copy, a_sender_that_is_stopped_in_a_block_is_waited_for) {
+    EXPECT_EQ(receive_from_one_who_stops(false), PeerCopy::done);
+}
+
+TEST(joint_copy, a_sender_that_dies_in_a_block_is_not_waited_for) {
+    EXPECT_EQ(receive_from_one_who_stops(true), PeerCopy::failed);
 }
 
 // Copies of all sizes one behind the other, in the same two places, while the other side helps all
@@ -143,14 +201,16 @@ TEST(joint_copy, stress_both_sides_copy_turn_after_turn) {
         const std::vector<std::byte> from = pattern(bytes, state);
         to.resize(bytes);
         std::memset(to.data(), 0, bytes);
-        ASSERT_EQ(joint->receive(address(from), address(to), bytes,
-                                 [&](const JointCopy::Block& block) {
-                                     ++blocks;
-                                     if (turn % 8 == 0) {
-                                         give_way();
-                                     }
-                                     return copy_plain(block);
-                                 }),
+        ASSERT_EQ(joint->receive(
+                      address(from), address(to), bytes,
+                      [&](const JointCopy::Block& block) {
+                          ++blocks;
+                          if (turn % 8 == 0) {
+                              give_way();
+                          }
+                          return copy_plain(block);
+                      },
+                      lives),
                   PeerCopy::done);
         ASSERT_TRUE(equal(from, to)) << "turn " << turn;
     }

@@ -248,7 +248,7 @@ void NodeTransport::want_room(std::uint32_t at) {
 
 const Cell* NodeTransport::await_boxed(const BoxReceiver& box) const {
     for (std::uint32_t turn = 0; turn < polls_of_a_box; ++turn) {
-        if (queue_.peek() != nullptr || (boxes_.size() > 1 && any_but(box))) [[unlikely]] {
+        if (something_else_has_come(box)) [[unlikely]] {
             return nullptr;
         }
         spin_pause();
@@ -351,9 +351,20 @@ PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t addres
         return read_peer(peer, address, to, bytes);
     }
     return box->joint_copy().receive(
-        address, reinterpret_cast<std::uint64_t>(to), bytes, [&](const JointCopy::Block& block) {
+        address, reinterpret_cast<std::uint64_t>(to), bytes,
+        [&](const JointCopy::Block& block) {
             return read_peer(peer, block.from, reinterpret_cast<void*>(block.to), block.bytes);
-        });
+        },
+        [&] { return has_died(peer, address); });
+}
+
+bool NodeTransport::has_died(std::uint32_t peer, std::uint64_t address) const {
+    std::byte byte;
+    const iovec local = {.iov_base = &byte, .iov_len = 1};
+    const iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = 1};
+    const int pid = rank_.segment.slot(peer).pid.load(std::memory_order_relaxed);
+    // (Also while nobody has yet collected what is left of it.)
+    return process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
 }
 
 bool NodeTransport::help_peer(const Channel& channel) {

@@ -93,6 +93,24 @@ class NodeTransport {
         return true;
     }
 
+    // Waits a while for a cell from a rank that has a box here, and calls meanwhile() in between.
+    // False: none has come, or something else has.
+    template <typename Meanwhile>
+    bool await_cell(std::uint32_t sender, Meanwhile meanwhile) {
+        const BoxReceiver* box = box_from(sender);
+        for (std::uint32_t turn = 0; box != nullptr && turn < polls_of_a_box; ++turn) {
+            if (box->peek() != nullptr) {
+                return true;
+            }
+            if (something_else_has_come(*box)) {
+                return false;
+            }
+            spin_pause();
+            meanwhile();
+        }
+        return false;
+    }
+
     // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A
     // block of more than ring_block_limit may reach the handler in pieces; `total` is what the
     // message has altogether, a hint for their size.
@@ -177,6 +195,8 @@ class NodeTransport {
     // The same of much data; a peer that has a box here does a part of it in help_peer().
     PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
                              std::uint64_t bytes);
+    // Whether a rank's process has no memory any more, of which it has read before.
+    bool has_died(std::uint32_t peer, std::uint64_t address) const;
     // Copies a block of what the channel's peer fetches just now. False: there was none. For a
     // channel with a box.
     bool help_peer(const Channel& channel);
@@ -276,6 +296,9 @@ class NodeTransport {
     }
     // Waits a while for a box's next cell; null when it has not come, or something else has.
     const Cell* await_boxed(const BoxReceiver& box) const;
+    bool something_else_has_come(const BoxReceiver& box) const {
+        return queue_.peek() != nullptr || (boxes_.size() > 1 && any_but(box));
+    }
     // Whether a cell has come in another box.
     bool any_but(const BoxReceiver& box) const {
         for (const BoxReceiver& other : boxes_) {

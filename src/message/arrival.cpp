@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "datatype/copy_blocks.hpp"
 #include "message/engine.hpp"
@@ -36,19 +37,6 @@ Data read_payload(const transport::Arrival& arrival) {
     Data data;
     std::memcpy(&data, arrival.data, sizeof data);
     return data;
-}
-
-// A receiver that looks so much later than the sender began was busy with something else.
-constexpr std::uint64_t late_ns = 20000;
-
-// From when on a message counts that carries a time: what has happened before a late receiver
-// looks, whichever way it takes, has cost nobody any waiting.
-std::uint64_t counted_from(std::uint64_t began, bool expected) {
-    if (began == 0) [[likely]] {
-        return 0;
-    }
-    const std::uint64_t now = way_clock();
-    return !expected || now - began > late_ns ? now : began;
 }
 
 StreamHead read_head(const transport::Arrival& arrival) {
@@ -145,6 +133,8 @@ void Engine::arrived(const transport::Arrival& arrival) {
         return arrived_direct(arrival);
     case kind::done:
         return arrived_done(arrival);
+    case kind::withdrawn:
+        return arrived_withdrawn(arrival);
     case kind::wanted:
         return arrived_wanted(arrival);
     case kind::answer_head:
@@ -251,7 +241,12 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     const StreamHead stream = read_head(arrival);
     peer.inbound = {.left = arrival.block_bytes};
     Request* receive = posted_.match(envelope);
-    peer.inbound.began = counted_from(stream.began, receive != nullptr);
+    if (stream.began != 0) [[unlikely]] {
+        peer.inbound.trial = {.began = stream.began,
+                              .looked = way_clock(),
+                              .ended = 0,
+                              .unexpected = receive == nullptr};
+    }
     if (receive != nullptr) {
         accept(*receive, envelope, stream.total);
         receive->moved = 0;
@@ -261,8 +256,7 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
             ask_for_rest(*receive, arrival.sender, stream.token, arrival.block_bytes);
         if (receive->streaming) {
             // It is there with the last byte of the rest.
-            receive->began = peer.inbound.began;
-            peer.inbound.began = 0;
+            receive->trial = std::exchange(peer.inbound.trial, {});
         }
         peer.inbound.receive = receive;
     } else {
@@ -277,8 +271,7 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         message->head_bytes = arrival.block_bytes;
         message->token = stream.token;
         if (stream.total > arrival.block_bytes) {
-            message->began = peer.inbound.began;
-            peer.inbound.began = 0;
+            message->began = std::exchange(peer.inbound.trial, {}).began;
         }
         unexpected_.add(*message);
         peer.inbound.message = message;
@@ -310,7 +303,7 @@ void Engine::arrived_answer_head(const transport::Arrival& arrival) {
     peer.inbound = {.receive = find(stream.token), .left = stream.total};
     if (peer.inbound.receive != nullptr) {
         peer.inbound.receive->streaming = false; // nothing is to follow this stream
-        peer.inbound.began = peer.inbound.receive->began;
+        peer.inbound.trial = peer.inbound.receive->trial;
     }
     take_inbound(peer, arrival.data, arrival.bytes);
 }
@@ -330,15 +323,13 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
     }
     inbound.left -= bytes;
     if (inbound.left == 0) {
-        if (inbound.began != 0) [[unlikely]] {
-            // What nobody waits for yet is copied again.
-            const std::uint64_t now = way_clock();
-            const std::uint64_t again = inbound.message != nullptr ? now - inbound.began : 0;
+        if (inbound.trial.began != 0) [[unlikely]] {
+            inbound.trial.ended = way_clock();
             judge(peer, Way::push,
                   inbound.message != nullptr
                       ? inbound.message->bytes
                       : static_cast<std::uint64_t>(inbound.receive->outcome.available),
-                  inbound.began - again, now);
+                  inbound.trial);
         }
         const Inbound ended = inbound;
         inbound = {};
@@ -346,14 +337,13 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
     }
 }
 
-void Engine::judge(Peer& peer, Way way, std::uint64_t bytes, std::uint64_t began,
-                   std::uint64_t ended) {
+void Engine::judge(Peer& peer, Way way, std::uint64_t bytes, const Trial& trial) {
     if (peer.judge == nullptr) {
         peer.judge = std::make_unique<WayJudge>();
     }
     const std::uint32_t way_class = WayClass::of(bytes);
     Way best;
-    if (peer.judge->add(way_class, way, began, ended, best)) {
+    if (peer.judge->add(way_class, way, trial, best)) {
         transport_.advise(peer.peer, Advice{1} << way_class, WayClass::advice(way_class, best));
     }
 }
@@ -394,7 +384,7 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     const auto data = read_payload<RendezvousData>(arrival);
     const Envelope envelope = envelope_of(arrival.header);
     if (Request* receive = posted_.match(envelope)) {
-        fetch(*receive, envelope, arrival.sender, data, true);
+        fetch(*receive, envelope, arrival.sender, data, false);
         return;
     }
     Unexpected& message =
@@ -426,10 +416,10 @@ void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uin
 }
 
 void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-                   const RendezvousData& offered, bool expected) {
+                   const RendezvousData& offered, bool unexpected) {
     accept(receive, envelope, offered.bytes);
+    const std::uint64_t looked = offered.began != 0 ? way_clock() : 0;
     const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
-    const std::uint64_t began = counted_from(offered.began, expected);
     const transport::PeerCopy result = kept == 0 ? transport::PeerCopy::done
                                        : offered.address == 0
                                            ? transport::PeerCopy::failed
@@ -437,8 +427,12 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
     if (result == transport::PeerCopy::done) {
         const DoneData done = {.sender = offered.sender};
         answer(sender, kind::done, &done, sizeof done);
-        if (began != 0) [[unlikely]] {
-            judge(peer_of(sender), Way::fetch, offered.bytes, began, way_clock());
+        if (offered.began != 0) [[unlikely]] {
+            judge(peer_of(sender), Way::fetch, offered.bytes,
+                  {.began = offered.began,
+                   .looked = looked,
+                   .ended = way_clock(),
+                   .unexpected = unexpected});
         }
         complete(receive);
         return;
@@ -447,7 +441,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         transport_.advise(sender, ~Advice{0}, no_fetching);
     }
     receive.moved = 0;
-    receive.began = 0;
+    receive.trial = {};
     ask_for_rest(receive, sender, offered.sender, 0);
 }
 
@@ -458,11 +452,29 @@ void Engine::arrived_done(const transport::Arrival& arrival) {
     }
 }
 
+void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
+    const auto data = read_payload<WithdrawnData>(arrival);
+    Unexpected* message =
+        unexpected_.find_announced(envelope_of(arrival.header), arrival.sender, data.send);
+    if (message == nullptr) {
+        return; // it has been received after all, and answered
+    }
+    unexpected_.remove(*message);
+    if (message->form == Unexpected::Form::direct) {
+        reinterpret_cast<DirectSend*>(message->address)->finish();
+        rank_.ring(arrival.sender);
+    } else {
+        const DoneData done = {.sender = data.send};
+        answer(arrival.sender, kind::done, &done, sizeof done);
+    }
+    unexpected_.destroy(*message);
+}
+
 void Engine::arrived_wanted(const transport::Arrival& arrival) {
     const auto data = read_payload<WantedData>(arrival);
     Request* send = find(data.sender);
-    if (send == nullptr) {
-        return;
+    if (send == nullptr || send->fate == Fate::forsaken) {
+        return; // there is nothing to send any more
     }
     stop_helping(*send);
     send->moved = data.from;
@@ -495,7 +507,11 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
     case Unexpected::Form::head:
         accept(receive, message.envelope, message.bytes);
         receive.moved = message.head_bytes;
-        receive.began = counted_from(message.began, false);
+        receive.trial = {};
+        if (message.began != 0) [[unlikely]] {
+            receive.trial = {
+                .began = message.began, .looked = way_clock(), .ended = 0, .unexpected = true};
+        }
         place(receive, 0, message.data,
               std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
         if (!ask_for_rest(receive, message.sender, message.token, message.head_bytes)) {
@@ -509,7 +525,7 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
                .sender = message.token,
                .pieces = message.pieces,
                .began = message.began},
-              false);
+              true);
         break;
     case Unexpected::Form::direct:
         receive_direct(receive, message.envelope, message.sender,

@@ -40,7 +40,7 @@ void DirectSend::receive(const Place& target, std::uint64_t size,
     };
     if (size <= smallest_block) {
         copy(0, size, get);
-        std::atomic_ref(finished).store(1, std::memory_order_release);
+        finish();
         return;
     }
     bytes = size;
@@ -72,7 +72,7 @@ void DirectSend::receive(const Place& target, std::uint64_t size,
             give_way();
         }
     }
-    std::atomic_ref(finished).store(1, std::memory_order_release);
+    finish();
 }
 
 bool DirectSend::help(const transport::LargeCopy& large) {

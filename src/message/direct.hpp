@@ -49,6 +49,9 @@ struct DirectSend {
     }
     bool has_finished() { return std::atomic_ref(finished).load(std::memory_order_acquire) != 0; }
 
+    // Nobody will receive it; or the receiver's last word.
+    void finish() { std::atomic_ref(finished).store(1, std::memory_order_release); }
+
     // The receiver's work: copies `size` bytes, all or those that the sender leaves.
     void receive(const Place& target, std::uint64_t size, const transport::LargeCopy& large);
     // The sender's: copies a block if there is one. False: there was none.

@@ -116,8 +116,31 @@ void Engine::forsake(Request& request) {
     cancel(request);
     if (request.complete) {
         discard(request);
+        return;
+    }
+    if (request.answer_token != 0 && request.operation != Operation::receive &&
+        !keep_rest(request)) {
+        wait(request); // its receiver, which has asked for it, takes it
+        discard(request);
+        return;
+    }
+    request.fate = Fate::forsaken;
+    if (request.operation == Operation::receive) {
+        // Matched, with something on its way, which is received to nowhere.
+        request.bytes = 0;
+        request.outcome.bytes = 0;
+        request.laid_out = false;
+        request.buffer = {nullptr, 0, &datatype::basic(MPI_BYTE)};
+        return;
+    }
+    if (request.answer_token != 0) {
+        return; // it goes on from its own memory
+    }
+    Peer& peer = peer_of(request.peer);
+    if (take_back(peer, request)) {
+        complete(request);
     } else {
-        request.fate = Fate::forsaken;
+        withdraw(peer, request);
     }
 }
 

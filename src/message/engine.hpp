@@ -62,8 +62,8 @@ class Engine {
                                               std::uint32_t peer_rank, const Envelope& envelope,
                                               std::size_t& bytes) {
         return (posted_.count() | unexpected_.count()) == 0 && waiting_ == nullptr &&
-               stepping_ == nullptr && direct_ == nullptr && offering_ == nullptr &&
-               !rank_.lock.shared() &&
+               stepping_ == nullptr && direct_ == nullptr && !rank_.lock.shared() &&
+               (offering_ == nullptr || await_helping(peer_rank)) &&
                transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
                                         unit, bytes);
     }
@@ -112,7 +112,8 @@ class Engine {
     }
     void discard(Request& request);
     // The same of one that may never end, because its peer doesn't take part: flush() won't wait
-    // for it, nor will its message be received, unless it has been.
+    // for it, nor will its message be received, unless it has been; from here on it needs neither
+    // the buffer nor the datatype. What has been announced of a send is withdrawn.
     void forsake(Request& request);
     // Leaves a request that still moves to flush(): nobody else will see to its end.
     void leave(Request& request);
@@ -208,7 +209,7 @@ class Engine {
         Request* receive = nullptr;
         Unexpected* message = nullptr;
         std::uint64_t left = 0;
-        std::uint64_t began = 0; // not 0: it is measured, from then on
+        Trial trial = {};
     };
 
     // What this rank has under way with another.
@@ -314,9 +315,19 @@ class Engine {
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);
     void enqueue(Peer& peer, Outgoing& outgoing);
+    // Takes a send out of those that wait for room. False: it is not among them.
+    bool take_back(Peer& peer, Request& send);
+    // What is left to send of a stream is copied into the request's own memory. False: there is
+    // none.
+    static bool keep_rest(Request& send);
+    void withdraw(Peer& peer, Request& send);
     bool push_waiting();
     bool push_peer(Peer& peer);
-    void answer(std::uint32_t to, transport::CellKind kind, const void* data, std::size_t bytes);
+    void answer(std::uint32_t to, transport::CellKind kind, const void* data, std::size_t bytes) {
+        tell(to, {.kind = kind, .context = 0, .source = 0, .tag = 0}, data, bytes);
+    }
+    void tell(std::uint32_t to, const transport::Header& header, const void* data,
+              std::size_t bytes);
     Error send_to_self(Request& request);
     // What a rendezvous says of a send's data, which is then ready to be fetched (fetching.cpp).
     RendezvousData offer(const Peer& peer, Request& send);
@@ -324,6 +335,8 @@ class Engine {
     void start_helping(Peer& peer, Request& send);
     void stop_helping(Request& send);
     bool help_peers();
+    // Waits a while for a short message from a peer, and helps those that may be fetching.
+    bool await_helping(std::uint32_t peer_rank);
     void prepare_offer(const Peer& peer, Request& send);
 
     // Receiving (arrival.cpp)
@@ -339,6 +352,7 @@ class Engine {
     void arrived_rendezvous(const transport::Arrival& arrival);
     void arrived_direct(const transport::Arrival& arrival);
     void arrived_done(const transport::Arrival& arrival);
+    void arrived_withdrawn(const transport::Arrival& arrival);
     void arrived_wanted(const transport::Arrival& arrival);
     void arrived_answer_head(const transport::Arrival& arrival);
     void take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes);
@@ -359,11 +373,11 @@ class Engine {
     // Puts bytes from `first` on of a message where they belong.
     void place(const Request& receive, std::uint64_t first, const std::byte* data,
                std::uint64_t bytes);
-    // `expected`: its receive was posted when the offer came.
+    // `unexpected`: the message has waited for its receive.
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-               const RendezvousData& offered, bool expected);
+               const RendezvousData& offered, bool unexpected);
     // A message that carried a time has arrived.
-    void judge(Peer& peer, Way way, std::uint64_t bytes, std::uint64_t began, std::uint64_t ended);
+    void judge(Peer& peer, Way way, std::uint64_t bytes, const Trial& trial);
     void receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
                         const DirectData& data);
     transport::PeerCopy read_offered(const Request& receive, std::uint32_t sender,

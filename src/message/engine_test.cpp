@@ -46,6 +46,7 @@ class Node {
                 ASSERT_FALSE(error);
                 Rank rank(std::move(own), index);
                 rank.slot.pid = getpid();
+                rank.slot.process = spaces_ ? index : 0;
                 Engine engine(rank);
                 program(engine, index);
                 engine.flush();
@@ -63,9 +64,13 @@ class Node {
         finished_ = 0;
     }
 
+    // From now on ranks are told that each has an address space of its own.
+    void separate() { spaces_ = true; }
+
   private:
     node::Segment segment_;
     std::atomic<std::uint32_t> finished_{0};
+    bool spaces_ = false;
 };
 
 std::byte pattern(std::uint64_t seed, std::uint64_t i) {
@@ -380,6 +385,177 @@ void receive_filled(Engine& engine, std::size_t bytes, std::byte value) {
 }
 
 // Rank 0 sends so much to rank 1, which computes, that no block is left, then to rank 2.
+Request* start_send(Engine& engine, std::vector<std::byte>& data, std::uint32_t to, int tag) {
+    Request* request = engine.make();
+    Engine::prepare_send(*request, Operation::send,
+                         {data.data(), static_cast<MPI_Count>(data.size()), &byte_type()}, to,
+                         {.context = 3, .source = 0, .tag = tag});
+    engine.start(*request).drop();
+    return request;
+}
+
+// Whether it comes to be within some seconds.
+bool comes(Engine& engine, const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!condition() && std::chrono::steady_clock::now() < end) {
+        engine.progress();
+        sched_yield();
+    }
+    return condition();
+}
+
+void receive_all(Engine& engine, std::size_t bytes, int first, int end) {
+    std::vector<std::byte> data(bytes);
+    for (int tag = first; tag < end; ++tag) {
+        Outcome outcome;
+        engine
+            .receive({data.data(), static_cast<MPI_Count>(bytes), &byte_type()},
+                     {.context = 3, .source = 0, .tag = tag}, outcome)
+            .drop();
+        EXPECT_EQ(outcome.available, static_cast<MPI_Count>(bytes));
+        EXPECT_EQ(data.back(), pattern(static_cast<std::uint64_t>(tag), bytes));
+    }
+}
+
+TEST_P(EngineTest, a_send_that_waits_for_room_and_is_forsaken_never_leaves) {
+    Node node(2, GetParam());
+    std::atomic<int> sent{0};
+    constexpr std::size_t bytes = 1000;
+    node.run([&](Engine& engine, std::uint32_t rank) {
+        constexpr int forsaken_tag = 100000;
+        if (rank == 0) {
+            int tag = 0;
+            std::vector<std::byte> data(bytes);
+            for (;; ++tag) {
+                data.back() = pattern(static_cast<std::uint64_t>(tag), bytes);
+                Request* request = start_send(engine, data, 1, tag);
+                if (!request->complete) {
+                    // One more behind it, which is not.
+                    std::vector<std::byte> later(bytes);
+                    Request* second = start_send(engine, later, 1, forsaken_tag);
+                    std::vector<std::byte> last(bytes);
+                    last.back() = pattern(static_cast<std::uint64_t>(tag + 1), bytes);
+                    Request* third = start_send(engine, last, 1, tag + 1);
+                    engine.forsake(*second);
+                    later.assign(bytes, std::byte{0xee});
+                    sent = tag + 2;
+                    engine.wait(*request);
+                    engine.wait(*third);
+                    engine.discard(*request);
+                    engine.discard(*third);
+                    break;
+                }
+                engine.discard(*request);
+            }
+            EXPECT_EQ(engine.live_requests(), 0U);
+        } else {
+            while (sent == 0) {
+                sched_yield();
+            }
+            receive_all(engine, bytes, 0, sent);
+            EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = forsaken_tag}), nullptr);
+        }
+    });
+}
+
+// Announced by its address, direct, or with a first block.
+TEST_P(EngineTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
+    for (const bool separate : {false, true}) {
+        for (const std::size_t bytes : {std::size_t{400000}, std::size_t{100}}) {
+            Node node(2, GetParam());
+            if (separate) {
+                node.separate();
+            }
+            node.run([&](Engine& engine, std::uint32_t rank) {
+                std::vector<std::byte> data(16, pattern(1, 16));
+                for (int i = 0; i < 20; ++i) { // a box
+                    if (rank == 0) {
+                        engine
+                            .send(Operation::send, {data.data(), 16, &byte_type()}, 1,
+                                  {.context = 3, .source = 0, .tag = 1})
+                            .drop();
+                    } else {
+                        receive_all(engine, 16, 1, 2);
+                    }
+                }
+                if (rank == 0) {
+                    auto large = std::make_unique<std::vector<std::byte>>(bytes);
+                    Request* request = engine.make();
+                    Engine::prepare_send(
+                        *request, Operation::synchronous,
+                        {large->data(), static_cast<MPI_Count>(bytes), &byte_type()}, 1,
+                        {.context = 3, .source = 0, .tag = 2});
+                    engine.start(*request).drop();
+                    EXPECT_FALSE(request->complete);
+                    engine.forsake(*request);
+                    large.reset();
+                    engine
+                        .send(Operation::send, {data.data(), 16, &byte_type()}, 1,
+                              {.context = 3, .source = 0, .tag = 1})
+                        .drop();
+                    EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+                } else {
+                    receive_all(engine, 16, 1, 2);
+                    EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = 2}), nullptr);
+                }
+            });
+        }
+    }
+}
+
+TEST(engine, a_send_that_one_peer_is_to_fetch_closes_no_short_way_from_another) {
+    Node node(3, 64);
+    node.separate();
+    std::atomic<int> there{0};
+    node.run([&](Engine& engine, std::uint32_t rank) {
+        constexpr std::size_t bytes = 600000;
+        const Envelope from_2 = {.context = 3, .source = 2, .tag = 5};
+        std::int64_t word = 0;
+        const Buffer buffer = {&word, 8, &byte_type()};
+        for (int i = 0; i < 40; ++i) { // boxes
+            Outcome outcome;
+            if (rank == 0) {
+                engine.send(Operation::send, buffer, 1, {.context = 3, .source = 0, .tag = 5})
+                    .drop();
+                engine.receive(buffer, from_2, outcome).drop();
+            } else if (rank == 1) {
+                engine.receive(buffer, {.context = 3, .source = 0, .tag = 5}, outcome).drop();
+            } else {
+                engine.send(Operation::send, buffer, 0, from_2).drop();
+            }
+        }
+        if (rank == 0) {
+            std::vector<std::byte> data(bytes);
+            data.back() = pattern(7, bytes);
+            Request* request = start_send(engine, data, 1, 7);
+            EXPECT_FALSE(request->complete);
+            there = 1;
+            while (there == 1) {
+                sched_yield();
+            }
+            std::size_t got = 0;
+            EXPECT_TRUE(engine.receive_short(&word, 8, 1, 2, from_2, got));
+            EXPECT_EQ(got, 8U);
+            EXPECT_EQ(word, 99);
+            there = 3;
+            engine.wait(*request);
+            engine.discard(*request);
+        } else if (rank == 1) {
+            while (there < 3) {
+                sched_yield();
+            }
+            receive_all(engine, bytes, 7, 8);
+        } else {
+            while (there == 0) {
+                sched_yield();
+            }
+            word = 99;
+            engine.send(Operation::send, buffer, 0, from_2).drop();
+            there = 2;
+        }
+    });
+}
+
 TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_to_others) {
     constexpr int messages = 20;
     for (std::size_t bytes : {1000U, 4000U, 100'000U}) {

@@ -102,6 +102,10 @@ bool Engine::help_peers() {
     return moved;
 }
 
+bool Engine::await_helping(std::uint32_t peer_rank) {
+    return transport_.await_cell(peer_rank, [this] { help_peers(); });
+}
+
 void Engine::prepare_offer(const Peer& peer, Request& send) {
     send.offer = Offer::streamed;
     // Where blocks can overlap on their way, and where nothing can be fetched, the receiver asks.

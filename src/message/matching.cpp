@@ -89,6 +89,25 @@ void UnexpectedMessages::remove(Unexpected& message) {
     --count_;
 }
 
+Unexpected* UnexpectedMessages::find_announced(const Envelope& envelope, std::uint32_t sender,
+                                               std::uint64_t send) const {
+    using Form = Unexpected::Form;
+    Unexpected* message = buckets_[bucket_of(envelope)].first;
+    const auto is_it = [&] {
+        if (message->sender != sender) {
+            return false;
+        }
+        return message->form == Form::direct
+                   ? message->address == send
+                   : (message->form == Form::rendezvous || message->form == Form::head) &&
+                         message->token == send;
+    };
+    while (message != nullptr && !is_it()) {
+        message = message->next_in_bucket;
+    }
+    return message;
+}
+
 Unexpected* UnexpectedMessages::search(const Envelope& receive) const {
     if (receive.source == MPI_ANY_SOURCE || receive.tag == MPI_ANY_TAG) {
         for (Unexpected* message = arrived_.first; message != nullptr;

@@ -143,6 +143,10 @@ class UnexpectedMessages {
         return count_ == 0 ? nullptr : search(receive);
     }
 
+    // One of those that their sender has announced: by its token, or by its address if direct.
+    Unexpected* find_announced(const Envelope& envelope, std::uint32_t sender,
+                               std::uint64_t send) const;
+
     std::uint32_t count() const { return count_; }
 
   private:

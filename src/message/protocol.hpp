@@ -12,6 +12,8 @@
 //                a message without gaps takes: message/ways.hpp
 //   direct       (ranks of one address space, above direct_limit) the envelope and where the
 //                sender's DirectSend is, by which the two copy (message/direct.hpp)
+//   withdrawn    a sender that gives up takes back what it has announced and nobody has received:
+//                the envelope, and which send; answered by `done`
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
 //                pair has one stream at a time
@@ -34,6 +36,7 @@ inline constexpr transport::CellKind done = 5;
 inline constexpr transport::CellKind wanted = 6;
 inline constexpr transport::CellKind answer_head = 7;
 inline constexpr transport::CellKind direct = 8;
+inline constexpr transport::CellKind withdrawn = 9;
 } // namespace kind
 
 using Token = std::uint64_t;
@@ -56,6 +59,10 @@ inline constexpr std::uint64_t direct_limit = 2048;
 
 struct DoneData {
     Token sender;
+};
+
+struct WithdrawnData {
+    std::uint64_t send; // as in DirectData, or the token
 };
 
 struct WantedData {

@@ -9,6 +9,7 @@
 
 #include "datatype/buffer.hpp"
 #include "message/direct.hpp"
+#include "message/ways.hpp"
 #include "mpi.h"
 
 namespace warren::message {
@@ -58,7 +59,8 @@ enum class Fate : std::uint8_t {
     attended,  // a call of the program
     left,      // Engine::flush at the latest (buffered sends)
     abandoned, // nobody (MPI_Request_free): it dies when it completes; Engine::flush waits for it
-    forsaken,  // the same, but nobody waits for it: its peer has gone another way
+    forsaken,  // the same, but nobody waits for it: its peer has gone another way. It touches no
+               // memory of the program's any more
 };
 
 // How the receiver of a rendezvous gets data with gaps.
@@ -121,7 +123,7 @@ struct Request : Outgoing {
 
     // What a short receive has no use for stands behind all that it has.
     void* attachment;     // state of generalised, combined and buffered operations
-    std::uint64_t began;  // a receive that streams: when, if it is measured, else 0
+    Trial trial;          // a receive that streams
     DirectSend direct;    // of a send to a rank of the same address space
     Request* next_direct; // among those that have been announced
 

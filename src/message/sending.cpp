@@ -1,5 +1,6 @@
 // The sending half of the engine.
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -325,10 +326,66 @@ bool Engine::push_peer(Peer& peer) {
     return moved;
 }
 
-void Engine::answer(std::uint32_t to, transport::CellKind kind, const void* data,
-                    std::size_t bytes) {
+bool Engine::take_back(Peer& peer, Request& send) {
+    Outgoing* before = nullptr;
+    Outgoing* found = peer.first;
+    while (found != nullptr && found != &send) {
+        before = found;
+        found = found->next;
+    }
+    if (found == nullptr) {
+        return false;
+    }
+    (before != nullptr ? before->next : peer.first) = send.next;
+    if (peer.last == &send) {
+        peer.last = before;
+    }
+    --waiting_sends_;
+    if (peer.first == nullptr) {
+        Peer** link = &waiting_;
+        while (*link != &peer) {
+            link = &(*link)->next_waiting;
+        }
+        *link = peer.next_waiting;
+    }
+    return true;
+}
+
+bool Engine::keep_rest(Request& send) {
+    const std::uint64_t left = send.bytes - send.moved;
+    auto* rest = static_cast<std::byte*>(std::malloc(left));
+    if (rest == nullptr) {
+        return false;
+    }
+    if (send.laid_out) {
+        send.buffer.type->pack_part(send.buffer.base, send.buffer.count,
+                                    static_cast<MPI_Count>(send.moved),
+                                    static_cast<MPI_Count>(left), rest);
+    } else {
+        std::memcpy(rest, send.data + send.moved, left);
+    }
+    std::free(send.packed);
+    send.packed = rest;
+    send.data = rest;
+    send.laid_out = false;
+    send.buffer = {rest, static_cast<MPI_Count>(left), &datatype::basic(MPI_BYTE)};
+    send.bytes = left;
+    send.moved = 0;
+    return true;
+}
+
+void Engine::withdraw(Peer& peer, Request& send) {
+    stop_helping(send);
+    const bool is_direct =
+        peer.same_space && (send.bytes > direct_limit || send.operation == Operation::synchronous);
+    const WithdrawnData data = {.send = is_direct ? reinterpret_cast<std::uint64_t>(&send.direct)
+                                                  : token_of(send)};
+    tell(send.peer, header_of(kind::withdrawn, send.envelope), &data, sizeof data);
+}
+
+void Engine::tell(std::uint32_t to, const transport::Header& header, const void* data,
+                  std::size_t bytes) {
     Peer& peer = peer_of(to);
-    const transport::Header header = {.kind = kind, .context = 0, .source = 0, .tag = 0};
     if (peer.first == nullptr && transport_.send_inline(peer, header, data, bytes)) {
         return;
     }

@@ -18,6 +18,9 @@ float typical(std::span<float> row) {
     return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
 }
 
+// A receiver that looks so much later than the sender began was busy with something else.
+constexpr std::uint64_t late_ns = 20000;
+
 } // namespace
 
 Ways::Ways() {
@@ -59,11 +62,25 @@ WayJudge::WayJudge() {
     }
 }
 
-bool WayJudge::add(std::uint32_t way_class, Way way, std::uint64_t began, std::uint64_t ended,
-                   Way& best) {
+std::uint64_t WayJudge::cost(std::uint32_t way_class, Way way, const Trial& trial) const {
     // Of messages that come one behind the other each has the time since the one before.
-    const std::uint64_t since = std::max(began, last_end_);
-    last_end_ = ended;
+    const std::uint64_t since = std::max(trial.began, last_end_);
+    if (!trial.unexpected && trial.looked <= since + late_ns) {
+        return trial.ended > since ? trial.ended - since : 0;
+    }
+    // How late the receiver has come is no matter of the way. What counts are the copies: the one
+    // that is fetched; or, of a block that was pushed, the one of which the receiver has seen the
+    // second half, as the sender made the first before, and one more when the receive comes. What
+    // follows the first block of a long message is pushed while the receiver looks.
+    const std::uint64_t copy = trial.ended - trial.looked;
+    return way == Way::fetch || way_class >= WayClass::first_long
+               ? copy
+               : copy * (trial.unexpected ? 3 : 2);
+}
+
+bool WayJudge::add(std::uint32_t way_class, Way way, const Trial& trial, Way& best) {
+    const std::uint64_t taken = cost(way_class, way, trial);
+    last_end_ = trial.ended;
     Class& now = classes_[way_class];
     const Rhythm& rhythm = WayClass::rhythm(way_class);
     if (now.way != way) {
@@ -75,7 +92,7 @@ bool WayJudge::add(std::uint32_t way_class, Way way, std::uint64_t began, std::u
         return false;
     }
     const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
-    now.rows[index][place] = static_cast<float>(ended > since ? ended - since : 0);
+    now.rows[index][place] = static_cast<float>(taken);
     now.full[index] = place + 1 == rhythm.measured;
     if (!now.full[0] || !now.full[1]) {
         return false;

@@ -10,7 +10,8 @@
 // measuring, for each class of sizes by itself. Now and then, ever more seldom while the answer
 // stays the same, the sender sends a row of messages the way that it has been told, and a row the
 // other way, all of them with the time at which it began. The receiver takes the times that they
-// need, and advises the sender, in a word of the pair's box.
+// need, and advises the sender, in a word of the pair's box. How late a receiver comes, to what has
+// been sent long before, belongs to neither way: of such messages the copies count.
 //
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
 // longer one is fetched, since what follows its first block waits for the receiver in any case.
@@ -129,13 +130,22 @@ class Ways {
     std::array<Class, WayClass::count> classes_;
 };
 
+// The times of a message that carried one: when its sender began, when the receiver looked at what
+// came first of it, and when all was there. `unexpected`: it has waited for its receive, which
+// looked at it then, if it was fetched; if it was pushed, it is yet to be copied once more.
+struct Trial {
+    std::uint64_t began; // 0: it carried none
+    std::uint64_t looked;
+    std::uint64_t ended;
+    bool unexpected;
+};
+
 // The receiver's half, for one sender.
 class WayJudge {
   public:
     WayJudge();
-    // A message that carried a time has arrived: its class and way, when it began as far as it
-    // counts, and when it was there. True: the advice for its class is now `best`.
-    bool add(std::uint32_t way_class, Way way, std::uint64_t began, std::uint64_t ended, Way& best);
+    // A message that carried a time has arrived. True: the advice for its class is now `best`.
+    bool add(std::uint32_t way_class, Way way, const Trial& trial, Way& best);
 
   private:
     using Row = std::array<float, WayClass::short_rhythm.measured>;
@@ -146,6 +156,9 @@ class WayJudge {
         Way best = Way::push;
         std::uint32_t seen = 0; // of that row
     };
+
+    // What a message has cost, ns.
+    std::uint64_t cost(std::uint32_t way_class, Way way, const Trial& trial) const;
 
     std::array<Class, WayClass::count> classes_;
     std::uint64_t last_end_ = 0;

@@ -19,7 +19,7 @@ struct Pair {
         clock = began + takes(way);
         ++(measured ? measured_messages : others);
         Way best;
-        if (measured && judge.add(way_class, way, began, clock, best)) {
+        if (measured && judge.add(way_class, way, {began, began, clock, false}, best)) {
             ++judged;
             advice = (advice & ~(Advice{1} << way_class)) | WayClass::advice(way_class, best);
         }
@@ -121,11 +121,15 @@ TEST(ways, messages_in_a_row_count_from_the_one_before) {
     // All pushed ones began at once and came one per 500, fetched ones one per 400.
     std::uint64_t clock = 1000;
     bool decided = false;
+    const auto in_row = [&](std::uint64_t takes) {
+        const std::uint64_t looked = clock;
+        return Trial{1000, looked, clock += takes, false};
+    };
     for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
-        decided |= judge.add(0, Way::push, 1000, clock += 500, best);
+        decided |= judge.add(0, Way::push, in_row(500), best);
     }
     for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
-        decided |= judge.add(0, Way::fetch, 1000, clock += 400, best);
+        decided |= judge.add(0, Way::fetch, in_row(400), best);
     }
     EXPECT_TRUE(decided);
     EXPECT_EQ(best, Way::fetch);
@@ -139,6 +143,34 @@ TEST(ways, long_messages_are_fetched_until_pushing_is_known_to_be_quicker) {
     EXPECT_LT(pair.fetched(2000, way_class, pushing_is_quick), 200);
     pair.fetched(2000, way_class, fetching_is_quick);
     EXPECT_GT(pair.fetched(1000, way_class, fetching_is_quick), 950);
+}
+
+// Messages whose receivers are so late that this hides all else.
+Way best_for_late_receivers(bool unexpected, std::uint64_t fetched, std::uint64_t pushed) {
+    WayJudge judge;
+    Way best = Way::push;
+    std::uint64_t clock = 1000;
+    bool decided = false;
+    for (const Way way : {Way::push, Way::fetch}) {
+        for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
+            const std::uint64_t began = clock + 1000000;
+            const std::uint64_t late = way == Way::fetch ? 500000 : 400000;
+            // Pushed data that nobody waits for yet is looked at when it comes.
+            const std::uint64_t looked = began + (unexpected && way == Way::push ? 1000 : late);
+            clock = looked + (way == Way::fetch ? fetched : pushed);
+            decided |= judge.add(0, way, {began, looked, clock, unexpected}, best);
+        }
+    }
+    EXPECT_TRUE(decided);
+    return best;
+}
+
+TEST(ways, how_late_receivers_come_is_no_matter_of_the_way) {
+    // Of a pushed message the receiver sees the second of two copies, or of three.
+    EXPECT_EQ(best_for_late_receivers(false, 3000, 2000), Way::fetch);
+    EXPECT_EQ(best_for_late_receivers(false, 5000, 2000), Way::push);
+    EXPECT_EQ(best_for_late_receivers(true, 5000, 2000), Way::fetch);
+    EXPECT_EQ(best_for_late_receivers(true, 7000, 2000), Way::push);
 }
 
 TEST(ways, a_receiver_that_may_not_fetch_is_asked_no_more) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <unistd.h>
 
+#include "discovery/isolated.hpp"
 #include "topology/details.hpp"
 #include "topology/encode.hpp"
 #include "topology/guess.hpp"
@@ -565,12 +566,45 @@ Error discover(const Source& source, topology::Description& description) {
     return {};
 }
 
-Error discover_image(const Source& source, std::vector<std::byte>& image) {
+namespace {
+
+Error discover_and_encode(const Source& source, std::vector<std::byte>& image) {
     topology::Description description;
     if (Error error = discover(source, description)) {
         return error;
     }
-    return topology::encode(description, image);
+    Error error = topology::encode(description, image);
+    if (error.error_class() != WARREN_TOPOLOGY_ERR_ARGUMENT) {
+        return error;
+    }
+    // What hwloc made of it contradicts itself: two processors of one OS index, for example.
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    return fail(source.kind == SourceKind::xml ? WARREN_TOPOLOGY_ERR_DAMAGED
+                                               : WARREN_TOPOLOGY_ERR_DISCOVERY,
+                "%s%s%s", source.text.c_str(), source.text.empty() ? "" : ": ",
+                record->text.c_str());
+}
+
+} // namespace
+
+Error discover_image(const Source& source, std::vector<std::byte>& image) {
+    if (source.kind != SourceKind::xml) {
+        return discover_and_encode(source, image);
+    }
+    Made made;
+    const auto make = [&source](Made& own) {
+        Source noting = source;
+        noting.note = &own.note;
+        return discover_and_encode(noting, own.image);
+    };
+    if (Error error = make_isolated(source.text, make, made)) {
+        return error;
+    }
+    image = std::move(made.image);
+    if (source.note != nullptr) {
+        *source.note = std::move(made.note);
+    }
+    return {};
 }
 
 } // namespace warren::discovery

@@ -46,7 +46,8 @@ Error describe(const HwlocLibrary& hwloc, hwloc_topology_t topology,
 // WARREN_TOPOLOGY_ERR_LIMIT.
 Error discover(const Source& source, topology::Description& description);
 
-// The same as an image.
+// The same as an image. XML, which hwloc takes at its word, is read in a child process
+// (isolated.hpp).
 Error discover_image(const Source& source, std::vector<std::byte>& image);
 
 } // namespace warren::discovery

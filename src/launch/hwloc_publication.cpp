@@ -104,8 +104,10 @@ Error load(const Hwloc& hwloc, bool with_devices, const std::string& source) {
         root.emplace("HWLOC_FSROOT", text.c_str());
         components.emplace("HWLOC_COMPONENTS", "linux,stop");
     } else if (named.source.kind == discovery::SourceKind::xml) {
-        if (access(text.c_str(), R_OK) != 0) {
-            return wrong_source(source, std::strerror(errno));
+        // In a child process, which hwloc may end.
+        std::vector<std::byte> image;
+        if (Error error = discovery::named_image(source, true, image)) {
+            return error;
         }
         if (library.topology_set_xml(hwloc.topology, text.c_str()) != 0) {
             return wrong_source(source, "this is no topology in hwloc's XML form");

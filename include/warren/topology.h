@@ -210,10 +210,10 @@ typedef struct {
 } warren_topology_attribute;
 
 typedef struct {
-    const uint8_t* pairs;
-    const uint16_t* places;
+    const void* joins;      /* uint8_t: pairs; or uint16_t */
+    const uint16_t* places; /* null: joins are pairs */
     const uint8_t* partings;
-    const uint16_t* above;
+    const uint16_t* parents;
     const uint8_t* nearest;
     const int16_t* initiator_by_cpu; /* -1: none; also below */
     const int16_t* target_by_node;
@@ -221,9 +221,9 @@ typedef struct {
     const warren_topology_attribute* attributes;
     const uint8_t* orders;
     uint32_t objects;
-    uint32_t paired_objects; /* those of the tree, which have the smallest numbers; or 0 */
-    uint32_t placed_objects; /* the same */
-    uint32_t parting_kinds;
+    uint32_t joined_objects; /* those of the tree, which have the smallest numbers; or 0 */
+    uint32_t row_joins;      /* of each of them */
+    uint32_t all_joins;
     uint32_t cpus; /* tables by OS index have so many elements */
     uint32_t nodes;
     uint32_t attribute_count;
@@ -254,16 +254,41 @@ WARREN_TOPOLOGY_PURE uint32_t warren_topology_find_best_target(const warren_topo
                                                                uint32_t attribute,
                                                                uint32_t initiator, uint32_t place);
 
-/* The lowest object that has both below it, or is one of them; numbers below placed_objects. */
+/* That of a null topology: nothing is in it. */
+extern const warren_topology_index warren_topology_nothing __attribute__((weak));
+
+/* The lowest object that has both below it, or is one of them. All fields are read first, and there
+   is no call: so that a loop's compiler keeps them in registers. */
 static inline warren_object warren_topology_join(const warren_topology_index* index,
                                                  warren_object one, warren_object other) {
-    /* Without a branch of the program: whether two objects lie on one path is anybody's guess. */
-    const size_t place = index->places[one];
-    const size_t difference = place ^ index->places[other];
-    const int32_t parting =
-        index->above[place * index->parting_kinds + index->partings[difference]];
-    const int32_t higher = (int32_t)one < (int32_t)other ? (int32_t)one : (int32_t)other;
-    return (warren_object)(parting < higher ? parting : higher);
+    const void* const joins = index->joins;
+    const uint16_t* const places = index->places;
+    const uint8_t* const partings = index->partings;
+    const uint16_t* const parents = index->parents;
+    const uint32_t objects = index->objects;
+    const uint32_t joined = index->joined_objects;
+    const size_t all_joins = index->all_joins;
+    const size_t row = (size_t)one * index->row_joins;
+    if (__builtin_expect(other < joined, 1) && __builtin_expect(row < all_joins, 1)) {
+        if (places == NULL) {
+            return ((const uint8_t*)joins)[row + other];
+        }
+        /* Without a branch of the program: who is above whom is anybody's guess. */
+        const size_t difference = (size_t)(places[one] ^ places[other]);
+        const uint32_t parting = ((const uint16_t*)joins)[row + partings[difference]];
+        return parting < other ? parting : other;
+    }
+    if (one >= objects || other >= objects) {
+        return WARREN_NO_OBJECT;
+    }
+    while (one != other) { /* parents have smaller numbers */
+        if (one > other) {
+            one = parents[one];
+        } else {
+            other = parents[other];
+        }
+    }
+    return one;
 }
 
 /* ---- Objects ----------------------------------------------------------------------------------
@@ -321,14 +346,9 @@ warren_object warren_object_ancestor(const warren_topology* topology, warren_obj
 /* The lowest object that has both below it, or is one of them. */
 static inline warren_object warren_object_common_ancestor(const warren_topology* topology,
                                                           warren_object one, warren_object other) {
-    const warren_topology_index* index = (const warren_topology_index*)topology;
-    const warren_object lower = one > other ? one : other;
-    if (index != NULL && lower < index->paired_objects) {
-        return index->pairs[(size_t)one * index->paired_objects + other];
-    }
-    return index != NULL && lower < index->placed_objects
-               ? warren_topology_join(index, one, other)
-               : warren_topology_find_common_ancestor(topology, one, other);
+    return warren_topology_join(topology != NULL ? (const warren_topology_index*)topology
+                                                 : &warren_topology_nothing,
+                                one, other);
 }
 /* Whether `object` is `ancestor` or below it. */
 int warren_object_is_below(const warren_topology* topology, warren_object object,

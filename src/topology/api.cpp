@@ -98,6 +98,8 @@ WARREN_API int warren_topology_save(const warren_topology* topology, const char*
     return status;
 }
 
+extern "C" [[gnu::visibility("default")]] const warren_topology_index warren_topology_nothing{};
+
 // ---- Objects
 
 WARREN_API uint32_t warren_topology_objects(const warren_topology* topology) {

@@ -90,7 +90,7 @@ Error ImageCheck::check_header() {
         header_->objects > max_objects || header_->tree_objects == 0 ||
         header_->tree_objects > header_->objects ||
         (has_places && (header_->place_bits > max_place_bits || header_->parting_kinds == 0)) ||
-        header_->has_pairs > 1 ||
+        header_->has_pairs > (has_places ? 0 : 1) ||
         (header_->has_pairs != 0 && header_->tree_objects > max_paired_objects)) {
         return damaged("impossible counts");
     }
@@ -127,7 +127,7 @@ Error ImageCheck::read_counts() {
         follows(section, objects);
     }
     follows(Section::places, has_places ? header_->tree_objects : 0);
-    follows(Section::above, places * header_->parting_kinds);
+    follows(Section::above, count(Section::places) * header_->parting_kinds);
     follows(Section::partings, places);
     follows(Section::pairs, header_->has_pairs * header_->tree_objects * header_->tree_objects);
     follows(Section::row_by_os, count(Section::pu_by_os));
@@ -142,9 +142,15 @@ Error ImageCheck::find_sections() {
     view.level_count_ = count(Section::levels);
     warren_topology_index& index = view.index_;
     index.objects = view.objects_;
-    index.paired_objects = header_->has_pairs != 0 ? view.tree_objects_ : 0;
-    index.placed_objects = count(Section::places);
-    index.parting_kinds = header_->parting_kinds;
+    const bool has_places = header_->place_bits != no_places;
+    if (has_places || header_->has_pairs != 0) {
+        index.joined_objects = view.tree_objects_;
+        index.row_joins = has_places ? header_->parting_kinds : view.tree_objects_;
+        index.all_joins = index.joined_objects * index.row_joins;
+    }
+    const std::uint16_t* places = nullptr;
+    const std::uint16_t* above = nullptr;
+    const std::uint8_t* pairs = nullptr;
     index.cpus = count(Section::pu_by_os);
     index.nodes = count(Section::node_by_os);
     index.attribute_count = count(Section::attributes);
@@ -165,17 +171,20 @@ Error ImageCheck::find_sections() {
         find(Section::arity, view.arity_) && find(Section::nodeset_of, view.nodeset_of_) &&
         find(Section::os_index, view.os_index_) && find(Section::parent, view.parent_) &&
         find(Section::first_child, view.first_child_) &&
-        find(Section::cpuset_of, view.cpuset_of_) && find(Section::places, index.places) &&
-        find(Section::above, index.above) && find(Section::children, view.children_) &&
+        find(Section::cpuset_of, view.cpuset_of_) && find(Section::places, places) &&
+        find(Section::above, above) && find(Section::children, view.children_) &&
         find(Section::pu_by_os, view.pu_by_os_) &&
         find(Section::node_by_os, index.target_by_node) &&
         find(Section::row_by_os, index.initiator_by_cpu) &&
         find(Section::level_of, view.level_of_) && find(Section::flags, view.flags_) &&
-        find(Section::nearest, index.nearest) && find(Section::pairs, index.pairs) &&
+        find(Section::nearest, index.nearest) && find(Section::pairs, pairs) &&
         find(Section::partings, index.partings) &&
         find(Section::distance_bytes, view.distance_bytes_) &&
         find(Section::orders, index.orders) && find(Section::strings, view.strings_) &&
         image_.size() - offset_ < 8;
+    index.parents = view.parent_;
+    index.places = has_places ? places : nullptr;
+    index.joins = has_places ? static_cast<const void*>(above) : pairs;
     return fits ? Error{} : damaged("a section doesn't fit into it");
 }
 
@@ -256,8 +265,9 @@ Error ImageCheck::check_pairs() {
     const TopologyView& view = view_;
     const std::uint32_t pairs = count(Section::pairs);
     std::uint8_t largest = 0;
+    const auto* pair = static_cast<const std::uint8_t*>(view.index_.joins);
     for (std::uint32_t at = 0; at < pairs; ++at) {
-        largest = std::max(largest, view.index_.pairs[at]);
+        largest = std::max(largest, pair[at]);
     }
     bool wrong = largest >= view.tree_objects_;
     for (std::uint32_t object = 0; object < view.objects_; ++object) {
@@ -269,26 +279,26 @@ Error ImageCheck::check_pairs() {
 
 Error ImageCheck::check_places() {
     const TopologyView& view = view_;
-    const std::uint32_t places = count(Section::partings);
+    const std::uint32_t partings = count(Section::partings);
+    const std::uint32_t places = count(Section::places);
     std::uint16_t largest_place = 0;
-    for (std::uint32_t object = 0; object < view.index_.placed_objects; ++object) {
+    for (std::uint32_t object = 0; object < places; ++object) {
         largest_place |= view.index_.places[object];
     }
     std::uint8_t largest_kind = 0;
-    for (std::uint32_t difference = 0; difference < places; ++difference) {
+    for (std::uint32_t difference = 0; difference < partings; ++difference) {
         largest_kind = std::max(largest_kind, view.index_.partings[difference]);
     }
-    // none16 and what is below tree_objects: as numbers from 1 on, that up to tree_objects.
-    std::uint16_t largest_object = 0;
-    const auto last = static_cast<std::uint16_t>(view.tree_objects_);
-    const std::uint32_t above = count(Section::above);
-    for (std::uint32_t at = 0; at < above; ++at) {
-        const auto next = static_cast<std::uint16_t>(view.index_.above[at] + 1);
-        // Processors subtract so, and find no maximum as fast.
-        largest_object |= static_cast<std::uint16_t>(next > last ? next - last : 0);
+    // Processors subtract so, and find no maximum as fast.
+    std::uint16_t beyond = 0;
+    const auto last = static_cast<std::uint16_t>(view.tree_objects_ - 1);
+    const auto* above = static_cast<const std::uint16_t*>(view.index_.joins);
+    const std::uint32_t aboves = count(Section::above);
+    for (std::uint32_t at = 0; at < aboves; ++at) {
+        beyond |= static_cast<std::uint16_t>(above[at] > last ? above[at] - last : 0);
     }
-    return places > 0 && (largest_place >= places || largest_kind >= view.index_.parting_kinds ||
-                          largest_object != 0)
+    return partings > 0 && (largest_place >= partings || largest_kind >= view.index_.row_joins ||
+                            beyond != 0)
                ? damaged("impossible places")
                : Error{};
 }

@@ -1,6 +1,6 @@
 // The checksum of a topology image: against accidents (a torn file, flipped bits), not against
-// somebody who can compute it. Four chains of words side by side, for speed: 30 kB take 1 to 2 µs.
-// Every step can be undone, so a change of one word always changes the result.
+// somebody who can compute it. Sums, and sums of these, which tell words in other places from each
+// other, in eight lanes, that compilers make vectors of: 30 kB take less than 1 µs.
 #pragma once
 
 #include <bit>
@@ -12,30 +12,33 @@ namespace warren::topology {
 
 // `count` is a multiple of 8.
 inline std::uint64_t checksum(const std::byte* bytes, std::size_t count) {
+    constexpr std::size_t lanes = 8;
+    std::uint64_t sums[lanes] = {};
+    std::uint64_t sums_of_sums[lanes] = {};
+    std::size_t at = 0;
+    for (; at + sizeof sums <= count; at += sizeof sums) {
+        std::uint64_t words[lanes];
+        std::memcpy(words, bytes + at, sizeof words);
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            sums[lane] += words[lane];
+            sums_of_sums[lane] += sums[lane];
+        }
+    }
     constexpr std::uint64_t factor = 0x9e3779b97f4a7c15; // odd, of mixed bits: 2^64 / golden ratio
-    const auto step = [](std::uint64_t chain, std::uint64_t word) {
-        return std::rotl((chain ^ word) * factor, 31);
+    std::uint64_t mixed = count;
+    const auto mix = [&mixed](std::uint64_t word) {
+        mixed = std::rotl((mixed ^ word) * factor, 31);
     };
-    const auto load = [bytes](std::size_t at) {
+    for (; at < count; at += sizeof(std::uint64_t)) {
         std::uint64_t word;
         std::memcpy(&word, bytes + at, sizeof word);
-        return word;
-    };
-    std::uint64_t one = count;
-    std::uint64_t two = 1;
-    std::uint64_t three = 2;
-    std::uint64_t four = 3;
-    std::size_t at = 0;
-    for (; at + 32 <= count; at += 32) {
-        one = step(one, load(at));
-        two = step(two, load(at + 8));
-        three = step(three, load(at + 16));
-        four = step(four, load(at + 24));
+        mix(word);
     }
-    for (; at < count; at += 8) {
-        one = step(one, load(at));
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        mix(sums[lane]);
+        mix(sums_of_sums[lane]);
     }
-    return step(step(step(one, two), three), four) ^ factor;
+    return mixed;
 }
 
 } // namespace warren::topology

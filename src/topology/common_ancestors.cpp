@@ -115,9 +115,10 @@ void Maker::add_partings(const std::vector<std::uint32_t>& bits_below) {
         made_.partings.resize(std::size_t{2} << bit, static_cast<std::uint8_t>(kinds.size() - 1));
     }
     made_.parting_kinds = static_cast<std::uint32_t>(kinds.size());
-    for (std::size_t place = 0; place < place_count; ++place) {
+    for (std::uint32_t number = 0; number < tree_objects_; ++number) {
         for (const std::vector<std::uint16_t>& objects : kinds) {
-            made_.above.push_back(objects[place]);
+            made_.above.push_back(
+                std::min(objects[made_.places[number]], static_cast<std::uint16_t>(number)));
         }
     }
 }

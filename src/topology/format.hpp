@@ -30,7 +30,7 @@ namespace warren::topology {
 
 inline constexpr std::uint64_t image_magic = 0x31306f706f745257; // "WRtopo01" in memory
 // Raised with every change of what is below: other versions are refused.
-inline constexpr std::uint32_t image_version = 4;
+inline constexpr std::uint32_t image_version = 5;
 
 // Numbers of 16 bits. 400 threads have about 2000 objects; the 8192 that Linux can have at most,
 // 40000.
@@ -123,8 +123,10 @@ enum class Section : std::uint32_t {
     // them, the highest bits for the root's. (If the deepest way takes fewer bits than another,
     // zeros follow.)
     places,
-    // u16: for each place parting_kinds numbers: the object at which another place parts from it,
-    // by the kind of their parting; none16 for kind 0, that of equal places.
+    // u16: for each object of the tree parting_kinds numbers: the object at which the place of
+    // another one parts from its own, by the kind of their parting, or itself, where that is
+    // higher.
+    // Of both, what is higher is above the other.
     above,
     children, // u16: object numbers
     // u16 or i16, by OS index.
@@ -187,7 +189,7 @@ struct Header {
     std::uint16_t tree_objects; // those of the tree come first
     std::uint8_t place_bits;    // no_places: there are neither places nor what belongs to them
     std::uint8_t parting_kinds; // 0 without places
-    std::uint8_t has_pairs;     // 1, or 0
+    std::uint8_t has_pairs;     // 1 (then there are no places), or 0
     std::uint8_t sections;
 };
 inline constexpr std::size_t checksum_end = offsetof(Header, checksum) + sizeof(std::uint64_t);

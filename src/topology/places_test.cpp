@@ -78,9 +78,9 @@ std::string text_of(Error error) {
 enum class Form : std::uint8_t { pairs, places, neither };
 
 Form form_of(const TopologyView& view) {
-    return view.index().paired_objects != 0   ? Form::pairs
-           : view.index().placed_objects != 0 ? Form::places
-                                              : Form::neither;
+    return view.index().joined_objects == 0 ? Form::neither
+           : view.index().places == nullptr ? Form::pairs
+                                            : Form::places;
 }
 
 void compare(const Node& root, std::size_t levels, Form form) {

@@ -176,16 +176,6 @@ std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) cons
 }
 
 // Parents have smaller numbers: the larger one goes up.
-std::uint32_t TopologyView::walk_to_common_ancestor(std::uint32_t one, std::uint32_t other) const {
-    while (one != other) {
-        if (std::max(one, other) < std::max(index_.placed_objects, index_.paired_objects)) {
-            return common_ancestor(one, other);
-        }
-        (one > other ? one : other) = parent_[std::max(one, other)];
-    }
-    return one;
-}
-
 bool TopologyView::is_below(std::uint32_t object, std::uint32_t ancestor) const {
     return common_ancestor(object, ancestor) == ancestor;
 }

@@ -100,12 +100,7 @@ class TopologyView {
 
     std::uint32_t ancestor(std::uint32_t object, ObjectType type) const;
     std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const {
-        const std::uint32_t lower = std::max(one, other);
-        if (lower < index_.paired_objects) {
-            return index_.pairs[std::size_t{one} * index_.paired_objects + other];
-        }
-        return lower < index_.placed_objects ? warren_topology_join(&index_, one, other)
-                                             : walk_to_common_ancestor(one, other);
+        return warren_topology_join(&index_, one, other);
     }
     // For the header's own look-ups.
     const warren_topology_index& index() const { return index_; }
@@ -225,7 +220,6 @@ class TopologyView {
     }
 
     std::uint32_t wide_os_index(std::uint32_t object) const;
-    std::uint32_t walk_to_common_ancestor(std::uint32_t one, std::uint32_t other) const;
     const OtherChildren& others(std::uint32_t object) const;
     const CompleteSets* complete(std::uint32_t object) const;
     std::span<const InfoRecord> all_infos(std::uint32_t object) const;

@@ -134,8 +134,8 @@ bool is_taken(const Source& source) {
     return false;
 }
 
-// False: refused. What hwloc takes is described in this process, where mistakes are seen; what comes
-// of it passes all checks, and can be written as XML, which is taken again.
+// False: refused. What hwloc takes is described in this process, where mistakes are seen; what
+// comes of it passes all checks, and can be written as XML, which is taken again.
 bool survives(const MemoryFile& file, const std::string& text, bool is_second = false) {
     const Source source{.kind = SourceKind::xml, .text = file.put(text)};
     if (!is_taken(source)) {
@@ -183,12 +183,37 @@ class Damage {
 
   private:
     void change_one(std::string& text) {
-        static const char* const values[] = {
-            "",           "0",     "-1",          "1",         "2",    "0x0",      "0x1",
-            "0x3",        "0x5",   "0xf...f",     "0xffffffff,0x0,0x1",            "18446744073709551615",
-            "70000", "65536", "x",         "Core", "PU",       "Machine",
-            "NUMANode",   "Misc",  "Group",       "MemCache",  "9999", "Bandwidth", "0000:[00-ff]",
-            "L2Cache",    "5",     "99999", "\xff\xfe",  "16",   "OSDev:16 "};
+        static const char* const values[] = {"",
+                                             "0",
+                                             "-1",
+                                             "1",
+                                             "2",
+                                             "0x0",
+                                             "0x1",
+                                             "0x3",
+                                             "0x5",
+                                             "0xf...f",
+                                             "0xffffffff,0x0,0x1",
+                                             "18446744073709551615",
+                                             "70000",
+                                             "65536",
+                                             "x",
+                                             "Core",
+                                             "PU",
+                                             "Machine",
+                                             "NUMANode",
+                                             "Misc",
+                                             "Group",
+                                             "MemCache",
+                                             "9999",
+                                             "Bandwidth",
+                                             "0000:[00-ff]",
+                                             "L2Cache",
+                                             "5",
+                                             "99999",
+                                             "\xff\xfe",
+                                             "16",
+                                             "OSDev:16 "};
         const std::size_t at = below(text.size());
         switch (below(6)) {
         case 0:
@@ -277,8 +302,8 @@ TEST(Xml, of_another_version_is_refused) {
 
 TEST(Xml, that_contradicts_itself_is_refused_with_the_reason) {
     const MemoryFile file;
-    const std::string why = refusal(file, with("os_index=\"2\"", "os_index=\"0\""),
-                                    WARREN_TOPOLOGY_ERR_DAMAGED);
+    const std::string why =
+        refusal(file, with("os_index=\"2\"", "os_index=\"0\""), WARREN_TOPOLOGY_ERR_DAMAGED);
     EXPECT_NE(why.find("two processors or NUMA nodes have the OS index 0"), std::string::npos)
         << why;
 }

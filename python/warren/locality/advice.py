@@ -90,18 +90,22 @@ def _from_counts(analysis, limit):
                         minlength=len(analysis.structures))
     order = np.lexsort((wrong, gains))[::-1]
     program = analysis.program
-    placed = np.array(trace.first_thread)
-    changes, before = [], program
     if not program.accesses:
         return []
+    # The figures if all were changed, structure by structure: the program's after some of the changes
+    # are those of the changed structures and of the others together.
+    placed = np.where(wrong_units, units.best_thread, trace.first_thread)
+    changed = metrics.sums(metrics.with_first_threads(trace, units, placed), analysis.unit_bytes,
+                           analysis.unit_structure, len(analysis.structures))
+    figures = analysis.sums.copy()
+    changes, before = [], program
     for index in order.tolist():
         worth = max(gains[index] / program.accesses, wrong[index] / program.used)
         if worth < SMALLEST_GAIN or len(changes) == limit:
             break
         members = (analysis.unit_structure == index) & wrong_units
-        placed[members] = units.best_thread[members]
-        after = metrics.summarise(metrics.with_first_threads(trace, units, placed),
-                                  analysis.unit_bytes)[0]
+        figures[:, index] = changed[:, index]
+        after = metrics.summary_of(figures.sum(axis=1))
         changes.append(_change(analysis, index, members, before, after))
         before = after
     if changes and _threads_of_processes_share(analysis):

@@ -22,9 +22,10 @@ class Analysis:
         self._resolve_first_touches()
         self.unit_bytes = trace.granularity if trace.unit_bytes is None else trace.unit_bytes
         self.units = metrics.per_unit(trace)
-        self.program = metrics.summarise(self.units, self.unit_bytes)[0]
-        self.of_structure = metrics.summarise(self.units, self.unit_bytes, self.unit_structure,
-                                              len(self.structures))
+        # (Each unit is in one structure.)
+        self.sums = metrics.sums(self.units, self.unit_bytes, self.unit_structure, len(self.structures))
+        self.program = metrics.summary_of(self.sums.sum(axis=1))
+        self.of_structure = [metrics.summary_of(column) for column in self.sums.T]
         self.balance = metrics.balance(trace)
         self.communication = metrics.communication(trace)
 

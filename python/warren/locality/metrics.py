@@ -93,28 +93,37 @@ def _ratio(part, whole):
     return float(part) / float(whole) if whole else None
 
 
+def sums(units, unit_bytes, groups, count):
+    """What summaries are made of: sums over `count` groups of units, a column each. `groups` gives each
+    unit's, -1 for none. Sums of several groups together are those of what they hold."""
+    groups = groups.astype("<i8")
+    inside = None if (groups >= 0).all() else groups >= 0
+    where = groups if inside is None else groups[inside]
+
+    def of(values):
+        return np.bincount(where, weights=values if inside is None else values[inside], minlength=count)
+
+    members = np.bincount(where, minlength=count).astype(float)
+    return np.array([
+        members, of(units.used), members * unit_bytes if np.isscalar(unit_bytes) else of(unit_bytes),
+        of(units.total), of(units.by_first), of(units.most), of(np.where(units.known, units.total, 0)),
+        of(units.used & units.known), of(units.correct), of(units.sharers), of(units.sharers > 1)])
+
+
+def summary_of(column):
+    members, used, size, total, by_first, most, told, told_units, correct, sharers, shared = column.tolist()
+    return Summary(int(members), int(used), int(size), int(total),
+                   _ratio(by_first, told) if 2 * told >= total else None,
+                   _ratio(correct, told_units) if 2 * told_units >= used else None,
+                   _ratio(most, total), _ratio(sharers, used), _ratio(shared, used),
+                   int(told_units - correct), int(told - by_first))
+
+
 def summarise(units, unit_bytes, groups=None, count=1):
     """Summaries of `count` groups of units; `groups` gives each unit's, -1 for none."""
     if groups is None:
         groups = np.zeros(len(units.total), "<i4")
-    inside = groups >= 0
-    where = groups if inside.all() else groups[inside]
-
-    def sums(values):
-        values = values if inside.all() else values[inside]
-        return np.bincount(where, weights=values, minlength=count)
-
-    members, used = sums(np.ones(len(groups), "<f4")), sums(units.used)
-    sizes = (members * unit_bytes if np.isscalar(unit_bytes) else sums(unit_bytes))
-    total, by_first, most = sums(units.total), sums(units.by_first), sums(units.most)
-    told, told_units = sums(np.where(units.known, units.total, 0)), sums(units.used & units.known)
-    correct, sharers, shared = sums(units.correct), sums(units.sharers), sums(units.sharers > 1)
-    return [Summary(int(members[i]), int(used[i]), int(sizes[i]), int(total[i]),
-                    _ratio(by_first[i], told[i]) if 2 * told[i] >= total[i] else None,
-                    _ratio(correct[i], told_units[i]) if 2 * told_units[i] >= used[i] else None,
-                    _ratio(most[i], total[i]), _ratio(sharers[i], used[i]), _ratio(shared[i], used[i]),
-                    int(told_units[i] - correct[i]), int(told[i] - by_first[i]))
-            for i in range(count)]
+    return [summary_of(column) for column in sums(units, unit_bytes, groups, count).T]
 
 
 @dataclasses.dataclass

@@ -14,12 +14,13 @@ saved of a recording is: a last incomplete record and records that were never fi
 with a warning. What is not a recording, is of another version or is damaged raises Error with the
 file and the reason.
 
-All ids of stacks are of one table here: those of touches, which have a file of their own, are
-moved behind those of allocations. `thread` in allocations, phases and names is the number that the
+All ids of stacks are of one table here: those of allocations, of which there are fewer, are moved
+behind those of touches, which have a file of their own. `thread` in allocations, phases and names is the number that the
 thread with this tid had at that time, -1 when it is not known.
 """
 
 import json
+import mmap
 import os
 import pathlib
 
@@ -111,6 +112,50 @@ def _all_are(values, kind):
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
+# Records that are looked at at a time.
+CHUNK = 1 << 18
+
+
+def forget(records):
+    """Lets the system take back the memory of what has been read from a mapped file."""
+    mapped = getattr(records, "_mmap", None)
+    if mapped is not None and hasattr(mapped, "madvise"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def pieces(records):
+    """The records piece by piece, so that those of a mapped file are never all in memory."""
+    for begin in range(0, len(records), CHUNK):
+        yield records[begin:begin + CHUNK]
+        forget(records)
+
+
+def columns(records, count=None, chosen=None, **made):
+    """An array for each name=(type, function of a piece). With `chosen`, a function of a piece that
+    makes a mask, of these records only, which are `count`."""
+    result = [np.empty(len(records) if count is None else count, dtype) for dtype, _ in made.values()]
+    at = 0
+    for piece in pieces(records):
+        piece = piece if chosen is None else piece[chosen(piece)]
+        for values, (_, make) in zip(result, made.values()):
+            values[at:at + len(piece)] = make(piece)
+        at += len(piece)
+    return result
+
+
+def column(records, field, dtype=None):
+    return columns(records, field=(dtype or records.dtype[field], lambda piece: piece[field]))[0]
+
+
+def _largest(records, fields):
+    """The largest value of each of these fields."""
+    most = dict.fromkeys(fields, 0)
+    for piece in pieces(records):
+        for field in fields:
+            most[field] = max(most[field], int(piece[field].max()))
+    return most
+
+
 def _read(path, kind, dtype, warnings, finished):
     """The records of one file, mapped; with `finished` those whose first field is 0 are left out."""
     if not path.exists():
@@ -145,11 +190,10 @@ def _read(path, kind, dtype, warnings, finished):
         records = records[:written[-1] + 1 if written.size else 0]
     elif rest:
         warnings.append(f"{path} ends within a record: {rest} bytes are left out")
-    whole = records[first] != 0
-    missing = len(records) - np.count_nonzero(whole)
+    missing = len(records) - sum(np.count_nonzero(piece[first]) for piece in pieces(records))
     if missing:
         warnings.append(f"{path}: {missing} records were never finished and are left out")
-    return records[whole] if finished and missing else records
+    return records[records[first] != 0] if finished and missing else records
 
 
 def _refuse(path, wrong, what):
@@ -231,9 +275,18 @@ class Process:
         limits = {"threads": ("event", 3), "modules": ("event", 2), "allocations": ("event", 4),
                   "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 31),
                   "first": ("flags", 7), "bytes": ("flags", 1)}
+        numbers = {"allocations": {"stack_id": len(self.stacks)},
+                   "touches": {"stack_id": len(self.touch_stacks)},
+                   "first": {"stack_id": len(self.touch_stacks), "allocation": len(self.allocations)},
+                   "counts": {"allocation": len(self.allocations)},
+                   "bytes": {"allocation": len(self.allocations)}}
+        largest = {name: _largest(getattr(self, name), list(numbers.get(name, ()))
+                                  + ([limits[name][0]] if name in limits else []))
+                   for name in limits | numbers}
         for name, (field, most) in limits.items():
-            _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,
-                    f"has an unknown {field}")
+            if largest[name][field] > most:
+                _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,
+                        f"has an unknown {field}")
         _refuse(self.folder / "allocations.rec", self.allocations["what"] >= len(KINDS),
                 "is of no known kind")
         _refuse(self.folder / "modules.rec", self.modules["end"] <= self.modules["begin"],
@@ -242,35 +295,28 @@ class Process:
         if outside.any():
             self.warnings.append(f"{self.folder / 'strings.bin'} is cut off: {outside.sum()} modules "
                                  "have no name")
-        numbers = (("allocations", "stack_id", len(self.stacks)),
-                   ("touches", "stack_id", len(self.touch_stacks)),
-                   ("first", "stack_id", len(self.touch_stacks)),
-                   ("counts", "allocation", len(self.allocations)),
-                   ("first", "allocation", len(self.allocations)),
-                   ("bytes", "allocation", len(self.allocations)))
-        for name, field, most in numbers:
-            beyond = int(np.count_nonzero(getattr(self, name)[field] > most))
-            if beyond:  # the other file was cut off, which is said once
-                self.warnings.append(f"{self.folder / name}.rec: {beyond} records refer to a {field} "
-                                     "that was not written; it is unknown")
+        for name, fields in numbers.items():
+            for field, most in fields.items():
+                if largest[name][field] <= most:
+                    continue
+                # The other file was cut off, which is said once.
                 cleared = np.array(getattr(self, name))
-                cleared[field][cleared[field] > most] = 0
+                beyond = cleared[field] > most
+                self.warnings.append(f"{self.folder / name}.rec: {np.count_nonzero(beyond)} records refer "
+                                     f"to a {field} that was not written; it is unknown")
+                cleared[field][beyond] = 0
                 setattr(self, name, cleared)
 
     def _join_stacks(self):
         """One table of places for allocations and touches."""
-        moved = len(self.stacks)
-        self.places = np.concatenate([self.stacks, self.touch_stacks])
+        moved = len(self.touch_stacks)
+        self.places = np.concatenate([self.touch_stacks, self.stacks])
         callers = self.places["caller"]
         callers[moved:] += np.where(callers[moved:] != 0, moved, 0).astype("<u4")
-        if moved == 0:
-            return
-        for name in ("touches", "first"):
-            records = getattr(self, name)
-            if len(records):
-                records = np.array(records)
-                records["stack_id"] += np.where(records["stack_id"] != 0, moved, 0).astype("<u4")
-                setattr(self, name, records)
+        if moved and len(self.allocations):
+            self.allocations = np.array(self.allocations)
+            numbers = self.allocations["stack_id"]
+            numbers += np.where(numbers != 0, moved, 0).astype("<u4")
 
     def _number_threads(self):
         began = self.threads[self.threads["event"] == THREAD_BEGAN]

@@ -5,20 +5,11 @@
     read_sampled(part)                     # first touches of a recording of mode sample
 """
 
-import mmap
-
 import numpy as np
 
 from . import recording
 
 SHARED = [recording.KINDS.index("shared"), recording.KINDS.index("shmem")]
-
-
-def forget(records):
-    """Lets the system take back the memory of what has been read from a mapped file."""
-    mapped = getattr(records, "_mmap", None)
-    if mapped is not None and hasattr(mapped, "madvise"):
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class Touches:
@@ -28,20 +19,21 @@ class Touches:
         records = process.touches
         unseen = filled(process, granularity)
 
-        def column(field, unseen, dtype):
-            return np.concatenate([records[field].astype(dtype), np.asarray(unseen).astype(dtype)])
-
         count = len(unseen["address"])
-        self.address = column("address", unseen["address"], "<u8")
-        self.time = column("time_ns", unseen["time_ns"], "<u8")
-        self.thread = np.concatenate([signed(records["thread"]), unseen["thread"]]).astype("<i4")
-        self.stack = column("stack_id", unseen["stack_id"], "<u4")
-        self.node = column("node", np.full(count, -1), "<i2")
-        self.physical = column("physical", np.zeros(count), "<u8")
-        self.bytes = column("bytes", np.full(count, granularity), "<u8")
-        self.read = (column("flags", np.full(count, recording.TOUCH_WRITE), "<u4")
-                     & recording.TOUCH_READ) != 0
-        forget(records)
+        unseen.update(node=np.full(count, -1), physical=np.zeros(count), read=np.zeros(count, bool),
+                      bytes=np.full(count, granularity))
+        found = {}
+        for name, field, dtype in (
+                ("address", "address", "<u8"), ("time", "time_ns", "<u8"), ("thread", "thread", "<i4"),
+                ("stack", "stack_id", "<u4"), ("node", "node", "<i2"), ("physical", "physical", "<u8"),
+                ("bytes", "bytes", "<u8")):
+            found[name] = (dtype, lambda piece, field=field, dtype=dtype: piece[field].astype(dtype),
+                           unseen[field])
+        found["read"] = ("?", lambda piece: (piece["flags"] & recording.TOUCH_READ) != 0, unseen["read"])
+        values = recording.columns(records, **{name: one[:2] for name, one in found.items()})
+        for name, seen in zip(found, values):
+            dtype, _, more = found[name]
+            setattr(self, name, np.concatenate([seen, np.asarray(more).astype(dtype)]) if count else seen)
         self.superseded = np.zeros(len(self.address), bool)
         discarded = process.allocations[process.allocations["event"] == recording.ALLOCATION_DISCARDED]
         if len(discarded):

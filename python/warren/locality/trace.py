@@ -19,8 +19,6 @@ import numpy as np
 
 from . import lines, recording, touches
 
-# Records that are read at a time: a tenth of a gigabyte of counts.
-CHUNK = 1 << 21
 # Threads that a matrix of all pairs is made for.
 MOST_COMMUNICATING = 1024
 HEAP = recording.KINDS.index("heap")
@@ -235,9 +233,13 @@ class _Part:
         return self._sites[number]
 
     def _sites_of_stacks(self, numbers):
-        unique, inverse = np.unique(numbers, return_inverse=True)
-        sites = np.array([self._site_of_stack(number) for number in unique], "<i4")
-        return sites[inverse] if len(unique) else np.empty(0, "<i4")
+        # (Of millions np.unique takes seconds.)
+        seen = np.zeros(len(self.process.places) + 1, bool)
+        seen[numbers] = True
+        sites = np.full(len(seen), -1, "<i4")
+        for number in np.flatnonzero(seen).tolist():
+            sites[number] = self._site_of_stack(number)
+        return sites[numbers]
 
     def _read_allocations(self):
         records = self.process.allocations
@@ -265,23 +267,22 @@ class _Part:
         if wanted is not None:
             self.communication = self.communication[np.isin(self.communication["interval"], wanted)]
 
-        def column(made):
-            """What `made` makes of the chosen records, piece by piece."""
-            parts = [np.empty(0, "<u8")]
-            for begin in range(0, len(counts), CHUNK):
-                chunk = counts[begin:begin + CHUNK]
-                if wanted is not None:
-                    chunk = chunk[np.isin(chunk["interval"], wanted)]
-                parts.append(made(chunk))
-                del chunk
-                touches.forget(counts)
-            return np.concatenate(parts[1:]) if len(parts) > 1 else parts[0]
+        def chosen(piece):
+            return np.isin(piece["interval"], wanted)
 
-        # Column by column: the whole records would be twice as much as all that is made of them.
-        key = column(lambda chunk: self.key_of(chunk["address"] >> shift, chunk["allocation"]))
-        thread = column(lambda chunk: chunk["thread"].astype("<i4")).astype("<i4", copy=False)
-        order = np.lexsort((thread, key))
-        key, thread = key[order], thread[order]
+        count = len(counts)
+        if wanted is not None:
+            count = sum(np.count_nonzero(chosen(piece)) for piece in recording.pieces(counts))
+        key, thread, accesses, writes, moved = recording.columns(
+            counts, count, None if wanted is None else chosen,
+            key=("<u8", lambda piece: self.key_of(piece["address"] >> shift, piece["allocation"])),
+            thread=("<i4", lambda piece: touches.signed(piece["thread"])),
+            accesses=("<u8", lambda piece: piece["reads"] + piece["writes"]),
+            writes=("<u8", lambda piece: piece["writes"]),
+            moved=("<u8", lambda piece: piece["bytes_read"] + piece["bytes_written"]))
+        order = _order_of(key, thread)
+        if order is not None:
+            key, thread = key[order], thread[order]
         fresh = np.empty(len(key), bool)
         fresh[:1] = True
         np.not_equal(key[1:], key[:-1], out=fresh[1:])
@@ -290,17 +291,20 @@ class _Part:
         rows = np.flatnonzero(fresh)
         self.thread = thread[rows]
         begins = np.flatnonzero(new_unit[rows])
-        self.keys = key[rows][begins]
+        self.keys = key[rows[begins]]
         self.starts = np.append(begins, len(rows)).astype("<i8")
-        del key, thread, fresh, new_unit
+        del key, thread, fresh, new_unit, begins
 
-        def summed(made):
-            values = column(made)[order]
-            return np.add.reduceat(values, rows) if len(rows) else values.astype("<u8")
+        def summed(values):
+            values = values if order is None else values[order]
+            return values if len(rows) == len(values) else np.add.reduceat(values, rows)
 
-        self.accesses = summed(lambda chunk: chunk["reads"] + chunk["writes"])
-        self.writes = summed(lambda chunk: np.array(chunk["writes"]))
-        self.moved = summed(lambda chunk: chunk["bytes_read"] + chunk["bytes_written"])
+        self.accesses = summed(accesses)
+        del accesses
+        self.writes = summed(writes)
+        del writes
+        self.moved = summed(moved)
+        del moved
         self._empty_units()
         self.line_use = lines.read(self)
 
@@ -323,28 +327,27 @@ class _Part:
     def read_first(self, inherits=True):
         first = self.process.first
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
-        key = self.key_of(first["address"] >> shift, first["allocation"])
+        key = recording.columns(first, key=("<u8", lambda piece: self.key_of(
+            piece["address"] >> shift, piece["allocation"])))[0]
         order = np.argsort(key, kind="stable")
-        if (np.diff(key[order]) == 0).any():  # the first that places, as in _read_touches
+        once = np.ones(len(key), bool)
+        np.not_equal(key[order[1:]], key[order[:-1]], out=once[1:])
+        if not once.all():  # the first that places, as in _read_touches
             rows = (key & np.uint64((1 << self.bits) - 1)).astype("<i8") - 1
             private = ~np.isin(np.append(self.kind, 0)[rows], touches.SHARED)
-            read = (first["flags"] & recording.FIRST_WRITE) == 0
-            order = np.lexsort((first["time_ns"], read & private, key))
+            read = (recording.column(first, "flags") & recording.FIRST_WRITE) == 0
+            order = np.lexsort((recording.column(first, "time_ns"), read & private, key))
         key = key[order]
-        once = np.ones(len(key), bool)
-        once[1:] = key[1:] != key[:-1]
         order, key = order[once], key[once]
         at = np.searchsorted(self.keys, key)
         found = (at < len(self.keys)) & (self.keys[np.minimum(at, len(self.keys) - 1)] == key) \
             if len(self.keys) else np.zeros(len(key), bool)
         at, order = at[found], order[found]
-        self.first_thread[at] = first["thread"][order]
-        self.first_time[at] = first["time_ns"][order]
         del key, once, found
         # Columns, not whole records, which would be the most that is in memory at any time.
-        columns = [first[name][order] for name in ("stack_id", "instruction")]
-        touches.forget(first)
-        self.set_sites(at, *columns)
+        self.first_thread[at] = touches.signed(recording.column(first, "thread"))[order]
+        self.first_time[at] = recording.column(first, "time_ns")[order]
+        self.set_sites(at, *(recording.column(first, name)[order] for name in ("stack_id", "instruction")))
         if inherits:
             self._inherit(first)
 
@@ -404,10 +407,14 @@ class _Part:
         return born
 
     def sites_of_instructions(self, instructions):
-        places, inverse = np.unique(instructions, return_inverse=True)
+        if len(instructions) == 0:
+            return np.empty(0, "<i4")
+        # Neighbours are mostly of one instruction, and few are left to sort.
+        begins = np.flatnonzero(np.append(True, instructions[1:] != instructions[:-1]))
+        places, inverse = np.unique(instructions[begins], return_inverse=True)
         begin = len(self.trace.sites)
         self.trace.sites.extend(Site(self.index, (int(place),), (False,)) for place in places)
-        return begin + inverse
+        return np.repeat((begin + inverse).astype("<i4"), np.diff(begins, append=len(instructions)))
 
     def _read_touches(self):
         """Units of a first-touch recording, or where the pages of a counts recording really were."""
@@ -501,6 +508,19 @@ class _Part:
                 self.instructions[thread] = max(self.instructions[thread], record["instructions"])
                 name = bytes(record["name"]).split(b"\0")[0].decode("utf-8", "replace")
                 self.names[thread] = name or self.names[thread]
+
+
+def _order_of(key, thread):
+    """The order by key, then thread; None if they are in that order."""
+    if not len(key):
+        return None
+    bits = int(thread.max()).bit_length()
+    if thread.min() < 0 or int(key.max()).bit_length() + bits > 64:
+        return np.lexsort((thread, key))
+    # One number instead of two: sorting stably is quick where there are sorted stretches, as of each thread.
+    both = key << np.uint64(bits)
+    both |= thread.view("<u4")
+    return None if (both[1:] >= both[:-1]).all() else np.argsort(both, kind="stable")
 
 
 def _ends_of_life(records, begins):

@@ -16,7 +16,7 @@ def parser():
         epilog="Examples:\n"
         "  warren locality report warren-locality --html report.html\n"
         "  warren locality report before --compare after --html changed.html\n"
-        "  warren locality report run --what-if synthetic:'pack:2 numa:2 core:4' --placement scatter\n")
+        "  warren locality report run --what-if synthetic:'pack:2 numa:2 core:4 pu:1' --placement scatter\n")
     report.add_argument("folder", metavar="DIR", help="the recording, or one process of it")
     files = report.add_argument_group("files")
     files.add_argument("--csv", metavar="FILE", help="a line per page: address, who allocated and "

@@ -53,7 +53,7 @@ class Analysis:
                                             own[0].line)
             else:
                 functions = [f.function for f in self.symbolizer.frames(site) if f.function]
-                self._first_places[site] = (self.symbolizer.fallback(site) if site >= 0 else "unknown",
+                self._first_places[site] = (self.symbolizer.header_line(site) or self.symbolizer.fallback(site),
                                             functions[0] if functions else "", "", 0)
         return self._first_places[site]
 

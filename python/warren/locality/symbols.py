@@ -209,6 +209,15 @@ class Symbolizer:
                 if code is not None and not FOREIGN.match(code.path)
                 for frame in self._frames.get(code, []) if frame.function]
 
+    def header_line(self, site):
+        """The line in a library's header that the innermost address in a file of the program's own comes
+        from, a template's that is not inlined; empty: none."""
+        for code in self.codes(site) if site >= 0 else []:
+            for frame in reversed(self._frames.get(code, [])):
+                if frame.file and frame.line and not FOREIGN.match(code.path):
+                    return recording.shown(f"{os.path.basename(frame.file)}:{frame.line}")
+        return ""
+
     def fallback(self, site):
         """`libfoo.so+0x1234` of the innermost address in a file of the program's own, else in any file,
         or "unknown"."""

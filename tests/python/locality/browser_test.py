@@ -104,6 +104,11 @@ class Report(unittest.TestCase):
                 page.screenshot(SHOTS / f"{name}-{view}.png")
         self.assertEqual(page.problems, [])
 
+    def beyond_the_edge(self, page):
+        """What of tables, but for those of nodes, one sees by scrolling only."""
+        return page.evaluate("[...document.querySelectorAll('main table:not(.matrix) :is(th, td)')].filter(cell => "
+                             "cell.getBoundingClientRect().right > innerWidth).map(cell => cell.textContent)")
+
     def test_cache_lines(self):
         trace = traces.synthetic([[100, 100], [100, 100]], [0, 0], 64)
         trace.writes = trace.accesses
@@ -129,6 +134,7 @@ class Report(unittest.TestCase):
             self.assertEqual(self.text(page, "#tip"), "byte 9, written by T1")
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
                                  page.evaluate("document.documentElement.clientWidth"))
+            self.assertEqual(self.beyond_the_edge(page), [])
             self.assertEqual(page.problems, [])
             if SHOTS:
                 page.screenshot(SHOTS / f"{name}-lines.png")
@@ -136,6 +142,7 @@ class Report(unittest.TestCase):
     def test_views_on_a_wide_screen(self):
         page = self.opened(1280, 800)
         self.all_views(page, "wide")
+        self.assertEqual(self.beyond_the_edge(page), [])
         for number, view in enumerate(VIEWS):
             self.click(page, f"#views a:nth-child({number + 1})")
             self.assertEqual(page.evaluate("location.hash"), "#" + view)
@@ -247,6 +254,11 @@ class Report(unittest.TestCase):
         page = self.opened(390, 844, scale=2, mobile=True)
         page.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
         self.all_views(page, "phone")
+        self.assertEqual(self.beyond_the_edge(page), [])
+        self.assertEqual(page.evaluate("getComputedStyle(document.querySelector('#structure-table tbody td:nth-child(4)'), "
+                                       "'::before').content"), '"locality"')
+        self.click(page, "#structure-table th:nth-child(1) button")
+        self.assertIn("↑", self.text(page, "#structure-table th:nth-child(1)"))
         x, y, width, height = self.rectangle(page, "#heat canvas")
         fingers = [{"x": x + width * part, "y": y + height / 2, "id": number}
                    for number, part in enumerate((0.4, 0.6))]

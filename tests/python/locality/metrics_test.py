@@ -15,7 +15,7 @@ import numpy as np  # noqa: E402
 
 import recordings as made  # noqa: E402
 from warren.locality import (__main__ as program, advice, analysis, lines, machine, metrics, recording,  # noqa: E402
-                             sharing, tables, text, trace as traces, what_if)
+                             sharing, symbols, tables, text, trace as traces, what_if)
 
 
 def figures(trace):
@@ -55,6 +55,20 @@ class Figures(unittest.TestCase):
         self.assertEqual(metrics.per_unit(trace).wrong.tolist(), [False, True, False])
         trace = traces.synthetic([[3, 1], [2, 6], [7, 0], [7, 0], [20, 0]], [0, 0, -1, -1, -1])
         self.assertEqual((figures(trace).correctness, figures(trace).locality), (None, None))
+
+    def test_first_touches_in_a_library_template_have_its_line(self):
+        found = analysis.Analysis(traces.synthetic([[1]], [0]))
+        own, other = symbols.Code("/srv/program", 0x10), symbols.Code("/usr/lib/libc.so.6", 0x20)
+        fill = symbols.Frame("fill_n", "/usr/include/c++/12/bits/stl_algobase.h", 922, 1)
+        append = symbols.Frame("_M_default_append", "/usr/include/c++/12/bits/vector.tcc", 655, 1)
+        found.symbolizer._frames = {own: [fill, append], other: [fill]}
+        places = {}
+        for site, codes in enumerate(([None, own], [other], [])):
+            found.symbolizer.codes = lambda _, codes=codes: codes
+            places[site] = found.first_place(site)
+        self.assertEqual(places[0], ("vector.tcc:655", "fill_n", "", 0))
+        self.assertEqual(places[1][0], "libc.so.6+0x20")
+        self.assertEqual(places[2][0], "unknown")
 
     def test_nothing_at_all(self):
         whole = figures(traces.synthetic(np.zeros((0, 2)), []))

@@ -55,6 +55,12 @@ function showTip(event, text) {
     tip.style.top = (event.clientY + 18 + high > innerHeight ? event.clientY - high - 10 : event.clientY + 18) + "px";
 }
 
+// On narrow screens a cell says itself what it is of.
+function titled(cell, title) {
+    cell.dataset.title = title;
+    return cell;
+}
+
 const threadLabel = (data, thread) => thread < 0 ? "unknown" : data.threads.thread[thread];
 
 // Overview
@@ -158,7 +164,7 @@ function structureTable() {
             default: return element("td", {}, number(table[name][index]));
             }
         };
-        body.append(element("tr", {}, ...columns.map(([name]) => cell(name))));
+        body.append(element("tr", {}, ...columns.map(([name, label]) => titled(cell(name), label))));
     }
     $("structure-table").replaceChildren(element("thead", {}, head), body);
 }
@@ -329,10 +335,10 @@ function cacheLines() {
     if (!facts.lines || !facts.lines.length) { $("lines").remove(); return; }
     $("line-list").append(table(["structure", "offset", "contended", "shared", "bytes", "by"], facts.lines.map(line => [
         line.structure, line.offset == null ? "0x" + line.address : "+" + line.offset, number(line.contended),
-        line.falsely ? "falsely" : "truly", element("td", {}, lineBytes(line)),
-        element("td", {class: "text"}, line.uses.slice(0, 6).map(use => threadLabel(facts, use.thread) +
+        line.falsely ? "falsely" : "truly", element("td", {class: "wide"}, lineBytes(line)),
+        element("td", {class: "text long wide"}, line.uses.slice(0, 6).map(use => threadLabel(facts, use.thread) +
             (use.written ? " writes " + use.written : " reads " + use.read) + (use.place ? ` (${use.place})` : "")).join("; ") +
-            (line.uses.length > 6 ? ` and ${line.uses.length - 6} more` : ""))])));
+            (line.uses.length > 6 ? ` and ${line.uses.length - 6} more` : ""))]), "cards"));
 }
 
 // On another machine; before and after
@@ -340,8 +346,8 @@ function cacheLines() {
 function table(head, rows, className = "") {
     return element("div", {class: "scroll"}, element("table", {class: className},
         element("thead", {}, element("tr", {}, ...head.map((text, index) => element("th", {class: index ? "" : "text"}, text)))),
-        element("tbody", {}, ...rows.map(row => element("tr", {}, ...row.map((cell, index) =>
-            cell instanceof Node ? cell : element("td", {class: index ? "" : "text"}, cell)))))));
+        element("tbody", {}, ...rows.map(row => element("tr", {}, ...row.map((cell, index) => titled(
+            cell instanceof Node ? cell : element("td", {class: index ? "" : "text"}, cell), head[index])))))));
 }
 function listText(numbers) {
     const last = numbers[numbers.length - 1];
@@ -354,7 +360,7 @@ function whatIf() {
     $("what-if").append(element("p", {class: "quiet"}, `${data.machine}, threads placed ${data.placement}; latencies and bandwidths: ${data.origin}; pages are placed one by one but where it says huge`),
         table(["pages", "local accesses", "mean latency", "latency cost", "bandwidth cost", "imbalance of nodes"],
               data.results.map(one => [one.policy, percent(one.local_share), one.mean_latency_ns.toFixed(0) + " ns",
-                  one.latency_cost_s.toPrecision(3) + " s", one.bandwidth_cost_s.toPrecision(3) + " s", percent(one.imbalance, 0)])));
+                  one.latency_cost_s.toPrecision(3) + " s", one.bandwidth_cost_s.toPrecision(3) + " s", percent(one.imbalance, 0)]), "cards"));
     for (const one of data.results) {
         const total = one.traffic.flat().reduce((a, b) => a + b, 0) || 1;
         $("what-if").append(element("h3", {}, one.policy + ": accesses from processors to nodes"),

@@ -66,7 +66,7 @@ def command(folder, *options, mode=MODE):
     return [str(build / "bin/warren"), "locality", "record", "--mode", mode, "-o", folder, *options, "--"]
 
 
-def record(scratch, *options, words=None, status=0):
+def record(scratch, *options, words=None, status=0, said=None):
     done = subprocess.run(command(scratch + "/recording", *options) + (words or [program, *arguments]),
                           capture_output=True, text=True, timeout=100, check=False)
     if done.returncode == SKIPPED:
@@ -74,6 +74,8 @@ def record(scratch, *options, words=None, status=0):
         sys.exit(SKIPPED)
     if done.returncode != status:
         raise AssertionError(f"status {done.returncode}, not {status}: {done.stdout}{done.stderr}")
+    if said is not None:
+        said.append(done.stderr)
     return done.stdout, processes_in(scratch + "/recording")
 
 
@@ -310,8 +312,10 @@ def sample_killed(scratch):
 def small_files(scratch):
     """A limit of the program's files cuts the recording, and doesn't end the program."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-    _, (process,) = record(scratch)
+    said = []
+    _, (process,) = record(scratch, said=said)
     assert process.about["end"] == "exit 0", process.about["end"]
+    assert "counts are lost: " in said[0] and "counts.rec: it can't be written" in said[0], said
     assert "counts" in {one["what"] for one in process.about["lost"]}, process.about["lost"]
 
 
@@ -426,6 +430,13 @@ def killed(scratch):
     process = Process(folder)
     assert process.writes(page) == {0: 1000}
     assert process.about["end"] is None and process.about["end_ns"] is None, process.about
+    # What is not saved yet has its code and threads nevertheless.
+    with subprocess.Popen(command(scratch + "/unsaved", "--save", "0") + [program, *arguments],
+                          stdout=subprocess.PIPE, text=True) as running:
+        running.stdout.readline()
+        running.send_signal(signal.SIGKILL)
+    process = Process(*pathlib.Path(scratch, "unsaved").iterdir())
+    assert process.modules >= 3 and len(process.threads) == 1, (process.modules, process.threads)
 
 
 def children(scratch):
@@ -457,6 +468,12 @@ def ends(scratch):
                                 status=-signal.SIGTERM)
     page = int(output.split()[1], 16)
     assert process.writes(page) == {0: 500}, process.writes(page)
+    if MODE != "hooks":  # which sees no system calls
+        os.makedirs(scratch + "/3")
+        output, (process,) = record(scratch + "/3", words=[program, "signal", str(int(signal.SIGKILL))],
+                                    status=-signal.SIGKILL)
+        page = int(output.split()[1], 16)
+        assert process.writes(page) == {0: 500} and process.modules >= 3, process.writes(page)
 
 
 def refusals(scratch):

@@ -243,6 +243,13 @@ bool before_call(void* context, int number) {
             dr_syscall_set_param(context, 1, std::min(argument(1), last));
         }
         break;
+    case SYS_kill:
+    case SYS_tkill:
+    case SYS_tgkill:
+        if (argument(number == SYS_tgkill ? 2 : 1) == SIGKILL) {
+            recorder->save(); // it may be the program's own end, of which no signal tells
+        }
+        break;
     case SYS_exit_group:
         recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
         break;

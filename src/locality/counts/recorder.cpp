@@ -259,6 +259,10 @@ bool Recorder::describe(bool ended) {
     const auto losses = [&](const auto& file, const char* what) {
         if (!file.problem().empty()) {
             description.lost.push_back({what, file.lost(), file.problem()});
+            if (ended) {
+                platform::say(std::to_string(file.lost()) + " " + what +
+                              " are lost: " + file.problem());
+            }
         }
     };
     losses(thread_file_, "threads");
@@ -329,6 +333,7 @@ void Recorder::thread_ended(Thread* thread) {
         write_all_counts(*thread);
         write_communication(*thread);
         write_thread(*thread, ThreadRecord::ended);
+        flush(); // nobody will do more to it, whatever kills the process later
     }
     bursts_ended_ += thread->bursts.bursts();
     thread->bursts.stop();
@@ -364,6 +369,8 @@ void Recorder::module_loaded(const ModuleRecord& given, const std::string& path)
         code_.erase(code_.lower_bound(record.begin), code_.lower_bound(record.end));
     }
     module_file_.append(record);
+    strings_file_.flush(); // before the modules, whose paths are in it
+    module_file_.flush();
 }
 
 void Recorder::welcome_tracker(Welcome& welcome) {

@@ -35,6 +35,9 @@ void Recorder::write_thread(Thread& thread, ThreadRecord::Event event) {
         }
     }
     thread_file_.append(record);
+    if (event == ThreadRecord::began) {
+        thread_file_.flush(); // few, and without them nobody knows whose the rest is
+    }
 }
 
 void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
@@ -102,6 +105,7 @@ std::uint32_t Recorder::stack_of(const FirstTouch& touch) {
             touch_stack_file_.append({StackRecord::return_address, no_stack, touch.top}));
         known->second = static_cast<std::uint32_t>(
             touch_stack_file_.append({StackRecord::instruction, caller, touch.instruction}));
+        touch_stack_file_.flush();
     }
     return known->second;
 }

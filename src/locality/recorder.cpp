@@ -304,6 +304,12 @@ Error Recorder::start() {
     PerfOptions perf;
     perf.calls = options_.calls;
     Error error = events_.open(child_, perf);
+    if (error && !options_.beside_another) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        error = fail(record->error_class,
+                     "%s. Without them: --mode counts, or sample (which need DynamoRIO), or hooks",
+                     record->text.c_str());
+    }
     if (!error && write(go[1], "g", 1) != 1) {
         error = failed("starting the program");
     }

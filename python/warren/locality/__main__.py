@@ -126,7 +126,7 @@ def main(arguments=None):
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as problem:
-        print(f"warren locality: {problem.filename or ''}: {problem.strerror}", file=sys.stderr)
+        print(f"warren locality: {problem.filename or 'the summary'}: {problem.strerror}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

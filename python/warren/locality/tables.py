@@ -110,8 +110,10 @@ def output(path, newline=None):
     try:
         with file:
             yield file
-    except BaseException:
+    except BaseException as problem:
         _discard(path)
+        if isinstance(problem, OSError) and problem.filename is None:
+            raise OSError(problem.errno, problem.strerror, os.fspath(path)) from None  # write doesn't name it
         raise
 
 

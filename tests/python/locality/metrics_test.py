@@ -70,6 +70,13 @@ class Figures(unittest.TestCase):
         self.assertEqual(places[1][0], "libc.so.6+0x20")
         self.assertEqual(places[2][0], "unknown")
 
+    def test_a_full_disk_is_told_with_the_file(self):
+        found = analysis.Analysis(traces.synthetic([[1]], [0]))
+        with self.assertRaises(OSError) as raised:
+            tables.write_csv(found, "/dev/full")
+        self.assertEqual((raised.exception.filename, raised.exception.strerror),
+                         ("/dev/full", "No space left on device"))
+
     def test_nothing_at_all(self):
         whole = figures(traces.synthetic(np.zeros((0, 2)), []))
         self.assertIsNone(whole.locality)

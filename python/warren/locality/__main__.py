@@ -128,6 +128,9 @@ def main(arguments=None):
     except OSError as problem:
         print(f"warren locality: {problem.filename or 'the summary'}: {problem.strerror}", file=sys.stderr)
         return 1
+    except MemoryError as problem:
+        print(f"warren locality: {options.folder} needs more memory than there is: {problem}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return 0

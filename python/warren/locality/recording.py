@@ -86,6 +86,7 @@ THREAD_BEGAN, THREAD_ENDED, THREAD_SO_FAR = 1, 2, 3
 MODULE_LOADED, MODULE_UNLOADED = 1, 2
 PLACE_RETURN_ADDRESS, PLACE_INSTRUCTION = 1, 2
 ALLOCATION_BEGAN, ALLOCATION_ENDED, ALLOCATION_DISCARDED, ALLOCATION_FILLED = 1, 2, 3, 4
+LARGEST_PAGE = 1 << 30
 KINDS = ("unknown", "heap", "mapping", "shared", "shmem", "program_break", "stack")
 TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_MAJOR = 1, 2, 4, 8, 16
 FIRST_VALID, FIRST_WRITE, FIRST_LATE = 1, 2, 4
@@ -276,13 +277,16 @@ class Process:
                   "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 31),
                   "first": ("flags", 7), "bytes": ("flags", 1)}
         numbers = {"allocations": {"stack_id": len(self.stacks)},
-                   "touches": {"stack_id": len(self.touch_stacks)},
+                   "touches": {"stack_id": len(self.touch_stacks), "bytes": LARGEST_PAGE},
                    "first": {"stack_id": len(self.touch_stacks), "allocation": len(self.allocations)},
                    "counts": {"allocation": len(self.allocations)},
                    "bytes": {"allocation": len(self.allocations)}}
         largest = {name: _largest(getattr(self, name), list(numbers.get(name, ()))
                                   + ([limits[name][0]] if name in limits else []))
                    for name in limits | numbers}
+        if largest["touches"]["bytes"] > LARGEST_PAGE:
+            _refuse(self.folder / "touches.rec", self.touches["bytes"] > LARGEST_PAGE,
+                    "is of a page that no processor has")
         for name, (field, most) in limits.items():
             if largest[name][field] > most:
                 _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,

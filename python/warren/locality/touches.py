@@ -46,8 +46,8 @@ class Touches:
                 self.superseded[before] = True
 
 
-# Pages that system calls filled, all together: more are left out.
-MAX_FILLED = 1 << 24
+# Pages that system calls filled, all together, and small ones in large ones: more are left out.
+MAX_FILLED, MAX_WITHIN = 1 << 24, 1 << 26
 
 
 def filled(process, granularity):
@@ -116,6 +116,11 @@ def _read_faults(part):
     unit_bits = part.trace.granularity.bit_length() - 1
     shift = max(unit_bits, part.process.info["page_size"].bit_length() - 1)
     pages = np.maximum((touches.bytes >> np.uint64(shift)).astype("<i8"), 1)
+    many = (pages > 1) & (np.cumsum(pages) > MAX_WITHIN)
+    if many.any():
+        pages[many] = 1
+        part.trace.warnings.append(f"{part.process.folder}: of {np.count_nonzero(many):,} large pages first "
+                                   "touches are known of their beginning only: there are too many")
     within = np.arange(pages.sum()) - np.repeat(np.cumsum(pages) - pages, pages)
     size = np.maximum(touches.bytes, np.uint64(1 << shift))
     page = np.repeat(touches.address // size * size >> np.uint64(shift), pages) + within.astype("<u8")

@@ -28,8 +28,8 @@ __attribute__((visibility("default"))) void warren_locality_end(const char* name
 __attribute__((visibility("default"))) void warren_locality_name(const void* memory, size_t bytes,
                                                                  const char* name);
 
-/* 1 in a program that is being recorded in mode first-touch, else 0: also in mode counts, whose
- * recordings have neither phases nor names. */
+/* 1 in a program that is being recorded, in any mode, by the library that follows its allocations;
+ * else 0. */
 __attribute__((visibility("default"))) int warren_locality_recording(void);
 
 #ifdef __cplusplus

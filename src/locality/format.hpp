@@ -143,7 +143,10 @@ struct AllocationRecord {
     std::uint64_t time_ns;
     std::uint32_t tid;
     std::uint32_t stack_id; // in stacks.rec
-    std::uint64_t previous; // where it was before (realloc, mremap), else 0
+    // Where it was before (realloc, mremap), else 0. Of what is shared: a number of its first byte
+    // that is the same in all processes of the node, and grows with the address (that of its file
+    // or segment and of the place in it); 0: not known.
+    std::uint64_t previous;
 };
 static_assert(sizeof(AllocationRecord) == 48);
 

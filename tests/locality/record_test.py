@@ -467,6 +467,28 @@ def a_limit_of_the_programs_files_cuts_the_recording_only():
 
 
 @case
+def what_processes_share_has_the_same_place_in_all():
+    maps = ("import mmap, sys; file = open(sys.argv[1], 'r+b'); "
+            "mmap.mmap(file.fileno(), 1 << 20, offset=int(sys.argv[2]))[0] = 1")
+    with Folder() as folder:
+        one, other = folder.parent / "one", folder.parent / "other"
+        for path in (one, other):
+            path.write_bytes(bytes(2 << 20))
+        python = os.path.realpath(sys.executable)
+        runs = "; ".join(f'"{python}" -I -c "{maps}" {path} {offset}'
+                         for path, offset in ((one, 0), (one, 4 * PAGE), (other, 0)))
+        recorded(folder, "/bin/sh", "-c", runs)
+        shared = recording.KINDS.index("shared")
+        found = [one for process in opened(folder).processes for one in process.allocations
+                 if one["event"] == recording.ALLOCATION_BEGAN and one["what"] == shared
+                 and one["size"] == 1 << 20]
+        places = [int(one["previous"]) for one in sorted(found, key=lambda one: one["time_ns"])]
+        expect(len(places) == 3 and places[0] != 0, places)
+        expect(places[1] == places[0] + 4 * PAGE, places)
+        expect(abs(places[2] - places[0]) >= 1 << 40, places)
+
+
+@case
 def an_ordinary_user_records_as_well():
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return

@@ -7,8 +7,8 @@
 
 A unit is a piece of `granularity` bytes (a page, usually) in one life of an allocation: memory that
 is freed and used again is other units, where the recording has allocations. Threads of all processes have numbers of one row. Units of
-memory that several processes share are joined when their identity is known (the physical page), and
-are then of the first of these processes. Everything is in flat arrays, so that ten million units
+memory that several processes share are joined when their identity is known (the file or segment and the
+place in it, or the physical page), and are then of the process that touched them first. Everything is in flat arrays, so that ten million units
 take half a gigabyte.
 """
 
@@ -215,6 +215,7 @@ class _Part:
             self.read_first()
         elif len(process.touches):
             self._read_touches()
+        self._identify_shared()
         self._read_threads()
         # What has been read takes memory that the analysis needs.
         for name in ("counts", "first", "touches"):
@@ -253,7 +254,9 @@ class _Part:
         self.thread_of_allocation = chosen["thread"].astype("<i4")
         self.site = self._sites_of_stacks(chosen["stack_id"])
         self.begin = chosen["time_ns"].astype("<u8")
-        self.previous = chosen["previous"].astype("<u8")
+        shared = np.isin(self.kind, touches.SHARED)
+        self.previous = np.where(shared, 0, chosen["previous"]).astype("<u8")
+        self.shared_at = np.where(shared, chosen["previous"], 0).astype("<u8")
         self.end = _ends_of_life(records, begins)
 
     def _read_counts(self, intervals):
@@ -350,6 +353,19 @@ class _Part:
         self.set_sites(at, *(recording.column(first, name)[order] for name in ("stack_id", "instruction")))
         if inherits:
             self._inherit(first)
+
+    def _identify_shared(self):
+        """Gives units of what processes share the number that these have in all of them."""
+        if not self.shared_at.any():
+            return
+        shift, bits = np.uint64(self.trace.granularity.bit_length() - 1), np.uint64(self.bits)
+        row = (self.keys & np.uint64((1 << self.bits) - 1)).astype("<i8") - 1
+        named = np.flatnonzero(np.append(self.shared_at, 0)[row])
+        row = row[named]
+        place = self.shared_at[row] + ((self.keys[named] >> bits) << shift) - self.address[row]
+        whole = (place & np.uint64(self.trace.granularity - 1)) == 0
+        # (No page has such a physical address.)
+        self.identity[named[whole]] = (place[whole] >> shift) | np.uint64(1 << 63)
 
     def set_sites(self, at, stacks, instructions):
         self.first_site[at] = self._sites_of_stacks(stacks)
@@ -621,6 +637,9 @@ def _join_shared(trace, identity):
     candidates = np.flatnonzero(shared & (identity != 0))
     if len(candidates) == 0:
         return
+    # Of each page the unit that was touched first stays.
+    time = trace.first_time[candidates]
+    candidates = candidates[np.lexsort((candidates, np.where(time, time, np.iinfo("<u8").max)))]
     hosts = [process.info.get("host") or "" for process in trace.processes]
     host = np.unique(hosts, return_inverse=True)[1][trace.unit_process[candidates]]
     pages = np.stack([identity[candidates], host.astype("<u8")], axis=1)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 
 #include "locality/tracker/real.hpp"
 #include "locality/tracker/tracker.hpp"
@@ -18,6 +19,26 @@ constexpr std::uint64_t page_bytes = 4096;
 
 std::uint64_t whole_pages(std::uint64_t bytes) {
     return (bytes + page_bytes - 1) & ~(page_bytes - 1);
+}
+
+// What is shared, as all processes know it (AllocationRecord::previous): far from each other for
+// different ones, with room for places in it, and never 0.
+const void* shared_place(std::uint64_t device, std::uint64_t number, std::uint64_t offset) {
+    constexpr std::uint64_t room = std::uint64_t{1} << 44;
+    std::uint64_t mixed = (device + 1) * 0x9E37'79B9'7F4A'7C15U ^ number;
+    mixed = (mixed ^ (mixed >> 32)) * 0xD6E8'FEB8'6659'FD93U;
+    mixed = (mixed ^ (mixed >> 32)) * 0xD6E8'FEB8'6659'FD93U;
+    const std::uint64_t begin = ((mixed >> 2) & ~(room - 1)) | room;
+    return reinterpret_cast<const void*>(begin + (offset & (room - 1)));
+}
+
+const void* place_in_file(int flags, int descriptor, off_t offset) {
+    struct stat about {};
+    if ((flags & MAP_TYPE) == MAP_PRIVATE || (flags & MAP_ANONYMOUS) != 0 ||
+        fstat(descriptor, &about) != 0) {
+        return nullptr;
+    }
+    return shared_place(about.st_dev, about.st_ino, static_cast<std::uint64_t>(offset));
 }
 
 void* mapped(void* wanted, std::size_t bytes, int protection, int flags, int descriptor,
@@ -40,7 +61,8 @@ void* mapped(void* wanted, std::size_t bytes, int protection, int flags, int des
         const int kept_errno = errno;
         const bool is_shared = (flags & MAP_TYPE) != MAP_PRIVATE;
         record_begin(is_shared ? AllocationRecord::shared : AllocationRecord::mapping, memory,
-                     whole_pages(bytes), before_ns, caller);
+                     whole_pages(bytes), before_ns, caller,
+                     place_in_file(flags, descriptor, offset));
         if ((flags & (MAP_POPULATE | MAP_LOCKED)) != 0) {
             record_fill(memory, whole_pages(bytes), caller);
         }
@@ -197,8 +219,10 @@ void* shmat(int id, const void* wanted, int flags) {
         const int kept_errno = errno;
         shmid_ds about{};
         if (shmctl(id, IPC_STAT, &about) == 0) {
+            // (No file has the device of all ones.)
             record_begin(AllocationRecord::shmem, memory, whole_pages(about.shm_segsz), before_ns,
-                         WARREN_CALLER);
+                         WARREN_CALLER,
+                         shared_place(~std::uint64_t{0}, static_cast<std::uint64_t>(id), 0));
         }
         errno = kept_errno;
     }

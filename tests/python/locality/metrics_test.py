@@ -18,6 +18,11 @@ from warren.locality import (__main__ as program, advice, analysis, lines, machi
                              sharing, symbols, tables, text, trace as traces, what_if)
 
 
+def timed(records, time):
+    records["time_ns"] = time
+    return records
+
+
 def figures(trace):
     return metrics.summarise(metrics.per_unit(trace), trace.granularity)[0]
 
@@ -391,6 +396,22 @@ class Recordings(unittest.TestCase):
                            info={"executable": "/usr/bin/mpiexec"})
         self.assertEqual(traces.load(run).units, 40)
         self.assertEqual(traces.load(run, everything=True).units, 41)
+
+    def test_ranks_that_share_a_file_are_joined_in_counts(self):
+        shared, file_at = recording.KINDS.index("shared"), (1 << 60) + 0x3000
+        with tempfile.TemporaryDirectory() as folder:
+            for rank, (base, skipped, time) in enumerate(((1 << 40, 0, 20), (1 << 41, 1, 10))):
+                mapping = dict(made.allocation(base, 0x4000, what=shared), previous=file_at + 4096 * skipped)
+                made.write_process(
+                    f"{folder}/rank-{rank:05}", rank=rank, counts=made.counts([[10 + rank]] * 3, base, 1),
+                    first=timed(made.first([0] * 3, base, 1), time),
+                    threads=made.threads(1), allocations=[mapping])
+            found = traces.load(folder)
+        # The second rank's first page is the first one's second.
+        self.assertEqual(found.units, 4)
+        self.assertEqual(sorted(np.diff(found.starts).tolist()), [1, 1, 2, 2])
+        self.assertEqual(metrics.per_unit(found).total.tolist(), [10, 21, 21, 11])
+        self.assertEqual(sorted(found.first_thread.tolist()), [0, 1, 1, 1])  # rank 1 came first
 
     def test_ranks_that_share_pages_are_joined_by_identity(self):
         base = 1 << 32

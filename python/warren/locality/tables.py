@@ -103,6 +103,13 @@ def _discard(path):
             os.unlink(path)
 
 
+def _named(problem, path):
+    """The same with the file's name, which writing doesn't tell."""
+    if isinstance(problem, OSError) and problem.filename is None and problem.errno is not None:
+        return OSError(problem.errno, problem.strerror, os.fspath(path))
+    return problem
+
+
 @contextlib.contextmanager
 def output(path, newline=None):
     """A file for text, of which nothing stays if writing it fails."""
@@ -112,9 +119,7 @@ def output(path, newline=None):
             yield file
     except BaseException as problem:
         _discard(path)
-        if isinstance(problem, OSError) and problem.filename is None:
-            raise OSError(problem.errno, problem.strerror, os.fspath(path)) from None  # write doesn't name it
-        raise
+        raise _named(problem, path) from None
 
 
 def write_csv(analysis, path):
@@ -207,10 +212,10 @@ def write_parquet(analysis, path):
             if writer is None:
                 writer = pyarrow.parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)
-    except BaseException:
+    except BaseException as problem:
         if writer is not None:
             _discard(path)
-        raise
+        raise _named(problem, path) from None
     finally:
         if writer is not None:
             writer.close()

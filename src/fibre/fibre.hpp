@@ -11,7 +11,8 @@
 //     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
 //     only when it is 0. Nobody waits for that in a fibre's context, or two could wait for each
 //     other; workers wait in their own.
-//  3. `note`, `word` and `state` of a parked fibre change under its bucket's lock; of a gathered
+//  3. `note`, `word`, `object` and `state` of a parked fibre change under its bucket's lock; of a
+//  gathered
 //     one under its gathering's. But of those who are released at once nobody touches anything:
 //     each sets its `state` itself when it goes on. `ticket` tells who still is in a gathering.
 // Thread rule: each field says whose it is.
@@ -30,6 +31,7 @@
 namespace warren::fibre {
 
 struct Worker;
+class ObjectWait;
 
 enum class State : std::uint32_t {
     ready,       // or running
@@ -57,6 +59,7 @@ struct alignas(64) Fibre {
     // Parked; or gathered, for the event of this address
     std::atomic<const void*> word{nullptr};
     std::atomic<WaitNote*> note{nullptr}; // on its stack
+    ObjectWait* object = nullptr;         // the same; null: it waits for no object
     std::atomic<std::uint64_t> parks{0};  // counts them: tells a time limit of one from another's
     // Gathered; where it was last, and its ticket there.
     std::atomic<Gathering*> gathering{nullptr};
@@ -91,6 +94,10 @@ struct alignas(64) Worker {
     std::atomic<std::uint32_t> count{0};
     // Changes under the lock; who clears it counts the worker as awake.
     std::atomic<bool> sleeping{false};
+    // Whose queue gets what is woken for this worker: of a blocked one, who stands in for it; of a
+    // spare one that is relieved, whom it stood in for; null: its own. (Who has read this before
+    // it changes, puts it here: spares.cpp, invariants 4 and 5.)
+    std::atomic<Worker*> deputy{nullptr};
     alignas(64) std::atomic<std::uint32_t> bell{0};
     // Its own
     alignas(64) Context idle;

@@ -1,21 +1,33 @@
 // ObjectWaits: fibres that wait for objects of the program which something else sees to: mutexes,
-// condition variables. Who may have brought about what one waits for tells it, by the address of
-// the object; what the object then is, the fibre looks at itself.
+// condition variables, words of futexes. Who may have brought about what one waits for tells it, by
+// the address of the object; what the object then is, the fibre looks at itself.
+//
+// Each object has a queue of its waits, doubly linked, which the first one of them stands for in a
+// table by the object's address, of as many places as there are fibres. So what a telling takes
+// doesn't depend on how many wait for other objects.
+//
+// Some tellings don't come: of other processes, of other mappings of an object. So a wait also
+// looks by itself, ever less often (Looks): whether the object may be free is seen by whoever sees
+// to the scheduler's timers, and only then does the fibre go on.
 //
 // Invariants
-//  1. A wait is in its object's place from its making until it is told or withdrawn, under the
+//  1. A wait is in its object's queue from its making until it is told or withdrawn, under the
 //     place's lock; the places' counts say how many are there.
 //  2. A fibre is there before it looks at the object for the last time; who tells has changed the
-//     object, and after a full fence looks at the count, then at the list under its lock. So either
-//     the fibre sees the change, or it is told.
+//     object, and after a full fence looks at the count, then at the queue under the lock. So
+//     either the fibre sees the change, or it is told.
 //  3. Once one is told, nobody uses more of it than its address: it may be gone.
-// Thread rule: a wait is its fibre's; tell() by any thread, not in handlers of signals.
+//  4. Who may take no locks (a handler of a signal) has the place on the stack of those that are
+//     due, then calls a worker that sleeps. A worker looks at the stack before each switch, and,
+//     after it counts as sleeping, before it sleeps.
+// Thread rule: a wait is its thread's, and kernel threads may have some, too; tell() by any thread,
+// not in handlers of signals; tell_soon() also there.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "fibre/spin_lock.hpp"
 
@@ -25,8 +37,16 @@ class ObjectWait;
 
 class ObjectWaits {
   public:
-    // The first `count` of those that wait for this object go on.
-    void tell(const void* object, std::uint32_t count);
+    explicit ObjectWaits(std::uint32_t fibres);
+
+    // The first `count` of those that wait for this object go on. Returns how many.
+    std::uint32_t tell(const void* object, std::uint32_t count);
+    bool is_waited_for(const void* object);
+    // The first that waits for this object goes on soon, if it may be free then.
+    void tell_soon(const void* object);
+    // Whether there are some of those; tells them.
+    bool are_due() const { return due_.load(std::memory_order_relaxed) != nullptr; }
+    void tell_due();
 
   private:
     friend class ObjectWait;
@@ -34,45 +54,75 @@ class ObjectWaits {
     struct alignas(64) Place {
         SpinLock lock;
         std::atomic<std::uint32_t> count{0};
-        ObjectWait* first = nullptr;
-        ObjectWait** end = &first;
+        std::uint64_t arrivals = 0;
+        ObjectWait* first = nullptr; // of the first object
+        std::atomic<bool> is_due{false};
+        Place* next_due = nullptr;
     };
 
     Place& place_of(const void* object) {
         // The high bits of the product depend on all of the address.
         const auto address = reinterpret_cast<std::uintptr_t>(object);
-        return places_[(address >> 3) * 0x9e3779b97f4a7c15U >> 58];
+        return places_[(address >> 2) * 0x9e3779b97f4a7c15U >> shift_];
     }
-    static void take_out(Place& place, ObjectWait** link);
+    static ObjectWait* find(const Place& place, const void* object);
+    static void put_in(Place& place, ObjectWait& wait);
+    static void take_out(Place& place, ObjectWait& wait);
 
-    std::array<Place, 64> places_;
+    std::unique_ptr<Place[]> places_;
+    unsigned shift_ = 0;
+    alignas(64) std::atomic<Place*> due_{nullptr};
 };
 
-// One wait of the calling fibre, on its stack.
+// How a wait looks by itself: an eighth of its time after the last look, between these limits.
+struct Looks {
+    // Whether this object may be what is waited for; null: that can't be seen, so it isn't looked.
+    bool (*may_be_free)(const void* object, std::uint32_t expected);
+    std::uint64_t shortest_ns;
+    std::uint64_t longest_ns;
+};
+
+// One wait of the calling thread, on its stack.
 class ObjectWait {
   public:
-    explicit ObjectWait(const void* object);
+    // `expected` is handed to the looks.
+    ObjectWait(const void* object, const Looks& looks, std::uint32_t expected = 0);
     ~ObjectWait() { withdraw(); }
     ObjectWait(const ObjectWait&) = delete;
     ObjectWait& operator=(const ObjectWait&) = delete;
 
-    // Parks the fibre until it is told, or until this time of the monotonic clock (UINT64_MAX: no
-    // limit). Returns whether it has been told.
+    // Parks the fibre until it is told, or the object may be free, or until this time of the
+    // monotonic clock (UINT64_MAX: no limit). Returns whether it has been told.
     bool park(std::uint64_t until_ns);
     // It waits no more. Returns false if it has been told before.
     bool withdraw();
     // Having been told, it waits again, behind the others.
     void repeat();
 
+    // Of one that is parked: when it is to be looked at again; 0: now it goes on. By who sees to
+    // the timers, under the lock that it is parked by.
+    std::uint64_t look(std::uint64_t now_ns);
+
   private:
     friend class ObjectWaits;
 
-    void come();
+    std::uint64_t next_look(std::uint64_t now_ns) const;
 
     const void* object_;
     ObjectWaits::Place& place_;
+    const Looks& looks_;
+    std::uint32_t expected_;
     std::atomic<std::uint32_t> told_{0}; // changes to 1 under the place's lock
+    std::uint64_t begin_ns_ = 0;         // of its looks
+    std::uint64_t until_ns_ = 0;
+    // Under the place's lock
+    std::uint64_t arrival_ = 0;
+    ObjectWait* before_ = nullptr; // null: the first of its object
     ObjectWait* next_ = nullptr;
+    // Of the first one: the last; other objects' first ones.
+    ObjectWait* last_ = nullptr;
+    ObjectWait* object_before_ = nullptr;
+    ObjectWait* object_next_ = nullptr;
 };
 
 } // namespace warren::fibre

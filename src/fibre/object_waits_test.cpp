@@ -1,6 +1,9 @@
 #include "fibre/object_waits.hpp"
 
+#include <array>
+#include <csignal>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <thread>
 #include <vector>
 
@@ -9,12 +12,14 @@
 namespace warren::fibre {
 namespace {
 
+constexpr Looks no_looks = {nullptr, 1'000'000, 1'000'000};
+
 // A lock that is tried, and told of.
 struct Flag {
     std::atomic<bool> taken{false};
 
     void lock() {
-        ObjectWait wait(this);
+        ObjectWait wait(this, no_looks);
         while (taken.exchange(true)) {
             if (wait.park(UINT64_MAX)) {
                 wait.repeat();
@@ -85,7 +90,7 @@ TEST(ObjectWaitsTest, each_telling_reaches_one_that_waits_or_none) {
         for (std::uint32_t number = 0; number < count; ++number) {
             fibres->add([] {
                 for (int round = 0; round < 100; ++round) {
-                    ObjectWait wait(&object);
+                    ObjectWait wait(&object, no_looks);
                     if (wait.park(monotonic_ns() + 50'000) || !wait.withdraw()) {
                         ++told;
                     } else {
@@ -120,7 +125,7 @@ TEST(ObjectWaitsTest, the_first_come_are_told_first_and_all_at_once) {
                 while (waiting != number) {
                     scheduler()->give_way();
                 }
-                ObjectWait wait(number == 3 ? &other : &object);
+                ObjectWait wait(number == 3 ? &other : &object, no_looks);
                 ++waiting;
                 EXPECT_TRUE(wait.park(UINT64_MAX));
                 order.push_back(number);
@@ -139,6 +144,150 @@ TEST(ObjectWaitsTest, the_first_come_are_told_first_and_all_at_once) {
         });
         fibres->run();
         EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 1, 2, 3}));
+    });
+}
+
+// Objects whose waits are in one place of the table, since there are but two fibres.
+TEST(ObjectWaitsTest, waits_of_many_objects_come_and_go_in_any_order) {
+    alone([] {
+        constexpr std::size_t objects = 50;
+        constexpr std::size_t each = 7;
+        static std::array<int, objects> object;
+        auto fibres = std::make_unique<Fibres>(2, std::vector<int>{-1});
+        fibres->add([] {
+            std::array<std::vector<std::unique_ptr<ObjectWait>>, objects> waits;
+            for (std::size_t number = 0; number < objects * each; ++number) {
+                const std::size_t which = number * 13 % objects;
+                waits[which].push_back(std::make_unique<ObjectWait>(&object[which], no_looks));
+            }
+            // Some leave, from anywhere; how many are left, the tellings say.
+            const auto tell = [](std::size_t which, std::uint32_t count) {
+                return scheduler()->object_waits().tell(&object[which], count);
+            };
+            for (std::size_t which = 0; which < objects; ++which) {
+                auto& those = waits[which];
+                const std::size_t leaving = which % (each + 1);
+                for (std::size_t step = 0; step < leaving; ++step) {
+                    EXPECT_TRUE(those[(which + step * 3) % each]->withdraw());
+                }
+                EXPECT_EQ(scheduler()->object_waits().is_waited_for(&object[which]),
+                          leaving != each);
+            }
+            for (std::size_t which = objects; which-- > 0;) {
+                const auto left = static_cast<std::uint32_t>(each - which % (each + 1));
+                EXPECT_EQ(tell(which, 2), std::min(left, 2U));
+                EXPECT_EQ(tell(which, 100), left - std::min(left, 2U));
+                EXPECT_EQ(tell(which, 1), 0U);
+                std::size_t told = 0;
+                for (const auto& wait : waits[which]) {
+                    told += wait->withdraw() ? 0 : 1;
+                }
+                EXPECT_EQ(told, left);
+            }
+        });
+        fibres->add([] {});
+        fibres->run();
+    });
+}
+
+TEST(ObjectWaitsTest, who_is_not_told_finds_out_and_goes_on_only_then) {
+    alone([] {
+        constexpr std::uint32_t count = 20;
+        static std::atomic<std::uint32_t> word{0};
+        static std::atomic<std::uint32_t> went_on{0};
+        static std::atomic<std::uint32_t> looked{0};
+        static constexpr Looks looks = {
+            [](const void* object, std::uint32_t expected) {
+                ++looked;
+                return static_cast<const std::atomic<std::uint32_t>*>(object)->load() != expected;
+            },
+            20'000, 10'000'000};
+        auto fibres = std::make_unique<Fibres>(count, std::vector<int>{-1, -1});
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres->add([] {
+                ObjectWait wait(&word, looks, 0);
+                EXPECT_FALSE(wait.park(UINT64_MAX));
+                EXPECT_EQ(word, 1U);
+                ++went_on;
+            });
+        }
+        std::thread setter([] {
+            while (looked < 10 * count) {
+                std::this_thread::yield();
+            }
+            EXPECT_EQ(went_on, 0U);
+            word = 1;
+        });
+        fibres->run();
+        setter.join();
+        EXPECT_EQ(went_on, count);
+    });
+}
+
+// The handler may interrupt anything, so also who has a lock.
+TEST(ObjectWaitsTest, handlers_of_signals_tell_of_what_they_have_brought_about) {
+    alone([] {
+        constexpr std::uint32_t count = 6;
+        constexpr int rounds = 300;
+        static std::atomic<std::uint32_t> posts{0};
+        static constexpr Looks looks = {
+            [](const void* object, std::uint32_t) {
+                return static_cast<const std::atomic<std::uint32_t>*>(object)->load() != 0;
+            },
+            50'000'000'000, 50'000'000'000}; // later than the test may take
+        static std::atomic<int> taken{0};
+        struct sigaction action {};
+        action.sa_handler = [](int) {
+            ++posts;
+            scheduler()->object_waits().tell_soon(&posts);
+        };
+        sigaction(SIGUSR1, &action, nullptr);
+        auto fibres = std::make_unique<Fibres>(count, std::vector<int>{-1, -1});
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres->add([] {
+                for (int round = 0; round < rounds; ++round) {
+                    ObjectWait wait(&posts, looks);
+                    for (std::uint32_t seen = posts;;) {
+                        if (seen != 0) {
+                            if (posts.compare_exchange_weak(seen, seen - 1)) {
+                                break;
+                            }
+                            continue;
+                        }
+                        if (wait.park(UINT64_MAX)) {
+                            wait.repeat();
+                        }
+                        seen = posts;
+                    }
+                    if (!wait.withdraw() || posts != 0) {
+                        scheduler()->object_waits().tell(&posts, 1);
+                    }
+                    ++taken;
+                }
+            });
+        }
+        std::thread sender([] {
+            // To whoever runs: most often a worker, which sleeps, or is in the middle of something.
+            for (int sent = 0; taken < rounds * static_cast<int>(count); ++sent) {
+                const int seen = taken;
+                for (int burst = 0; burst < 1 + sent % 3; ++burst) {
+                    kill(getpid(), SIGUSR1);
+                }
+                if (sent % 16 == 0) {
+                    const std::uint64_t begin = monotonic_ns();
+                    while (taken == seen && taken < rounds * static_cast<int>(count)) {
+                        std::this_thread::yield();
+                        if (monotonic_ns() - begin > 20'000'000'000) {
+                            ADD_FAILURE() << "nobody goes on";
+                            _exit(1);
+                        }
+                    }
+                }
+            }
+        });
+        fibres->run();
+        sender.join();
+        EXPECT_EQ(taken, rounds * static_cast<int>(count));
     });
 }
 

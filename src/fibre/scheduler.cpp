@@ -55,7 +55,8 @@ Scheduler* scheduler() {
 Scheduler::Scheduler(const SchedulerOptions& options)
     : options_(options),
       fibres_(std::make_unique<Fibre[]>(options.fibres)),
-      other_threads_(count_threads()) {
+      other_threads_(count_threads()),
+      object_waits_(options.fibres) {
     const std::uint64_t buckets =
         std::bit_ceil(std::max<std::uint64_t>(2 * std::uint64_t{options.fibres}, 16));
     buckets_ = std::make_unique<Bucket[]>(buckets);
@@ -184,12 +185,20 @@ Fibre* Scheduler::take_first(Worker& worker) {
     return first;
 }
 
+Worker& Scheduler::deputy_of(Worker& worker) {
+    Worker* one = &worker;
+    while (Worker* const deputy = one->deputy.load(std::memory_order_acquire))
+        [[unlikely]] {
+            one = deputy;
+        }
+    return *one;
+}
+
 // A fibre that is nowhere becomes ready, at home or on the worker that it ran on.
 void Scheduler::push(Fibre& fibre) {
     Worker* const home = fibre.home.load(std::memory_order_relaxed);
-    Worker& worker = home != nullptr ? *home : worker_of(fibre);
     fibre.next = nullptr;
-    push_all(worker, &fibre, &fibre, 1);
+    push_all(deputy_of(home != nullptr ? *home : worker_of(fibre)), &fibre, &fibre, 1);
 }
 
 // The same of a row of them.
@@ -277,21 +286,30 @@ void Scheduler::resume(Worker& worker, Fibre& next) {
     resumed(nullptr, before);
 }
 
-// The calling fibre, which is parked or has ended, gives its worker to another one. (Who woke it
-// may have put it into a queue already.)
-// Now and then: the others may have so much to do that nobody is ever idle.
-void Scheduler::look_at_clock(Worker& worker) {
-    if (++worker.unclocked >= switches_per_clock) {
-        worker.unclocked = 0;
-        if (timers_.earliest() != UINT64_MAX) {
-            expire_timers();
-        }
+void Scheduler::see_to_due() {
+    if (object_waits_.are_due()) {
+        object_waits_.tell_due();
+    }
+    if (timers_.earliest() != UINT64_MAX) {
+        expire_timers();
     }
 }
 
+// At the clock it looks now and then: the others may have so much to do that nobody is ever idle.
+void Scheduler::see_to_due_now_and_then(Worker& worker) {
+    if (++worker.unclocked >= switches_per_clock) {
+        worker.unclocked = 0;
+        see_to_due();
+    } else if (object_waits_.are_due()) {
+        object_waits_.tell_due();
+    }
+}
+
+// The calling fibre, which is parked or has ended, gives its worker to another one. (Who woke it
+// may have put it into a queue already.)
 void Scheduler::leave(Fibre& self) {
     Worker& worker = worker_of(self);
-    look_at_clock(worker);
+    see_to_due_now_and_then(worker);
     if (worker.relieved.load(std::memory_order_relaxed)) {
         go_idle(self, nullptr);
         return;
@@ -346,12 +364,12 @@ void Scheduler::give_way() {
             help_others(*self);
             return;
         }
-        if (timers_.earliest() == UINT64_MAX) {
+        if (!may_be_due()) {
             return;
         }
-        expire_timers(); // it may never be anybody's turn otherwise
+        see_to_due(); // it may never be anybody's turn otherwise
     } else {
-        look_at_clock(worker);
+        see_to_due_now_and_then(worker);
     }
     worker.lock.lock();
     Fibre* next = worker.first;
@@ -462,26 +480,43 @@ void Scheduler::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
             ? 0
             : monotonic_ns() + static_cast<std::uint64_t>(timeout->tv_sec) * 1'000'000'000 +
                   static_cast<std::uint64_t>(timeout->tv_nsec);
+    park(*self, word, expected, time_ns, note, nullptr);
+}
+
+void Scheduler::wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns,
+                             ObjectWait& object) {
+    if (Fibre* self = current_fibre) {
+        park(*self, told, 0, time_ns, nullptr, &object);
+        return;
+    }
+    const std::uint64_t now_ns = monotonic_ns();
+    const timespec left = time_of(time_ns > now_ns ? time_ns - now_ns : 0);
+    wait(told, 0, &left, nullptr);
+}
+
+// Time 0: no limit.
+void Scheduler::park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                     std::uint64_t time_ns, WaitNote* note, ObjectWait* object) {
     Bucket& bucket = bucket_of(&word);
     bucket.lock.lock();
     if (word.load(std::memory_order_seq_cst) != expected) {
         bucket.lock.unlock();
         return;
     }
-    const std::uint64_t park = self->parks.load(std::memory_order_relaxed) + 1;
-    self->parks.store(park, std::memory_order_relaxed);
-    self->word.store(&word, std::memory_order_relaxed);
-    self->note.store(note, std::memory_order_relaxed);
-    self->state.store(timeout == nullptr ? State::parked : State::parked_till,
-                      std::memory_order_relaxed);
-    self->next = nullptr;
-    *bucket.end = self;
-    bucket.end = &self->next;
-    if (timeout != nullptr) {
-        timers_.add({time_ns, self, park});
+    const std::uint64_t park = self.parks.load(std::memory_order_relaxed) + 1;
+    self.parks.store(park, std::memory_order_relaxed);
+    self.word.store(&word, std::memory_order_relaxed);
+    self.note.store(note, std::memory_order_relaxed);
+    self.object = object;
+    self.state.store(time_ns == 0 ? State::parked : State::parked_till, std::memory_order_relaxed);
+    self.next = nullptr;
+    *bucket.end = &self;
+    bucket.end = &self.next;
+    if (time_ns != 0) {
+        timers_.add({time_ns, &self, park});
     }
     bucket.lock.unlock();
-    leave(*self);
+    leave(self);
 }
 
 // The fibre at `link` waits no more.
@@ -545,8 +580,13 @@ void Scheduler::expire_timers() {
         // park.
         for (Fibre** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
             if (*link == &fibre && fibre.parks.load(std::memory_order_relaxed) == entry.park) {
-                take_off(bucket, link);
-                expired = true;
+                const std::uint64_t later = fibre.object != nullptr ? fibre.object->look(now) : 0;
+                if (later == 0) {
+                    take_off(bucket, link);
+                    expired = true;
+                } else {
+                    timers_.add({later, &fibre, entry.park});
+                }
                 break;
             }
         }

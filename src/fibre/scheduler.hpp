@@ -19,7 +19,7 @@
 //  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has
 //     changed it before it takes that lock: no wake is lost. (Of one that gathers, its bell is
 //     compared under the gathering's lock: gathering.hpp, invariant 2.)
-//  2. awake_ counts the workers that are not sleeping (spares.cpp, invariant 6). Who puts a fibre
+//  2. awake_ counts the workers that are not sleeping (spares.cpp, invariant 7). Who puts a fibre
 //     into the queue of one that sleeps, counts it again before it lets go of the queue's lock. So
 //     when it becomes 0 no fibre is ready or runs; if all are parked without a time limit, or
 //     gathered, and no other threads are there that could wake one, nothing will ever happen
@@ -74,7 +74,12 @@ class Scheduler {
 
     void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
               WaitNote* note);
+    // Waits for what an object wait is told by, until a time of the monotonic clock, or rather
+    // until its look at that time says so.
+    void wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns, ObjectWait& object);
     void wake(std::atomic<std::uint32_t>& word, int count);
+    // Has a worker that sleeps, if there is one, see to what is due. Also in handlers of signals.
+    void call_one_that_sleeps();
     // Whether the calling thread may gather: it is a fibre.
     bool may_gather() const;
     // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
@@ -145,6 +150,8 @@ class Scheduler {
         return buckets_[(address >> 2) * 0x9e3779b97f4a7c15U >> bucket_shift_];
     }
 
+    void park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
+              std::uint64_t time_ns, WaitNote* note, ObjectWait* object);
     static void append(Worker& worker, Fibre& fibre);
     static Fibre* take(Worker& worker);
     static Fibre* take_first(Worker& worker);
@@ -153,7 +160,7 @@ class Scheduler {
     void push_home(Worker& worker, Fibre* first);
     bool call(Worker& worker);
     void call_helper(Worker& from);
-    void look_at_clock(Worker& worker);
+    void see_to_due_now_and_then(Worker& worker);
     void leave(Fibre& self);
     static bool is_away(const Fibre& self);
     void go_home(Fibre& self);
@@ -180,8 +187,10 @@ class Scheduler {
     void look_after(Worker& worker);
     void hand_over(Worker& from, Worker& to);
     static Worker& represented(Worker& worker);
+    static Worker& deputy_of(Worker& worker);
     bool may_take(Worker& worker, Worker& from) const;
     bool stand_in(Worker& worker);
+    bool engage(Worker& former, Worker& worker);
     int start_worker(Worker& worker);
     static void take_off(Bucket& bucket, Fibre** link);
     static bool gathers(const Fibre& fibre, const Gathering& gathering);
@@ -189,6 +198,9 @@ class Scheduler {
     static bool take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken);
     void release(const void* event, Worker& worker);
     static void show(Fibre& fibre);
+    // Whether it is worth it to see to timers and tellings.
+    bool may_be_due() const { return timers_.earliest() != UINT64_MAX || object_waits_.are_due(); }
+    void see_to_due();
     void expire_timers();
     bool look_for_deadlock();
     // The kernel threads of this process.

@@ -11,12 +11,17 @@
 //  3. A fibre that gathers where it runs is seen by each releaser (gathering.hpp, invariant 2):
 //     started_ has counted its worker before the worker's thread was made, so before its fence.
 //  4. What is in a relieved worker's queue is handed on to its principal by that worker when what
-//     it runs leaves it, or gives way; else by the monitor, when it looks. What still gathers there
-//     comes to its queue when it is released.
+//     it runs leaves it, or gives way; else by the monitor, when it looks. What becomes ready for
+//     it from then on comes to its deputy, the principal. It is stood in by again only when it
+//     sleeps, with nothing to hand on.
 //  5. What is in a blocked worker's queue is taken, half of it at a time, by who stands in for it
 //     when that one has nothing else; and when the monitor looks it gives that one all of it: those
-//     that it runs may give way to each other for ever, and only to each other.
-//  6. A worker that is being started is awake, and so is one more while the monitor has fibres in
+//     that it runs may give way to each other for ever, and only to each other. What becomes ready
+//     for it later comes to its deputy, who stands in, at once, until it is back.
+//  6. Deputies lead to a worker without one: a blocked one's is who stands in for it, that one's
+//     whoever stands in for it in turn; a relieved one's is its principal, to which none leads
+//     back, because who is in a chain has no principal for its deputy.
+//  7. A worker that is being started is awake, and so is one more while the monitor has fibres in
 //     its hands. If nobody else is awake afterwards, who slept last has not looked whether all
 //     fibres wait for each other: a worker is called to do it.
 #include <cstdio>
@@ -62,9 +67,7 @@ void* Scheduler::run_monitor(void*) {
         const timespec pause = time_of(
             all.awake_.load(std::memory_order_relaxed) != 0 ? monitor_ns : quiet_monitor_ns);
         nanosleep(&pause, nullptr);
-        if (all.timers_.earliest() != UINT64_MAX) {
-            all.expire_timers(); // all workers may be blocked, and nobody wait for them till then
-        }
+        all.see_to_due(); // all workers may be blocked, and nobody wait for them till then
         const std::uint32_t count = all.started_.load(std::memory_order_relaxed);
         for (std::uint32_t number = 0; number < count; ++number) {
             all.look_after(*all.workers_[number]);
@@ -103,7 +106,7 @@ bool sleeps(int thread) {
 
 // All that is in one queue goes to another.
 void Scheduler::hand_over(Worker& from, Worker& to) {
-    awake_.fetch_add(1, std::memory_order_seq_cst); // invariant 6
+    awake_.fetch_add(1, std::memory_order_seq_cst); // invariant 7
     from.lock.lock();
     Fibre* const first = std::exchange(from.first, nullptr);
     Fibre* const last = from.last;
@@ -123,14 +126,16 @@ void Scheduler::look_after(Worker& worker) {
     const bool has_switched = std::exchange(worker.seen_switches, switches) != switches;
     if (worker.relieved.load(std::memory_order_relaxed)) {
         if (worker.count.load(std::memory_order_relaxed) != 0) {
-            hand_over(worker, represented(worker)); // what runs there may compute for long
+            hand_over(worker, deputy_of(worker)); // what runs there may compute for long
         }
         return;
     }
     if (has_switched) {
         Worker* spare = std::exchange(worker.spare, nullptr);
+        worker.deputy.store(nullptr, std::memory_order_release);
         while (spare != nullptr) { // and who stands in for it
             spare->relieved.store(true, std::memory_order_release);
+            spare->deputy.store(&represented(*spare), std::memory_order_release);
             call(*spare);
             spare = std::exchange(spare->spare, nullptr);
         }
@@ -154,19 +159,33 @@ void Scheduler::look_after(Worker& worker) {
     }
 }
 
+// Has one that is relieved stand in again, unless it still runs something or has something to hand
+// on to whom it stood in for before.
+bool Scheduler::engage(Worker& former, Worker& worker) {
+    {
+        const std::lock_guard guard(former.lock);
+        if (!former.sleeping.load(std::memory_order_relaxed) ||
+            former.count.load(std::memory_order_relaxed) != 0) {
+            return false;
+        }
+        former.principal.store(&represented(worker), std::memory_order_relaxed);
+        former.processor.store(worker.processor, std::memory_order_relaxed);
+        former.deputy.store(nullptr, std::memory_order_relaxed);
+        former.relieved.store(false, std::memory_order_release);
+    }
+    bind(former.thread.load(std::memory_order_relaxed), worker.processor);
+    worker.spare = &former;
+    worker.deputy.store(&former, std::memory_order_release);
+    call(former);
+    return true;
+}
+
 // Has a spare worker stand in. False: there is none left.
 bool Scheduler::stand_in(Worker& worker) {
     for (std::uint32_t number = 0; number < started_.load(std::memory_order_relaxed); ++number) {
         Worker& former = *workers_[number];
-        // (What it was relieved of has long been handed on, or will be taken by others.)
-        if (former.relieved.load(std::memory_order_relaxed) && &former != &worker &&
-            former.running.load(std::memory_order_relaxed) == nullptr) {
-            former.principal.store(&represented(worker), std::memory_order_relaxed);
-            former.processor.store(worker.processor, std::memory_order_relaxed);
-            bind(former.thread.load(std::memory_order_relaxed), worker.processor);
-            worker.spare = &former;
-            former.relieved.store(false, std::memory_order_release);
-            call(former);
+        if (&former != &worker && former.relieved.load(std::memory_order_relaxed) &&
+            engage(former, worker)) {
             return true;
         }
     }
@@ -185,12 +204,26 @@ bool Scheduler::stand_in(Worker& worker) {
     if (start_worker(spare) != 0) {
         started_.store(number, std::memory_order_relaxed);
         if (awake_.fetch_sub(1, std::memory_order_seq_cst) == 1) {
-            call(represented(worker)); // invariant 6
+            call(represented(worker)); // invariant 7
         }
         return false;
     }
     worker.spare = &spare;
+    worker.deputy.store(&spare, std::memory_order_release);
     return true;
+}
+
+// Without locks: the worker finds by itself that it sleeps no more, and that something is due.
+void Scheduler::call_one_that_sleeps() {
+    const std::uint32_t count = started_.load(std::memory_order_acquire);
+    for (std::uint32_t number = 0; number < count; ++number) {
+        Worker& worker = *workers_[number];
+        if (worker.sleeping.load(std::memory_order_seq_cst)) {
+            worker.bell.fetch_add(1, std::memory_order_seq_cst);
+            kernel_wake(worker.bell, 1);
+            return;
+        }
+    }
 }
 
 // Wakes a worker if it sleeps.

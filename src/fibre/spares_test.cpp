@@ -124,6 +124,66 @@ TEST(SparesTest, fibres_that_sleep_go_on_while_their_worker_is_blocked) {
     }
 }
 
+// Who stands in has two that give way to each other, and so never looks at what others have.
+TEST(SparesTest, what_becomes_ready_for_a_blocked_worker_runs_soon_where_one_stands_in) {
+    for (const bool steals : {false, true}) {
+        alone([steals] {
+            alarm(30);
+            constexpr std::uint32_t rounds = 20;
+            static int ends[2];
+            ASSERT_EQ(pipe(ends), 0);
+            static std::atomic<std::uint32_t> asked{0};
+            static std::atomic<std::uint32_t> answered{0};
+            static std::atomic<bool> ended{false};
+            static std::array<std::uint32_t, rounds> turns{};
+            auto fibres = std::make_unique<Fibres>(4, std::vector<int>{-1}, nullptr,
+                                                   BalancingOptions{}, steals);
+            fibres->add([] {
+                while (scheduler()->fibre(3).state.load() != State::parked) {
+                    scheduler()->give_way();
+                }
+                char byte = 0;
+                EXPECT_EQ(read(ends[0], &byte, 1), 1);
+            });
+            const auto number = [] { return Scheduler::current()->worker.load()->number; };
+            fibres->add([number] {
+                while (number() == 0) {
+                    scheduler()->give_way();
+                }
+                for (std::uint32_t& turn : turns) {
+                    while (scheduler()->fibre(3).state.load() != State::parked) {
+                        scheduler()->give_way();
+                    }
+                    scheduler()->set_home(3, 0); // as if it had run there last
+                    ++asked;
+                    scheduler()->wake(asked, 1);
+                    for (turn = 0; answered != asked; ++turn) {
+                        scheduler()->give_way();
+                    }
+                }
+                EXPECT_EQ(write(ends[1], "1", 1), 1);
+                ended = true;
+            });
+            fibres->add([] {
+                while (!ended) {
+                    scheduler()->give_way();
+                }
+            });
+            fibres->add([] {
+                for (std::uint32_t seen = 0; seen < rounds; ++seen) {
+                    while (asked == seen) {
+                        scheduler()->wait(asked, seen, nullptr, nullptr);
+                    }
+                    ++answered;
+                }
+            });
+            fibres->run();
+            std::nth_element(turns.begin(), turns.begin() + rounds / 2, turns.end());
+            EXPECT_LT(turns[rounds / 2], 100U); // in 5 ms there are a hundred thousand
+        });
+    }
+}
+
 // Neither of them ever parks.
 TEST(SparesTest, a_fibre_that_polls_goes_back_to_the_worker_that_is_back) {
     for (const bool steals : {false, true}) {

@@ -71,12 +71,13 @@ void Scheduler::work(Worker& worker) {
     worker.looks.resize(workers_.size());
     while (true) {
         if (worker.relieved.load(std::memory_order_acquire)) {
-            if (timers_.earliest() != UINT64_MAX) {
-                expire_timers(); // it sleeps no longer than till then
-            }
+            see_to_due(); // it sleeps no longer than till then
             hand_on(worker);
             sleep(worker);
             continue;
+        }
+        if (worker.deputy.load(std::memory_order_relaxed) != nullptr) {
+            worker.deputy.store(nullptr, std::memory_order_relaxed); // it is back
         }
         Fibre* next = worker.handed.exchange(nullptr, std::memory_order_acquire);
         if (next == nullptr) {
@@ -101,9 +102,7 @@ void Scheduler::work(Worker& worker) {
 }
 
 Fibre* Scheduler::find(Worker& worker) {
-    if (timers_.earliest() != UINT64_MAX) {
-        expire_timers();
-    }
+    see_to_due();
     Fibre* next = take(worker);
     return next != nullptr ? next : steal(worker);
 }
@@ -116,6 +115,9 @@ Fibre* Scheduler::look_for_a_while(Worker& worker) {
             if (worker.count.load(std::memory_order_relaxed) != 0) {
                 return take(worker);
             }
+        }
+        if (object_waits_.are_due()) {
+            object_waits_.tell_due();
         }
         if (Fibre* next = steal(worker)) {
             return next;
@@ -207,12 +209,14 @@ void Scheduler::sleep(Worker& worker) {
     const std::uint32_t seen = worker.bell.load(std::memory_order_relaxed);
     worker.lock.unlock();
     const bool others = awake_.fetch_sub(1, std::memory_order_seq_cst) != 1;
-    std::uint64_t now = monotonic_ns();
+    const std::uint64_t now = monotonic_ns();
+    // Who is called from a handler of a signal has been sleeping by then, or sees here what is due.
+    const bool is_due = object_waits_.are_due();
     bool looks_again = false;
-    if (!others) {
+    if (!others && !is_due) {
         looks_again = look_for_deadlock();
     }
-    std::uint64_t until = timers_.earliest();
+    std::uint64_t until = is_due ? now : timers_.earliest();
     const bool helps =
         options_.steals || worker.principal.load(std::memory_order_relaxed) != nullptr;
     if (others && helps && !worker.relieved.load(std::memory_order_relaxed)) {

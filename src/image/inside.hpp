@@ -64,6 +64,8 @@ int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exc
 int poll_descriptors(pollfd* descriptors, nfds_t count, int limit_ms);
 
 // Locks (inside_locks.cpp)
+int init_mutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes);
+int try_to_lock_mutex(pthread_mutex_t* mutex);
 int lock_mutex(pthread_mutex_t* mutex);
 int lock_mutex_by_clock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time);
 int lock_mutex_till(pthread_mutex_t* mutex, const timespec* time);
@@ -82,6 +84,7 @@ int wait_condition_c11_till(cnd_t* condition, mtx_t* mutex, const timespec* time
 int signal_condition_c11(cnd_t* condition);
 int broadcast_condition_c11(cnd_t* condition);
 int read_lock(pthread_rwlock_t* lock);
+int try_to_read_lock(pthread_rwlock_t* lock);
 int read_lock_by_clock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time);
 int read_lock_till(pthread_rwlock_t* lock, const timespec* time);
 int write_lock(pthread_rwlock_t* lock);
@@ -91,6 +94,16 @@ int unlock_read_write(pthread_rwlock_t* lock);
 int wait_semaphore(sem_t* semaphore);
 int wait_semaphore_by_clock(sem_t* semaphore, clockid_t clock, const timespec* time);
 int wait_semaphore_till(sem_t* semaphore, const timespec* time);
+int post_semaphore(sem_t* semaphore);
+
+// Waits for words (inside_words.cpp)
+int wait_barrier(pthread_barrier_t* barrier);
+int destroy_barrier(pthread_barrier_t* barrier);
+int call_once(pthread_once_t* control, void (*function)());
+void call_once_c11(once_flag* control, void (*function)());
+// syscall: what comes behind the number is as many as the call has.
+long system_call(long number, long first, long second, long third, long fourth, long fifth,
+                 long sixth);
 
 // Modules (inside_modules.cpp, unwinding.cpp)
 int iterate_modules(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data);

@@ -1,6 +1,6 @@
 // Waits that let time pass, or others run, or are for the end of a thread: a fibre gives its worker
-// to other ranks meanwhile. (So it does in inside_locks.cpp. Other waits for what the program's own
-// threads do, such as barriers and OpenMP's, or the system, keep the worker.)
+// to other ranks meanwhile. (So it does in inside_locks.cpp and inside_words.cpp. Other waits for
+// what the program's own threads do, such as OpenMP's, or the system, keep the worker.)
 #include <algorithm>
 #include <atomic>
 #include <cerrno>

@@ -1,5 +1,5 @@
-/* Ranks that wait for mutexes, conditions, read-write locks and semaphores, which their own threads
-   or other ranks keep. As fibres they let other ranks run meanwhile. */
+/* Ranks that wait for mutexes, conditions, read-write locks, semaphores, barriers and pthread_once,
+   which their own threads or other ranks keep. As fibres they let other ranks run meanwhile. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -7,11 +7,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -222,28 +224,278 @@ static void limits(void) {
     CHECK(pthread_cond_destroy(&timed) == 0);
 }
 
-/* One mutex of all ranks, each of which gives way while it has it. */
-struct Common {
-    pthread_mutex_t mutex;
-    long inside, count;
-};
+/* A lock that prefers writers lets one in, however readers follow each other. */
+static pthread_rwlock_t preferring;
+static atomic_int written, readers;
 
-static void common_mutex(void) {
-    char name[64];
-    snprintf(name, sizeof name, "/warren-locks-%d", (int)getpid());
-    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
-    const int file = shm_open(name, O_RDWR | O_CREAT, 0600);
-    CHECK(file >= 0 && ftruncate(file, sizeof(struct Common)) == 0);
-    struct Common* common = mmap(NULL, sizeof *common, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (rank == 0) {
-        pthread_mutexattr_t attributes;
-        pthread_mutexattr_init(&attributes);
-        pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-        pthread_mutex_init(&common->mutex, &attributes);
+static void* read_on(void* unused) {
+    while (!written) {
+        pthread_rwlock_rdlock(&preferring);
+        const int number = ++readers;
+        /* Nobody leaves before another one has come, unless none can. */
+        for (int i = 0; i < 100 && readers == number; ++i) {
+            usleep(200);
+        }
+        pthread_rwlock_unlock(&preferring);
+    }
+    return unused;
+}
+
+static void writers(void) {
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&preferring, &attributes);
+    pthread_t threads[3];
+    for (int i = 0; i < 3; ++i) {
+        CHECK(pthread_create(&threads[i], NULL, read_on, NULL) == 0);
+    }
+    while (readers < 6) {
+        usleep(100);
+    }
+    CHECK(pthread_rwlock_wrlock(&preferring) == 0);
+    const int before = readers;
+    usleep(5000);
+    CHECK(readers == before);
+    written = 1;
+    CHECK(pthread_rwlock_unlock(&preferring) == 0);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK(pthread_rwlock_destroy(&preferring) == 0);
+}
+
+/* Mutexes with priorities, which the kernel knows by the numbers of its threads. */
+static pthread_mutex_t inheriting;
+
+static void* keep_inheriting(void* unused) {
+    pthread_mutex_lock(&inheriting);
+    kept = 7;
+    usleep(keep_us);
+    pthread_mutex_unlock(&inheriting);
+    while (kept != 8) {
+        usleep(100);
+    }
+    pthread_mutex_lock(&inheriting);
+    sum = 8;
+    pthread_mutex_unlock(&inheriting);
+    return unused;
+}
+
+static void priorities(void) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    CHECK(pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT) == 0);
+    CHECK(pthread_mutex_init(&inheriting, &attributes) == 0);
+    pthread_t keeper;
+    CHECK(pthread_create(&keeper, NULL, keep_inheriting, NULL) == 0);
+    wait_kept(7);
+    CHECK(pthread_mutex_trylock(&inheriting) == EBUSY);
+    CHECK(pthread_mutex_lock(&inheriting) == 0);
+    kept = 8;
+    usleep(1000);
+    CHECK(sum != 8);
+    CHECK(pthread_mutex_unlock(&inheriting) == 0);
+    CHECK(pthread_join(keeper, NULL) == 0 && sum == 8);
+    CHECK(pthread_mutex_destroy(&inheriting) == 0);
+}
+
+/* A handler posts what its rank waits for. (Handlers are the process's: a rank at a time.) */
+static void post(int unused) {
+    sem_post(&semaphore);
+    (void)unused;
+}
+
+static void* interrupt(void* unused) {
+    for (int i = 0; i < 20; ++i) {
+        usleep(i == 0 ? keep_us : 200);
+        kill(getpid(), SIGUSR1);
+        wait_kept(100 + i);
+    }
+    return unused;
+}
+
+static void handlers(void) {
+    for (int turn = 0; turn < size && turn < 3; ++turn) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (turn == rank) {
+            pthread_t thread;
+            signal(SIGUSR1, post);
+            CHECK(pthread_create(&thread, NULL, interrupt, NULL) == 0);
+            for (int i = 0; i < 20; ++i) {
+                int error = sem_wait(&semaphore);
+                while (error != 0 && errno == EINTR) {
+                    error = sem_wait(&semaphore);
+                }
+                CHECK(error == 0);
+                kept = 100 + i;
+            }
+            CHECK(pthread_join(thread, NULL) == 0);
+        }
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    shm_unlink(name);
+}
+
+/* The routine of pthread_once lasts long, in a thread or in the rank. */
+static pthread_once_t once = PTHREAD_ONCE_INIT, own_once = PTHREAD_ONCE_INIT;
+static atomic_int calls;
+
+static void last_long(void) {
+    kept = 9;
+    usleep(keep_us);
+    ++calls;
+}
+
+static void* call(void* control) {
+    CHECK(pthread_once(control, last_long) == 0);
+    CHECK(control == &once ? calls == 1 : calls == 2);
+    return control;
+}
+
+static void once_only(void) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, call, &once) == 0);
+    wait_kept(9);
+    call(&once);
+    CHECK(pthread_join(thread, NULL) == 0);
+    kept = 0;
+    CHECK(pthread_create(&thread, NULL, call, &own_once) == 0);
+    call(&own_once);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(pthread_once(&once, last_long) == 0 && calls == 2);
+}
+
+/* A rank and its threads meet, also more often than a barrier counts. */
+static pthread_barrier_t barrier;
+static atomic_int serial;
+
+static void* meet(void* unused) {
+    for (int round = 0; round < rounds; ++round) {
+        serial += pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+        if (round == 100) {
+            usleep(keep_us);
+        }
+    }
+    return unused;
+}
+
+static void barriers(void) {
+    pthread_t threads[2];
+    CHECK(pthread_barrier_init(&barrier, NULL, 3) == 0);
+    for (int i = 0; i < 2; ++i) {
+        CHECK(pthread_create(&threads[i], NULL, meet, NULL) == 0);
+    }
+    for (int round = 0; round < rounds; ++round) {
+        serial += pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+    }
+    CHECK(pthread_barrier_destroy(&barrier) == 0);
+    for (int i = 0; i < 2; ++i) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK(serial == rounds);
+}
+
+/* What all ranks share, each by an address of its own: a mutex, whose holder gives way; a barrier;
+   a condition, for which a row of ranks waits; a semaphore. */
+struct Common {
+    pthread_mutex_t mutex;
+    pthread_barrier_t barrier;
+    pthread_cond_t condition;
+    sem_t semaphore;
+    long inside, count, turn;
+};
+
+static void common_condition(struct Common* common) {
+    for (int round = 0; round < 3; ++round) {
+        CHECK(pthread_mutex_lock(&common->mutex) == 0);
+        while (common->turn != (long)round * size + rank) {
+            CHECK(pthread_cond_wait(&common->condition, &common->mutex) == 0);
+        }
+        ++common->turn;
+        if (rank == 0) {
+            CHECK(pthread_mutex_unlock(&common->mutex) == 0);
+            usleep(keep_us);
+            CHECK(pthread_mutex_lock(&common->mutex) == 0);
+        }
+        CHECK(pthread_cond_broadcast(&common->condition) == 0);
+        CHECK(pthread_mutex_unlock(&common->mutex) == 0);
+    }
+    if (rank == 0) { /* nobody says anything */
+        const struct timespec until = in_ms(CLOCK_REALTIME, 30);
+        const double begin = seconds();
+        CHECK(pthread_mutex_lock(&common->mutex) == 0);
+        int error = 0;
+        while (error == 0) {
+            error = pthread_cond_timedwait(&common->condition, &common->mutex, &until);
+        }
+        CHECK(error == ETIMEDOUT && (seconds() - begin > 0.029 || size > 1));
+        CHECK(pthread_mutex_unlock(&common->mutex) == 0);
+    }
+}
+
+static void common_semaphore(struct Common* common) {
+    if (rank == 0) {
+        usleep(keep_us);
+        for (int i = 1; i < size; ++i) {
+            CHECK(sem_post(&common->semaphore) == 0);
+        }
+    } else {
+        CHECK(sem_wait(&common->semaphore) == 0);
+    }
+}
+
+static void common_barrier(struct Common* common) {
+    for (int round = 0; round < 5; ++round) {
+        if (rank == round % size) {
+            usleep(keep_us / 2);
+            ++common->inside;
+        }
+        const int result = pthread_barrier_wait(&common->barrier);
+        CHECK(result == 0 || result == PTHREAD_BARRIER_SERIAL_THREAD);
+        CHECK(common->inside == round + 1);
+        pthread_barrier_wait(&common->barrier);
+    }
+}
+
+/* In memory without a name, which nobody has to clear away. */
+static struct Common* share(void) {
+    char name[64];
+    int file = -1;
+    if (rank == 0) {
+        file = (int)syscall(SYS_memfd_create, "locks", 0);
+        CHECK(file >= 0 && ftruncate(file, sizeof(struct Common)) == 0);
+        snprintf(name, sizeof name, "/proc/%d/task/%d/fd/%d", (int)getpid(),
+                 (int)syscall(SYS_gettid), file);
+    }
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (rank != 0) {
+        file = open(name, O_RDWR);
+        CHECK(file >= 0);
+    }
+    struct Common* common = mmap(NULL, sizeof *common, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    CHECK(common != MAP_FAILED);
+    if (rank == 0) {
+        pthread_mutexattr_t of_mutex;
+        pthread_barrierattr_t of_barrier;
+        pthread_condattr_t of_condition;
+        pthread_mutexattr_init(&of_mutex);
+        pthread_barrierattr_init(&of_barrier);
+        pthread_condattr_init(&of_condition);
+        pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED);
+        pthread_barrierattr_setpshared(&of_barrier, PTHREAD_PROCESS_SHARED);
+        pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED);
+        pthread_mutex_init(&common->mutex, &of_mutex);
+        pthread_barrier_init(&common->barrier, &of_barrier, (unsigned)size);
+        pthread_cond_init(&common->condition, &of_condition);
+        sem_init(&common->semaphore, 1, 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    close(file);
+    return common;
+}
+
+static void common_objects(void) {
+    struct Common* common = share();
     for (int round = 0; round < 20; ++round) {
         CHECK(pthread_mutex_lock(&common->mutex) == 0);
         CHECK(++common->inside == 1);
@@ -254,6 +506,15 @@ static void common_mutex(void) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(common->count == 20L * size);
+    common_semaphore(common);
+    common_condition(common);
+    MPI_Barrier(MPI_COMM_WORLD);
+    common_barrier(common);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        CHECK(pthread_barrier_destroy(&common->barrier) == 0);
+        CHECK(pthread_cond_destroy(&common->condition) == 0);
+    }
     munmap(common, sizeof *common);
 }
 
@@ -269,7 +530,12 @@ int main(int argc, char** argv) {
     long_waits();
     turns();
     limits();
-    common_mutex();
+    writers();
+    priorities();
+    handlers();
+    once_only();
+    barriers();
+    common_objects();
     MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
         printf("%.3f s\n", seconds() - begin);

@@ -458,6 +458,19 @@ TEST(AllocatorDeathTest, misuse_ends_the_process_with_a_message) {
             trim();
         },
         "the middle of a block");
+    EXPECT_DEATH(
+        {
+            void* blocks[4];
+            for (void*& each : blocks) {
+                each = allocate(own, 40);
+            }
+            for (void* each : blocks) {
+                deallocate(each);
+            }
+            std::memset(blocks[3], 0x11, 8); // it is free
+            trim();
+        },
+        "a block was written to when it was free");
 }
 
 TEST(Allocator, a_child_of_fork_among_busy_threads_can_allocate) {

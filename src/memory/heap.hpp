@@ -9,8 +9,14 @@
 // (2.6 kB) must be there when the process starts, so that a library with it can't be loaded later
 // (by Python, or a plug-in), and placing must be able to fail per piece.
 //
-// Thread rule: any thread at any time. Locks are taken in the order class, pages; nothing is held
-// while memory is placed. Around fork all are held. Errors are null and errno.
+// Thread rule: any thread at any time. Who adds a span to a class has a turn of growth (growth.hpp)
+// from before its pages are looked for until it is listed. Locks are taken in the order growth,
+// class, pages; of them only growth, of one who tries alone, is held while memory is placed. Around
+// fork all are held, and nobody has a turn. What other threads have taken or keep is lost in the
+// child, with those threads. Errors are null and errno.
+//
+// In three files: heap.cpp has blocks and spans, heap_pages.cpp their pages, heap_large.cpp blocks
+// with a region of their own.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +25,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "memory/growth.hpp"
 #include "memory/kind.hpp"
 #include "memory/region.hpp"
 
@@ -39,8 +46,9 @@ class Heap {
     // same `taker` (a thread's cache; null: nobody in particular) had blocks of last.
     void* take_blocks(unsigned size_class, unsigned count, unsigned* taken, const void* taker);
 
-    // Takes back a list of `count` blocks of the class, all of this heap.
-    void give_blocks(unsigned size_class, void* list, unsigned count);
+    // Takes back the first `count` blocks of a list, all of the class and of this heap. Returns the
+    // rest of the list.
+    void* give_blocks(unsigned size_class, void* list, unsigned count);
 
     // True if the block is among those of its span that came back. For the search for double frees.
     bool is_free(unsigned size_class, const void* block);
@@ -82,12 +90,21 @@ class Heap {
   private:
     struct Class {
         std::mutex mutex;
-        Span* spans = nullptr; // with free blocks
+        Span* spans = nullptr;      // with free blocks
+        std::uint64_t refusals = 0; // of memory, to those who tried alone
+    };
+    struct Batch {
+        unsigned size_class;
+        unsigned wanted;
+        const void* taker;
+        void* list = nullptr;
+        unsigned taken = 0;
     };
 
     Span* find_span(unsigned size_class, const void* taker, Span** other);
-    void take_listed(unsigned size_class, unsigned count, const void* taker, bool any, void** list,
-                     unsigned* taken);
+    void take_listed(Batch& batch, bool any);
+    void take_new(Batch& batch);
+    void take_alone(Batch& batch, std::uint64_t refusals);
     Span* new_span(unsigned size_class);
     bool place_span(PageRegion& region, std::size_t first, std::size_t pages, unsigned missing);
     void end_span(PageRegion& region, Span& span);
@@ -112,6 +129,7 @@ class Heap {
 
     const Kind kind_;
     const unsigned index_;
+    Growth growth_;
     Class classes_[class_count];
     std::mutex pages_mutex_;
     PageRegion* open_ = nullptr; // regions with free pages

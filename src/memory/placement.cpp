@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <sys/mman.h>
 
 #include "base/futex.hpp"
 #include "memory/control_group.hpp"
@@ -279,6 +280,20 @@ Placed place_all(const Kind& kind, char*& at, char* end, bool hurried) {
 }
 
 } // namespace
+
+void advise_page_size(const Kind& kind, void* begin, std::size_t bytes, bool large) {
+    if (kind.reserved_shift != 0) {
+        return;
+    }
+    const int saved = errno;
+    if (kind.page_size == PageSize::huge) {
+        madvise(begin, bytes, MADV_HUGEPAGE);
+    } else if (kind.page_size == PageSize::small || !large) {
+        // A unit is to be a unit, also where the system gives everybody huge pages.
+        madvise(begin, bytes, MADV_NOHUGEPAGE);
+    }
+    errno = saved;
+}
 
 bool place(const Kind& kind, void* begin, std::size_t bytes) {
     if (kind.reserved_shift != 0) {

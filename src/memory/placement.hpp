@@ -15,6 +15,10 @@
 
 namespace warren::memory {
 
+// Says of which size a fresh range's pages shall be, before it is placed. Where it is not `large`,
+// units of it come and go.
+void advise_page_size(const Kind& kind, void* begin, std::size_t bytes, bool large);
+
 // Places the pages of a fresh range (multiples of page_bytes, mapped, untouched) as the kind says.
 // On failure none of them is present.
 bool place(const Kind& kind, void* begin, std::size_t bytes);

@@ -102,4 +102,23 @@ void remove_region(const Region& region);
 // Memory of ours beside: zero, never returned to the system; null and ENOMEM. For any thread.
 void* take_metadata(std::size_t bytes);
 
+// Lists of spans, and of regions of pages.
+template <typename Element>
+void push_front(Element*& list, Element& element) {
+    element.previous = nullptr;
+    element.next = list;
+    if (list != nullptr) {
+        list->previous = &element;
+    }
+    list = &element;
+}
+
+template <typename Element>
+void unlink(Element*& list, Element& element) {
+    (element.previous != nullptr ? element.previous->next : list) = element.next;
+    if (element.next != nullptr) {
+        element.next->previous = element.previous;
+    }
+}
+
 } // namespace warren::memory

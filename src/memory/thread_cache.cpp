@@ -19,14 +19,10 @@ constinit ThreadCaches* spares = nullptr;
 
 void give_back(ThreadCache& cache, unsigned size_class, std::uint32_t count) {
     ThreadCache::List& list = cache.lists[size_class];
-    void* first = list.head;
-    void* after = first;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        after = link_of(after);
+    if (count != 0) {
+        list.head = cache.heap->give_blocks(size_class, list.head, count);
+        list.count -= count;
     }
-    list.head = after;
-    list.count -= count;
-    cache.heap->give_blocks(size_class, first, count);
 }
 
 // Gives what is on loan back, but for one class's part of it.

@@ -108,13 +108,16 @@ std::uint64_t SharedSlot::flat_wait_for(int rank, std::uint64_t operation, Gives
         seen = arrived.load(std::memory_order_acquire);
         return seen >> signature_bits > operation;
     };
+    const auto done_or_left = [&] {
+        return done() || (gives_up == GivesUp::never && has_left(rank) && !done());
+    };
     for (int spin = 0; spin < flat_spins; ++spin) {
         if (done()) {
             return seen;
         }
         spin_pause();
     }
-    wait_long(done, gives_up);
+    wait_long(done_or_left, gives_up);
     return seen;
 }
 
@@ -164,20 +167,41 @@ void SharedSlot::wait_published(std::uint64_t operation) {
     compare(seen, operation);
 }
 
-void SharedSlot::wait_arrived(std::uint64_t operation) {
+bool SharedSlot::wait_arrived(std::uint64_t operation) {
     const std::atomic<std::uint64_t>& arrived = arrivals(operation);
     const std::uint64_t all = arrivals_after(operation);
     std::uint64_t seen = 0;
-    const auto done = [&] {
+    const auto there = [&] {
         seen = arrived.load(std::memory_order_acquire);
         return beyond(seen, all) >= 0;
     };
+    const auto done = [&] { return there() || (is_broken() && all_have_left()); };
     wait_counted(arrived_waiters(operation), &arrived, done, GivesUp::never);
+    if (!there()) [[unlikely]] {
+        return false;
+    }
     if ((beyond(seen, all) == 0 && seen != all) ||
         published(operation).stamp.load(std::memory_order_relaxed) == differing_stamp(operation))
         [[unlikely]] {
         note_unequal(differing_stamp(operation), operation);
     }
+    return true;
+}
+
+bool SharedSlot::has_left(int rank) const {
+    const std::uint32_t call = communicator_.announced_collectives;
+    // Acquire: what it has read before.
+    const std::uint64_t seen = announced(rank, call + 1).load(std::memory_order_acquire);
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(seen >> signature_bits) - call) > 0;
+}
+
+bool SharedSlot::all_have_left() const {
+    for (int rank = 0; rank < size_; ++rank) {
+        if (rank != rank_ && !has_left(rank)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void SharedSlot::sign_line(std::uint64_t operation) {
@@ -194,14 +218,21 @@ void SharedSlot::compare_lines(std::uint64_t operation) {
 }
 
 void SharedSlot::await_all(std::uint64_t operation) {
+    bool arrived = true;
     if (flat_) {
         for (int other = 0; other < size_; ++other) {
             if (other != rank_) {
-                compare(flat_wait_for(other, operation, GivesUp::never), operation);
+                const std::uint64_t seen = flat_wait_for(other, operation, GivesUp::never);
+                arrived = arrived && seen >> signature_bits > operation;
+                compare(seen, operation);
             }
         }
     } else {
-        wait_arrived(operation);
+        arrived = wait_arrived(operation);
+    }
+    if (!arrived) [[unlikely]] {
+        unequal_ = unequal_ == 0 ? broken_slot : unequal_;
+        return;
     }
     place_.all_arrived = operation + 1;
 }

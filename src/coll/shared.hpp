@@ -41,13 +41,15 @@
 //     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
 //     ranks that wait for each other in different calls, or on different ways, find that out. The
 //     one that does rings the others, which look again. A rank that has found out waits no longer
-//     for what its call needs, but still for what 2 says, and arrives.
+//     for what its call needs, but still for what 2 says, and arrives. Who waits for others to be
+//     through with its memory (await_all) waits for those that don't arrive any more until they
+//     have announced a later call.
 //  9. Calls that match get what is theirs, whatever came before. Where calls that don't match have
 //     been of one operation each, ranks count on alike. Otherwise their operations are no longer
 //     the same: the first to find that out says so in the slot's head (break_off), and takes no
 //     part in it any more; everybody who then waits for somebody gets an error, and so on until the
 //     communicator is freed. Signatures have the call's number in them, so that an operation of an
-//     earlier call is never taken for this one's.
+//     earlier call is taken for this one's in one case of 2,048 at most.
 // Thread rule: one operation at a time per communicator and rank (the standard's rule), under the
 // rank's lock, which waits release; ranks are processes or threads.
 #pragma once
@@ -151,7 +153,9 @@ class SharedSlot {
         // A few bits of them, by multiplication with the golden ratio.
         const std::uint64_t all = (static_cast<std::uint64_t>(op) << 40) +
                                   static_cast<std::uint64_t>(bytes) * 64 +
-                                  static_cast<unsigned>(root) + communicator_.announced_collectives;
+                                  static_cast<unsigned>(root) +
+                                  // Far from what another root or size adds.
+                                  communicator_.announced_collectives * 0xd6e8feb86659fd93;
         bytes_ = bytes;
         signature_ = static_cast<std::uint64_t>(kind) << size_bits | through_slot |
                      all * 0x9e3779b97f4a7c15 >> (64 - size_bits + 1);
@@ -276,9 +280,10 @@ class SharedSlot {
     }
     void announce() {
         const std::uint64_t call = ++communicator_.announced_collectives;
-        // The fences of who sleeps and who rings order it before looks at the others'.
+        // The fences of who sleeps and who rings order it before looks at the others'. Release:
+        // has_left().
         announced(rank_, call)
-            .store(call << signature_bits | signature_, std::memory_order_relaxed);
+            .store(call << signature_bits | signature_, std::memory_order_release);
         first_ = place_.operations;
     }
     void ring_others() const;
@@ -313,6 +318,10 @@ class SharedSlot {
     // Whether ranks' operations are known not to be the same any more; and says so.
     bool is_broken();
     [[gnu::cold]] void break_off();
+
+    // Whether a rank has come to a later call than this one of ours: it reads nothing of this one.
+    bool has_left(int rank) const;
+    bool all_have_left() const;
 
     // When a wait ends without what it waits for: calls turn out not to match; the slot turns out
     // to be broken; never.
@@ -353,7 +362,7 @@ class SharedSlot {
     bool count_arrival(std::uint64_t operation); // true: as the last
     void publish(std::uint64_t operation);
     void wait_published(std::uint64_t operation);
-    void wait_arrived(std::uint64_t operation);
+    bool wait_arrived(std::uint64_t operation); // false: the slot is broken, and all have left
     void wait_for_others(std::uint64_t operation);
     bool arrive_at_root(std::uint64_t operation);
     void wake_arrived(std::uint64_t operation) {
@@ -381,10 +390,9 @@ class SharedSlot {
         return *reinterpret_cast<Line*>(phase(operation) + (2 + static_cast<std::size_t>(rank)) *
                                                                node::cache_line_bytes);
     }
-    // Their number in the lower half; above it, the sum of what calls' signatures add: ranks' odd
+    // Their number in the lower half; above it, the sum of what calls' signatures add: ranks'
     // weights times a number made of the signature, and the first rank's is minus all others'. So
-    // it is 0 of calls that match; one that differs is never missed, several that differ cancel
-    // each other in one case of 2^32.
+    // it is 0 of calls that match; of calls that differ once in millions.
     std::atomic<std::uint64_t>& arrivals(std::uint64_t operation) const {
         return *reinterpret_cast<std::atomic<std::uint64_t>*>(phase(operation));
     }

@@ -147,7 +147,7 @@ void ObjectWaits::tell_due() {
             const std::lock_guard guard(place->lock);
             for (const ObjectWait* first = place->first;
                  first != nullptr && number < objects.size(); first = first->object_next_) {
-                if (first->looks_.may_be_free != nullptr &&
+                if (first->looks_.is_told_soon &&
                     first->looks_.may_be_free(first->object_, first->expected_)) {
                     objects[number++] = first->object_;
                 }

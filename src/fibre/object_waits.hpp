@@ -42,7 +42,8 @@ class ObjectWaits {
     // The first `count` of those that wait for this object go on. Returns how many.
     std::uint32_t tell(const void* object, std::uint32_t count);
     bool is_waited_for(const void* object);
-    // The first that waits for this object goes on soon, if it may be free then.
+    // The first that waits for this object goes on soon, if it may be free then and its looks are
+    // of that kind.
     void tell_soon(const void* object);
     // Whether there are some of those; tells them.
     bool are_due() const { return due_.load(std::memory_order_relaxed) != nullptr; }
@@ -80,6 +81,9 @@ struct Looks {
     bool (*may_be_free)(const void* object, std::uint32_t expected);
     std::uint64_t shortest_ns;
     std::uint64_t longest_ns;
+    // Whether tell_soon() tells it. Then may_be_free is called under the place's lock, too: it
+    // takes none.
+    bool is_told_soon = false;
 };
 
 // One wait of the calling thread, on its stack.

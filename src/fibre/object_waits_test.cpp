@@ -190,6 +190,37 @@ TEST(ObjectWaitsTest, waits_of_many_objects_come_and_go_in_any_order) {
     });
 }
 
+// One whose look asks about its own object, under the same place's lock, as readers of locks that
+// prefer writers do.
+TEST(ObjectWaitsTest, only_those_are_looked_at_for_handlers_whose_looks_take_no_locks) {
+    alone([] {
+        static std::atomic<std::uint32_t> word{0};
+        static std::atomic<bool> waits{false};
+        static constexpr Looks looks = {[](const void* object, std::uint32_t) {
+                                            return !scheduler()->object_waits().is_waited_for(
+                                                object);
+                                        },
+                                        50'000'000'000, 50'000'000'000};
+        auto fibres = std::make_unique<Fibres>(2, std::vector<int>{-1, -1});
+        fibres->add([] {
+            ObjectWait wait(&word, looks, 0);
+            waits = true;
+            EXPECT_TRUE(wait.park(UINT64_MAX));
+        });
+        fibres->add([] {
+            while (!waits) {
+                scheduler()->give_way();
+            }
+            scheduler()->object_waits().tell_soon(&word);
+            for (int turn = 0; turn < 100; ++turn) {
+                scheduler()->give_way();
+            }
+            scheduler()->object_waits().tell(&word, 1);
+        });
+        fibres->run();
+    });
+}
+
 TEST(ObjectWaitsTest, who_is_not_told_finds_out_and_goes_on_only_then) {
     alone([] {
         constexpr std::uint32_t count = 20;
@@ -234,7 +265,7 @@ TEST(ObjectWaitsTest, handlers_of_signals_tell_of_what_they_have_brought_about) 
             [](const void* object, std::uint32_t) {
                 return static_cast<const std::atomic<std::uint32_t>*>(object)->load() != 0;
             },
-            50'000'000'000, 50'000'000'000}; // later than the test may take
+            50'000'000'000, 50'000'000'000, true}; // later than the test may take
         static std::atomic<int> taken{0};
         struct sigaction action {};
         action.sa_handler = [](int) {

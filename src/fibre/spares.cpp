@@ -125,6 +125,8 @@ void Scheduler::look_after(Worker& worker) {
     const std::uint64_t switches = worker.switches.load(std::memory_order_relaxed);
     const bool has_switched = std::exchange(worker.seen_switches, switches) != switches;
     if (worker.relieved.load(std::memory_order_relaxed)) {
+        // (It may have taken itself for one that is back, just as it was relieved.)
+        worker.deputy.store(&represented(worker), std::memory_order_release);
         if (worker.count.load(std::memory_order_relaxed) != 0) {
             hand_over(worker, deputy_of(worker)); // what runs there may compute for long
         }

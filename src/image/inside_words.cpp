@@ -2,7 +2,8 @@
 // for by syscall (std::atomic's wait, latches, semaphores and the static variables of C++). A fibre
 // parks, and looks at its word by itself now and then, as in inside_locks.cpp. Who calls the
 // system without the C library (OpenMP of gcc) waits in the system: that keeps the worker, and a
-// fibre that waits for it finds what has changed when it looks.
+// fibre that waits for it finds what has changed when it looks. A handler of a signal may post a
+// semaphore, but not wake a futex that fibres wait for: that takes locks.
 #include <atomic>
 #include <cerrno>
 #include <climits>

@@ -88,11 +88,9 @@ inline void* take_or_trim(Heap& heap, std::size_t bytes, const Take& take) {
     void* block = take();
     if (block == nullptr && errno == ENOMEM && !heap.was_refused(bytes)) [[unlikely]] {
         flush_caches();
-        const bool trimmed = trim_heaps();
+        trim_heaps();
         const std::uint64_t returned = reserved_pages_returned();
-        if (trimmed) {
-            block = take();
-        }
+        block = take(); // also where neither gave whole units back: freed parts of them may serve
         if (block == nullptr) {
             heap.remember_refusal(bytes, returned);
             errno = ENOMEM;

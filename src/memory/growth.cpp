@@ -9,23 +9,26 @@ namespace warren::memory {
 Growth::Turn::Turn(Growth& growth) : growth_(growth) {
     std::uint32_t turns = growth.turns_.load(std::memory_order_relaxed);
     for (;;) {
+        // Before it is in: who comes later counts behind this.
+        begun_ = growth.begun_.load(std::memory_order_acquire);
         if ((turns & alone) != 0) {
             const std::lock_guard hold(growth.alone_mutex_); // until they are done
             turns = growth.turns_.load(std::memory_order_relaxed);
-        } else if (growth.turns_.compare_exchange_weak(turns, turns + one,
-                                                       std::memory_order_acquire,
-                                                       std::memory_order_relaxed)) {
+        } else if (growth.turns_.compare_exchange_weak(
+                       turns, turns + one, std::memory_order_acq_rel, std::memory_order_relaxed)) {
             break;
         }
     }
     others_ = turns != 0;
-    begun_ = growth.begun_.fetch_add(1, std::memory_order_relaxed) + 1;
+    growth.begun_.fetch_add(1, std::memory_order_release);
 }
 
 bool Growth::Turn::end() {
     // What they did before we were refused something is ordered by the heap's locks.
-    const bool others = others_ || growth_.begun_.load(std::memory_order_relaxed) != begun_;
-    if (growth_.turns_.fetch_sub(one, std::memory_order_release) == one + alone) {
+    const std::uint32_t before = growth_.turns_.fetch_sub(one, std::memory_order_acq_rel);
+    const bool others = others_ || (before & ~alone) != one ||
+                        growth_.begun_.load(std::memory_order_relaxed) != begun_ + 1;
+    if (before == one + alone) {
         const int saved = errno;
         kernel_wake(growth_.turns_, 1);
         errno = saved;

@@ -29,7 +29,7 @@ class Growth {
       private:
         Growth& growth_;
         bool others_;
-        std::uint32_t begun_;
+        std::uint32_t begun_; // when it began
     };
 
     // Nobody has a turn until unlock(), which a child of fork may call, too.

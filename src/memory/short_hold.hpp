@@ -1,5 +1,5 @@
-// Holds a mutex that others hold for a tenth of a microsecond: to sleep and be woken takes ten times
-// as long as to wait a little.
+// Holds a mutex that others hold for a tenth of a microsecond: to sleep and be woken takes ten
+// times as long as to wait a little.
 #pragma once
 
 #include <mutex>

@@ -473,8 +473,12 @@ void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
 void Engine::arrived_wanted(const transport::Arrival& arrival) {
     const auto data = read_payload<WantedData>(arrival);
     Request* send = find(data.sender);
-    if (send == nullptr || send->fate == Fate::forsaken) {
-        return; // there is nothing to send any more
+    if (send == nullptr) {
+        return;
+    }
+    if (send->fate == Fate::forsaken) {
+        complete(*send); // there is nothing to send any more, nor to withdraw
+        return;
     }
     stop_helping(*send);
     send->moved = data.from;

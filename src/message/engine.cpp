@@ -118,7 +118,7 @@ void Engine::forsake(Request& request) {
         discard(request);
         return;
     }
-    if (request.answer_token != 0 && request.operation != Operation::receive &&
+    if (request.operation != Operation::receive && request.answer_token != 0 &&
         !keep_rest(request)) {
         wait(request); // its receiver, which has asked for it, takes it
         discard(request);

@@ -279,6 +279,9 @@ class Engine {
         return chosen_way(peer, bytes) == Way::fetch;
     }
     static Way chosen_way(const Peer& peer, std::uint64_t bytes);
+    // The same of a send with a request, which has no choice in some cases.
+    static bool has_choice(const Peer& peer, const Request& send);
+    static bool is_fetched(const Peer& peer, const Request& send);
     // A message with a choice is about to go as chosen_way() says: the time that it is to carry, or
     // 0; and it has gone.
     static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes);

@@ -13,6 +13,9 @@ namespace {
 // A second copy of a buffered message of the rank to itself, up to so many bytes, costs less than
 // the room that it takes in the program's buffer.
 constexpr std::uint64_t own_copy_limit = 64 * 1024;
+
+// Of one message, before this rank looks after other things.
+constexpr std::uint32_t blocks_at_once = 16;
 } // namespace
 
 Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank,
@@ -25,6 +28,7 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
         return fail(MPI_ERR_NO_MEM, "no memory for one more request");
     }
     prepare_send(*request, mode, buffer, peer_rank, envelope);
+    request->awaited = true;
     Error error = start(*request);
     if (!error) {
         // Another thread of the rank may free the datatype meanwhile.
@@ -70,6 +74,21 @@ Way Engine::chosen_way(const Peer& peer, std::uint64_t bytes) {
                                 : WayClass::advised(way_class, advice);
 }
 
+bool Engine::has_choice(const Peer& peer, const Request& send) {
+    return peer.box && !peer.same_space && !send.laid_out && !send.fetched &&
+           send.operation != Operation::synchronous && send.operation != Operation::buffered &&
+           WayClass::has(send.bytes) && (send.awaited || !WayClass::is_long(send.bytes));
+}
+
+bool Engine::is_fetched(const Peer& peer, const Request& send) {
+    if (has_choice(peer, send)) {
+        return chosen_way(peer, send.bytes) == Way::fetch;
+    }
+    return peer.box && !peer.same_space && !send.laid_out &&
+           send.operation != Operation::buffered && WayClass::is_long(send.bytes) &&
+           (peer.box.advice() & no_fetching) == 0;
+}
+
 std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes) {
     if (peer.ways == nullptr) [[unlikely]] {
         // Without memory nothing is measured.
@@ -101,6 +120,7 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
                           std::uint32_t peer, const Envelope& envelope) {
     request.operation = mode;
+    request.awaited = false;
     request.buffer = buffer;
     request.peer = peer;
     request.envelope = envelope;
@@ -162,8 +182,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     }
     // A buffered send should leave the program's buffer, whoever is late.
     const bool offers =
-        send.operation == Operation::synchronous || send.fetched ||
-        (send.operation != Operation::buffered && !send.laid_out && is_fetched(peer, bytes));
+        send.operation == Operation::synchronous || send.fetched || is_fetched(peer, send);
     if (!offers) {
         const std::uint64_t limit = transport_.block_limit(peer);
         if (bytes <= limit) {
@@ -177,7 +196,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         }
         if (limit > transport_.whole_block_limit(peer)) {
             std::byte extra[transport::extra_bytes] = {};
-            const bool pushes = peer.box && !send.laid_out && chosen_way(peer, bytes) == Way::push;
+            const bool pushes = has_choice(peer, send);
             const StreamHead stream = {.total = bytes,
                                        .token = token_of(send),
                                        .began = pushes ? way_stamp(peer, bytes) : 0};
@@ -195,14 +214,13 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         }
     }
     RendezvousData data = offer(peer, send);
-    const bool has_choice = peer.box && !send.laid_out && WayClass::has(bytes) &&
-                            send.operation != Operation::synchronous && !send.fetched;
-    data.began = has_choice ? way_stamp(peer, bytes) : 0;
+    const bool chosen = has_choice(peer, send) && is_fetched(peer, send);
+    data.began = chosen ? way_stamp(peer, bytes) : 0;
     if (!transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
                                 sizeof data)) {
         return Step::no_room;
     }
-    if (has_choice) {
+    if (chosen) {
         way_taken(peer, bytes);
     }
     start_helping(peer, send);
@@ -210,13 +228,17 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
 }
 
 Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
-    do {
+    for (std::uint32_t blocks = 0; send.moved < send.bytes; ++blocks) {
+        // Others have their turn in between. (Room or not: this rank comes back to it.)
+        if (blocks == blocks_at_once) {
+            return Step::no_room;
+        }
         // With no bounce buffer free for long, by what fits the pair's ring.
         if (!send_part(peer, send, transport_.block_limit(peer)) &&
             !(send.fetched && send_part(peer, send, transport::ring_block_limit))) {
             return Step::no_room;
         }
-    } while (send.moved < send.bytes);
+    }
     complete(send);
     return Step::gone;
 }

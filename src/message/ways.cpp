@@ -72,7 +72,7 @@ std::uint64_t WayJudge::cost(std::uint32_t way_class, Way way, const Trial& tria
     // that is fetched; or, of a block that was pushed, the one of which the receiver has seen the
     // second half, as the sender made the first before, and one more when the receive comes. What
     // follows the first block of a long message is pushed while the receiver looks.
-    const std::uint64_t copy = trial.ended - trial.looked;
+    const std::uint64_t copy = trial.ended - std::max(trial.looked, last_end_);
     return way == Way::fetch || way_class >= WayClass::first_long
                ? copy
                : copy * (trial.unexpected ? 3 : 2);

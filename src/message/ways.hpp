@@ -14,7 +14,9 @@
 // been sent long before, belongs to neither way: of such messages the copies count.
 //
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
-// longer one is fetched, since what follows its first block waits for the receiver in any case.
+// longer one is fetched, since what follows its first block waits for the receiver in any case. And
+// longer ones only have the choice if their sender waits for them (MPI_Send): pushing others would
+// have the receiver wait for the sender's next call.
 // Thread rule: under the rank's lock; what the two tell each other is in messages and that word.
 #pragma once
 
@@ -60,6 +62,7 @@ struct WayClass {
             std::bit_width(bytes - (bytes == block_bytes)) - std::bit_width(smallest_bytes));
         return exact < count ? exact : count - 1;
     }
+    static bool is_long(std::uint64_t bytes) { return bytes > block_bytes; }
     static constexpr std::uint32_t first_long =
         std::bit_width(block_bytes) - std::bit_width(smallest_bytes);
     static Way first_way(std::uint32_t way_class) {

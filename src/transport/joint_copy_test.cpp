@@ -160,7 +160,9 @@ PeerCopy receive_from_one_who_stops(bool dies) {
             return copy_plain(block);
         },
         [&] {
-            woken = !dies && ++asked == 5;
+            if (!dies && ++asked >= 5) {
+                woken = true;
+            }
             return dies;
         });
     woken = true;

@@ -4,6 +4,7 @@
 //     heap_user            all of it
 //     heap_user sites      200 blocks of 5000 bytes in each of three functions, nothing else large
 //     heap_user strict     ends with 3 if a terabyte is refused with ENOMEM
+//     heap_user strict_new ends with 3 if operator new refuses what the machine has
 //     heap_user child      ends with 4 if something is preloaded, with 5 if not
 #include <cerrno>
 #include <cstdint>
@@ -174,6 +175,23 @@ extern "C" __attribute__((noinline)) void fill_cellar(std::vector<void*>& blocks
     }
 }
 
+constinit bool handled = false;
+
+// As much as the machine has, of which some is in use: the system would promise it.
+[[gnu::noinline]] bool is_refused_everything() {
+    const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * 4096 - (64U << 20);
+    std::set_new_handler([] {
+        handled = true;
+        std::set_new_handler(nullptr);
+    });
+    try {
+        kept = ::operator new(bytes);
+    } catch (const std::bad_alloc&) {
+        return handled && ::operator new(bytes, std::nothrow) == nullptr;
+    }
+    return false;
+}
+
 int main(int count, char** words) {
     const std::string mode = count > 1 ? words[1] : "";
     if (mode == "child") {
@@ -183,6 +201,9 @@ int main(int count, char** words) {
         volatile std::size_t terabyte = std::size_t{1} << 40;
         kept = std::malloc(terabyte);
         return kept == nullptr && errno == ENOMEM ? 3 : 0;
+    }
+    if (mode == "strict_new") {
+        return is_refused_everything() ? 3 : 0;
     }
     if (mode == "sites") {
         std::vector<void*> blocks;

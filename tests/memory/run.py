@@ -89,6 +89,13 @@ def strict_memory_that_is_full_is_no_memory():
 
 
 @case
+def strict_memory_of_a_place_is_so_for_operator_new():
+    done = run_by("function=is_refused_everything -> capacity full=strict\n",
+                  program=[args.user, "strict_new"])
+    expect(done.returncode == 3, done)
+
+
+@case
 def a_program_keeps_operators_of_its_own():
     done = run("--memory", "capacity", "--report", program=[args.own_operators])
     expect(done.returncode == 0 and served(done)["--memory"][0] >= 3, done)

@@ -30,13 +30,12 @@
 
 #include "memory/allocator.hpp"
 #include "memory/heaps.hpp"
+#include "memory/preload/malloc.hpp"
 #include "memory/preload/own_functions.hpp"
 #include "memory/preload/plan.hpp"
 #include "memory/preload/sites.hpp"
 #include "memory/share.hpp"
 #include "memory/thread_cache.hpp"
-
-#define WARREN_TAKEN extern "C" [[gnu::visibility("default")]]
 
 // NOLINTBEGIN(readability-identifier-naming): other libraries' names
 extern "C" {
@@ -55,6 +54,8 @@ void __throw_system_error(int) {
 }
 } // namespace std
 
+constinit std::atomic<bool> warren::memory::leaves_operators{false};
+
 namespace {
 
 using namespace warren::memory;
@@ -63,8 +64,7 @@ enum class State { unknown, starting, on, off };
 
 constinit std::atomic<State> state{State::unknown};
 constinit Plan plan;
-constinit std::atomic<Heap*>* heaps = nullptr;       // by kind
-constinit std::atomic<bool> leaves_operators{false}; // new and delete, to the program
+constinit std::atomic<Heap*>* heaps = nullptr; // by kind
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool busy = false;
 
 struct Count {
@@ -74,7 +74,9 @@ struct Count {
 };
 constinit Count counts[rule_limit + 1]; // by rule; behind them, those that none fits
 
-void say(const char* what) {
+} // namespace
+
+void warren::memory::say(const char* what) {
     char text[200];
     const int length = std::snprintf(text, sizeof text, "warren run: %s\n", what);
     // write is where a thread may be cancelled, which callers of malloc don't expect.
@@ -82,6 +84,8 @@ void say(const char* what) {
         // Nobody reads it.
     }
 }
+
+namespace {
 
 void reset_in_child() {
     unlock_sites();
@@ -233,12 +237,14 @@ void* allocate_in(const Home& home, std::size_t bytes) {
     return falls_back(home) ? __libc_malloc(bytes) : nullptr;
 }
 
-void* allocate_at(std::size_t bytes, const void* site) {
+} // namespace
+
+void* warren::memory::allocate_at(std::size_t bytes, const void* site) {
     return allocate_in(home_of(bytes, site), bytes);
 }
 
-// `alignment` is a power of two.
-void* allocate_aligned_at(std::size_t alignment, std::size_t bytes, const void* site) {
+void* warren::memory::allocate_aligned_at(std::size_t alignment, std::size_t bytes,
+                                          const void* site) {
     const Home home = home_of(bytes, site);
     if (home.heap != nullptr) [[likely]] {
         void* block = allocate_aligned(*home.heap, alignment, bytes);
@@ -250,6 +256,8 @@ void* allocate_aligned_at(std::size_t alignment, std::size_t bytes, const void* 
     }
     return falls_back(home) ? __libc_memalign(alignment, bytes) : nullptr;
 }
+
+namespace {
 
 using UsableSize = std::size_t (*)(void*);
 constinit std::atomic<UsableSize> systems_usable_size{nullptr};
@@ -293,11 +301,7 @@ void* reallocate_at(void* block, std::size_t bytes, const void* site) {
         return allocate_at(bytes, site);
     }
     if (bytes == 0) {
-        const int saved = errno;
-        if (!deallocate_ours(block)) {
-            __libc_free(block);
-        }
-        errno = saved;
+        give_back(block);
         return nullptr;
     }
     const std::size_t own_bytes = usable_bytes(block);
@@ -384,74 +388,12 @@ void leave_environment() {
     }
 }
 
-// An operator behind ours.
-struct Next {
-    const char* symbol;
-    std::atomic<void*> function; // null: not looked for yet, or there was none
-};
+} // namespace
 
-void* find(Next& next) {
-    void* function = next.function.load(std::memory_order_relaxed);
-    if (function != nullptr) {
-        return function;
-    }
-    function = dlsym(RTLD_NEXT, next.symbol);
-    if (function == nullptr) { // that of a library that was loaded for itself, as Python does
-        void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
-        function = library != nullptr ? dlsym(library, next.symbol) : nullptr;
-    }
-    next.function.store(function, std::memory_order_relaxed);
-    return function;
-}
-
-bool is_left() {
+bool warren::memory::operators_are_left() {
     is_on(); // starts
     return leaves_operators.load(std::memory_order_relaxed);
 }
-
-// An operator new: `take` gives the block. Where there is none the C++ library's fails as C++ wants
-// it.
-template <typename Take, typename... Arguments>
-inline void* new_block(Next& next, bool throws, const Take& take, Arguments... arguments) {
-    if (!is_left()) [[likely]] {
-        void* block = take();
-        if (block != nullptr) [[likely]] {
-            return block;
-        }
-    }
-    using Operator = void* (*)(Arguments...);
-    if (auto* function = reinterpret_cast<Operator>(find(next))) {
-        return function(arguments...);
-    }
-    void* block = is_left() ? take() : nullptr;
-    if (block == nullptr && throws) {
-        say("there is no memory for operator new, and no libstdc++.so.6 that could throw "
-            "std::bad_alloc: the program ends");
-        std::abort();
-    }
-    return block;
-}
-
-template <typename... Arguments>
-inline void delete_block(Next& next, void* block, Arguments... arguments) {
-    using Operator = void (*)(void*, Arguments...);
-    if (block == nullptr) {
-        return;
-    }
-    if (leaves_operators.load(std::memory_order_relaxed)) [[unlikely]] {
-        if (auto* function = reinterpret_cast<Operator>(find(next))) {
-            function(block, arguments...);
-            return;
-        }
-    }
-    const int saved = errno;
-    if (!deallocate_ours(block)) {
-        __libc_free(block);
-    }
-    errno = saved;
-}
-
-} // namespace
 
 WARREN_TAKEN void* malloc(std::size_t bytes) {
     return allocate_at(bytes, __builtin_return_address(0));
@@ -485,15 +427,19 @@ WARREN_TAKEN void* reallocarray(void* block, std::size_t count, std::size_t each
                                          : reallocate_at(block, bytes, __builtin_return_address(0));
 }
 
-WARREN_TAKEN void free(void* block) {
-    if (block == nullptr) {
-        return;
-    }
+void warren::memory::give_back(void* block) {
     const int saved = errno;
     if (!deallocate_ours(block)) {
         __libc_free(block);
     }
     errno = saved;
+}
+
+WARREN_TAKEN void free(void* block) {
+    if (block == nullptr) {
+        return;
+    }
+    give_back(block);
 }
 
 WARREN_TAKEN void* memalign(std::size_t alignment, std::size_t bytes) {
@@ -550,132 +496,6 @@ WARREN_TAKEN int malloc_trim(std::size_t) {
     trim();
     return 1;
 }
-
-// operator new and delete, in the forms of the C++ library.
-// NOLINTBEGIN(readability-identifier-naming)
-
-WARREN_TAKEN void* _Znwm(std::size_t bytes) {
-    static constinit Next next{"_Znwm", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, true, [=] { return allocate_at(bytes, site); }, bytes);
-}
-
-WARREN_TAKEN void* _ZnwmRKSt9nothrow_t(std::size_t bytes, const void* tag) {
-    static constinit Next next{"_ZnwmRKSt9nothrow_t", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, false, [=] { return allocate_at(bytes, site); }, bytes, tag);
-}
-
-WARREN_TAKEN void* _ZnwmSt11align_val_t(std::size_t bytes, std::size_t alignment) {
-    static constinit Next next{"_ZnwmSt11align_val_t", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, true, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment);
-}
-
-WARREN_TAKEN void* _ZnwmSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
-                                                      const void* tag) {
-    static constinit Next next{"_ZnwmSt11align_val_tRKSt9nothrow_t", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, false, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment,
-        tag);
-}
-
-WARREN_TAKEN void* _Znam(std::size_t bytes) {
-    static constinit Next next{"_Znam", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, true, [=] { return allocate_at(bytes, site); }, bytes);
-}
-
-WARREN_TAKEN void* _ZnamRKSt9nothrow_t(std::size_t bytes, const void* tag) {
-    static constinit Next next{"_ZnamRKSt9nothrow_t", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, false, [=] { return allocate_at(bytes, site); }, bytes, tag);
-}
-
-WARREN_TAKEN void* _ZnamSt11align_val_t(std::size_t bytes, std::size_t alignment) {
-    static constinit Next next{"_ZnamSt11align_val_t", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, true, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment);
-}
-
-WARREN_TAKEN void* _ZnamSt11align_val_tRKSt9nothrow_t(std::size_t bytes, std::size_t alignment,
-                                                      const void* tag) {
-    static constinit Next next{"_ZnamSt11align_val_tRKSt9nothrow_t", nullptr};
-    const void* site = __builtin_return_address(0);
-    return new_block(
-        next, false, [=] { return allocate_aligned_at(alignment, bytes, site); }, bytes, alignment,
-        tag);
-}
-
-WARREN_TAKEN void _ZdlPv(void* block) {
-    static constinit Next next{"_ZdlPv", nullptr};
-    delete_block(next, block);
-}
-
-WARREN_TAKEN void _ZdlPvm(void* block, std::size_t bytes) {
-    static constinit Next next{"_ZdlPvm", nullptr};
-    delete_block(next, block, bytes);
-}
-
-WARREN_TAKEN void _ZdlPvRKSt9nothrow_t(void* block, const void* tag) {
-    static constinit Next next{"_ZdlPvRKSt9nothrow_t", nullptr};
-    delete_block(next, block, tag);
-}
-
-WARREN_TAKEN void _ZdlPvSt11align_val_t(void* block, std::size_t alignment) {
-    static constinit Next next{"_ZdlPvSt11align_val_t", nullptr};
-    delete_block(next, block, alignment);
-}
-
-WARREN_TAKEN void _ZdlPvmSt11align_val_t(void* block, std::size_t bytes, std::size_t alignment) {
-    static constinit Next next{"_ZdlPvmSt11align_val_t", nullptr};
-    delete_block(next, block, bytes, alignment);
-}
-
-WARREN_TAKEN void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t alignment,
-                                                      const void* tag) {
-    static constinit Next next{"_ZdlPvSt11align_val_tRKSt9nothrow_t", nullptr};
-    delete_block(next, block, alignment, tag);
-}
-
-WARREN_TAKEN void _ZdaPv(void* block) {
-    static constinit Next next{"_ZdaPv", nullptr};
-    delete_block(next, block);
-}
-
-WARREN_TAKEN void _ZdaPvm(void* block, std::size_t bytes) {
-    static constinit Next next{"_ZdaPvm", nullptr};
-    delete_block(next, block, bytes);
-}
-
-WARREN_TAKEN void _ZdaPvRKSt9nothrow_t(void* block, const void* tag) {
-    static constinit Next next{"_ZdaPvRKSt9nothrow_t", nullptr};
-    delete_block(next, block, tag);
-}
-
-WARREN_TAKEN void _ZdaPvSt11align_val_t(void* block, std::size_t alignment) {
-    static constinit Next next{"_ZdaPvSt11align_val_t", nullptr};
-    delete_block(next, block, alignment);
-}
-
-WARREN_TAKEN void _ZdaPvmSt11align_val_t(void* block, std::size_t bytes, std::size_t alignment) {
-    static constinit Next next{"_ZdaPvmSt11align_val_t", nullptr};
-    delete_block(next, block, bytes, alignment);
-}
-
-WARREN_TAKEN void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t alignment,
-                                                      const void* tag) {
-    static constinit Next next{"_ZdaPvSt11align_val_tRKSt9nothrow_t", nullptr};
-    delete_block(next, block, alignment, tag);
-}
-// NOLINTEND(readability-identifier-naming)
 
 // For libwarren.so in the same process, see share.cpp.
 WARREN_TAKEN std::atomic<std::int64_t>* warren_malloc_shares_taken() {

@@ -346,9 +346,12 @@ warren_object warren_object_ancestor(const warren_topology* topology, warren_obj
 /* The lowest object that has both below it, or is one of them. */
 static inline warren_object warren_object_common_ancestor(const warren_topology* topology,
                                                           warren_object one, warren_object other) {
-    return warren_topology_join(topology != NULL ? (const warren_topology_index*)topology
-                                                 : &warren_topology_nothing,
-                                one, other);
+    /* By a test: programs that were linked without the library's definition of
+       warren_topology_nothing have a null address of it. */
+    if (__builtin_expect(topology == NULL, 0)) {
+        return WARREN_NO_OBJECT;
+    }
+    return warren_topology_join((const warren_topology_index*)topology, one, other);
 }
 /* Whether `object` is `ancestor` or below it. */
 int warren_object_is_below(const warren_topology* topology, warren_object object,

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <unistd.h>
 
 #include "discovery/isolated.hpp"
@@ -539,14 +540,17 @@ Error discover(const Source& source, topology::Description& description) {
         return fail(WARREN_TOPOLOGY_ERR_DISCOVERY, "discovery needs hwloc 2.9 or newer: %s",
                     problem.c_str());
     }
-    hwloc_topology_t topology = nullptr;
-    if (Error error = load(*hwloc, source, topology)) {
-        return error;
-    }
-    Error error = describe(*hwloc, topology, description);
-    hwloc->topology_destroy(topology);
-    if (error) {
-        return error;
+    {
+        const std::lock_guard lock(HwlocLibrary::calls());
+        hwloc_topology_t topology = nullptr;
+        if (Error error = load(*hwloc, source, topology)) {
+            return error;
+        }
+        Error error = describe(*hwloc, topology, description);
+        hwloc->topology_destroy(topology);
+        if (error) {
+            return error;
+        }
     }
     if (source.kind != SourceKind::native) { // what hwloc takes a dump's folder for
         std::erase_if(description.infos,

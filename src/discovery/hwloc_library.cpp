@@ -60,6 +60,11 @@ const HwlocLibrary* HwlocLibrary::get(std::string& problem) {
     return library.problem_.empty() ? &library : nullptr;
 }
 
+std::mutex& HwlocLibrary::calls() {
+    static std::mutex mutex; // of the process, as hwloc's own locks are
+    return mutex;
+}
+
 std::string HwlocLibrary::version() const {
     const unsigned version = get_api_version();
     return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff);

@@ -9,6 +9,7 @@
 
 #include <hwloc.h>
 #include <hwloc/shmem.h>
+#include <mutex>
 #include <string>
 
 namespace warren::discovery {
@@ -38,6 +39,9 @@ class HwlocLibrary {
   public:
     // The library, or null: `problem` says why.
     static const HwlocLibrary* get(std::string& problem);
+
+    // Held by who discovers in this process, and around a fork whose child does (isolated.hpp).
+    static std::mutex& calls();
 
     // While it exists, a first topology doesn't bring in hwloc's plug-ins for graphics and
     // accelerators: they load those libraries into the program that asks, with threads, memory and

@@ -67,6 +67,50 @@ TEST(Isolated, work_that_is_killed_is_an_error_whatever_the_program_does_with_si
     std::signal(SIGCHLD, SIG_DFL);
 }
 
+TEST(Isolated, work_that_never_ends_is_not_called_damage) {
+    const auto make = [](Made&) {
+        std::raise(SIGALRM); // as the limit does
+        return Error{};
+    };
+    Made made;
+    sigset_t alarm_set; // though the program blocks it
+    sigset_t before;
+    sigemptyset(&alarm_set);
+    sigaddset(&alarm_set, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm_set, &before);
+    EXPECT_EQ(reason(make_isolated("it", make, made), WARREN_TOPOLOGY_ERR_DISCOVERY),
+              "it: hwloc is not ready within a minute");
+    sigset_t after;
+    pthread_sigmask(SIG_SETMASK, &before, &after);
+    EXPECT_EQ(sigismember(&after, SIGALRM), 1);
+    EXPECT_EQ(sigismember(&after, SIGTERM), 0);
+}
+
+TEST(Isolated, work_that_throws_ends_there) {
+    const auto make = [](Made&) -> Error { throw 1; };
+    Made made;
+    EXPECT_EQ(reason(make_isolated("it", make, made), WARREN_TOPOLOGY_ERR_DAMAGED),
+              "it: hwloc does not survive it (it ends the process)");
+}
+
+TEST(Isolated, programs_without_standard_output_and_error_get_what_is_made) {
+    const pid_t child = fork();
+    if (child == 0) {
+        close(STDOUT_FILENO);
+        close(STDERR_FILENO);
+        Made made;
+        const auto make = [](Made& own) {
+            own.note = "a note";
+            return Error{};
+        };
+        const bool good = !make_isolated("it", make, made) && made.note == "a note";
+        _exit(good ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
+
 TEST(Isolated, threads_work_at_once_and_leave_no_children) {
     const auto work = [] {
         for (int round = 0; round < 50; ++round) {

@@ -87,8 +87,8 @@ TEST_F(OddMachine, processors_without_memory_have_that_of_others) {
     EXPECT_EQ(warren_topology_value(t, WARREN_ATTRIBUTE_LATENCY,
                                     warren_topology_initiator_of_cpu(t, 0), 0, &near_ns, nullptr),
               0);
-    EXPECT_EQ(
-        warren_topology_value(t, WARREN_ATTRIBUTE_LATENCY, initiator, 0, &far_ns, nullptr), 0);
+    EXPECT_EQ(warren_topology_value(t, WARREN_ATTRIBUTE_LATENCY, initiator, 0, &far_ns, nullptr),
+              0);
     EXPECT_GT(far_ns, near_ns);
 }
 
@@ -124,8 +124,7 @@ TEST_F(OddMachine, files_that_may_not_be_read_are_refused_with_the_reason) {
     ASSERT_EQ(warren_topology_save(topology_, file("image").c_str()), 0);
     for (const char* name : {"odd.xml", "image"}) {
         ASSERT_EQ(chmod(file(name).c_str(), 0), 0);
-        const std::string source =
-            (std::string(name) == "image" ? "image:" : "xml:") + file(name);
+        const std::string source = (std::string(name) == "image" ? "image:" : "xml:") + file(name);
         const int status = as_nobody([&source] {
             warren_topology* topology = nullptr;
             warren_topology_report report{};

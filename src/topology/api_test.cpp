@@ -213,6 +213,7 @@ TEST_F(Api, loads_by_the_way_that_the_environment_forces) {
 }
 
 TEST_F(Api, answers_wrong_arguments) {
+    EXPECT_EQ(warren_object_common_ancestor(nullptr, 0, 0), WARREN_NO_OBJECT);
     const warren_topology* t = topology_;
     const uint32_t beyond = warren_topology_objects(t);
     for (const uint32_t object : {beyond, beyond + 1, WARREN_NO_OBJECT}) {

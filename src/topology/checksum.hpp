@@ -1,6 +1,7 @@
 // The checksum of a topology image: against accidents (a torn file, flipped bits), not against
 // somebody who can compute it. Sums, and sums of these, which tell words in other places from each
-// other, in eight lanes, that compilers make vectors of: 30 kB take less than 1 µs.
+// other, in eight lanes, that compilers make vectors of: 30 kB take about 1 µs. Sums are rotated
+// before each word: else two flipped top bits of a lane could cancel each other in both.
 #pragma once
 
 #include <bit>
@@ -20,7 +21,7 @@ inline std::uint64_t checksum(const std::byte* bytes, std::size_t count) {
         std::uint64_t words[lanes];
         std::memcpy(words, bytes + at, sizeof words);
         for (std::size_t lane = 0; lane < lanes; ++lane) {
-            sums[lane] += words[lane];
+            sums[lane] = std::rotl(sums[lane], 1) + words[lane];
             sums_of_sums[lane] += sums[lane];
         }
     }

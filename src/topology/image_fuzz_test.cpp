@@ -254,6 +254,26 @@ TEST_F(Fuzz, finds_each_flipped_bit_by_the_checksum) {
     }
 }
 
+// Top bits: what two of them add to a sum is nothing.
+TEST(Checksum, finds_two_flipped_top_bits_of_a_lane) {
+    constexpr std::size_t words = 1056; // 132 of each lane: a sum is turned more than twice
+    constexpr std::size_t lanes = 8;
+    std::vector<std::byte> bytes(words * sizeof(std::uint64_t), std::byte{0x5a});
+    const auto flip = [&bytes](std::size_t word) {
+        bytes[word * sizeof(std::uint64_t) + 7] ^= std::byte{0x80};
+    };
+    const std::uint64_t right = checksum(bytes.data(), bytes.size());
+    for (std::size_t one = 0; one < words; ++one) {
+        flip(one);
+        for (std::size_t other = one + lanes; other < words; other += lanes) {
+            flip(other);
+            ASSERT_NE(checksum(bytes.data(), bytes.size()), right) << one << " and " << other;
+            flip(other);
+        }
+        flip(one);
+    }
+}
+
 TEST_F(Fuzz, finds_images_that_are_too_short_or_too_long) {
     const std::vector<std::byte> image = image_of(sources[0]);
     for (std::size_t size = 0; size < image.size(); ++size) {

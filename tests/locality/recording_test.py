@@ -165,7 +165,7 @@ class Recordings(unittest.TestCase):
     def test_records_that_cannot_be(self):
         for name, offset, data, words in (
                 ("stacks.rec", 32 + 4, b"\1", ["stacks.rec is damaged: record 1 is called by"]),
-                ("touches.rec", 32 + 20, b"\1", ["touches.rec is damaged: record 1 is of a page that"]),
+                ("touches.rec", 32 + 21, b"\1", ["touches.rec is damaged: record 1 is of a page of more than"]),
                 ("allocations.rec", 32 + 48, b"\x77", ["allocations.rec", "record 2", "unknown event"]),
                 ("allocations.rec", 32 + 4, b"\x77", ["no known kind"]),
                 ("touches.rec", 32 + 1, b"\x77", ["unknown flags"]),

@@ -1,6 +1,7 @@
 """`warren locality report`: see --help."""
 
 import argparse
+import errno
 import os
 import sys
 
@@ -125,11 +126,13 @@ def main(arguments=None):
         return 1
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as problem:
-        print(f"warren locality: {problem.filename or 'the summary'}: {problem.strerror}", file=sys.stderr)
-        return 1
-    except MemoryError as problem:
-        print(f"warren locality: {options.folder} needs more memory than there is: {problem}", file=sys.stderr)
+    except (OSError, MemoryError) as problem:
+        if isinstance(problem, MemoryError) or problem.errno == errno.ENOMEM:  # mmap's is an OSError
+            print(f"warren locality: {options.folder} needs more memory than there is: {problem}",
+                  file=sys.stderr)
+        else:
+            print(f"warren locality: {problem.filename or 'the summary'}: {problem.strerror}",
+                  file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

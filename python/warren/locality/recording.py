@@ -86,7 +86,7 @@ THREAD_BEGAN, THREAD_ENDED, THREAD_SO_FAR = 1, 2, 3
 MODULE_LOADED, MODULE_UNLOADED = 1, 2
 PLACE_RETURN_ADDRESS, PLACE_INSTRUCTION = 1, 2
 ALLOCATION_BEGAN, ALLOCATION_ENDED, ALLOCATION_DISCARDED, ALLOCATION_FILLED = 1, 2, 3, 4
-LARGEST_PAGE = 1 << 30
+LARGEST_PAGE = 1 << 40  # processors have pages of up to 16 GiB (POWER)
 KINDS = ("unknown", "heap", "mapping", "shared", "shmem", "program_break", "stack")
 TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_MAJOR = 1, 2, 4, 8, 16
 FIRST_VALID, FIRST_WRITE, FIRST_LATE = 1, 2, 4
@@ -286,7 +286,7 @@ class Process:
                    for name in limits | numbers}
         if largest["touches"]["bytes"] > LARGEST_PAGE:
             _refuse(self.folder / "touches.rec", self.touches["bytes"] > LARGEST_PAGE,
-                    "is of a page that no processor has")
+                    "is of a page of more than 1 TiB, which no processor is known to have")
         for name, (field, most) in limits.items():
             if largest[name][field] > most:
                 _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,

@@ -3,6 +3,7 @@ JSON, Parquet, and columns as dictionaries of arrays, which data frames are made
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import os
@@ -105,8 +106,8 @@ def _discard(path):
 
 def _named(problem, path):
     """The same with the file's name, which writing doesn't tell."""
-    if isinstance(problem, OSError) and problem.filename is None and problem.errno is not None:
-        return OSError(problem.errno, problem.strerror, os.fspath(path))
+    if isinstance(problem, OSError) and problem.filename is None:
+        return OSError(problem.errno or errno.EIO, problem.strerror or str(problem), os.fspath(path))
     return problem
 
 
@@ -212,10 +213,11 @@ def write_parquet(analysis, path):
             if writer is None:
                 writer = pyarrow.parquet.ParquetWriter(path, table.schema)
             writer.write_table(table)
+        if writer is not None:
+            writer.close()  # writes the footer
     except BaseException as problem:
         if writer is not None:
+            with contextlib.suppress(Exception):  # the first reason is the one that matters
+                writer.close()
             _discard(path)
         raise _named(problem, path) from None
-    finally:
-        if writer is not None:
-            writer.close()

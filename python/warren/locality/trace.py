@@ -651,9 +651,16 @@ def _join_shared(trace, identity):
     target[candidates] = candidates[first][np.ravel(inverse)]
     unit_of_row = target[np.repeat(np.arange(trace.units), np.diff(trace.starts))]
     kept = np.flatnonzero(target == np.arange(trace.units))
+    # One row of each thread: a process that has mapped the page twice has had two.
     order = np.lexsort((trace.thread, unit_of_row))
-    for name in ("thread", "accesses", "writes", "moved_bytes"):
-        setattr(trace, name, getattr(trace, name)[order])
+    unit_of_row, thread = unit_of_row[order], trace.thread[order]
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = (unit_of_row[1:] != unit_of_row[:-1]) | (thread[1:] != thread[:-1])
+    rows = np.flatnonzero(fresh)
+    unit_of_row, trace.thread = unit_of_row[rows], thread[rows]
+    for name in ("accesses", "writes", "moved_bytes"):
+        values = getattr(trace, name)[order]
+        setattr(trace, name, np.add.reduceat(values, rows) if len(rows) else values)
     sizes = np.bincount(unit_of_row, minlength=trace.units)[kept]
     trace.starts = np.concatenate([[0], np.cumsum(sizes)]).astype("<i8")
     number_of = np.empty(trace.units, "<i8")

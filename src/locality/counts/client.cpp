@@ -11,6 +11,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "dr_api.h"
 #include "drmgr.h"
@@ -247,7 +248,12 @@ bool before_call(void* context, int number) {
     case SYS_tkill:
     case SYS_tgkill:
         if (argument(number == SYS_tgkill ? 2 : 1) == SIGKILL) {
-            recorder->save(); // it may be the program's own end, of which no signal tells
+            // It may be the program's own end, of which no signal tells: not if the process is
+            // another one. (tkill names a thread, of whichever process.)
+            const auto whom = static_cast<std::int32_t>(argument(0));
+            if (number == SYS_tkill || whom <= 0 || whom == getpid()) {
+                recorder->save();
+            }
         }
         break;
     case SYS_exit_group:

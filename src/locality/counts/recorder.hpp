@@ -10,8 +10,7 @@
 //   a thread ends           all units that it has touched
 //   an interval ends        all units of all threads: a phase of the program, a span of time
 //   every save_ns           the same, within the interval: what a crash or kill -9 leaves, with
-//   what
-//                           threads that had ended have done
+//                           what threads that had ended have done
 // The last two happen in the program's system calls: one that makes none for long is saved later.
 // Thread rule: all functions may be called by any thread, but start() and forked(); one lock, which
 // is the caller's between before_fork() and after_fork().

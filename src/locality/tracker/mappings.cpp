@@ -21,21 +21,24 @@ std::uint64_t whole_pages(std::uint64_t bytes) {
     return (bytes + page_bytes - 1) & ~(page_bytes - 1);
 }
 
-// What is shared, as all processes know it (AllocationRecord::previous): far from each other for
-// different ones, with room for places in it, and never 0.
+// What is shared, as all processes know it (AllocationRecord::previous), never 0. Files begin
+// anywhere in 64 bits, and go on at 0 behind the last: of a thousand with a GiB each, two overlap
+// in one of seventeen thousand jobs. They begin at multiples of the largest unit, so that units of
+// files are whole ones.
 const void* shared_place(std::uint64_t device, std::uint64_t number, std::uint64_t offset) {
-    constexpr std::uint64_t room = std::uint64_t{1} << 44;
+    constexpr std::uint64_t largest_unit = std::uint64_t{2} << 20; // counts/settings.hpp
     std::uint64_t mixed = (device + 1) * 0x9E37'79B9'7F4A'7C15U ^ number;
     mixed = (mixed ^ (mixed >> 32)) * 0xD6E8'FEB8'6659'FD93U;
     mixed = (mixed ^ (mixed >> 32)) * 0xD6E8'FEB8'6659'FD93U;
-    const std::uint64_t begin = ((mixed >> 2) & ~(room - 1)) | room;
-    return reinterpret_cast<const void*>(begin + (offset & (room - 1)));
+    const std::uint64_t place = (mixed & ~(largest_unit - 1)) + offset;
+    return reinterpret_cast<const void*>(place != 0 ? place : largest_unit);
 }
 
 const void* place_in_file(int flags, int descriptor, off_t offset) {
     struct stat about {};
+    // Each mapping of /dev/zero is memory of its own, and other devices do as they like.
     if ((flags & MAP_TYPE) == MAP_PRIVATE || (flags & MAP_ANONYMOUS) != 0 ||
-        fstat(descriptor, &about) != 0) {
+        fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
         return nullptr;
     }
     return shared_place(about.st_dev, about.st_ino, static_cast<std::uint64_t>(offset));

@@ -221,4 +221,3 @@ WARREN_TAKEN void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* block, std::size_t a
     delete_block(next, block, alignment, tag);
 }
 // NOLINTEND(readability-identifier-naming)
-

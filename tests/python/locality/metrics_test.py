@@ -413,6 +413,23 @@ class Recordings(unittest.TestCase):
         self.assertEqual(metrics.per_unit(found).total.tolist(), [10, 21, 21, 11])
         self.assertEqual(sorted(found.first_thread.tolist()), [0, 1, 1, 1])  # rank 1 came first
 
+    def test_a_file_that_a_process_maps_twice_has_one_row_of_each_thread(self):
+        shared, file_at = recording.KINDS.index("shared"), 0xFFFF_FFF0_0000_3000
+        bases = (1 << 40, 1 << 41)
+        made.write_process(
+            self.folder / "process-1", counts=np.concatenate([made.counts([[10, 1]], bases[0], 1),
+                                                              made.counts([[5, 2]], bases[1], 2)]),
+            first=np.concatenate([made.first([0], bases[0], 1), made.first([1], bases[1], 2)]),
+            threads=made.threads(2),
+            allocations=[dict(made.allocation(base, 0x1000, what=shared), previous=file_at)
+                         for base in bases])
+        found = traces.load(self.folder)
+        self.assertEqual(found.units, 1)
+        self.assertEqual(found.thread.tolist(), [0, 1])
+        self.assertEqual(found.starts.tolist(), [0, 2])
+        units = metrics.per_unit(found)
+        self.assertEqual((units.total.tolist(), units.sharers.tolist()), ([18], [2]))
+
     def test_ranks_that_share_pages_are_joined_by_identity(self):
         base = 1 << 32
         for rank in (0, 1):

@@ -271,8 +271,8 @@ class SharedSlot {
     static constexpr std::uint64_t unsigned_call = 1 << signature_bits;
     static constexpr std::uint64_t broken_slot = unsigned_call + 1;
 
-    // What a rank announces: its last calls, their numbers, modulo 2^32, above their signatures. More
-    // of them than others can be ahead, who wait for it in an operation of theirs (2).
+    // What a rank announces: its last calls, their numbers, modulo 2^32, above their signatures.
+    // More of them than others can be ahead, who wait for it in an operation of theirs (2).
     static constexpr std::uint64_t announced_calls = 8;
     std::atomic<std::uint64_t>& announced(int rank, std::uint64_t call) const {
         return reinterpret_cast<std::atomic<std::uint64_t>*>(

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -46,7 +47,9 @@ class Node {
                 ASSERT_FALSE(error);
                 Rank rank(std::move(own), index);
                 rank.slot.pid = getpid();
-                rank.slot.process = spaces_ ? index : 0;
+                if (one_space_) {
+                    rank.slot.process = 0;
+                }
                 Engine engine(rank);
                 program(engine, index);
                 engine.flush();
@@ -64,13 +67,15 @@ class Node {
         finished_ = 0;
     }
 
-    // From now on ranks are told that each has an address space of its own.
-    void separate() { spaces_ = true; }
+    // From now on ranks read each other's buffers without the kernel, as thread ranks do. They map
+    // the segment once each all the same: the thread sanitizer takes its words for different ones
+    // and what they order for races.
+    void share_space() { one_space_ = true; }
 
   private:
     node::Segment segment_;
     std::atomic<std::uint32_t> finished_{0};
-    bool spaces_ = false;
+    bool one_space_ = false;
 };
 
 std::byte pattern(std::uint64_t seed, std::uint64_t i) {
@@ -460,11 +465,16 @@ TEST_P(EngineTest, a_send_that_waits_for_room_and_is_forsaken_never_leaves) {
 
 // Announced by its address, direct, or with a first block.
 TEST_P(EngineTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
-    for (const bool separate : {false, true}) {
+#ifdef __SANITIZE_THREAD__
+    constexpr std::array one_space_or_not = {false};
+#else
+    constexpr std::array one_space_or_not = {false, true};
+#endif
+    for (const bool one_space : one_space_or_not) {
         for (const std::size_t bytes : {std::size_t{400000}, std::size_t{100}}) {
             Node node(2, GetParam());
-            if (separate) {
-                node.separate();
+            if (one_space) {
+                node.share_space();
             }
             node.run([&](Engine& engine, std::uint32_t rank) {
                 std::vector<std::byte> data(16, pattern(1, 16));
@@ -505,7 +515,6 @@ TEST_P(EngineTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
 
 TEST(engine, a_send_that_one_peer_is_to_fetch_closes_no_short_way_from_another) {
     Node node(3, 64);
-    node.separate();
     std::atomic<int> there{0};
     node.run([&](Engine& engine, std::uint32_t rank) {
         constexpr std::size_t bytes = 600000;

@@ -32,6 +32,15 @@ Envelope envelope_of(const transport::Header& header) {
     return {.context = header.context, .source = header.source, .tag = header.tag};
 }
 
+// Of a message that is pushed, and looked at now.
+Trial trial_of(std::uint64_t stamp, bool unexpected) {
+    return {.began = Stamp::time(stamp),
+            .looked = way_clock(),
+            .ended = 0,
+            .unexpected = unexpected,
+            .way = Stamp::way(stamp)};
+}
+
 template <typename Data>
 Data read_payload(const transport::Arrival& arrival) {
     Data data;
@@ -242,10 +251,7 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     peer.inbound = {.left = arrival.block_bytes};
     Request* receive = posted_.match(envelope);
     if (stream.began != 0) [[unlikely]] {
-        peer.inbound.trial = {.began = stream.began,
-                              .looked = way_clock(),
-                              .ended = 0,
-                              .unexpected = receive == nullptr};
+        peer.inbound.trial = trial_of(stream.began, receive == nullptr);
     }
     if (receive != nullptr) {
         accept(*receive, envelope, stream.total);
@@ -271,7 +277,8 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         message->head_bytes = arrival.block_bytes;
         message->token = stream.token;
         if (stream.total > arrival.block_bytes) {
-            message->began = std::exchange(peer.inbound.trial, {}).began;
+            message->began = stream.began;
+            peer.inbound.trial = {};
         }
         unexpected_.add(*message);
         peer.inbound.message = message;
@@ -325,7 +332,7 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
     if (inbound.left == 0) {
         if (inbound.trial.began != 0) [[unlikely]] {
             inbound.trial.ended = way_clock();
-            judge(peer, Way::push,
+            judge(peer,
                   inbound.message != nullptr
                       ? inbound.message->bytes
                       : static_cast<std::uint64_t>(inbound.receive->outcome.available),
@@ -337,14 +344,14 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
     }
 }
 
-void Engine::judge(Peer& peer, Way way, std::uint64_t bytes, const Trial& trial) {
+void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
     if (peer.judge == nullptr) {
         peer.judge = std::make_unique<WayJudge>();
     }
     const std::uint32_t way_class = WayClass::of(bytes);
     Way best;
-    if (peer.judge->add(way_class, way, trial, best)) {
-        transport_.advise(peer.peer, Advice{1} << way_class, WayClass::advice(way_class, best));
+    if (peer.judge->add(way_class, trial, !transport_.peer_copy_refused(), best)) {
+        transport_.advise(peer.peer, WayClass::mask(way_class), WayClass::advice(way_class, best));
     }
 }
 
@@ -428,11 +435,12 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         const DoneData done = {.sender = offered.sender};
         answer(sender, kind::done, &done, sizeof done);
         if (offered.began != 0) [[unlikely]] {
-            judge(peer_of(sender), Way::fetch, offered.bytes,
-                  {.began = offered.began,
+            judge(peer_of(sender), offered.bytes,
+                  {.began = Stamp::time(offered.began),
                    .looked = looked,
                    .ended = way_clock(),
-                   .unexpected = unexpected});
+                   .unexpected = unexpected,
+                   .way = Way::fetch});
         }
         complete(receive);
         return;
@@ -513,8 +521,7 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
         receive.moved = message.head_bytes;
         receive.trial = {};
         if (message.began != 0) [[unlikely]] {
-            receive.trial = {
-                .began = message.began, .looked = way_clock(), .ended = 0, .unexpected = true};
+            receive.trial = trial_of(message.began, true);
         }
         place(receive, 0, message.data,
               std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));

@@ -282,9 +282,9 @@ class Engine {
     // The same of a send with a request, which has no choice in some cases.
     static bool has_choice(const Peer& peer, const Request& send);
     static bool is_fetched(const Peer& peer, const Request& send);
-    // A message with a choice is about to go as chosen_way() says: the time that it is to carry, or
-    // 0; and it has gone.
-    static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes);
+    // A message with a choice is about to go as chosen_way() says: the stamp that it is to carry;
+    // and it has gone.
+    static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes, Way way);
     static void way_taken(Peer& peer, std::uint64_t bytes);
     // Who sends much to whom (balance/load_table.hpp).
     void count(const Buffer& buffer, std::uint32_t peer) const {
@@ -317,6 +317,8 @@ class Engine {
     bool run_direct();
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);
+    // What stands from there on, to be pushed the way that the send takes.
+    static transport::Source pushed(const Request& send, std::uint64_t from);
     void enqueue(Peer& peer, Outgoing& outgoing);
     // Takes a send out of those that wait for room. False: it is not among them.
     bool take_back(Peer& peer, Request& send);
@@ -380,7 +382,7 @@ class Engine {
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
                const RendezvousData& offered, bool unexpected);
     // A message that carried a time has arrived.
-    void judge(Peer& peer, Way way, std::uint64_t bytes, const Trial& trial);
+    void judge(Peer& peer, std::uint64_t bytes, const Trial& trial);
     void receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
                         const DirectData& data);
     transport::PeerCopy read_offered(const Request& receive, std::uint32_t sender,

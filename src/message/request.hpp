@@ -80,6 +80,7 @@ struct Request : Outgoing {
     bool active = false;    // started and not yet completed by the program
     bool complete = true;   // the outcome stands
     bool matched = false;   // a receive: no longer posted
+    bool passes = false;    // a send: what is pushed of it goes past the caches
     bool streaming = false; // a send: the head of an answer has gone out; a receive: one will come
     Fate fate = Fate::attended;
     bool fetched = false;   // a send: to do without large blocks, since none is free

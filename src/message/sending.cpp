@@ -51,14 +51,15 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     if (bytes > transport_.block_limit(peer)) {
         return false;
     }
-    const bool has_choice =
-        source.data() != nullptr && WayClass::has(bytes) && chosen_way(peer, bytes) == Way::push;
+    const Way way =
+        source.data() != nullptr && WayClass::has(bytes) ? chosen_way(peer, bytes) : Way::fetch;
+    const bool has_choice = way != Way::fetch;
     std::byte extra[transport::extra_bytes] = {};
     const StreamHead stream = {
-        .total = bytes, .token = 0, .began = has_choice ? way_stamp(peer, bytes) : 0};
+        .total = bytes, .token = 0, .began = has_choice ? way_stamp(peer, bytes, way) : 0};
     std::memcpy(extra, &stream, sizeof stream);
-    if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra, source, bytes,
-                               bytes)) {
+    if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra,
+                               source.passing(way == Way::pass), bytes, bytes)) {
         return false;
     }
     if (has_choice) {
@@ -89,12 +90,12 @@ bool Engine::is_fetched(const Peer& peer, const Request& send) {
            (peer.box.advice() & no_fetching) == 0;
 }
 
-std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes) {
+std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, Way way) {
     if (peer.ways == nullptr) [[unlikely]] {
         // Without memory nothing is measured.
         peer.ways.reset(new (std::nothrow) Ways);
     }
-    return peer.ways != nullptr ? peer.ways->stamp(WayClass::of(bytes)) : 0;
+    return peer.ways != nullptr ? peer.ways->stamp(WayClass::of(bytes), way) : 0;
 }
 
 void Engine::way_taken(Peer& peer, std::uint64_t bytes) {
@@ -140,6 +141,7 @@ Error Engine::begin(Request& request) {
     request.complete = false;
     request.moved = 0;
     request.streaming = false;
+    request.passes = false;
     request.matched = false;
     request.fetched = false;
     request.answer_token = 0;
@@ -197,14 +199,16 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         if (limit > transport_.whole_block_limit(peer)) {
             std::byte extra[transport::extra_bytes] = {};
             const bool pushes = has_choice(peer, send);
+            const Way way = pushes ? chosen_way(peer, bytes) : Way::push;
+            send.passes = way == Way::pass;
             const StreamHead stream = {.total = bytes,
                                        .token = token_of(send),
-                                       .began = pushes ? way_stamp(peer, bytes) : 0};
+                                       .began = pushes ? way_stamp(peer, bytes, way) : 0};
             std::memcpy(extra, &stream, sizeof stream);
             const LaidOut data(send.buffer);
-            if (!transport_.send_block(
-                    peer, header_of(kind::stream_head, send.envelope), extra,
-                    send.laid_out ? data.source(0) : transport::Source(send.data), limit, bytes)) {
+            if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
+                                       send.laid_out ? data.source(0) : pushed(send, 0), limit,
+                                       bytes)) {
                 return Step::no_room;
             }
             if (pushes) {
@@ -215,7 +219,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     }
     RendezvousData data = offer(peer, send);
     const bool chosen = has_choice(peer, send) && is_fetched(peer, send);
-    data.began = chosen ? way_stamp(peer, bytes) : 0;
+    data.began = chosen ? way_stamp(peer, bytes, Way::fetch) : 0;
     if (!transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
                                 sizeof data)) {
         return Step::no_room;
@@ -271,6 +275,10 @@ bool Engine::run_direct() {
     return moved;
 }
 
+transport::Source Engine::pushed(const Request& send, std::uint64_t from) {
+    return transport::Source(send.data + from).passing(send.passes);
+}
+
 bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
     const std::uint64_t left = send.bytes - send.moved;
     const std::uint64_t bytes = left < limit ? left : limit;
@@ -283,8 +291,7 @@ bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
     }
     const LaidOut data(send.buffer);
     if (!transport_.send_block(peer, header, extra,
-                               send.laid_out ? data.source(send.moved)
-                                             : transport::Source(send.data + send.moved),
+                               send.laid_out ? data.source(send.moved) : pushed(send, send.moved),
                                bytes, send.bytes)) {
         return false;
     }

@@ -21,6 +21,8 @@ float typical(std::span<float> row) {
 // A receiver that looks so much later than the sender began was busy with something else.
 constexpr std::uint64_t late_ns = 20000;
 
+constexpr std::array<Way, way_count> all_ways = {Way::push, Way::pass, Way::fetch};
+
 } // namespace
 
 Ways::Ways() {
@@ -29,31 +31,27 @@ Ways::Ways() {
     }
 }
 
-void Ways::turn_phase(std::uint32_t way_class, Advice advice) {
+// A rest, a row of the way that is advised, and one of each other that can be chosen.
+void Ways::turn(std::uint32_t way_class, Advice advice) {
     Class& now = classes_[way_class];
     const Rhythm& rhythm = WayClass::rhythm(way_class);
-    const Way advised = WayClass::advised(way_class, advice);
-    switch (now.phase) {
-    case Phase::rest:
-        if ((advice & no_fetching) != 0) {
-            now.left = static_cast<std::uint16_t>(rhythm.shortest_rest << rhythm.slowest_pace);
-            return;
-        }
+    const bool may_fetch = (advice & no_fetching) == 0;
+    if (!now.measures) {
+        const Way advised = WayClass::advised(way_class, advice);
         now.pace = static_cast<std::uint8_t>(
             advised != now.own ? 0 : std::min<int>(now.pace + 1, rhythm.slowest_pace));
-        now.own = advised;
-        now.phase = Phase::own;
+        now.own = now.way = advised;
         now.left = rhythm.row();
-        return;
-    case Phase::own:
-        now.phase = Phase::other;
-        now.left = rhythm.row();
-        return;
-    case Phase::other:
-        now.phase = Phase::rest;
-        now.left = static_cast<std::uint16_t>(rhythm.shortest_rest << now.pace);
+        now.measures = true;
         return;
     }
+    // The next in a circle of all.
+    do {
+        now.way = all_ways[(static_cast<std::size_t>(now.way) + 1) % way_count];
+    } while (now.way != now.own && !is_open(now.way, may_fetch));
+    now.measures = now.way != now.own;
+    now.left =
+        now.measures ? rhythm.row() : static_cast<std::uint16_t>(rhythm.shortest_rest << now.pace);
 }
 
 WayJudge::WayJudge() {
@@ -62,7 +60,7 @@ WayJudge::WayJudge() {
     }
 }
 
-std::uint64_t WayJudge::cost(std::uint32_t way_class, Way way, const Trial& trial) const {
+std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const {
     // Of messages that come one behind the other each has the time since the one before.
     const std::uint64_t since = std::max(trial.began, last_end_);
     if (!trial.unexpected && trial.looked <= since + late_ns) {
@@ -73,36 +71,57 @@ std::uint64_t WayJudge::cost(std::uint32_t way_class, Way way, const Trial& tria
     // second half, as the sender made the first before, and one more when the receive comes. What
     // follows the first block of a long message is pushed while the receiver looks.
     const std::uint64_t copy = trial.ended - std::max(trial.looked, last_end_);
-    return way == Way::fetch || way_class >= WayClass::first_long
+    return trial.way == Way::fetch || way_class >= WayClass::first_long
                ? copy
                : copy * (trial.unexpected ? 3 : 2);
 }
 
-bool WayJudge::add(std::uint32_t way_class, Way way, const Trial& trial, Way& best) {
-    const std::uint64_t taken = cost(way_class, way, trial);
+bool WayJudge::add(std::uint32_t way_class, const Trial& trial, bool may_fetch, Way& best) {
+    const std::uint64_t taken = cost(way_class, trial);
     last_end_ = trial.ended;
     Class& now = classes_[way_class];
     const Rhythm& rhythm = WayClass::rhythm(way_class);
-    if (now.way != way) {
-        now.way = way;
+    if (now.way != trial.way) {
+        now.way = trial.way;
         now.seen = 0;
     }
-    const auto index = static_cast<std::size_t>(way);
+    const auto index = static_cast<std::size_t>(trial.way);
     if (now.full[index] || now.seen++ < rhythm.unmeasured) {
         return false;
     }
     const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
     now.rows[index][place] = static_cast<float>(taken);
     now.full[index] = place + 1 == rhythm.measured;
-    if (!now.full[0] || !now.full[1]) {
+    if (!now.full[index] || !judge(now, rhythm, may_fetch)) {
         return false;
     }
-    const float push = typical(std::span(now.rows[0]).first(rhythm.measured));
-    const float fetch = typical(std::span(now.rows[1]).first(rhythm.measured));
-    if (now.best == Way::push ? fetch < push * worthwhile : push < fetch * worthwhile) {
-        now.best = now.best == Way::push ? Way::fetch : Way::push;
-    }
     best = now.best;
+    return true;
+}
+
+bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch) {
+    for (const Way way : all_ways) {
+        if (is_open(way, may_fetch) && !now.full[static_cast<std::size_t>(way)]) {
+            return false;
+        }
+    }
+    const auto time = [&](Way way) {
+        return typical(std::span(now.rows[static_cast<std::size_t>(way)]).first(rhythm.measured));
+    };
+    if (!is_open(now.best, may_fetch)) {
+        now.best = Way::push;
+    }
+    const Way before = now.best;
+    float least = time(before) * worthwhile;
+    for (const Way way : all_ways) {
+        if (way == before || !is_open(way, may_fetch)) {
+            continue;
+        }
+        if (const float taken = time(way); taken < least) {
+            now.best = way;
+            least = taken;
+        }
+    }
     now.full = {};
     now.seen = 0;
     return true;

@@ -1,17 +1,19 @@
-// Ways: which of two ways a large message without gaps takes to a rank that is another process and
-// has a box: pushed by its sender through the pair's bounce buffers (stream), or fetched by its
-// receiver out of the sender's memory (rendezvous), in which both may take part
-// (transport/joint_copy.hpp).
+// Ways: which of three ways a large message without gaps takes to a rank that is another process
+// and has a box: pushed by its sender through the pair's bounce buffers (stream), either through
+// the caches or past them, by stores that go straight to memory; or fetched by its receiver out of
+// the sender's memory (rendezvous), in which both may take part (transport/joint_copy.hpp).
 //
-// Which is quicker depends on the machine, on where in it the two run, and on what the program does
-// with its buffers: the kernel copies fast what is in the receiver's caches already, and slowly
-// what the sender has just written; two cores of one cache push 1 MiB in three fifths of the time
-// that fetching it takes, two cores without one in twice that time. So each pair finds out by
-// measuring, for each class of sizes by itself. Now and then, ever more seldom while the answer
-// stays the same, the sender sends a row of messages the way that it has been told, and a row the
-// other way, all of them with the time at which it began. The receiver takes the times that they
-// need, and advises the sender, in a word of the pair's box. How late a receiver comes, to what has
-// been sent long before, belongs to neither way: of such messages the copies count.
+// Which is quickest depends on the machine, on where in it the two run, and on what the program
+// does with its buffers: the kernel copies fast what is in the receiver's caches already, and
+// slowly what the sender has just written; two cores of one cache push 1 MiB in three fifths of the
+// time that fetching it takes, and past the caches in twice that; two cores without one push it in
+// twice the time of fetching, but past the caches, if it has just been written, in half of it. So
+// each pair finds out by measuring, for each class of sizes by itself. Now and then, ever more
+// seldom while the answer stays the same, the sender sends a row of messages the way that it has
+// been told, and a row each other way, all of them with the time at which it began. The receiver
+// takes the times that they need, and advises the sender, in a word of the pair's box. How late a
+// receiver comes, to what has been sent long before, belongs to no way: of such messages the copies
+// count.
 //
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
 // longer one is fetched, since what follows its first block waits for the receiver in any case. And
@@ -22,19 +24,27 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
 
 #include "node/segment.hpp"
+#include "transport/copy_large.hpp"
 
 namespace warren::message {
 
-// In the word of advice: a bit per class whose messages should go the other way than at first, and
-// one that says that the receiver may not fetch at all.
+// In the word of advice: two bits per class, in which its best way differs from its first, and one
+// bit that says that the receiver may not fetch at all.
 using Advice = std::uint32_t;
 inline constexpr Advice no_fetching = Advice{1} << 31;
 
-enum class Way : std::uint8_t { push, fetch };
+enum class Way : std::uint8_t { push, pass, fetch };
+inline constexpr std::size_t way_count = 3;
+
+// Whether it can be chosen at all. `may_fetch`: the kernel lets the receiver.
+constexpr bool is_open(Way way, bool may_fetch) {
+    return way == Way::push || (way == Way::pass ? transport::LargeCopy::can_pass : may_fetch);
+}
 
 // How many messages make up what Ways does in turn.
 struct Rhythm {
@@ -69,31 +79,44 @@ struct WayClass {
         return way_class < first_long ? Way::push : Way::fetch;
     }
     static Way advised(std::uint32_t way_class, Advice advice) {
-        if ((advice & no_fetching) != 0) {
-            return Way::push;
-        }
-        const bool other = (advice >> way_class & 1) != 0;
-        return (first_way(way_class) == Way::push) != other ? Way::push : Way::fetch;
+        const auto way = static_cast<Way>((advice >> 2 * way_class & 3) ^
+                                          static_cast<std::uint32_t>(first_way(way_class)));
+        return way == Way::fetch && (advice & no_fetching) != 0 ? Way::push : way;
     }
-    // What advises a way; of the bit 1 << way_class.
+    // What advises a way, of the bits that `mask` has.
     static Advice advice(std::uint32_t way_class, Way way) {
-        return way == first_way(way_class) ? 0 : Advice{1} << way_class;
+        return (static_cast<std::uint32_t>(way) ^ static_cast<std::uint32_t>(first_way(way_class)))
+               << 2 * way_class;
     }
-    // Long messages are few, and one that goes the slower way costs more.
-    static constexpr Rhythm short_rhythm = {16, 128, 6, 8, 12};
-    static constexpr Rhythm long_rhythm = {8, 64, 3, 2, 6};
+    static Advice mask(std::uint32_t way_class) { return Advice{3} << 2 * way_class; }
+    // Long messages are few, and one that goes a slower way costs more.
+    static constexpr Rhythm short_rhythm = {16, 192, 6, 8, 12};
+    static constexpr Rhythm long_rhythm = {8, 96, 3, 2, 6};
     static const Rhythm& rhythm(std::uint32_t way_class) {
         return way_class < first_long ? short_rhythm : long_rhythm;
     }
 };
 
-// A clock that all ranks of the node share, ns; never 0.
+static_assert(2 * WayClass::count < 31);
+
+// A clock that all ranks of the node share, ns; never 0 or 1.
 inline std::uint64_t way_clock() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
-           static_cast<std::uint64_t>(now.tv_nsec) + 1;
+           static_cast<std::uint64_t>(now.tv_nsec) + 2;
 }
+
+// What a measured message carries: when its sender began, to 2 ns, and in the lowest bit whether it
+// passes the caches. 0: it is not measured.
+struct Stamp {
+    static std::uint64_t of(std::uint64_t time, Way way) {
+        return (time & ~std::uint64_t{1}) | (way == Way::pass ? 1 : 0);
+    }
+    static std::uint64_t time(std::uint64_t stamp) { return stamp & ~std::uint64_t{1}; }
+    // Of a message that is pushed.
+    static Way way(std::uint64_t stamp) { return (stamp & 1) != 0 ? Way::pass : Way::push; }
+};
 
 // The sender's half: what it has under way with one receiver.
 class Ways {
@@ -102,33 +125,31 @@ class Ways {
     // How the next message of a class goes.
     Way next(std::uint32_t way_class, Advice advice) const {
         const Class& now = classes_[way_class];
-        return now.phase == Phase::rest || (advice & no_fetching) != 0
+        return !now.measures || (now.way == Way::fetch && (advice & no_fetching) != 0)
                    ? WayClass::advised(way_class, advice)
-                   : (now.phase == Phase::other ? other(now.own) : now.own);
+                   : now.way;
     }
-    // The time that it is to carry; 0: it is not measured.
-    std::uint64_t stamp(std::uint32_t way_class) const {
-        return classes_[way_class].phase == Phase::rest ? 0 : way_clock();
+    // What it is to carry, if it goes so.
+    std::uint64_t stamp(std::uint32_t way_class, Way way) const {
+        return classes_[way_class].measures ? Stamp::of(way_clock(), way) : 0;
     }
     // It has gone so.
     void sent(std::uint32_t way_class, Advice advice) {
         if (--classes_[way_class].left == 0) [[unlikely]] {
-            turn_phase(way_class, advice);
+            turn(way_class, advice);
         }
     }
 
   private:
-    enum class Phase : std::uint8_t { rest, own, other };
-
     struct Class {
-        std::uint16_t left = 0; // of this phase
-        Phase phase = Phase::rest;
-        Way own = Way::push;   // the way advised when rows began last
+        std::uint16_t left = 0; // of this row, or rest
+        bool measures = false;
+        Way way = Way::push;   // of this row
+        Way own = Way::push;   // the one advised when rows began last
         std::uint8_t pace = 0; // of rests
     };
 
-    static Way other(Way way) { return way == Way::push ? Way::fetch : Way::push; }
-    void turn_phase(std::uint32_t way_class, Advice advice);
+    void turn(std::uint32_t way_class, Advice advice);
 
     std::array<Class, WayClass::count> classes_;
 };
@@ -141,6 +162,7 @@ struct Trial {
     std::uint64_t looked;
     std::uint64_t ended;
     bool unexpected;
+    Way way;
 };
 
 // The receiver's half, for one sender.
@@ -148,20 +170,22 @@ class WayJudge {
   public:
     WayJudge();
     // A message that carried a time has arrived. True: the advice for its class is now `best`.
-    bool add(std::uint32_t way_class, Way way, const Trial& trial, Way& best);
+    bool add(std::uint32_t way_class, const Trial& trial, bool may_fetch, Way& best);
 
   private:
     using Row = std::array<float, WayClass::short_rhythm.measured>;
     struct Class {
-        std::array<Row, 2> rows = {}; // by way
-        std::array<bool, 2> full = {};
+        std::array<Row, way_count> rows = {}; // by way
+        std::array<bool, way_count> full = {};
         Way way = Way::push; // of the row that is arriving
         Way best = Way::push;
         std::uint32_t seen = 0; // of that row
     };
 
     // What a message has cost, ns.
-    std::uint64_t cost(std::uint32_t way_class, Way way, const Trial& trial) const;
+    std::uint64_t cost(std::uint32_t way_class, const Trial& trial) const;
+    // The quickest of the rows, if all that can be chosen are there.
+    static bool judge(Class& now, const Rhythm& rhythm, bool may_fetch);
 
     std::array<Class, WayClass::count> classes_;
     std::uint64_t last_end_ = 0;

@@ -1,5 +1,7 @@
 #include "transport/copy_large.hpp"
 
+#include <cstdint>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -52,6 +54,33 @@ void copy_plain(void* to, const void* from, std::size_t bytes) {
 #endif
 
 } // namespace
+
+void LargeCopy::pass(void* to, const void* from, std::size_t bytes) {
+#if defined(__x86_64__)
+    auto* target = static_cast<char*>(to);
+    const auto* source = static_cast<const char*>(from);
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(target) % line_bytes;
+    const std::size_t head = before < bytes ? before : bytes;
+    std::memcpy(target, source, head);
+    std::size_t done = head;
+    for (; bytes - done >= line_bytes; done += line_bytes) {
+        const auto* here = reinterpret_cast<const __m128i*>(source + done);
+        auto* there = reinterpret_cast<__m128i*>(target + done);
+        const __m128i a = _mm_loadu_si128(here);
+        const __m128i b = _mm_loadu_si128(here + 1);
+        const __m128i c = _mm_loadu_si128(here + 2);
+        const __m128i d = _mm_loadu_si128(here + 3);
+        _mm_stream_si128(there, a);
+        _mm_stream_si128(there + 1, b);
+        _mm_stream_si128(there + 2, c);
+        _mm_stream_si128(there + 3, d);
+    }
+    std::memcpy(target + done, source + done, bytes - done);
+    _mm_sfence(); // streams keep no order with later stores
+#else
+    std::memcpy(to, from, bytes);
+#endif
+}
 
 LargeCopy::LargeCopy() : vector_copy_(copy_plain) {
 #if defined(__x86_64__)

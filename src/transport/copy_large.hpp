@@ -28,6 +28,16 @@ class LargeCopy {
         std::memcpy(to, from, bytes);
     }
 
+    // The same past this core's caches, straight to memory: what is there before a later release of
+    // this thread is seen by who acquires that.
+    static void pass(void* to, const void* from, std::size_t bytes);
+    // False: pass() is put().
+#if defined(__x86_64__)
+    static constexpr bool can_pass = true;
+#else
+    static constexpr bool can_pass = false;
+#endif
+
     // From memory that another core has written; a piece of a message of `total` bytes. (String
     // moves don't read what they overwrite, which counts when its place isn't in the nearer
     // caches.)

@@ -126,7 +126,9 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
         const std::size_t left = bytes - done;
         // A short tail goes with the last frame.
         const std::size_t step = left > frame + frame / 2 ? frame : left;
-        if (data != nullptr) [[likely]] {
+        if (source.passes()) {
+            LargeCopy::pass(place + done, data + done, step);
+        } else if (data != nullptr) [[likely]] {
             copy_.put(place + done, data + done, step);
         } else {
             source.write(done, step, place + done);

@@ -28,6 +28,15 @@ class Source {
         write_(owner_, first_ + offset, bytes, to);
     }
 
+    // Whether its copy should go past the caches (LargeCopy::pass), which counts for data in one
+    // piece.
+    bool passes() const { return passes_; }
+    Source passing(bool passes) const {
+        Source source = *this;
+        source.passes_ = passes;
+        return source;
+    }
+
     // Either way, for short blocks.
     void copy(std::size_t bytes, std::byte* to) const {
         if (data_ != nullptr) [[likely]] {
@@ -42,6 +51,7 @@ class Source {
     const void* owner_ = nullptr;
     Write write_ = nullptr;
     std::uint64_t first_ = 0;
+    bool passes_ = false;
 };
 
 } // namespace warren::transport

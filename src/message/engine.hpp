@@ -44,6 +44,7 @@ class Engine {
     // The short ways: up to short_bytes of memory without gaps, with a peer that has a box, while
     // nothing else is under way that must come first. False: nothing has been done.
     static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
+    static_assert(short_bytes <= direct_limit);
     [[gnu::always_inline]] bool send_short(const void* data, std::size_t bytes,
                                            std::uint32_t peer_rank, const Envelope& envelope) {
         Peer* peer = peers_[peer_rank];

@@ -9,8 +9,7 @@
 //  1. Position p uses cell p mod box_cells; its sequence is p + 1 once it is published.
 //  2. cells: consumed ≤ written ≤ consumed + box_cells; bytes: likewise with box_ring_bytes.
 //  3. The data of a cell is one piece of the ring: what does not fit before the ring's end starts
-//  at
-//     its beginning, and the bytes left out count as written.
+//     at its beginning, and the bytes left out count as written.
 // Thread rule: one sender and one receiver, each under its own rank's lock.
 #pragma once
 
@@ -24,10 +23,11 @@
 
 namespace warren::transport {
 
-// The largest block of the ring. From ring_preferred_limit on a bounce buffer, whose lines go back
-// and forth between the two caches, is faster; the ring takes more where there are none.
+// The largest block of the ring. Up to ring_preferred_limit its sender has the lines back before it
+// needs them (prefetch_ring); larger blocks are faster in frames through a bounce buffer, whose
+// lines go back and forth between the two caches. The ring takes more where there are none.
 inline constexpr std::size_t ring_block_limit = 4096;
-inline constexpr std::size_t ring_preferred_limit = 256;
+inline constexpr std::size_t ring_preferred_limit = 2048;
 
 struct Box {
     // Stored by the receiver, read by the sender.
@@ -108,6 +108,20 @@ class BoxSender {
     }
 
     void commit_ring(const BlockReference& reference) { ring_written_ = reference.mark; }
+
+    // Has the lines of the next block, if it is as long, back from the receiver, who has read them
+    // a round ago: while this rank waits for an answer it has the time.
+    void prefetch_ring(std::size_t bytes) const {
+        if (ring_written_ + 2 * bytes - ring_consumed_ > node::box_ring_bytes) {
+            return; // they may hold what is still to be read
+        }
+        const std::size_t begin = ring_written_ % node::box_ring_bytes;
+        const std::size_t to_end = node::box_ring_bytes - begin;
+        std::byte* next = box_->ring + (bytes <= to_end ? begin : 0);
+        for (std::size_t offset = 0; offset < bytes; offset += node::cache_line_bytes) {
+            prefetch_for_write(next + offset);
+        }
+    }
 
     JointCopy& joint_copy() const { return box_->joint_copy; }
     std::uint32_t advice() const { return box_->advice.load(std::memory_order_relaxed); }

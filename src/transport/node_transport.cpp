@@ -63,6 +63,7 @@ bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
     cell->place = Place::ring;
     std::memcpy(cell->payload, &reference, sizeof reference);
     channel.box.publish(*cell);
+    channel.box.prefetch_ring(bytes);
     Doorbell::ring(rank_.header(), *channel.doorbell);
     return true;
 }

@@ -257,6 +257,65 @@ TEST(Attributes, ValuesHaveTheirOrigin) {
     }
 }
 
+// Asked the other way round: of every memory, from where it is reached best, and how well.
+TEST(Attributes, InitiatorsOfEveryMemoryAreToldTheBestFirst) {
+    const Node node;
+    std::map<unsigned, std::set<unsigned>> near; // processors that a memory is local to
+    for (unsigned cpu = 0; cpu < machine().processors; ++cpu) {
+        const Tiers tiers = machine().local_orders(cpu).at("latency");
+        for (const std::set<unsigned>& tier : tiers) {
+            for (const unsigned memory : tier) {
+                near[memory].insert(cpu);
+            }
+        }
+    }
+    std::size_t count = 0;
+    unsigned nodes[64];
+    ASSERT_EQ(warren_mem_get_targets(node.memory(), 64, nodes, &count), WARREN_MEM_SUCCESS);
+    ASSERT_EQ(near.size(), count);
+    for (std::size_t target = 0; target < count; ++target) {
+        for (const int attribute : {WARREN_MEM_LATENCY, WARREN_MEM_BANDWIDTH}) {
+            const std::string what = std::string(warren_mem_attribute_name(attribute)) + " of " +
+                                     std::to_string(nodes[target]);
+            std::set<unsigned> best;
+            std::set<unsigned> all;
+            std::uint64_t first = 0;
+            std::uint64_t before = 0;
+            std::uint64_t value = 0;
+            int origin = 0;
+            unsigned char mask[8];
+            for (std::size_t index = 0;
+                 warren_mem_get_initiator(node.memory(), attribute, nodes[target], index, mask,
+                                          sizeof mask, &value, &origin) == WARREN_MEM_SUCCESS;
+                 ++index, before = value) {
+                first = index == 0 ? value : first;
+                if (index != 0 && attribute == WARREN_MEM_LATENCY) {
+                    EXPECT_GE(value, before) << what;
+                } else if (index != 0) {
+                    EXPECT_LE(value, before) << what;
+                }
+                for (unsigned cpu = 0; cpu < 8 * sizeof mask; ++cpu) {
+                    if ((mask[cpu / 8] >> cpu % 8 & 1) == 0) {
+                        continue;
+                    }
+                    EXPECT_TRUE(all.insert(cpu).second)
+                        << what << ": processor " << cpu << " twice";
+                    int its_origin = 0;
+                    EXPECT_EQ(node.value(attribute, cpu, nodes[target], &its_origin), value)
+                        << what << " from " << cpu;
+                    EXPECT_EQ(its_origin, origin);
+                    if (value == first) {
+                        best.insert(cpu);
+                        EXPECT_EQ(origin, WARREN_ORIGIN_FIRMWARE) << what;
+                    }
+                }
+            }
+            EXPECT_EQ(all.size(), machine().processors) << what;
+            EXPECT_EQ(best, near[nodes[target]]) << what;
+        }
+    }
+}
+
 // Of every page of a block the kernel is asked where it is.
 TEST(Attributes, BestTargetsOfEveryProcessorGetItsPages) {
     const Node node;
@@ -334,6 +393,86 @@ TEST(Attributes, BlocksSpillInTheOrderOfTheCriteria) {
         warren_mem_free(block);
     }
     warren_mem_criteria_free(criteria);
+}
+
+struct Criteria {
+    explicit Criteria(const std::string& text) {
+        EXPECT_EQ(warren_mem_criteria_parse(text.c_str(), &own), WARREN_MEM_SUCCESS)
+            << warren_mem_error();
+    }
+    ~Criteria() { warren_mem_criteria_free(own); }
+    Criteria(const Criteria&) = delete;
+    Criteria& operator=(const Criteria&) = delete;
+
+    warren_mem_criteria* own = nullptr;
+};
+
+// The nodes that pages of a block are on, asked of the kernel.
+std::set<int> nodes_of(const void* block, std::size_t bytes) {
+    std::vector<int> nodes(bytes / 4096 + 2);
+    std::size_t count = 0;
+    EXPECT_EQ(warren_mem_where(block, bytes, nodes.size(), nodes.data(), &count),
+              WARREN_MEM_SUCCESS);
+    EXPECT_GE(count, bytes / 4096);
+    return {nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+// What the best memory does not have is refused, with the reason, and nothing of it is kept.
+TEST(Attributes, StrictBlocksAreRefusedWhenTheirMemoryIsFull) {
+    const Node node;
+    const std::string text = "latency~0%" + from(machine().processors - 1);
+    const Criteria strict(text + " full=strict");
+    unsigned best = ~0U;
+    ASSERT_EQ(warren_mem_get_best_target(node.memory(), strict.own, &best), WARREN_MEM_SUCCESS);
+    const std::uint64_t free = node.value(WARREN_MEM_AVAILABLE, 0, best);
+    EXPECT_EQ(warren_mem_alloc(free + (64U << 20), strict.own), nullptr);
+    EXPECT_NE(std::string(warren_mem_error()), "");
+    constexpr std::size_t bytes = 3 << 20;
+    std::vector<void*> blocks;
+    while (void* block = warren_mem_alloc(bytes, strict.own)) {
+        blocks.push_back(block);
+        ASSERT_LE(blocks.size() * bytes, node.value(WARREN_MEM_CAPACITY, 0, best));
+        EXPECT_EQ(nodes_of(block, bytes), (std::set<int>{static_cast<int>(best)}));
+    }
+    EXPECT_GE(blocks.size() * bytes * 10, free * 7);
+    // Those that may go elsewhere do.
+    const Criteria next(text);
+    void* block = warren_mem_alloc(64U << 20, next.own);
+    ASSERT_NE(block, nullptr) << warren_mem_error();
+    EXPECT_NE(nodes_of(block, 64U << 20), (std::set<int>{static_cast<int>(best)}));
+    warren_mem_free(block);
+    for (void* each : blocks) {
+        warren_mem_free(each);
+    }
+    EXPECT_GE(node.value(WARREN_MEM_AVAILABLE, 0, best) * 10, free * 8);
+}
+
+TEST(Attributes, BlocksMoveToWhereOtherCriteriaSay) {
+    const Node node;
+    const unsigned last = machine().processors - 1;
+    for (const std::size_t bytes : {std::size_t{5000}, std::size_t{5} << 20}) {
+        const Criteria here("latency~0%" + from(0) + " full=strict");
+        const Criteria there("latency~0%" + from(last) + " full=strict");
+        unsigned first = ~0U;
+        unsigned second = ~0U;
+        ASSERT_EQ(warren_mem_get_best_target(node.memory(), here.own, &first), WARREN_MEM_SUCCESS);
+        ASSERT_EQ(warren_mem_get_best_target(node.memory(), there.own, &second),
+                  WARREN_MEM_SUCCESS);
+        ASSERT_NE(first, second);
+        auto* block = static_cast<unsigned char*>(warren_mem_alloc(bytes, here.own));
+        ASSERT_NE(block, nullptr) << warren_mem_error();
+        for (std::size_t i = 0; i < bytes; ++i) {
+            block[i] = static_cast<unsigned char>(i * 7);
+        }
+        EXPECT_EQ(nodes_of(block, bytes), (std::set<int>{static_cast<int>(first)}));
+        block = static_cast<unsigned char*>(warren_mem_move(block, there.own));
+        ASSERT_NE(block, nullptr) << warren_mem_error();
+        EXPECT_EQ(nodes_of(block, bytes), (std::set<int>{static_cast<int>(second)}));
+        for (std::size_t i = 0; i < bytes; ++i) {
+            ASSERT_EQ(block[i], static_cast<unsigned char>(i * 7)) << i;
+        }
+        warren_mem_free(block);
+    }
 }
 
 TEST(Attributes, ReadsAndWritesAreApart) {

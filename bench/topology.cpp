@@ -5,9 +5,9 @@
 //     topology SOURCE…              xml:FILE, folder:DIRECTORY (with a machine's /proc and /sys),
 //                                   synthetic:TEXT or native
 //
-// Both are asked the same questions about the same random processors; each figure is the median of
-// 15 runs through 16384 questions. hwloc is given values of all attributes for all pairs, if it has
-// none, since it has nothing to look up else; the image is made of its XML.
+// Both are asked the same questions about the same random processors, by turns; each figure is the
+// median of 31 runs through 16384 questions. hwloc is given values of all attributes for all pairs,
+// if it has none, since it has nothing to look up else; the image is made of its XML.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +26,7 @@
 
 namespace {
 
-constexpr int runs = 15;
+constexpr int runs = 31;
 // More than processors learn by heart.
 constexpr std::size_t questions = 16384;
 
@@ -43,24 +43,29 @@ double median(std::vector<double> times) {
     return times[times.size() / 2];
 }
 
-// Nanoseconds per question.
+// Nanoseconds per question of one run.
 template <typename Ask>
-double time_of(Ask ask) {
-    std::vector<double> times;
-    for (int run = 0; run < runs; ++run) {
-        const double begin = now_ns();
-        std::uintptr_t sum = 0;
-        for (std::size_t question = 0; question < questions; ++question) {
-            sum += static_cast<std::uintptr_t>(ask(question));
-        }
-        sink = sum;
-        times.push_back((now_ns() - begin) / questions);
+[[gnu::noinline]] double time_of(Ask ask) {
+    const double begin = now_ns();
+    std::uintptr_t sum = 0;
+    for (std::size_t question = 0; question < questions; ++question) {
+        sum += static_cast<std::uintptr_t>(ask(question));
     }
-    return median(times);
+    sink = sum;
+    return (now_ns() - begin) / questions;
 }
 
-void print(const char* what, double theirs, double ours) {
-    std::printf("  %-44s %9.1f %9.1f %8.1f\n", what, theirs, ours, theirs / ours);
+// By turns: processors change their speed within milliseconds.
+template <typename Theirs, typename Ours>
+void print(const char* what, Theirs ask_theirs, Ours ask_ours) {
+    std::vector<double> theirs;
+    std::vector<double> ours;
+    for (int run = 0; run < runs; ++run) {
+        theirs.push_back(time_of(ask_theirs));
+        ours.push_back(time_of(ask_ours));
+    }
+    std::printf("  %-44s %9.1f %9.1f %8.1f\n", what, median(theirs), median(ours),
+                median(theirs) / median(ours));
 }
 
 [[noreturn]] void give_up(const std::string& what) {
@@ -233,73 +238,87 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
             questions_asked.target.data(),    questions_asked.pair.data(),
             questions_asked.our_pair.data()};
     std::printf("  %-44s %9s %9s %8s\n", "ns per look-up", "hwloc", "image", "ratio");
-    print("processing unit by OS index", time_of([=](std::size_t q) {
-              return reinterpret_cast<std::uintptr_t>(
-                  hwloc_get_pu_obj_by_os_index(theirs, asked.cpu[q]));
-          }),
-          time_of([=](std::size_t q) {
-              return warren_topology_by_os_index(ours, WARREN_OBJECT_PU, asked.cpu[q]);
-          }));
-    const double nearest = time_of(
-        [=](std::size_t q) { return warren_topology_nearest_memory(ours, asked.our_one[q]); });
-    print("nearest memory (hwloc_get_local_numanode_objs)", time_of([=](std::size_t q) {
-              unsigned count = 1;
-              hwloc_obj_t node = nullptr;
-              hwloc_location location = at(asked.one[q]);
-              hwloc_get_local_numanode_objs(theirs, &location, &count, &node,
-                                            HWLOC_LOCAL_NUMANODE_FLAG_LARGER_LOCALITY);
-              return reinterpret_cast<std::uintptr_t>(node);
-          }),
-          nearest);
-    print("  … (walking up by hand)", time_of([=](std::size_t q) {
-              hwloc_obj_t object = asked.one[q];
-              while (object != nullptr && object->memory_arity == 0) {
-                  object = object->parent; // to nothing, where a node is beside the processors'
-              }
-              return reinterpret_cast<std::uintptr_t>(object != nullptr ? object->memory_first_child
-                                                                        : nullptr);
-          }),
-          nearest);
-    print("common ancestor of two processing units", time_of([=](std::size_t q) {
-              return reinterpret_cast<std::uintptr_t>(
-                  hwloc_get_common_ancestor_obj(theirs, asked.one[q], asked.other[q]));
-          }),
-          time_of([=](std::size_t q) {
-              return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_other[q]);
-          }));
+    const auto nearest = [=](std::size_t q) {
+        return warren_topology_nearest_memory(ours, asked.our_one[q]);
+    };
     print(
-        "object covering two processing units", time_of([=](std::size_t q) {
+        "processing unit by OS index",
+        [=](std::size_t q) {
+            return reinterpret_cast<std::uintptr_t>(
+                hwloc_get_pu_obj_by_os_index(theirs, asked.cpu[q]));
+        },
+        [=](std::size_t q) {
+            return warren_topology_by_os_index(ours, WARREN_OBJECT_PU, asked.cpu[q]);
+        });
+    print(
+        "nearest memory (hwloc_get_local_numanode_objs)",
+        [=](std::size_t q) {
+            unsigned count = 1;
+            hwloc_obj_t node = nullptr;
+            hwloc_location location = at(asked.one[q]);
+            hwloc_get_local_numanode_objs(theirs, &location, &count, &node,
+                                          HWLOC_LOCAL_NUMANODE_FLAG_LARGER_LOCALITY);
+            return reinterpret_cast<std::uintptr_t>(node);
+        },
+        nearest);
+    print(
+        "  … (walking up by hand)",
+        [=](std::size_t q) {
+            hwloc_obj_t object = asked.one[q];
+            while (object != nullptr && object->memory_arity == 0) {
+                object = object->parent; // to nothing, where a node is beside the processors'
+            }
+            return reinterpret_cast<std::uintptr_t>(object != nullptr ? object->memory_first_child
+                                                                      : nullptr);
+        },
+        nearest);
+    print(
+        "common ancestor of two processing units",
+        [=](std::size_t q) {
+            return reinterpret_cast<std::uintptr_t>(
+                hwloc_get_common_ancestor_obj(theirs, asked.one[q], asked.other[q]));
+        },
+        [=](std::size_t q) {
+            return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_other[q]);
+        });
+    print(
+        "object covering two processing units",
+        [=](std::size_t q) {
             return reinterpret_cast<std::uintptr_t>(
                 hwloc_get_obj_covering_cpuset(theirs, asked.pair[q]));
-        }),
-        time_of([=](std::size_t q) { return warren_topology_covering(ours, asked.our_pair[q]); }));
-    print("value of an attribute", time_of([=](std::size_t q) {
-              hwloc_location location = at(asked.one[q]);
-              hwloc_uint64_t value = 0;
-              hwloc_memattr_get_value(theirs, HWLOC_MEMATTR_ID_BANDWIDTH, asked.node[q], &location,
-                                      0, &value);
-              return value;
-          }),
-          time_of([=](std::size_t q) {
-              std::uint64_t value = 0;
-              warren_topology_value(ours, WARREN_ATTRIBUTE_BANDWIDTH,
-                                    warren_topology_initiator_of_cpu(ours, asked.cpu[q]),
-                                    asked.target[q], &value, nullptr);
-              return value;
-          }));
-    print("best target for an attribute", time_of([=](std::size_t q) {
-              hwloc_location location = at(asked.one[q]);
-              hwloc_obj_t best = nullptr;
-              hwloc_uint64_t value = 0;
-              hwloc_memattr_get_best_target(theirs, HWLOC_MEMATTR_ID_BANDWIDTH, &location, 0, &best,
-                                            &value);
-              return reinterpret_cast<std::uintptr_t>(best);
-          }),
-          time_of([=](std::size_t q) {
-              return warren_topology_best_target(
-                  ours, WARREN_ATTRIBUTE_BANDWIDTH,
-                  warren_topology_initiator_of_cpu(ours, asked.cpu[q]), 0);
-          }));
+        },
+        [=](std::size_t q) { return warren_topology_covering(ours, asked.our_pair[q]); });
+    print(
+        "value of an attribute",
+        [=](std::size_t q) {
+            hwloc_location location = at(asked.one[q]);
+            hwloc_uint64_t value = 0;
+            hwloc_memattr_get_value(theirs, HWLOC_MEMATTR_ID_BANDWIDTH, asked.node[q], &location, 0,
+                                    &value);
+            return value;
+        },
+        [=](std::size_t q) {
+            std::uint64_t value = 0;
+            warren_topology_value(ours, WARREN_ATTRIBUTE_BANDWIDTH,
+                                  warren_topology_initiator_of_cpu(ours, asked.cpu[q]),
+                                  asked.target[q], &value, nullptr);
+            return value;
+        });
+    print(
+        "best target for an attribute",
+        [=](std::size_t q) {
+            hwloc_location location = at(asked.one[q]);
+            hwloc_obj_t best = nullptr;
+            hwloc_uint64_t value = 0;
+            hwloc_memattr_get_best_target(theirs, HWLOC_MEMATTR_ID_BANDWIDTH, &location, 0, &best,
+                                          &value);
+            return reinterpret_cast<std::uintptr_t>(best);
+        },
+        [=](std::size_t q) {
+            return warren_topology_best_target(ours, WARREN_ATTRIBUTE_BANDWIDTH,
+                                               warren_topology_initiator_of_cpu(ours, asked.cpu[q]),
+                                               0);
+        });
     for (hwloc_bitmap_t set : questions_asked.pair) {
         hwloc_bitmap_free(set);
     }

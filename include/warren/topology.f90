@@ -178,7 +178,8 @@ module warren_topology
             integer(c_int32_t), value :: index
             integer(warren_object) :: object
         end function
-        function warren_topology_by_os_index(topology, type, os_index) bind(c) result(object)
+        function warren_topology_by_os_index(topology, type, os_index) &
+            bind(c, name="warren_topology_find_by_os_index") result(object)
             import; type(c_ptr), value :: topology; integer(c_int), value :: type
             integer(c_int32_t), value :: os_index
             integer(warren_object) :: object

@@ -191,9 +191,14 @@ int warren_topology_save(const warren_topology* topology, const char* path);
 /* ---- What look-ups look at ---------------------------------------------------------------------
 
    The look-ups that programs do most often are here, for compilers to put where they are used:
-   tables of the image, which each warren_topology has at its beginning. That is part of the binary
-   interface; src/topology/format.hpp explains the tables. Where they don't have the answer, and for
-   other languages, there are the same as calls: warren_topology_find_… */
+   tables of the image, which each warren_topology has at its beginning; src/topology/format.hpp
+   explains them. Where they don't have the answer, and for other languages, there are the same as
+   calls: warren_topology_find_…
+
+   So tables are part of the binary interface. Their version is that of images, which is also the
+   version of the library's symbols warren_topology_…: a program that was compiled for others is not
+   started but told by the dynamic linker that libwarren.so lacks WARREN_TOPOLOGY_ and the number,
+   and an image of another version is refused by whoever maps it. */
 
 typedef struct {
     /* Where its cells begin, and its values, in bytes from the first attribute. There is a cell for
@@ -215,6 +220,7 @@ typedef struct {
     const uint8_t* partings;
     const uint16_t* parents;
     const uint8_t* nearest;
+    const uint16_t* pu_by_cpu;       /* UINT16_MAX: none */
     const int16_t* initiator_by_cpu; /* -1: none; also below */
     const int16_t* target_by_node;
     const uint16_t* target_os_indices;
@@ -242,6 +248,8 @@ typedef struct {
 
 /* They only read. */
 #define WARREN_TOPOLOGY_PURE __attribute__((pure))
+WARREN_TOPOLOGY_PURE warren_object warren_topology_find_by_os_index(const warren_topology* topology,
+                                                                    int type, uint32_t os_index);
 WARREN_TOPOLOGY_PURE warren_object warren_topology_find_common_ancestor(
     const warren_topology* topology, warren_object one, warren_object other);
 WARREN_TOPOLOGY_PURE warren_object
@@ -254,11 +262,17 @@ WARREN_TOPOLOGY_PURE uint32_t warren_topology_find_best_target(const warren_topo
                                                                uint32_t attribute,
                                                                uint32_t initiator, uint32_t place);
 
-/* That of a null topology: nothing is in it. */
-extern const warren_topology_index warren_topology_nothing __attribute__((weak));
+/* The tables of a topology; of a null one such as have nothing. There are always some, so that a
+   loop's compiler reads before the loop what all look-ups in it need. (Constant ones it would know,
+   and make two ways of it again.) */
+static inline const warren_topology_index* warren_topology_tables(const warren_topology* topology) {
+    static warren_topology_index nothing; /* never changed */
+    return __builtin_expect(topology != NULL, 1) ? (const warren_topology_index*)topology
+                                                 : &nothing;
+}
 
 /* The lowest object that has both below it, or is one of them. All fields are read first, and there
-   is no call: so that a loop's compiler keeps them in registers. */
+   is no call. */
 static inline warren_object warren_topology_join(const warren_topology_index* index,
                                                  warren_object one, warren_object other) {
     const void* const joins = index->joins;
@@ -303,8 +317,19 @@ warren_object warren_topology_object(const warren_topology* topology, int type, 
 
 /* The object with an OS index: for processing units and NUMA nodes at once, else by looking at all
    objects of the type; the first one where several have it. */
-warren_object warren_topology_by_os_index(const warren_topology* topology, int type,
-                                          uint32_t os_index);
+static inline warren_object warren_topology_by_os_index(const warren_topology* topology, int type,
+                                                        uint32_t os_index) {
+    const warren_topology_index* index = warren_topology_tables(topology);
+    if (type == WARREN_OBJECT_PU && os_index < index->cpus) {
+        const uint32_t object = index->pu_by_cpu[os_index];
+        return object != UINT16_MAX ? object : WARREN_NO_OBJECT;
+    }
+    if (type == WARREN_OBJECT_NUMA_NODE && os_index < index->nodes) {
+        const int32_t target = index->target_by_node[os_index];
+        return target >= 0 ? index->first_target + (uint32_t)target : WARREN_NO_OBJECT;
+    }
+    return warren_topology_find_by_os_index(topology, type, os_index);
+}
 
 /* The next object of a type behind `object` (WARREN_NO_OBJECT: the first). */
 warren_object warren_topology_next(const warren_topology* topology, int type, warren_object object);
@@ -346,12 +371,7 @@ warren_object warren_object_ancestor(const warren_topology* topology, warren_obj
 /* The lowest object that has both below it, or is one of them. */
 static inline warren_object warren_object_common_ancestor(const warren_topology* topology,
                                                           warren_object one, warren_object other) {
-    /* By a test: programs that were linked without the library's definition of
-       warren_topology_nothing have a null address of it. */
-    if (__builtin_expect(topology == NULL, 0)) {
-        return WARREN_NO_OBJECT;
-    }
-    return warren_topology_join((const warren_topology_index*)topology, one, other);
+    return warren_topology_join(warren_topology_tables(topology), one, other);
 }
 /* Whether `object` is `ancestor` or below it. */
 int warren_object_is_below(const warren_topology* topology, warren_object object,
@@ -500,8 +520,8 @@ int warren_object_device_kind(const warren_topology* topology, warren_object obj
    have different ones). */
 static inline warren_object warren_topology_nearest_memory(const warren_topology* topology,
                                                            warren_object object) {
-    const warren_topology_index* index = (const warren_topology_index*)topology;
-    return index != NULL && object < index->objects && index->nearest[object] != UINT8_MAX
+    const warren_topology_index* index = warren_topology_tables(topology);
+    return object < index->objects && index->nearest[object] != UINT8_MAX
                ? index->first_target + index->nearest[object]
                : warren_topology_find_nearest_memory(topology, object);
 }
@@ -596,9 +616,8 @@ uint32_t warren_topology_attribute_flags(const warren_topology* topology, uint32
 uint32_t warren_topology_initiators(const warren_topology* topology);
 static inline uint32_t warren_topology_initiator_of_cpu(const warren_topology* topology,
                                                         uint32_t cpu) {
-    const warren_topology_index* index = (const warren_topology_index*)topology;
-    return index != NULL && cpu < index->cpus ? (uint32_t)(int32_t)index->initiator_by_cpu[cpu]
-                                              : WARREN_NO_INDEX;
+    const warren_topology_index* index = warren_topology_tables(topology);
+    return cpu < index->cpus ? (uint32_t)(int32_t)index->initiator_by_cpu[cpu] : WARREN_NO_INDEX;
 }
 uint32_t warren_topology_initiator_of_cpus(const warren_topology* topology, warren_set cpus);
 uint32_t warren_topology_initiator_of_object(const warren_topology* topology, warren_object object);
@@ -613,15 +632,15 @@ int warren_topology_initiator(const warren_topology* topology, uint32_t initiato
 static inline int warren_topology_value(const warren_topology* topology, uint32_t attribute,
                                         uint32_t initiator, uint32_t node, uint64_t* value,
                                         int* origin) {
-    const warren_topology_index* index = (const warren_topology_index*)topology;
+    const warren_topology_index* index = warren_topology_tables(topology);
     static const uint64_t masks[10] = {0,          0, UINT8_MAX, UINT16_MAX, 0,
                                        UINT32_MAX, 0, 0,         0,          UINT64_MAX};
     warren_topology_found found;
     if (value == NULL) {
         return WARREN_TOPOLOGY_ERR_ARGUMENT;
     }
-    if (index != NULL && attribute < WARREN_ATTRIBUTE_FIRST_OTHER &&
-        initiator < index->short_initiators && node < index->nodes) {
+    if (attribute < WARREN_ATTRIBUTE_FIRST_OTHER && initiator < index->short_initiators &&
+        node < index->nodes) {
         const warren_topology_attribute* record = &index->attributes[attribute];
         const uint8_t* first = (const uint8_t*)index->attributes;
         const int32_t target = index->target_by_node[node];
@@ -653,9 +672,9 @@ static inline int warren_topology_value(const warren_topology* topology, uint32_
 static inline uint32_t warren_topology_best_target(const warren_topology* topology,
                                                    uint32_t attribute, uint32_t initiator,
                                                    uint32_t place) {
-    const warren_topology_index* index = (const warren_topology_index*)topology;
+    const warren_topology_index* index = warren_topology_tables(topology);
     /* Orders have a byte for each target as long as that is enough. */
-    if (index != NULL && attribute < index->attribute_count && initiator < index->initiators &&
+    if (attribute < index->attribute_count && initiator < index->initiators &&
         place < index->targets && index->targets <= 256) {
         const size_t row =
             (size_t)index->attributes[attribute].order * index->initiators + initiator;

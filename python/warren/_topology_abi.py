@@ -56,7 +56,7 @@ def declarations():
         ("warren_topology_save", code, [text]),
         ("warren_topology_count", u32, [code]),
         ("warren_topology_object", u32, [code, u32]),
-        ("warren_topology_by_os_index", u32, [code, u32]),
+        ("warren_topology_find_by_os_index", u32, [code, u32]),
         ("warren_topology_next", u32, [code, u32]),
         ("warren_topology_level", code, [u32, to(code), u32_p, u32_p]),
         ("warren_object_type", code, [u32]),

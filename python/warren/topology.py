@@ -509,7 +509,7 @@ class Topology:
 
     def by_os_index(self, type, os_index):
         """The first object of a type with an OS index."""
-        return self._made(self._ask("warren_topology_by_os_index", _type(type),
+        return self._made(self._ask("warren_topology_find_by_os_index", _type(type),
                                     native.unsigned(os_index)))
 
     def levels(self):

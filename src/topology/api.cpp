@@ -98,8 +98,6 @@ WARREN_API int warren_topology_save(const warren_topology* topology, const char*
     return status;
 }
 
-extern "C" [[gnu::visibility("default")]] const warren_topology_index warren_topology_nothing{};
-
 // ---- Objects
 
 WARREN_API uint32_t warren_topology_objects(const warren_topology* topology) {
@@ -119,8 +117,8 @@ WARREN_API warren_object warren_topology_object(const warren_topology* topology,
                : WARREN_NO_OBJECT;
 }
 
-WARREN_API warren_object warren_topology_by_os_index(const warren_topology* topology, int type,
-                                                     uint32_t os_index) {
+WARREN_API warren_object warren_topology_find_by_os_index(const warren_topology* topology, int type,
+                                                          uint32_t os_index) {
     return topology != nullptr && is_type(type)
                ? topology->view.by_os_index(static_cast<ObjectType>(type), os_index)
                : WARREN_NO_OBJECT;

@@ -1,6 +1,9 @@
 // TopologyView::check(): everything that readers follow, once, in arrays from begin to end. The
-// loops have no way out in their middle, so that the compiler can do several elements at once.
+// loops have no way out in their middle, so that processors can do several elements at once.
+#include <numeric>
+
 #include "topology/checksum.hpp"
+#include "topology/elements.hpp"
 #include "topology/view.hpp"
 
 namespace warren::topology {
@@ -19,6 +22,8 @@ class ImageCheck {
     Error check_tree();
     Error check_pairs();
     Error check_places();
+    bool is_list(std::uint32_t object, std::uint64_t first, std::uint64_t children, bool in_tree,
+                 std::span<std::uint64_t> listed) const;
     Error check_children();
     Error check_sets();
     Error check_details();
@@ -173,7 +178,7 @@ Error ImageCheck::find_sections() {
         find(Section::first_child, view.first_child_) &&
         find(Section::cpuset_of, view.cpuset_of_) && find(Section::places, places) &&
         find(Section::above, above) && find(Section::children, view.children_) &&
-        find(Section::pu_by_os, view.pu_by_os_) &&
+        find(Section::pu_by_os, index.pu_by_cpu) &&
         find(Section::node_by_os, index.target_by_node) &&
         find(Section::row_by_os, index.initiator_by_cpu) &&
         find(Section::level_of, view.level_of_) && find(Section::flags, view.flags_) &&
@@ -221,10 +226,7 @@ Error ImageCheck::check_levels() {
             view.index_.targets = level.count;
             view.index_.first_target = level.first;
         }
-        const std::uint8_t* level_of = view.level_of_ + number;
-        for (std::uint32_t at = 0; at < level.count; ++at) {
-            wrong |= level_of[at] != index;
-        }
+        wrong |= !all_equal(view.level_of_ + number, level.count, static_cast<std::uint8_t>(index));
         number += level.count;
     }
     wrong |= number != view.objects_ || view.levels_[0].count != 1 || view.depth_ == 0 ||
@@ -237,16 +239,13 @@ Error ImageCheck::check_levels() {
 
 Error ImageCheck::check_tree() {
     const TopologyView& view = view_;
-    bool wrong = view.parent_[0] != none16;
-    for (std::uint32_t object = 1; object < view.objects_; ++object) {
-        wrong |= view.parent_[object] >= object;
-    }
-    std::uint8_t flags = 0;
-    for (std::uint32_t object = 0; object < view.objects_; ++object) {
-        flags |= view.flags_[object];
-    }
-    wrong |= (flags & ~object_flag::all) != 0;
-    if (wrong) {
+    const ShortLanes steps{0, 1, 2, 3, 4, 5, 6, 7};
+    const bool are_below =
+        all_are(view.parent_ + 1, view.objects_ - 1, [&steps](ShortLanes parents, std::size_t at) {
+            return parents <= steps + static_cast<std::uint16_t>(at);
+        });
+    if (view.parent_[0] != none16 || !are_below ||
+        !all_below(view.flags_, view.objects_, object_flag::all + 1U)) {
         return damaged("objects above their parents");
     }
     for (std::uint32_t object = view.tree_objects_; object < view.objects_; ++object) {
@@ -263,121 +262,112 @@ Error ImageCheck::check_tree() {
 
 Error ImageCheck::check_pairs() {
     const TopologyView& view = view_;
-    const std::uint32_t pairs = count(Section::pairs);
-    std::uint8_t largest = 0;
-    const auto* pair = static_cast<const std::uint8_t*>(view.index_.joins);
-    for (std::uint32_t at = 0; at < pairs; ++at) {
-        largest = std::max(largest, pair[at]);
-    }
-    bool wrong = largest >= view.tree_objects_;
-    for (std::uint32_t object = 0; object < view.objects_; ++object) {
-        const std::uint8_t target = view.index_.nearest[object];
-        wrong |= (target >= view.index_.targets) & (target != no_nearest);
-    }
-    return wrong ? damaged("impossible pairs") : Error{};
+    const auto* pairs = static_cast<const std::uint8_t*>(view.index_.joins);
+    return all_below(pairs, count(Section::pairs), view.tree_objects_) &&
+                   all_below_or_none(view.index_.nearest, view.objects_, view.index_.targets)
+               ? Error{}
+               : damaged("impossible pairs");
 }
 
 Error ImageCheck::check_places() {
-    const TopologyView& view = view_;
+    const warren_topology_index& own = view_.index_;
     const std::uint32_t partings = count(Section::partings);
-    const std::uint32_t places = count(Section::places);
-    std::uint16_t largest_place = 0;
-    for (std::uint32_t object = 0; object < places; ++object) {
-        largest_place |= view.index_.places[object];
-    }
-    std::uint8_t largest_kind = 0;
-    for (std::uint32_t difference = 0; difference < partings; ++difference) {
-        largest_kind = std::max(largest_kind, view.index_.partings[difference]);
-    }
-    // Processors subtract so, and find no maximum as fast.
-    std::uint16_t beyond = 0;
-    const auto last = static_cast<std::uint16_t>(view.tree_objects_ - 1);
-    const auto* above = static_cast<const std::uint16_t*>(view.index_.joins);
-    const std::uint32_t aboves = count(Section::above);
-    for (std::uint32_t at = 0; at < aboves; ++at) {
-        beyond |= static_cast<std::uint16_t>(above[at] > last ? above[at] - last : 0);
-    }
-    return partings > 0 && (largest_place >= partings || largest_kind >= view.index_.row_joins ||
-                            beyond != 0)
-               ? damaged("impossible places")
-               : Error{};
+    const auto* above = static_cast<const std::uint16_t*>(own.joins);
+    return all_below(own.places, count(Section::places), partings) &&
+                   all_below(own.partings, partings, own.row_joins) &&
+                   all_below(above, count(Section::above), view_.tree_objects_)
+               ? Error{}
+               : damaged("impossible places");
 }
 
-// Every object but the root is once a child of its parent.
+// A list of children, none of which has been in another: of the tree, or of what is beside it.
+bool ImageCheck::is_list(std::uint32_t object, std::uint64_t first, std::uint64_t children,
+                         bool in_tree, std::span<std::uint64_t> listed) const {
+    const TopologyView& view = view_;
+    const std::uint32_t all = count(Section::children);
+    if (first > all || children > all - first) {
+        return false;
+    }
+    for (std::uint64_t at = first; at < first + children; ++at) {
+        const std::uint32_t child = view.children_[at];
+        if (child >= view.objects_ || view.parent_[child] != object ||
+            view.is_in_tree(child) != in_tree || (listed[child / 64] >> child % 64 & 1) != 0) {
+            return false;
+        }
+        listed[child / 64] |= std::uint64_t{1} << child % 64;
+    }
+    return true;
+}
+
+// Every object but the root is once a child of its parent: where children have consecutive numbers,
+// each is one of those that its parent says, and all parents together say as many as there are;
+// others are in lists.
 Error ImageCheck::check_children() {
     const TopologyView& view = view_;
-    const std::uint32_t listed = count(Section::children);
-    std::uint64_t seen = 1;
-    bool wrong = false;
-    const auto check_list = [&](std::uint32_t object, std::uint64_t first, std::uint64_t children,
-                                bool in_tree) {
-        if (first > listed || children > listed - first) {
-            return true;
-        }
-        bool is_wrong = false;
-        for (std::uint64_t at = first; at < first + children; ++at) {
-            const std::uint32_t child = view.children_[at];
-            is_wrong |= child >= view.objects_ || view.parent_[child] != object ||
-                        view.is_in_tree(child) != in_tree;
-        }
-        return is_wrong;
-    };
-    for (std::uint32_t object = 0; object < view.objects_; ++object) {
-        const std::uint32_t children = view.arity_[object];
-        if (children == 0) {
-            continue;
-        }
-        seen += children;
-        const std::uint32_t first = view.first_child_[object];
-        if (view.has(object, object_flag::scattered)) {
-            wrong |= check_list(object, first, children, true);
-        } else if (first >= view.tree_objects_ || children > view.tree_objects_ - first) {
-            wrong = true;
-        } else {
-            for (std::uint32_t child = first; child < first + children; ++child) {
-                wrong |= view.parent_[child] != object;
+    const std::uint32_t tree = view.tree_objects_;
+    bool wrong = !all_equal(view.arity_ + tree, view.objects_ - tree, std::uint16_t{0});
+    std::uint32_t scattered = 0; // whose parents have lists
+    for (std::uint32_t child = 1; child < tree; ++child) {
+        const std::uint32_t parent = view.parent_[child]; // in the tree, as all above it
+        const bool is_scattered = view.has(parent, object_flag::scattered);
+        const auto index = static_cast<std::uint16_t>(child - view.first_child_[parent]);
+        wrong |= (index >= view.arity_[parent]) & !is_scattered;
+        scattered += is_scattered ? 1 : 0;
+    }
+    const std::uint32_t children = std::accumulate(view.arity_, view.arity_ + tree, 0U);
+    std::uint64_t listed[(max_objects + 64) / 64];
+    std::fill_n(listed, view.objects_ / 64 + 1, 0);
+    std::uint32_t in_lists = 0;
+    if (!all_are(view.flags_, tree, [](ByteLanes flags, std::size_t) {
+            return (flags & object_flag::scattered) == 0;
+        })) {
+        for (std::uint32_t object = 0; object < tree; ++object) {
+            if (view.has(object, object_flag::scattered)) {
+                in_lists += view.arity_[object];
+                wrong |=
+                    !is_list(object, view.first_child_[object], view.arity_[object], true, listed);
             }
         }
     }
+    wrong |= in_lists != scattered || children - in_lists != tree - 1 - scattered;
+    std::uint64_t others = 0;
     std::uint32_t before = none;
     for (const OtherChildren& record : view.other_children_) {
-        const std::uint64_t children = std::uint64_t{record.memory} + record.io + record.misc;
-        seen += children;
+        const std::uint64_t its = std::uint64_t{record.memory} + record.io + record.misc;
+        others += its;
         wrong |= record.object >= view.objects_ || (before != none && record.object <= before) ||
-                 check_list(record.object, record.first, children, false);
+                 !is_list(record.object, record.first, its, false, listed);
         before = record.object;
     }
-    return wrong || seen != view.objects_ ? damaged("impossible children") : Error{};
+    wrong |= others != view.objects_ - tree;
+    return wrong ? damaged("impossible children") : Error{};
 }
 
 Error ImageCheck::check_sets() {
     const TopologyView& view = view_;
     const std::uint32_t sets = count(Section::sets);
     const std::uint32_t words = count(Section::words);
-    bool wrong = false;
+    // Their last words are in `words`, and of the last possible index; else a difference has the
+    // highest bit.
+    std::uint64_t beyond = 0;
     for (std::uint32_t index = 0; index < sets; ++index) {
-        const SetRecord set = view.sets_[index];
-        wrong |= (set.word > words) | (set.count > words - set.word) |
-                 (std::uint32_t{set.first} + set.count > (max_os_index + 1) / 64);
+        const auto set = std::bit_cast<std::uint64_t>(view.sets_[index]); // word, first, count
+        const std::uint64_t its_words = set >> 48;
+        beyond |= words - ((set & UINT32_MAX) + its_words);
+        beyond |= (max_os_index + 1) / 64 - ((set >> 32 & UINT16_MAX) + its_words);
     }
+    bool wrong = beyond >> 63 != 0;
     // What is in the tree, or memory, has both sets, anything else none.
-    for (std::uint32_t index = 0; index < view.level_count_; ++index) {
+    wrong |= !all_below(view.cpuset_of_, view.tree_objects_, sets) ||
+             !all_below(view.nodeset_of_, view.tree_objects_, sets);
+    for (std::uint32_t index = view.depth_; index < view.level_count_; ++index) {
         const Level level = view.level(index);
-        const auto type = static_cast<ObjectType>(level.type);
-        const bool has_sets = type <= ObjectType::memory_cache;
         const std::uint16_t* cpusets = view.cpuset_of_ + level.first;
         const std::uint16_t* nodesets = view.nodeset_of_ + level.first;
-        std::uint16_t largest = 0;
-        std::uint16_t smallest = none16;
-        std::uint16_t largest_nodeset = 0;
-        for (std::uint32_t at = 0; at < level.count; ++at) {
-            largest = std::max(largest, cpusets[at]);
-            smallest = std::min(smallest, cpusets[at]);
-        }
-        for (std::uint32_t at = 0; at < level.count; ++at) {
-            largest_nodeset = std::max(largest_nodeset, nodesets[at]);
-        }
-        wrong |= has_sets ? largest >= sets || largest_nodeset >= sets : smallest != none16;
+        const bool has_sets = level.type <= static_cast<std::uint32_t>(ObjectType::memory_cache);
+        wrong |= has_sets ? !all_below(cpusets, level.count, sets) ||
+                                !all_below(nodesets, level.count, sets)
+                          : !all_equal(cpusets, level.count, none16);
     }
     std::uint32_t before = none;
     for (const CompleteSets& record : view.complete_sets_) {
@@ -412,9 +402,7 @@ Error ImageCheck::check_details() {
             return damaged("impossible details");
         }
         const std::uint16_t* place = view.details_of_ + level.details;
-        for (std::uint32_t at = 0; at < level.count; ++at) {
-            wrong |= place[at] + words > details;
-        }
+        wrong |= details < words || !all_below(place, level.count, details - words + 1);
         for (std::uint32_t at = 0; !wrong && type == ObjectType::numa_node && at < level.count;
              ++at) {
             wrong = view.details_[place[at] + 1] > (details - place[at] - words) / 2;
@@ -459,17 +447,16 @@ Error ImageCheck::check_indices() {
         return index < view.level_count_ ? view.level(index) : Level{};
     };
     const Level pus = range(ObjectType::pu);
-    for (std::uint32_t at = 0; at < own.cpus; ++at) {
-        const std::uint16_t object = view.pu_by_os_[at];
-        wrong |= (object != none16) & (object - pus.first >= pus.count);
-    }
-    // From -1 on.
-    for (std::uint32_t at = 0; at < own.nodes; ++at) {
-        wrong |= own.target_by_node[at] + 1U > own.targets;
-    }
-    for (std::uint32_t at = 0; at < own.cpus; ++at) {
-        wrong |= own.initiator_by_cpu[at] + 1U > own.initiators;
-    }
+    const auto first_pu = static_cast<std::uint16_t>(pus.first);
+    const auto pu_count = static_cast<std::uint16_t>(pus.count);
+    wrong |= !all_are(own.pu_by_cpu, own.cpus, [=](ShortLanes objects, std::size_t) {
+        return (objects - first_pu < pu_count) | (objects == none16);
+    });
+    // -1 is none.
+    wrong |= !all_below_or_none(reinterpret_cast<const std::uint16_t*>(own.target_by_node),
+                                own.nodes, own.targets) ||
+             !all_below_or_none(reinterpret_cast<const std::uint16_t*>(own.initiator_by_cpu),
+                                own.cpus, own.initiators);
     std::uint32_t before = none;
     for (const WideOsIndex& wide : view.wide_os_indices_) {
         wrong |= wide.object >= view.objects_ || (before != none && wide.object <= before);
@@ -573,14 +560,9 @@ Error ImageCheck::check_attributes() {
     const std::uint32_t width = order_width(targets);
     const std::uint32_t orders = count(Section::orders) / width;
     wrong |= count(Section::orders) % width != 0;
-    if (width == 1) {
-        for (std::uint32_t at = 0; at < orders; ++at) {
-            wrong |= view.index_.orders[at] >= targets;
-        }
-    } else {
-        for (std::uint32_t at = 0; at < orders; ++at) {
-            wrong |= TopologyView::number(view.index_.orders, width, at) >= targets;
-        }
+    wrong |= width == 1 ? !all_below(view.index_.orders, orders, targets) : false;
+    for (std::uint32_t at = 0; width != 1 && at < orders; ++at) { // perhaps at odd addresses
+        wrong |= TopologyView::number(view.index_.orders, width, at) >= targets;
     }
     return wrong ? damaged("impossible values") : Error{};
 }

@@ -19,6 +19,14 @@ struct warren_topology {
 
 namespace warren::topology {
 
+// Programs have been compiled for these places: other ones are another image_version (format.hpp).
+static_assert(image_version == 6 && sizeof(warren_topology_index) == 136 &&
+              offsetof(warren_topology_index, pu_by_cpu) == 40 &&
+              offsetof(warren_topology_index, orders) == 80 &&
+              offsetof(warren_topology_index, cpus) == 104 &&
+              offsetof(warren_topology_index, first_target) == 128 &&
+              sizeof(warren_topology_attribute) == 16);
+
 // A set of the caller's that can be read, as far as one can tell.
 inline bool is_set(const warren_set& set) {
     constexpr std::uint32_t most_words = (max_os_index + 1) / 64;

@@ -8,13 +8,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
 
 #include "topology/checksum.hpp"
+#include "topology/elements.hpp"
 #include "topology/handle.hpp"
 #include "topology/process_share.hpp"
 
@@ -274,6 +277,61 @@ TEST(Checksum, finds_two_flipped_top_bits_of_a_lane) {
     }
 }
 
+TEST(Checksum, is_the_same_on_all_processors) {
+    std::mt19937 random(1); // NOLINT: repeatable
+    std::vector<std::byte> bytes(1000);
+    for (std::byte& byte : bytes) {
+        byte = static_cast<std::byte>(random());
+    }
+    for (std::size_t count = 0; count <= bytes.size(); count += 8) {
+        EXPECT_EQ(checksum(bytes.data(), count), portable_checksum(bytes.data(), count)) << count;
+    }
+}
+
+// Of arrays of all lengths up to several vectors, with one wrong element at each place.
+TEST(Elements, are_all_looked_at) {
+    for (std::size_t count = 0; count < 50; ++count) {
+        std::vector<std::uint8_t> bytes(count, 6);
+        std::vector<std::uint16_t> numbers(count, 300);
+        EXPECT_TRUE(all_below(bytes.data(), count, 7) && all_below(numbers.data(), count, 301));
+        EXPECT_TRUE(all_equal(numbers.data(), count, std::uint16_t{300}));
+        EXPECT_TRUE(all_below(bytes.data(), count, 1000) &&
+                    all_below(numbers.data(), count, 65536));
+        EXPECT_EQ(all_below(bytes.data(), count, 0), count == 0);
+        for (std::size_t wrong = 0; wrong < count; ++wrong) {
+            bytes[wrong] = 7;
+            numbers[wrong] = 301;
+            EXPECT_FALSE(all_below(bytes.data(), count, 7)) << wrong << " of " << count;
+            EXPECT_FALSE(all_below(numbers.data(), count, 301)) << wrong << " of " << count;
+            EXPECT_FALSE(all_below_or_none(bytes.data(), count, 7)) << wrong << " of " << count;
+            EXPECT_FALSE(all_equal(numbers.data(), count, std::uint16_t{300})) << wrong;
+            bytes[wrong] = 255;
+            EXPECT_TRUE(all_below_or_none(bytes.data(), count, 7)) << wrong << " of " << count;
+            EXPECT_FALSE(all_below(bytes.data(), count, 255)) << wrong << " of " << count;
+            bytes[wrong] = 6;
+            numbers[wrong] = 300;
+        }
+    }
+}
+
+TEST_F(Fuzz, finds_children_that_are_listed_twice) {
+    std::vector<std::byte> image = image_of("synthetic:package:2 [numa] [numa] core:2 pu:2");
+    TopologyView view;
+    ASSERT_FALSE(TopologyView::check(guarded_.put(image), view));
+    const auto first = static_cast<std::uint16_t>(view.child(1, WARREN_CHILD_MEMORY, 0));
+    ASSERT_EQ(view.child(1, WARREN_CHILD_MEMORY, 1), first + 1U);
+    // The lists of both packages, one behind the other.
+    std::uint16_t lists[4];
+    std::iota(std::begin(lists), std::end(lists), first);
+    const auto bytes = std::as_bytes(std::span(lists));
+    const auto found = std::search(image.begin(), image.end(), bytes.begin(), bytes.end());
+    ASSERT_NE(found, image.end());
+    ASSERT_EQ(std::search(found + 1, image.end(), bytes.begin(), bytes.end()), image.end());
+    found[2] = found[0];
+    mend_checksum(image);
+    EXPECT_FALSE(survives(image));
+}
+
 TEST_F(Fuzz, finds_images_that_are_too_short_or_too_long) {
     const std::vector<std::byte> image = image_of(sources[0]);
     for (std::size_t size = 0; size < image.size(); ++size) {
@@ -330,7 +388,7 @@ TEST_F(Fuzz, says_why_an_image_is_refused) {
     };
     EXPECT_EQ(reason(changed(0, std::byte{'X'})), "this is no topology image");
     EXPECT_EQ(reason(changed(offsetof(Header, version), std::byte{4})),
-              "the topology image has version 4, this library reads version 5");
+              "the topology image has version 4, this library reads version 6");
     EXPECT_EQ(reason({image.begin(), image.end() - 8}),
               "the topology image is damaged: it is shorter or longer than it says");
     EXPECT_EQ(reason({image.begin(), image.begin() + 8}),

@@ -42,7 +42,7 @@ std::uint32_t TopologyView::object(ObjectType type, std::uint32_t index) const {
 
 std::uint32_t TopologyView::by_os_index(ObjectType type, std::uint32_t os_index) const {
     if (type == ObjectType::pu) {
-        return os_index < index_.cpus ? widen(pu_by_os_[os_index]) : none;
+        return os_index < index_.cpus ? widen(index_.pu_by_cpu[os_index]) : none;
     }
     if (type == ObjectType::numa_node) {
         const std::uint32_t target = target_of_node(os_index);
@@ -186,7 +186,7 @@ std::uint32_t TopologyView::covering(const warren_set& cpus) const {
     std::uint32_t first = none;
     std::uint32_t last = 0;
     const bool all_known = each_member(cpus, [&](std::uint32_t cpu) {
-        const std::uint32_t object = cpu < index_.cpus ? widen(pu_by_os_[cpu]) : none;
+        const std::uint32_t object = cpu < index_.cpus ? widen(index_.pu_by_cpu[cpu]) : none;
         if (object == none) {
             return false;
         }

@@ -250,7 +250,6 @@ class TopologyView {
     const SetRecord* sets_ = nullptr;
     const std::uint64_t* words_ = nullptr;
     const char* strings_ = nullptr;
-    const std::uint16_t* pu_by_os_ = nullptr;
     std::span<const DistancesRecord> distances_;
     const std::uint32_t* distance_objects_ = nullptr;
     const std::uint8_t* distance_bytes_ = nullptr;

@@ -299,11 +299,11 @@ class TopologyTest(unittest.TestCase):
         top = pathlib.Path(__file__).resolve().parents[2]
         header = (top / "include" / "warren" / "topology.h").read_text()
         header = re.sub(r"/\*.*?\*/", "", header, flags=re.DOTALL)
-        inline = set(re.findall(r"static inline \w+ (warren_\w+)\(", header))
+        inline = set(re.findall(r"static inline [\w *]+?\b(warren_\w+)\(", header))
         declared = set(re.findall(r"\b(warren_\w+)\(", header)) - inline
         self.assertGreater(len(declared), 70)
         # Sets, which are Python's; look-ups, of which there are calls too (warren_topology_find_…).
-        self.assertEqual(len(inline), 11)
+        self.assertEqual(len(inline), 13)
         text = "".join((top / "python" / "warren" / file).read_text()
                        for file in ("topology.py", "_topology_abi.py", "_library.py"))
         for name in declared:
@@ -314,7 +314,9 @@ class TopologyTest(unittest.TestCase):
         header = re.sub(r"/\*.*?\*/", "", (include / "topology.h").read_text(), flags=re.DOTALL)
         module = (include / "topology.f90").read_text()
         code = re.sub(r"!.*", "", module)
-        declared = set(re.findall(r"\b(warren_\w+)\(", header)) - {"warren_topology_join"}
+        # Without those that look-ups which are there too are made of.
+        declared = (set(re.findall(r"\b(warren_\w+)\(", header))
+                    - {"warren_topology_join", "warren_topology_tables"})
         self.assertGreater(len(declared), 75)
         for name in declared:
             self.assertRegex(code, rf'\b(function|subroutine) {name}\b|name="{name}"')

@@ -271,15 +271,13 @@ static inline const warren_topology_index* warren_topology_tables(const warren_t
                                                  : &nothing;
 }
 
-/* The lowest object that has both below it, or is one of them. All fields are read first, and there
-   is no call. */
+/* The lowest object that has both below it, or is one of them. What is needed nearly always is read
+   first, and there is no call. */
 static inline warren_object warren_topology_join(const warren_topology_index* index,
                                                  warren_object one, warren_object other) {
     const void* const joins = index->joins;
     const uint16_t* const places = index->places;
     const uint8_t* const partings = index->partings;
-    const uint16_t* const parents = index->parents;
-    const uint32_t objects = index->objects;
     const uint32_t joined = index->joined_objects;
     const size_t all_joins = index->all_joins;
     const size_t row = (size_t)one * index->row_joins;
@@ -292,14 +290,14 @@ static inline warren_object warren_topology_join(const warren_topology_index* in
         const uint32_t parting = ((const uint16_t*)joins)[row + partings[difference]];
         return parting < other ? parting : other;
     }
-    if (one >= objects || other >= objects) {
+    if (one >= index->objects || other >= index->objects) {
         return WARREN_NO_OBJECT;
     }
     while (one != other) { /* parents have smaller numbers */
         if (one > other) {
-            one = parents[one];
+            one = index->parents[one];
         } else {
-            other = parents[other];
+            other = index->parents[other];
         }
     }
     return one;

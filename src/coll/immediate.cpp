@@ -30,6 +30,7 @@ void Immediate::name(Tag tag) {
         // So that what is left of a call that came to nothing is not taken for a later one's.
         const std::uint64_t call = slot_->begin_messages(tag) % calls_told_apart;
         tag_ += static_cast<std::int32_t>(call) * tags_of_call;
+        heard_next_ = false;
     }
 }
 
@@ -107,6 +108,9 @@ void Immediate::finish() {
         if (request.outcome.error_class != MPI_SUCCESS || is_short(request)) [[unlikely]] {
             keep(failure_of(request.outcome, static_cast<MPI_Count>(request.bytes)));
         }
+        if (request.operation == message::Operation::receive) {
+            heard(request.outcome.source);
+        }
         engine_.discard(request);
     }
 }
@@ -146,6 +150,7 @@ void Immediate::receive(const Buffer& buffer, int from) {
         if (static_cast<MPI_Count>(bytes) != buffer.bytes()) [[unlikely]] {
             keep(too_short(from, static_cast<MPI_Count>(bytes), buffer.bytes()));
         }
+        heard(from);
         return;
     }
     start_receive(buffer, from);
@@ -178,8 +183,14 @@ void Immediate::combine(const Reduction& reduction, const void* in, void* inout,
 
 Error Immediate::end() {
     finish();
-    if (slot_ && slot_->unequal()) [[unlikely]] {
-        slot_->arrive_aside();
+    if (slot_) {
+        if (!heard_next_) {
+            slot_->tell_sleepers();
+        }
+        if (slot_->unequal()) [[unlikely]] {
+            keep(slot_->outcome());
+            slot_->arrive_aside();
+        }
     }
     return std::exchange(first_error_, Error());
 }

@@ -1,9 +1,7 @@
 #include "coll/shared.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <iterator>
 
 #include "base/futex.hpp"
 #include "comm/context_ids.hpp"
@@ -310,13 +308,18 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     }
 }
 
-void SharedSlot::wake_some(std::atomic<std::uint64_t>* waiters) {
-    // What the waiters wait for has been published; as in Doorbell::ring.
+// Between what sleepers look for, which has been published, and the look for them: as in
+// Doorbell::ring.
+void SharedSlot::fence_as_waker() const {
     if (node_rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
     } else {
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
+}
+
+void SharedSlot::wake_some(std::atomic<std::uint64_t>* waiters) {
+    fence_as_waker();
     int woken = 0;
     for (std::uint32_t i = 0; i < words_of(size_); ++i) {
         std::uint64_t bits = waiters[i].load(std::memory_order_relaxed);
@@ -378,6 +381,17 @@ bool SharedSlot::differs() {
     return true;
 }
 
+// Of the ranks in a circle one that takes messages stands before one that doesn't: the later of
+// these two sees the other's announcement.
+void SharedSlot::tell_sleepers() {
+    fence_as_waker();
+    if (differs_at((rank_ + 1) % size_)) [[unlikely]] {
+        const std::uint64_t call = communicator_.announced_collectives;
+        head_of(base_).differing[call % differing_calls].store(call, std::memory_order_relaxed);
+        ring_others();
+    }
+}
+
 void SharedSlot::ring_others() const {
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
@@ -436,72 +450,6 @@ void SharedSlot::break_off() {
     place_.all_arrived = 0;
     place_.operations = std::max(place_.operations, phases);
     ring_others();
-}
-
-Error SharedSlot::inequality() {
-    ring_others(); // which may wait for messages of this rank's
-    // What others have announced for this call says more than that it differs.
-    const std::uint64_t call = communicator_.announced_collectives;
-    std::uint64_t its = unequal_;
-    bool announced_so = false;
-    for (int rank = 0; rank < size_ && !announced_so; ++rank) {
-        const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
-        announced_so = seen >> signature_bits == call && (seen & signature_mask) != signature_;
-        if (announced_so && (its == unsigned_call || its == differing)) {
-            its = seen & signature_mask;
-        }
-    }
-    if (!announced_so || place_.operations - first_ > 1) {
-        // Others have made another number of operations: in an earlier call, or in this one.
-        break_off();
-    }
-    if (its == broken_slot) {
-        return fail(MPI_ERR_OTHER,
-                    "the ranks' calls of collective operations have not matched on this "
-                    "communicator: it can have none any more (free it)");
-    }
-    // By Tag.
-    constexpr const char* names[] = {"?",
-                                     "barrier",
-                                     "bcast",
-                                     "gather",
-                                     "scatter",
-                                     "allgather",
-                                     "alltoall",
-                                     "reduce",
-                                     "allreduce",
-                                     "reduce_scatter",
-                                     "scan",
-                                     "creation of a communicator",
-                                     "exchange with neighbours"};
-    const auto name = [&](std::uint64_t signature) {
-        const std::uint64_t kind = signature >> size_bits;
-        return kind < std::size(names) ? names[kind] : "?";
-    };
-    char size[40] = "";
-    if (bytes_ >= 0) {
-        std::snprintf(size, sizeof size, " of %lld bytes", static_cast<long long>(bytes_));
-    }
-    if (its == unsigned_call || its == differing) {
-        return fail(MPI_ERR_OTHER,
-                    "the ranks' calls do not match: another rank's call is not this one's %s%s",
-                    name(signature_), size);
-    }
-    if (its >> size_bits == refused_kind) {
-        return fail(MPI_ERR_OTHER, "another rank has refused its part of this %s%s, with an error",
-                    name(signature_), size);
-    }
-    if (its >> size_bits != signature_ >> size_bits) {
-        return fail(
-            MPI_ERR_OTHER,
-            "the ranks' calls do not match: another rank's operation is a %s, this one's a %s",
-            name(its), name(signature_));
-    }
-    return fail(
-        MPI_ERR_TRUNCATE,
-        "the ranks' calls do not match: another rank's %s has another size, root or operator than "
-        "this one's%s",
-        name(its), size);
 }
 
 bool SharedSlot::settle_later(std::uint64_t operation) {

@@ -39,11 +39,12 @@
 //     so, by whoever sees it first (outcome()), instead of going on with wrong data.
 //  8. Each rank announces its calls before it waits for anybody, also those that take messages
 //     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
-//     ranks that wait for each other in different calls, or on different ways, find that out. The
-//     one that does rings the others, which look again. A rank that has found out waits no longer
-//     for what its call needs, but still for what 2 says, and arrives. Who waits for others to be
-//     through with its memory (await_all) waits for those that don't arrive any more until they
-//     have announced a later call.
+//     ranks that wait for each other in different calls, or on different ways, find that out; who
+//     takes messages looks at the next one's when its call ends, for it may have waited for nobody.
+//     The one that does rings the others, which look again. A rank that has found out waits no
+//     longer for what its call needs, but still for what 2 says, and arrives. Who waits for others
+//     to be through with its memory (await_all) waits for those that don't arrive any more until
+//     they have announced a later call.
 //  9. Calls that match get what is theirs, whatever came before. Where calls that don't match have
 //     been of one operation each, ranks count on alike. Otherwise their operations are no longer
 //     the same: the first to find that out says so in the slot's head (break_off), and takes no
@@ -137,6 +138,11 @@ class SharedSlot {
     // never come. The first: what that one has, if anything yet.
     bool differs_at(int rank);
     bool differs();
+    // The end of a call that has taken messages, and may have waited for nobody: tells those who
+    // sleep in the slot since before it began, and are found by nobody else.
+    void tell_sleepers();
+    // Whom that looks at: not needed where it has sent this rank a message of the call.
+    bool is_next(int rank) const { return rank == (rank_ + 1) % size_; }
     // The arrival, in the slot, of a call that has not taken it, where others did.
     void arrive_aside();
     // This rank's part of a call can't be done, as it alone knows: tells the others.
@@ -288,6 +294,7 @@ class SharedSlot {
         first_ = place_.operations;
     }
     void ring_others() const;
+    void fence_as_waker() const;
     void arrive(std::uint64_t operation);
     [[gnu::cold]] void found_different(std::uint64_t operation, std::uint64_t excess);
     std::uint64_t stamp(std::uint64_t operation) const {

@@ -265,7 +265,8 @@ TEST(ObjectWaitsTest, handlers_of_signals_tell_of_what_they_have_brought_about) 
             [](const void* object, std::uint32_t) {
                 return static_cast<const std::atomic<std::uint32_t>*>(object)->load() != 0;
             },
-            50'000'000'000, 50'000'000'000, true}; // later than the test may take
+            50'000'000'000, 50'000'000'000,
+            Looks::ByHandlers::if_free}; // later than the test may take
         static std::atomic<int> taken{0};
         struct sigaction action {};
         action.sa_handler = [](int) {
@@ -319,6 +320,84 @@ TEST(ObjectWaitsTest, handlers_of_signals_tell_of_what_they_have_brought_about) 
         fibres->run();
         sender.join();
         EXPECT_EQ(taken, rounds * static_cast<int>(count));
+    });
+}
+
+// The handler wakes words at any moment, also in the middle of a switch, as FUTEX_WAKE does; a wake
+// need not have changed the word.
+TEST(ObjectWaitsTest, handlers_of_signals_wake_words) {
+    alone([] {
+        constexpr std::uint32_t count = 6;
+        constexpr int rounds = 300;
+        static std::atomic<std::uint32_t> word{0};
+        static std::atomic<int> went_on{0};
+        static constexpr Looks looks = {[](const void*, std::uint32_t) { return false; },
+                                        50'000'000'000,
+                                        50'000'000'000, // later than the test may take
+                                        Looks::ByHandlers::for_nothing};
+        struct sigaction action {};
+        action.sa_handler = [](int) { scheduler()->object_waits().tell_safely(&word, UINT32_MAX); };
+        sigaction(SIGUSR1, &action, nullptr);
+        auto fibres = std::make_unique<Fibres>(count, std::vector<int>{-1, -1});
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres->add([] {
+                for (int round = 0; round < rounds; ++round) {
+                    ObjectWait wait(&word, looks);
+                    for (int turn = 0; turn < round % 7; ++turn) {
+                        scheduler()->give_way();
+                    }
+                    wait.park(UINT64_MAX);
+                    ++went_on;
+                }
+            });
+        }
+        std::thread sender([] {
+            const std::uint64_t begin = monotonic_ns();
+            while (went_on < rounds * static_cast<int>(count)) {
+                kill(getpid(), SIGUSR1);
+                if (monotonic_ns() - begin > 60'000'000'000) {
+                    ADD_FAILURE() << "nobody goes on";
+                    _exit(1);
+                }
+            }
+        });
+        fibres->run();
+        sender.join();
+    });
+}
+
+// Of one place of the table, since there are but two fibres.
+TEST(ObjectWaitsTest, handlers_of_signals_tell_of_any_number_of_objects) {
+    alone([] {
+        static constexpr std::size_t objects = 16 * 40;
+        static std::array<std::atomic<std::uint32_t>, objects> object{};
+        static constexpr Looks free_looks = {[](const void*, std::uint32_t) { return true; },
+                                             50'000'000'000, 50'000'000'000,
+                                             Looks::ByHandlers::if_free};
+        auto fibres = std::make_unique<Fibres>(2, std::vector<int>{-1});
+        fibres->add([] {
+            std::vector<std::unique_ptr<ObjectWait>> waits;
+            for (auto& one : object) { // two of each
+                waits.push_back(std::make_unique<ObjectWait>(&one, free_looks));
+                waits.push_back(std::make_unique<ObjectWait>(&one, free_looks));
+            }
+            for (auto& one : object) { // marks all places
+                scheduler()->object_waits().tell_soon(&one);
+            }
+            scheduler()->object_waits().tell_due();
+            std::size_t first_told = 0;
+            std::size_t told = 0;
+            for (std::size_t number = 0; number < waits.size(); ++number) {
+                if (!waits[number]->withdraw()) {
+                    ++told;
+                    first_told += number % 2 == 0 ? 1 : 0;
+                }
+            }
+            EXPECT_EQ(told, objects);
+            EXPECT_EQ(first_told, objects);
+        });
+        fibres->add([] {});
+        fibres->run();
     });
 }
 

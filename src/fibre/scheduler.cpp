@@ -353,6 +353,7 @@ void Scheduler::give_way() {
         sched_yield();
         return;
     }
+    const Inside inside;
     Worker& worker = worker_of(*self);
     if (is_away(*self)) [[unlikely]] {
         go_home(*self);
@@ -429,6 +430,7 @@ void Scheduler::found_nothing(std::uint64_t looks_ticks) {
 }
 
 void Scheduler::at_point() {
+    const Inside inside;
     Fibre* self = current_fibre;
     if (self != nullptr && balancing_ != nullptr) {
         balancing_->point(*self);
@@ -439,6 +441,7 @@ void Scheduler::at_point() {
 }
 
 void Scheduler::at_collective() {
+    const Inside inside;
     if (Fibre* self = current_fibre; self != nullptr && balancing_ != nullptr) {
         balancing_->collective(*self);
         if (is_away(*self)) {
@@ -448,6 +451,7 @@ void Scheduler::at_collective() {
 }
 
 void Scheduler::end() {
+    const Inside inside;
     Fibre& self = *current_fibre;
     // As write_load does, in the other order: whoever is the later of both, the table says it.
     self.state.store(State::ended, std::memory_order_seq_cst);
@@ -497,6 +501,7 @@ void Scheduler::wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t tim
 // Time 0: no limit.
 void Scheduler::park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
                      std::uint64_t time_ns, WaitNote* note, ObjectWait* object) {
+    const Inside inside;
     Bucket& bucket = bucket_of(&word);
     bucket.lock.lock();
     if (word.load(std::memory_order_seq_cst) != expected) {
@@ -531,6 +536,7 @@ void Scheduler::take_off(Bucket& bucket, Fibre** link) {
 
 void Scheduler::wake(std::atomic<std::uint32_t>& word, int count) {
     if (enabled()) {
+        const Inside inside;
         Fibre* woken = nullptr;
         Fibre** woken_end = &woken;
         Bucket& bucket = bucket_of(&word);

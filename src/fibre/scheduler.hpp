@@ -36,6 +36,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "balance/load_table.hpp"
@@ -45,6 +46,29 @@
 #include "fibre/timers.hpp"
 
 namespace warren::fibre {
+
+// Lives while the calling thread, or fibre, may hold locks of this room, or is a worker that looks
+// for work: a handler of a signal that comes meanwhile may take none (ObjectWaits::tell_safely).
+class Inside {
+  public:
+    Inside() : before_(std::exchange(is_inside, true)) {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    ~Inside() {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        is_inside = before_;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+    static bool has_caller() { return is_inside; }
+
+  private:
+    // A fibre's own, as all its thread-local variables.
+    [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool is_inside = false;
+
+    const bool before_;
+};
 
 struct SchedulerOptions {
     std::vector<int> processors; // one worker on each; -1: not bound

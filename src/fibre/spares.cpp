@@ -62,6 +62,7 @@ void Scheduler::hand_on(Worker& spare) {
 void* Scheduler::run_monitor(void*) {
     Scheduler& all = *scheduler();
     pthread_setname_np(pthread_self(), "monitor");
+    const Inside inside;
     std::uint64_t shown_ns = 0;
     while (true) {
         const timespec pause = time_of(

@@ -64,6 +64,7 @@ void* Scheduler::run_worker(void* given) {
     if (scheduler()->options_.begin_worker != nullptr) {
         scheduler()->options_.begin_worker();
     }
+    const Inside inside;
     scheduler()->work(worker);
 }
 

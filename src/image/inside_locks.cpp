@@ -139,9 +139,10 @@ constexpr Looks own_reading = {may_be_read, shortest_look_ns, longest_look_ns};
 constexpr Looks shared_reading = {may_be_read, shortest_look_ns, longest_shared_look_ns};
 constexpr Looks own_writing = {may_be_written, shortest_look_ns, longest_look_ns};
 constexpr Looks shared_writing = {may_be_written, shortest_look_ns, longest_shared_look_ns};
-constexpr Looks own_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_look_ns, true};
+constexpr Looks own_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_look_ns,
+                                 Looks::ByHandlers::if_free};
 constexpr Looks shared_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_shared_look_ns,
-                                    true};
+                                    Looks::ByHandlers::if_free};
 constexpr Looks untold = {nullptr, longest_look_ns, longest_look_ns};
 
 // The lock is free, or readers need give way no more. (One writer that comes too early waits

@@ -14,6 +14,7 @@
 #include <mpi.h>
 #include <mutex>
 #include <semaphore>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
@@ -168,6 +169,13 @@ void calls() {
     other.join();
     CHECK(woken == 1 && word == 0);
     CHECK(syscall(SYS_getpid) == getpid());
+    // What can't be read is refused.
+    void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (void* address : {page, static_cast<void*>(nullptr)}) {
+        errno = 0;
+        CHECK(syscall(SYS_futex, address, FUTEX_WAIT_PRIVATE, 0, nullptr) == -1 && errno == EFAULT);
+    }
+    munmap(page, 4096);
 }
 
 } // namespace

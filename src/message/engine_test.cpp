@@ -2,25 +2,18 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
-#include "message/engine.hpp"
+#include "message/test_node.hpp"
 
 namespace warren::message {
 namespace {
-
-const datatype::Datatype& byte_type() {
-    return datatype::basic(MPI_BYTE);
-}
 
 // A small generator with a fixed seed: failures repeat.
 struct Random {
@@ -30,57 +23,6 @@ struct Random {
         return state >> 8;
     }
 };
-
-class Node {
-  public:
-    Node(std::uint32_t ranks, std::uint32_t cores) {
-        Error error = node::Segment::create({.ranks = ranks, .cores = cores}, segment_);
-        EXPECT_FALSE(error) << error.take()->text;
-    }
-
-    void run(const std::function<void(Engine&, std::uint32_t)>& program) {
-        std::vector<std::thread> threads;
-        for (std::uint32_t index = 0; index < segment_.ranks(); ++index) {
-            threads.emplace_back([&, index] {
-                node::Segment own;
-                Error error = node::Segment::attach(dup(segment_.descriptor()), own);
-                ASSERT_FALSE(error);
-                Rank rank(std::move(own), index);
-                rank.slot.pid = getpid();
-                if (one_space_) {
-                    rank.slot.process = 0;
-                }
-                Engine engine(rank);
-                program(engine, index);
-                engine.flush();
-                // Nobody leaves before all are done: a rendezvous may still be answered.
-                finished_.fetch_add(1);
-                engine.wait_until([&] { return finished_.load() == segment_.ranks(); }, {});
-                for (std::uint32_t other = 0; other < segment_.ranks(); ++other) {
-                    rank.ring(other);
-                }
-            });
-        }
-        for (std::thread& thread : threads) {
-            thread.join();
-        }
-        finished_ = 0;
-    }
-
-    // From now on ranks read each other's buffers without the kernel, as thread ranks do. They map
-    // the segment once each all the same: the thread sanitizer takes its words for different ones
-    // and what they order for races.
-    void share_space() { one_space_ = true; }
-
-  private:
-    node::Segment segment_;
-    std::atomic<std::uint32_t> finished_{0};
-    bool one_space_ = false;
-};
-
-std::byte pattern(std::uint64_t seed, std::uint64_t i) {
-    return static_cast<std::byte>((seed * 2654435761U + i * 40503U) >> 7);
-}
 
 class EngineTest : public testing::TestWithParam<std::uint32_t> {};
 
@@ -389,130 +331,6 @@ void receive_filled(Engine& engine, std::size_t bytes, std::byte value) {
     ASSERT_EQ(in, std::vector<std::byte>(bytes, value));
 }
 
-// Rank 0 sends so much to rank 1, which computes, that no block is left, then to rank 2.
-Request* start_send(Engine& engine, std::vector<std::byte>& data, std::uint32_t to, int tag) {
-    Request* request = engine.make();
-    Engine::prepare_send(*request, Operation::send,
-                         {data.data(), static_cast<MPI_Count>(data.size()), &byte_type()}, to,
-                         {.context = 3, .source = 0, .tag = tag});
-    engine.start(*request).drop();
-    return request;
-}
-
-// Whether it comes to be within some seconds.
-bool comes(Engine& engine, const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!condition() && std::chrono::steady_clock::now() < end) {
-        engine.progress();
-        sched_yield();
-    }
-    return condition();
-}
-
-void receive_all(Engine& engine, std::size_t bytes, int first, int end) {
-    std::vector<std::byte> data(bytes);
-    for (int tag = first; tag < end; ++tag) {
-        Outcome outcome;
-        engine
-            .receive({data.data(), static_cast<MPI_Count>(bytes), &byte_type()},
-                     {.context = 3, .source = 0, .tag = tag}, outcome)
-            .drop();
-        EXPECT_EQ(outcome.available, static_cast<MPI_Count>(bytes));
-        EXPECT_EQ(data.back(), pattern(static_cast<std::uint64_t>(tag), bytes));
-    }
-}
-
-TEST_P(EngineTest, a_send_that_waits_for_room_and_is_forsaken_never_leaves) {
-    Node node(2, GetParam());
-    std::atomic<int> sent{0};
-    constexpr std::size_t bytes = 1000;
-    node.run([&](Engine& engine, std::uint32_t rank) {
-        constexpr int forsaken_tag = 100000;
-        if (rank == 0) {
-            int tag = 0;
-            std::vector<std::byte> data(bytes);
-            for (;; ++tag) {
-                data.back() = pattern(static_cast<std::uint64_t>(tag), bytes);
-                Request* request = start_send(engine, data, 1, tag);
-                if (!request->complete) {
-                    // One more behind it, which is not.
-                    std::vector<std::byte> later(bytes);
-                    Request* second = start_send(engine, later, 1, forsaken_tag);
-                    std::vector<std::byte> last(bytes);
-                    last.back() = pattern(static_cast<std::uint64_t>(tag + 1), bytes);
-                    Request* third = start_send(engine, last, 1, tag + 1);
-                    engine.forsake(*second);
-                    later.assign(bytes, std::byte{0xee});
-                    sent = tag + 2;
-                    engine.wait(*request);
-                    engine.wait(*third);
-                    engine.discard(*request);
-                    engine.discard(*third);
-                    break;
-                }
-                engine.discard(*request);
-            }
-            EXPECT_EQ(engine.live_requests(), 0U);
-        } else {
-            while (sent == 0) {
-                sched_yield();
-            }
-            receive_all(engine, bytes, 0, sent);
-            EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = forsaken_tag}), nullptr);
-        }
-    });
-}
-
-// Announced by its address, direct, or with a first block.
-TEST_P(EngineTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
-#ifdef __SANITIZE_THREAD__
-    constexpr std::array one_space_or_not = {false};
-#else
-    constexpr std::array one_space_or_not = {false, true};
-#endif
-    for (const bool one_space : one_space_or_not) {
-        for (const std::size_t bytes : {std::size_t{400000}, std::size_t{100}}) {
-            Node node(2, GetParam());
-            if (one_space) {
-                node.share_space();
-            }
-            node.run([&](Engine& engine, std::uint32_t rank) {
-                std::vector<std::byte> data(16, pattern(1, 16));
-                for (int i = 0; i < 20; ++i) { // a box
-                    if (rank == 0) {
-                        engine
-                            .send(Operation::send, {data.data(), 16, &byte_type()}, 1,
-                                  {.context = 3, .source = 0, .tag = 1})
-                            .drop();
-                    } else {
-                        receive_all(engine, 16, 1, 2);
-                    }
-                }
-                if (rank == 0) {
-                    auto large = std::make_unique<std::vector<std::byte>>(bytes);
-                    Request* request = engine.make();
-                    Engine::prepare_send(
-                        *request, Operation::synchronous,
-                        {large->data(), static_cast<MPI_Count>(bytes), &byte_type()}, 1,
-                        {.context = 3, .source = 0, .tag = 2});
-                    engine.start(*request).drop();
-                    EXPECT_FALSE(request->complete);
-                    engine.forsake(*request);
-                    large.reset();
-                    engine
-                        .send(Operation::send, {data.data(), 16, &byte_type()}, 1,
-                              {.context = 3, .source = 0, .tag = 1})
-                        .drop();
-                    EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
-                } else {
-                    receive_all(engine, 16, 1, 2);
-                    EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = 2}), nullptr);
-                }
-            });
-        }
-    }
-}
-
 TEST(engine, a_send_that_one_peer_is_to_fetch_closes_no_short_way_from_another) {
     Node node(3, 64);
     std::atomic<int> there{0};
@@ -565,6 +383,7 @@ TEST(engine, a_send_that_one_peer_is_to_fetch_closes_no_short_way_from_another) 
     });
 }
 
+// Rank 0 sends so much to rank 1, which computes, that no block is left, then to rank 2.
 TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_to_others) {
     constexpr int messages = 20;
     for (std::size_t bytes : {1000U, 4000U, 100'000U}) {

@@ -134,9 +134,8 @@ void put_in_group(std::vector<Group>& groups, std::int64_t widest, instr_t* wher
         base = registers.of(opnd_get_base(operand));
         index = registers.of(opnd_get_index(operand));
     }
-    // An index that has moved is another: it is scaled, and rare.
-    const auto index_version = static_cast<unsigned>(index.version ^ (index.distance << 8));
-    const std::int64_t low = displacement(operand) + base.distance;
+    const std::int64_t scale = has_displacement(operand) ? opnd_get_scale(operand) : 0;
+    const std::int64_t low = displacement(operand) + base.distance + scale * index.distance;
     const std::int64_t high = low + bytes;
     Access access{reinterpret_cast<std::uint64_t>(instr_get_app_pc(instruction)), 0, bytes, write};
     for (Group& group : groups) {
@@ -146,7 +145,7 @@ void put_in_group(std::vector<Group>& groups, std::int64_t widest, instr_t* wher
         if (bytes <= 64 && group.accesses.front().bytes <= 64 &&
             group.accesses.size() < accesses_at_once &&
             (contained || new_high - new_low <= widest) &&
-            same_place(group, operand, base.version, index_version)) {
+            same_place(group, operand, base.version, index.version)) {
             access.offset = static_cast<std::int32_t>(low - group.origin);
             group.low = new_low;
             group.high = new_high;
@@ -154,7 +153,7 @@ void put_in_group(std::vector<Group>& groups, std::int64_t widest, instr_t* wher
             return;
         }
     }
-    groups.push_back({where, operand, base.version, index_version, low, high, low, {access}});
+    groups.push_back({where, operand, base.version, index.version, low, high, low, {access}});
 }
 
 } // namespace
@@ -197,12 +196,37 @@ bool is_search(instr_t* instruction) {
     }
 }
 
+bool is_for_unaligned(instr_t* instruction) {
+    switch (instr_get_opcode(instruction)) {
+    case OP_movups:
+    case OP_movupd:
+    case OP_movdqu:
+    case OP_lddqu:
+    case OP_vmovups:
+    case OP_vmovupd:
+    case OP_vmovdqu:
+    case OP_vlddqu:
+        return true;
+    default:
+        return false;
+    }
+}
+
 std::uint32_t bytes_of_row(instr_t* instruction) {
     std::uint32_t bytes = 0;
     for_each_access(instruction, [&](opnd_t operand, bool) {
         bytes = drutil_opnd_mem_size_in_bytes(operand, instruction);
     });
     return bytes;
+}
+
+int opposite_of(instr_t* branch) {
+    int opcode = instr_get_opcode(branch);
+    if (opcode >= OP_jo_short && opcode <= OP_jnle_short) {
+        opcode += OP_jo - OP_jo_short;
+    }
+    // They come in pairs.
+    return opcode >= OP_jo && opcode <= OP_jnle ? OP_jo + ((opcode - OP_jo) ^ 1) : OP_INVALID;
 }
 
 opnd_t moved(opnd_t operand, std::int64_t bytes) {
@@ -252,6 +276,27 @@ std::vector<Group> accesses_at(instr_t* where, instr_t* instruction, std::int64_
         put_in_group(groups, widest, where, instruction, operand, write, registers);
     });
     return groups;
+}
+
+bool movement_of(const Group& group, instr_t* begin, instr_t* end, Movement& movement) {
+    if (group.base_version != 0 || group.index_version != 0) {
+        return false;
+    }
+    movement = {moved(group.operand, group.low - displacement(group.operand)), 0};
+    if (!has_displacement(group.operand)) {
+        return true;
+    }
+    Registers registers;
+    for (instr_t* instruction = begin; instruction != end;
+         instruction = instr_get_next(instruction)) {
+        if (instr_is_app(instruction)) {
+            registers.pass(instruction);
+        }
+    }
+    const Value base = registers.of(opnd_get_base(group.operand));
+    const Value index = registers.of(opnd_get_index(group.operand));
+    movement.step = base.distance + opnd_get_scale(group.operand) * index.distance;
+    return base.version == 0 && index.version == 0;
 }
 
 } // namespace warren::locality::counts

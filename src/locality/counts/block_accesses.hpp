@@ -26,7 +26,11 @@ bool accesses_memory(instr_t* instruction);
 bool is_row(instr_t* instruction);
 // May end early: rep cmps and scas.
 bool is_search(instr_t* instruction);
+// Moves what needn't be aligned, and often isn't then.
+bool is_for_unaligned(instr_t* instruction);
 std::uint32_t bytes_of_row(instr_t* instruction); // that one turn accesses
+// The opposite of a conditional branch, in its long form; OP_INVALID: it is of another kind.
+int opposite_of(instr_t* branch);
 // The operand, moved by some bytes.
 opnd_t moved(opnd_t operand, std::int64_t bytes);
 
@@ -36,5 +40,14 @@ opnd_t moved(opnd_t operand, std::int64_t bytes);
 std::vector<Group> accesses_of(instr_t* begin, instr_t* end, instr_t* last, std::int64_t widest);
 // Of one instruction alone, before `where`.
 std::vector<Group> accesses_at(instr_t* where, instr_t* instruction, std::int64_t widest);
+
+// Of a group of a block that repeats itself: where it is at the block's beginning, and by how much
+// that moves from turn to turn.
+struct Movement {
+    opnd_t operand;
+    std::int64_t step;
+};
+// False if it doesn't move by a constant. `begin` and `end` are those of accesses_of().
+bool movement_of(const Group& group, instr_t* begin, instr_t* end, Movement& movement);
 
 } // namespace warren::locality::counts

@@ -44,6 +44,7 @@ void begin_thread(void* context) {
 
 void end_thread(void* context) {
     if (Thread* const thread = this_thread(context)) {
+        settle_turns(thread->counters);
         drmgr_set_tls_field(context, thread_field, nullptr);
         recorder->thread_ended(thread);
     }
@@ -334,7 +335,10 @@ void forked(void* context) {
     begin_thread(context);
 }
 
-dr_signal_action_t on_signal(void*, dr_siginfo_t* information) {
+dr_signal_action_t on_signal(void* context, dr_siginfo_t* information) {
+    if (Thread* const thread = this_thread(context)) {
+        settle_turns(thread->counters); // in whose middle it may be
+    }
     if (information->sig == SIGSEGV || information->sig == SIGBUS || information->sig == SIGABRT ||
         information->sig == SIGILL || information->sig == SIGFPE) {
         recorder->save(); // it may be the end

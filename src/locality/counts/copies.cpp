@@ -5,22 +5,13 @@
 #include "drmgr.h"
 #include "drreg.h"
 #include "locality/counts/block_accesses.hpp"
+#include "locality/counts/safe_places.hpp"
 
 namespace warren::locality::counts {
 namespace {
 
 reg_id_t segment;
 unsigned scratch; // where the program's RAX is kept, in DynamoRIO's thread-local storage
-
-enum Note : std::size_t { unsafe, safe, notes }; // what follows such a label
-
-std::size_t first_note;
-
-instr_t* label_of(void* context, Note note) {
-    instr_t* const label = INSTR_CREATE_label(context);
-    instr_set_note(label, reinterpret_cast<void*>(first_note + note));
-    return label;
-}
 
 bool ends_block(instr_t* instruction) {
     return instr_is_syscall(instruction) || instr_is_cti(instruction) ||
@@ -38,41 +29,6 @@ void restore_flags(void* context, instrlist_t* block, instr_t* where) {
     instrlist_meta_preinsert(block, where,
                              INSTR_CREATE_mov_ld(context, opnd_create_reg(DR_REG_RAX), kept()));
     instrlist_meta_preinsert(block, where, label_of(context, safe));
-}
-
-// Where RAX and the flags aren't the program's, a thread's state can't be told: DynamoRIO, which
-// wants it of threads at any place, is to try again. Nothing there can fault.
-bool restorable(void*, bool, dr_restore_state_info_t* info) {
-    byte* at = info->fragment_info.cache_start_pc;
-    if (at == nullptr || info->raw_mcontext == nullptr || info->raw_mcontext->pc < at) {
-        return true;
-    }
-    if (info->fragment_info.ilist == nullptr) {
-        return true; // not of those that have an unsafe part, which keep nothing
-    }
-    bool is_safe = true;
-    for (instr_t* instruction = instrlist_first(info->fragment_info.ilist);
-         instruction != nullptr && at <= info->raw_mcontext->pc;
-         instruction = instr_get_next(instruction)) {
-        if (instr_is_label(instruction)) {
-            const auto note = reinterpret_cast<std::size_t>(instr_get_note(instruction));
-            is_safe = note == first_note + safe || (is_safe && note != first_note + unsafe);
-        } else if (at == info->raw_mcontext->pc) {
-            return is_safe;
-        }
-        at += instr_length(dr_get_current_drcontext(), instruction);
-    }
-    return true;
-}
-
-// The opposite of a conditional branch, in its long form; OP_INVALID: it is of another kind.
-int opposite_of(instr_t* branch) {
-    int opcode = instr_get_opcode(branch);
-    if (opcode >= OP_jo_short && opcode <= OP_jnle_short) {
-        opcode += OP_jo - OP_jo_short;
-    }
-    // They come in pairs.
-    return opcode >= OP_jo && opcode <= OP_jnle ? OP_jo + ((opcode - OP_jo) ^ 1) : OP_INVALID;
 }
 
 // How many turns follow each other outside bursts; 1: the block doesn't repeat itself.
@@ -140,11 +96,9 @@ void repeat(void* context, instrlist_t* block, instr_t* first, instr_t* exit, un
 
 } // namespace
 
-bool start_copies(reg_id_t of_storage, unsigned scratch_offset) {
+void start_copies(reg_id_t of_storage, unsigned scratch_offset) {
     segment = of_storage;
     scratch = scratch_offset;
-    first_note = drmgr_reserve_note_range(notes);
-    return first_note != DRMGR_NOTE_NONE && drmgr_register_restore_state_ex_event(restorable);
 }
 
 Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions,

@@ -30,7 +30,7 @@ struct Copies {
     bool flags_live = false;  // at the beginning, known from insert_choice() on
 };
 
-bool start_copies(reg_id_t segment, unsigned scratch_offset);
+void start_copies(reg_id_t segment, unsigned scratch_offset);
 
 // In the first pass over a block, which begins at `begin` and has so many instructions. Not after
 // other passes have put branches into it. `budget` is a quadword.

@@ -316,15 +316,6 @@ void count_weighted(ThreadCounters& thread, std::uint64_t address, std::uint64_t
     }
 }
 
-std::uint64_t instruction_of(const Site& site, Direction direction) {
-    for (unsigned index = 0; index < site.accesses; ++index) {
-        if (site.access[index].write == (direction == writing)) {
-            return site.access[index].instruction;
-        }
-    }
-    return 0;
-}
-
 template <typename Item>
 void free_chunks(Chunk<Item>* chunk) {
     while (chunk != nullptr) {
@@ -388,9 +379,26 @@ void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
     spill(thread, index, direction, (std::uint64_t{1} << 33) - word);
 }
 
+std::uint64_t instruction_of(const Site& site, Direction direction) {
+    for (unsigned index = 0; index < site.accesses; ++index) {
+        if (site.access[index].write == (direction == writing)) {
+            return site.access[index].instruction;
+        }
+    }
+    return 0;
+}
+
 void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                   Direction direction, std::uint64_t instruction) {
     count_weighted(thread, address, bytes, weight_of(thread), direction, instruction);
+}
+
+void count_accesses(ThreadCounters& thread, std::uint64_t address, const Site& site) {
+    for (unsigned index = 0; index < site.accesses; ++index) {
+        const Access& access = site.access[index];
+        count_access(thread, address + static_cast<std::uint64_t>(std::int64_t{access.offset}),
+                     access.bytes, access.write ? writing : reading, access.instruction);
+    }
 }
 
 bool make_communication(Process& process) {
@@ -478,23 +486,29 @@ void start_bursts(ThreadCounters& thread, Bursts& bursts, std::int64_t* budget) 
 
 extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t address,
                                     std::uint64_t site_and_event) {
-    const auto& site = *reinterpret_cast<const Site*>(site_and_event & ~std::uint64_t{3});
+    const std::uint64_t event = site_and_event % events;
+    const std::uint64_t place = site_and_event - event;
+    if (event == turns_begin) {
+        begin_turns(*thread, *reinterpret_cast<Loop*>(place));
+        return;
+    }
+    if (event == turns_end) {
+        end_turns(*thread);
+        return;
+    }
+    const auto& site = *reinterpret_cast<const Site*>(place);
     const Direction first = site.first();
     const Direction second = first == reading ? writing : reading;
-    if ((site_and_event & 3) == burst_turn) {
+    if (event == burst_turn) {
         turn_burst(*thread);
         return;
     }
     if (!is_counting(*thread)) {
         return; // of idle words
     }
-    switch (site_and_event & 3) {
+    switch (event) {
     case crossing:
-        for (unsigned index = 0; index < site.accesses; ++index) {
-            const Access& access = site.access[index];
-            count_access(*thread, address + static_cast<std::uint64_t>(std::int64_t{access.offset}),
-                         access.bytes, access.write ? writing : reading, access.instruction);
-        }
+        count_accesses(*thread, address, site);
         break;
     case first_borrow:
         borrowed(*thread, address, site.constants[first], first, instruction_of(site, first));

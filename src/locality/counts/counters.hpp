@@ -26,6 +26,7 @@
 #include <cstdint>
 
 #include "locality/counts/bursts.hpp"
+#include "locality/counts/turns.hpp"
 
 namespace warren::locality::counts {
 
@@ -177,6 +178,7 @@ struct ThreadCounters {
     std::uint32_t** inline_words; // what inline code uses
     std::uint32_t* idle_words;
     std::uint32_t weight_less_one;
+    Turns turns; // not in mode sample, nor where inline code doesn't count
 };
 
 inline bool is_counting(const ThreadCounters& thread) {
@@ -192,7 +194,7 @@ struct Access {
 };
 
 // Accesses of a basic block that are counted together, because their addresses differ by constants.
-struct Site {
+struct alignas(8) Site {
     std::uint32_t constants[2]; // per direction, for the case that all are in one unit
     std::uint32_t accesses;
     Access access[accesses_at_once];
@@ -200,14 +202,19 @@ struct Site {
     // What is subtracted first, so that first touches have the instruction that did it.
     Direction first() const { return access[0].write ? writing : reading; }
 };
-static_assert(alignof(Site) >= 4);
 
-// What inline code met, in the low bits of the site's address.
+// The first instruction of the site that accesses in this direction.
+std::uint64_t instruction_of(const Site& site, Direction direction);
+
+// What inline code met, in the low bits of the address of the site, or of the Loop.
 enum Event : std::uint64_t {
     crossing = 0,      // more than one unit: nothing is counted yet
     first_borrow = 1,  // the direction of the first access is subtracted, the other not yet
     second_borrow = 2, // both are
-    burst_turn = 3     // no access: a burst begins or ends
+    burst_turn = 3,    // no access: a burst begins or ends
+    turns_begin = 4,   // of a loop
+    turns_end = 5,
+    events = 8
 };
 
 void* reserve(std::uint64_t bytes); // null: the kernel refuses
@@ -232,6 +239,9 @@ extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t addres
 // An access anywhere, of any size: the units that it lies in count it each.
 void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                   Direction direction, std::uint64_t instruction);
+
+// All of a site, where they lie in several units perhaps.
+void count_accesses(ThreadCounters& thread, std::uint64_t address, const Site& site);
 
 // What is to be done after `constant` has been subtracted from the word of the unit, and it has
 // borrowed.

@@ -1,7 +1,5 @@
 #include "locality/counts/instrument.hpp"
 
-#include <cstring>
-#include <unordered_map>
 #include <vector>
 
 #include "dr_api.h"
@@ -12,6 +10,9 @@
 #include "locality/counts/block_accesses.hpp"
 #include "locality/counts/bursts.hpp"
 #include "locality/counts/copies.hpp"
+#include "locality/counts/loops.hpp"
+#include "locality/counts/safe_places.hpp"
+#include "locality/counts/sites.hpp"
 
 namespace warren::locality::counts {
 namespace {
@@ -28,6 +29,11 @@ enum Slot : unsigned {
     budget_slot,      // mode sample
     program_rax_slot, // the same
     row_slot,         // the same: the turns that a search has before it
+    turns_left_slot,  // mode counts; so are those below
+    turns_slot,
+    kept_slot,
+    kept_too_slot,
+    flags_slot,
     slots
 };
 
@@ -43,8 +49,7 @@ std::int32_t widest_site; // bytes from its lowest to its highest
 byte* stub;
 bool rotates;   // the processor has BMI2
 bool in_bursts; // mode sample
-void* lock;     // of the two below
-std::unordered_multimap<std::uint64_t, Site*>* sites;
+void* lock;     // of left_alone
 std::vector<Range>* left_alone;
 
 opnd_t slot(Slot which) {
@@ -63,7 +68,7 @@ opnd_t half_of_budget() {
 }
 
 struct Cold {
-    Site* site;
+    const Site* site;
     Event event;
     reg_id_t address;
     reg_id_t scratch;
@@ -75,6 +80,7 @@ struct Cold {
 
 struct Plan {
     bool counted = false;
+    bool loop = false;     // its turns are counted together (loops.hpp)
     bool expanded = false; // one access at a time
     unsigned instructions = 0;
     Copies copies;
@@ -84,42 +90,6 @@ struct Plan {
     std::size_t next = 0;
     std::vector<Cold> cold;
 };
-
-// --- Sites
-
-Site* site_of(const Group& group) {
-    Site site{};
-    for (Access access : group.accesses) {
-        access.offset -= static_cast<std::int32_t>(group.low - group.origin);
-        site.constants[access.write ? writing : reading] += constant_of(1, access.bytes);
-        site.access[site.accesses++] = access;
-    }
-    // Blocks are built again and again, of the same instructions.
-    const std::uint64_t key = site.access[0].instruction;
-    dr_mutex_lock(lock);
-    Site* result = nullptr;
-    const auto known = sites->equal_range(key);
-    for (auto entry = known.first; entry != known.second && result == nullptr; ++entry) {
-        const Site& other = *entry->second;
-        bool equal = other.accesses == site.accesses;
-        for (unsigned index = 0; equal && index < site.accesses; ++index) {
-            const Access& left = site.access[index];
-            const Access& right = other.access[index];
-            equal = left.instruction == right.instruction && left.offset == right.offset &&
-                    left.bytes == right.bytes && left.write == right.write;
-        }
-        result = equal ? entry->second : nullptr;
-    }
-    if (result == nullptr) {
-        // Only as long as its accesses, for there are many.
-        const std::size_t bytes = offsetof(Site, access) + site.accesses * sizeof(Access);
-        result = static_cast<Site*>(dr_global_alloc(bytes));
-        std::memcpy(static_cast<void*>(result), &site, bytes);
-        sites->emplace(key, result);
-    }
-    dr_mutex_unlock(lock);
-    return result;
-}
 
 // --- Code
 
@@ -144,7 +114,7 @@ void insert_crossing_test(void* context, instrlist_t* block, instr_t* where, reg
 
 void insert_site(void* context, instrlist_t* block, instr_t* where, const Group& group,
                  Plan& plan) {
-    Site* const site = site_of(group);
+    const Site* const site = site_of(group);
     const std::int64_t extent = group.high - group.low;
     const opnd_t operand = moved(group.operand, group.low - group.origin);
     reg_id_t address = DR_REG_NULL;
@@ -179,7 +149,8 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
         plan.cold.push_back({site, crossing, address, scratch, entry, back});
     } else {
         instr_t* within = nullptr;
-        const bool natural = extent > 1 && extent <= 64 && (extent & (extent - 1)) == 0;
+        const bool natural = extent > 1 && extent <= 64 && (extent & (extent - 1)) == 0 &&
+                             !is_for_unaligned(group.where);
         if (natural) {
             // What is aligned to its own size crosses nothing; the rest looks closer elsewhere.
             instr_t* const entry = INSTR_CREATE_label(context);
@@ -376,11 +347,28 @@ bool is_left_alone(std::uint64_t address) {
 
 // --- DynamoRIO's four passes over a block
 
-dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool, void** data) {
+bool made_loop(void* context, void* tag, instrlist_t* block, bool for_trace) {
+    const LoopStorage storage{slot(turns_left_slot),
+                              slot(turns_slot),
+                              slot(site_slot),
+                              slot(return_slot),
+                              {slot(kept_slot), slot(kept_too_slot)},
+                              slot(flags_slot),
+                              stub};
+    return insert_loop(context, block, dr_fragment_app_pc(tag), for_trace, layout, widest_site,
+                       storage);
+}
+
+dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool for_trace, bool,
+                       void** data) {
     auto* const plan = new Plan;
     *data = plan;
     plan->counted = !is_left_alone(reinterpret_cast<std::uint64_t>(dr_fragment_app_pc(tag)));
     if (!plan->counted) {
+        return DR_EMIT_DEFAULT;
+    }
+    plan->loop = !in_bursts && made_loop(context, tag, block, for_trace);
+    if (plan->loop) {
         return DR_EMIT_DEFAULT;
     }
     bool loops = false;
@@ -405,7 +393,7 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool, bool,
 
 dr_emit_flags_t analyse(void*, void*, instrlist_t* block, bool, bool, void* data) {
     auto& plan = *static_cast<Plan*>(data);
-    if (!plan.counted || plan.expanded) {
+    if (!plan.counted || plan.loop || plan.expanded) {
         return DR_EMIT_DEFAULT;
     }
     const Copies& copies = plan.copies;
@@ -486,7 +474,7 @@ void instrument_copies(void* context, instrlist_t* block, instr_t* where, Plan& 
 dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* where, bool, bool,
                            void* data) {
     auto& plan = *static_cast<Plan*>(data);
-    if (!plan.counted) {
+    if (!plan.counted || plan.loop) {
         return DR_EMIT_DEFAULT;
     }
     if (plan.copies.begin != nullptr) {
@@ -568,6 +556,9 @@ std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end) {
     base[words_slot] = thread.words;
     base[instructions_slot] = nullptr;
     base[thread_slot] = &thread;
+    base[turns_slot] = thread.turns.next;
+    thread.turns.left = reinterpret_cast<std::int64_t*>(&base[turns_left_slot]);
+    thread.turns.instructions = reinterpret_cast<std::uint64_t*>(&base[instructions_slot]);
     // With nine registers above it, the call finds the stack aligned.
     base[own_stack_slot] = static_cast<char*>(stack_end) - 8;
     return reinterpret_cast<std::uint64_t*>(&base[in_bursts ? budget_slot : instructions_slot]);
@@ -593,15 +584,15 @@ bool start_instrumentation(const Layout& of_tables, bool bursts) {
                                                                : unit / 32);
     rotates = proc_has_feature(FEATURE_BMI2);
     lock = dr_mutex_create();
-    sites = new std::unordered_multimap<std::uint64_t, Site*>;
+    start_sites();
     left_alone = new std::vector<Range>;
     drreg_options_t registers = {sizeof registers, 3, false, nullptr, true};
     if (!drmgr_init() || !drutil_init() || drreg_init(&registers) != DRREG_SUCCESS || !drx_init() ||
         !dr_raw_tls_calloc(&segment, &first_slot, slots, 0) || !make_stub() ||
-        (in_bursts && !start_copies(segment, static_cast<unsigned>(
-                                                 first_slot + program_rax_slot * sizeof(void*))))) {
+        !start_safe_places()) {
         return false;
     }
+    start_copies(segment, static_cast<unsigned>(first_slot + program_rax_slot * sizeof(void*)));
     return drmgr_register_bb_instrumentation_ex_event(expand, analyse, instrument, finish, nullptr);
 }
 

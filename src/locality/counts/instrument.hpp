@@ -7,6 +7,10 @@
 // lods) are counted by multiplication before they run; those that end early (rep cmps, scas) and
 // gathers and scatters are first expanded into loops and single accesses.
 //
+// Blocks that repeat themselves with addresses that move by constants, as loops over arrays do,
+// have one check for many turns (loops.hpp), but in mode sample, with communication, and for cache
+// lines.
+//
 // What counts as an access: every memory operand that an instruction reads or writes, explicit or
 // not (push, call, ret, xsave), with its whole size; read-modify-write is one read and one write.
 // Not counted: prefetches and flushes of cache lines, what the kernel does in system calls. A

@@ -1,0 +1,18 @@
+// Where in the code that DynamoRIO makes of a block a thread's state can be told: not where
+// registers or flags aren't the program's, between a label `unsafe` and the next one `safe`.
+// DynamoRIO, which wants it of threads at any place, is to try again there; nothing there can
+// fault. Thread rule: start once per process; the rest is called by DynamoRIO.
+#pragma once
+
+#include <cstddef>
+
+#include "dr_api.h"
+
+namespace warren::locality::counts {
+
+enum Note : std::size_t { unsafe, safe, notes }; // what follows such a label
+
+bool start_safe_places();
+instr_t* label_of(void* context, Note note);
+
+} // namespace warren::locality::counts

@@ -104,6 +104,10 @@ class Error(Exception):
     """A recording can't be used; the text names the file and the reason."""
 
 
+class CutOff(Error):
+    """The description of a process was not written to its end: the writer was killed, or the disk was full."""
+
+
 def shown(text):
     """What people see of a path or name: what can't be written as UTF-8 becomes `?`."""
     return text.encode("utf-8", "replace").decode()
@@ -235,7 +239,7 @@ class Process:
         except OSError as problem:
             raise Error(f"{path}: {problem.strerror}") from None
         except (ValueError, RecursionError) as problem:
-            raise Error(f"{path} is damaged: {problem}") from None
+            raise CutOff(f"{path} is damaged: {problem}") from None
         if not isinstance(info, dict) or info.get("format") != "warren locality recording":
             raise Error(f"{path} doesn't describe a locality recording")
         if info.get("version") != VERSION:
@@ -414,15 +418,29 @@ class Recording:
             folders = [entry for entry in self.folder.iterdir() if (entry / "process.json").exists()]
         if not folders:
             raise Error(f"{folder} holds no recording: no folder in it has a process.json")
-        self.processes = sorted((Process(entry) for entry in folders), key=_order)
+        read = []
+        left_out = []
+        for entry in folders:
+            try:
+                read.append(Process(entry))
+            except CutOff as problem:
+                left_out.append((entry.name, problem))
+        if not read:
+            raise left_out[0][1]
+        self.processes = sorted(read, key=_order)
         self._join_faults()
-        self.warnings = [text for process in self.processes for text in process.warnings]
+        self.left_out = [f"{name} is left out, as nothing describes it: {problem}"
+                         for name, problem in sorted(left_out, key=lambda one: one[0])]
+        self.warnings = self.left_out + [text for process in self.processes for text in process.warnings]
 
     def _join_faults(self):
         """Gives processes of mode sample the touches that the kernel told of another recorder."""
         images = {}
         for entry in (self.folder / FAULTS).glob("*/process.json"):
-            image = Process(entry.parent)
+            try:
+                image = Process(entry.parent)
+            except CutOff:
+                continue  # the processes whose faults are lacking say so
             images.setdefault((image.info.get("host"), image.info["pid"]), []).append(image)
         for process in self.processes:
             if process.info["mode"] == "sample":

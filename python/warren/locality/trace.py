@@ -183,7 +183,7 @@ def load(folder, intervals=None, everything=False):
         raise recording.Error(f"{folder}: its processes were recorded in different ways: modes "
                               f"{sorted(modes)}, granularities {sorted(sizes)}")
     trace = Trace(mode=modes.pop(), granularity=sizes.pop(), processes=whole.processes,
-                  warnings=notes + [text for process in whole.processes for text in process.warnings])
+                  warnings=notes + whole.left_out + [text for process in whole.processes for text in process.warnings])
     if trace.mode in ("counts", "sample") and any(len(process.counts) and not len(process.allocations)
                                       for process in whole.processes):
         trace.warnings.insert(0, "there are no allocations: of memory that was freed and used again all "

@@ -285,6 +285,26 @@ class Recordings(unittest.TestCase):
             raise ValueError
         self.assertFalse(path.exists())
 
+    def test_a_process_whose_description_was_cut_off_is_left_out_alone(self):
+        base = 1 << 32
+        for number in (1, 2):
+            made.write_process(self.folder / f"process-{number}", counts=made.counts([[10 * number]], base),
+                               first=made.first([0], base), threads=made.threads(1))
+        cut, whole = (self.folder / f"process-{number}" / "process.json" for number in (2, 1))
+        for size in (0, 1, cut.stat().st_size // 2, cut.stat().st_size - 1):
+            os.truncate(cut, size)
+            out = self.folder / "out.json"
+            status, shown, _ = self.run_report(self.folder, "--json", str(out))
+            self.assertEqual(status, 0)
+            self.assertIn("process-2 is left out, as nothing describes it", " ".join(shown.split()))
+            self.assertIn(str(cut), recording.Recording(self.folder).warnings[0])
+            self.assertEqual(json.loads(out.read_text())["program"]["accesses"], 10)
+            cut.write_text(whole.read_text())
+        for path in (cut, whole):
+            os.truncate(path, 5)
+        with self.assertRaisesRegex(recording.Error, "process.json is damaged"):
+            recording.Recording(self.folder)
+
     def test_reads_do_not_place_private_memory(self):
         base = 1 << 32
         first = np.concatenate([made.first([1], base, 1), made.first([0], base, 1)])

@@ -196,22 +196,6 @@ bool is_search(instr_t* instruction) {
     }
 }
 
-bool is_for_unaligned(instr_t* instruction) {
-    switch (instr_get_opcode(instruction)) {
-    case OP_movups:
-    case OP_movupd:
-    case OP_movdqu:
-    case OP_lddqu:
-    case OP_vmovups:
-    case OP_vmovupd:
-    case OP_vmovdqu:
-    case OP_vlddqu:
-        return true;
-    default:
-        return false;
-    }
-}
-
 std::uint32_t bytes_of_row(instr_t* instruction) {
     std::uint32_t bytes = 0;
     for_each_access(instruction, [&](opnd_t operand, bool) {

@@ -26,8 +26,6 @@ bool accesses_memory(instr_t* instruction);
 bool is_row(instr_t* instruction);
 // May end early: rep cmps and scas.
 bool is_search(instr_t* instruction);
-// Moves what needn't be aligned, and often isn't then.
-bool is_for_unaligned(instr_t* instruction);
 std::uint32_t bytes_of_row(instr_t* instruction); // that one turn accesses
 // The opposite of a conditional branch, in its long form; OP_INVALID: it is of another kind.
 int opposite_of(instr_t* branch);

@@ -169,9 +169,12 @@ void load_module(void*, const module_data_t* module, bool) {
             tracker = drwrap_wrap(function, one.before, nullptr) || tracker;
         }
     }
-    if (tracker) {
+    // Bursts leave out the dynamic linker, of whose code much is made that runs once or twice.
+    const char* const name = dr_module_preferred_name(module);
+    const bool linker = name != nullptr && std::strncmp(name, "ld-linux", 8) == 0;
+    if (tracker || (linker && recorder->settings().mode == "sample")) {
         leave_alone(reinterpret_cast<std::uint64_t>(module->start),
-                    reinterpret_cast<std::uint64_t>(module->end));
+                    reinterpret_cast<std::uint64_t>(module->end), linker);
     }
 }
 

@@ -40,6 +40,7 @@ enum Slot : unsigned {
 struct Range {
     std::uint64_t begin;
     std::uint64_t end;
+    bool counts_instructions;
 };
 
 reg_id_t segment;
@@ -149,8 +150,7 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
         plan.cold.push_back({site, crossing, address, scratch, entry, back});
     } else {
         instr_t* within = nullptr;
-        const bool natural = extent > 1 && extent <= 64 && (extent & (extent - 1)) == 0 &&
-                             !is_for_unaligned(group.where);
+        const bool natural = extent > 1 && extent <= 64 && (extent & (extent - 1)) == 0;
         if (natural) {
             // What is aligned to its own size crosses nothing; the rest looks closer elsewhere.
             instr_t* const entry = INSTR_CREATE_label(context);
@@ -335,11 +335,16 @@ void insert_search(void* context, instrlist_t* block, instr_t* where, Plan& plan
     }
 }
 
-bool is_left_alone(std::uint64_t address) {
+// How code there is left alone, if it is.
+enum class Alone { no, all, accesses };
+
+Alone left_alone_at(std::uint64_t address) {
     dr_mutex_lock(lock);
-    bool found = false;
+    Alone found = Alone::no;
     for (const Range& range : *left_alone) {
-        found = found || (range.begin <= address && address < range.end);
+        if (range.begin <= address && address < range.end) {
+            found = range.counts_instructions ? Alone::accesses : Alone::all;
+        }
     }
     dr_mutex_unlock(lock);
     return found;
@@ -363,7 +368,14 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool for_tr
                        void** data) {
     auto* const plan = new Plan;
     *data = plan;
-    plan->counted = !is_left_alone(reinterpret_cast<std::uint64_t>(dr_fragment_app_pc(tag)));
+    const Alone alone = left_alone_at(reinterpret_cast<std::uint64_t>(dr_fragment_app_pc(tag)));
+    plan->counted = alone == Alone::no;
+    if (alone == Alone::accesses) {
+        for (instr_t* instruction = instrlist_first_app(block); instruction != nullptr;
+             instruction = instr_get_next_app(instruction)) {
+            ++plan->instructions;
+        }
+    }
     if (!plan->counted) {
         return DR_EMIT_DEFAULT;
     }
@@ -474,7 +486,13 @@ void instrument_copies(void* context, instrlist_t* block, instr_t* where, Plan& 
 dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* where, bool, bool,
                            void* data) {
     auto& plan = *static_cast<Plan*>(data);
-    if (!plan.counted || plan.loop) {
+    if (!plan.counted) {
+        if (plan.instructions != 0 && drmgr_is_first_instr(context, where)) {
+            insert_count_of_instructions(context, block, where, plan);
+        }
+        return DR_EMIT_DEFAULT;
+    }
+    if (plan.loop) {
         return DR_EMIT_DEFAULT;
     }
     if (plan.copies.begin != nullptr) {
@@ -568,9 +586,9 @@ void program_stack_is(ThreadCounters& thread, std::uint64_t pointer) {
     *const_cast<std::uint64_t*>(reinterpret_cast<const std::uint64_t*>(thread.stack)) = pointer;
 }
 
-void leave_alone(std::uint64_t begin, std::uint64_t end) {
+void leave_alone(std::uint64_t begin, std::uint64_t end, bool count_instructions) {
     dr_mutex_lock(lock);
-    left_alone->push_back({begin, end});
+    left_alone->push_back({begin, end, count_instructions});
     dr_mutex_unlock(lock);
 }
 

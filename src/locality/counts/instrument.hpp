@@ -39,8 +39,9 @@ std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end);
 // Before the thread counts what inline code doesn't.
 void program_stack_is(ThreadCounters& thread, std::uint64_t pointer);
 
-// Of the program's threads any: code of [begin, end) is left alone.
-void leave_alone(std::uint64_t begin, std::uint64_t end);
+// Of the program's threads any: accesses by code of [begin, end) are not counted, and its
+// instructions neither, unless they are to be.
+void leave_alone(std::uint64_t begin, std::uint64_t end, bool count_instructions = false);
 
 bool start_instrumentation(const Layout& layout, bool bursts);
 void stop_instrumentation();

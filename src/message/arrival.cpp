@@ -446,7 +446,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         return;
     }
     if (result == transport::PeerCopy::refused) {
-        transport_.advise(sender, ~Advice{0}, no_fetching);
+        transport_.advise(sender, no_fetching, no_fetching);
     }
     receive.moved = 0;
     receive.trial = {};

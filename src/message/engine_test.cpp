@@ -36,9 +36,9 @@ TEST_P(EngineTest, ring_of_all_sizes_arrives_intact) {
         const std::uint32_t to = (me + 1) % 3;
         const std::uint32_t from = (me + 2) % 3;
         for (std::uint64_t bytes :
-             {0U,     1U,      7U,      8U,      16U,      31U,     32U,   39U,
-              40U,    41U,     64U,     1000U,   4096U,    4097U,   8192U, 10000U,
-              65536U, 100000U, 262144U, 262145U, 1000000U, 5000000U}) {
+             {0U,     1U,     7U,      8U,      16U,     31U,      32U,     39U,   40U,
+              41U,    64U,    1000U,   2047U,   2048U,   2049U,    4096U,   4097U, 8192U,
+              10000U, 65536U, 100000U, 262144U, 262145U, 1000000U, 5000000U}) {
             for (int mode = 0; mode < 2; ++mode) {
                 std::vector<std::byte> out(bytes);
                 std::vector<std::byte> in(bytes + 1, std::byte{0x5A});
@@ -110,10 +110,10 @@ TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
     node.run([&](Engine& engine, std::uint32_t me) {
         const auto bytes_of = [](std::uint32_t sender, std::uint32_t round, std::uint32_t tag) {
             Random random{sender * 7919 + round * 31 + tag};
-            return random() % 8 == 0 ? 41 + random() % 300 : random() % 41;
+            return random() % 8 == 0 ? 41 + random() % 3000 : random() % 41;
         };
-        std::vector<std::byte> data(400);
-        std::vector<std::byte> room(400);
+        std::vector<std::byte> data(3041);
+        std::vector<std::byte> room(3041);
         const auto send = [&](std::uint32_t to, std::uint32_t round, std::uint32_t tag) {
             const std::uint32_t bytes = bytes_of(me, round, tag);
             for (std::uint32_t i = 0; i < bytes; ++i) {
@@ -386,7 +386,7 @@ TEST(engine, a_send_that_one_peer_is_to_fetch_closes_no_short_way_from_another) 
 // Rank 0 sends so much to rank 1, which computes, that no block is left, then to rank 2.
 TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_to_others) {
     constexpr int messages = 20;
-    for (std::size_t bytes : {1000U, 4000U, 100'000U}) {
+    for (std::size_t bytes : {1000U, 2000U, 4000U, 100'000U}) { // 2000: a ring is full
         for (std::size_t other_bytes : {1000U, 100'000U, 1'000'000U}) {
             Node node(3, GetParam());
             std::atomic<bool> sent{false};

@@ -116,7 +116,7 @@ struct Unexpected {
     std::uint64_t address = 0; // of a rendezvous, or direct
     std::uint64_t pieces = 0;  // of a rendezvous
     std::uint64_t token = 0;   // of a rendezvous or head: the sender's request
-    std::uint64_t began = 0;   // when, of a rendezvous or head that is to be measured
+    std::uint64_t began = 0;   // the Stamp of a rendezvous or head
     Request* own = nullptr;
     Request* taker = nullptr; // of a stream: the receive that waits for the rest
 

@@ -46,7 +46,7 @@ struct RendezvousData {
     std::uint64_t bytes;
     Token sender;
     std::uint64_t pieces; // not 0: at the address is a list of so many (iovec)
-    std::uint64_t began;  // when, if it is to be measured (message/ways.hpp), else 0
+    std::uint64_t began;  // a Stamp (message/ways.hpp)
 };
 
 struct DirectData {
@@ -76,7 +76,7 @@ struct WantedData {
 struct StreamHead {
     std::uint64_t total; // of the message; of an answer: of this stream
     Token token;         // the sender's request; of an answer: the receiver's
-    std::uint64_t began; // as of a rendezvous
+    std::uint64_t began; // a Stamp, likewise
 };
 
 static_assert(sizeof(RendezvousData) <= transport::inline_bytes);

@@ -51,18 +51,20 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     if (bytes > transport_.block_limit(peer)) {
         return false;
     }
-    const Way way =
-        source.data() != nullptr && WayClass::has(bytes) ? chosen_way(peer, bytes) : Way::fetch;
-    const bool has_choice = way != Way::fetch;
+    // What can't be fetched where that has been chosen is pushed, and counts, but isn't measured.
+    const bool counts = source.data() != nullptr && WayClass::has(bytes);
+    const Way way = counts ? chosen_way(peer, bytes) : Way::push;
     std::byte extra[transport::extra_bytes] = {};
-    const StreamHead stream = {
-        .total = bytes, .token = 0, .began = has_choice ? way_stamp(peer, bytes, way) : 0};
+    const StreamHead stream = {.total = bytes,
+                               .token = 0,
+                               .began =
+                                   counts && way != Way::fetch ? way_stamp(peer, bytes, way) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra,
                                source.passing(way == Way::pass), bytes, bytes)) {
         return false;
     }
-    if (has_choice) {
+    if (counts) {
         way_taken(peer, bytes);
     }
     return true;
@@ -112,7 +114,7 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
         return transport_.send_inline(peer, header_of(kind::eager, envelope), packed, bytes);
     }
     if (const void* piece = buffer.type->one_piece(buffer.base, buffer.count)) {
-        return send_block_at_once(peer, envelope, piece, bytes);
+        return !is_fetched(peer, bytes) && send_block_at_once(peer, envelope, piece, bytes);
     }
     const LaidOut data(buffer);
     return send_block_at_once(peer, envelope, data.source(0), bytes);
@@ -217,6 +219,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
             return Step::gone;
         }
     }
+    send.passes = false;
     RendezvousData data = offer(peer, send);
     const bool chosen = has_choice(peer, send) && is_fetched(peer, send);
     data.began = chosen ? way_stamp(peer, bytes, Way::fetch) : 0;

@@ -36,9 +36,6 @@ class Node {
                 ASSERT_FALSE(error);
                 Rank rank(std::move(own), index);
                 rank.slot.pid = getpid();
-                if (one_space_) {
-                    rank.slot.process = 0;
-                }
                 Engine engine(rank);
                 program(engine, index);
                 engine.flush();
@@ -59,12 +56,15 @@ class Node {
     // From now on ranks read each other's buffers without the kernel, as thread ranks do. They map
     // the segment once each all the same: the thread sanitizer takes its words for different ones
     // and what they order for races.
-    void share_space() { one_space_ = true; }
+    void share_space() {
+        for (std::uint32_t rank = 0; rank < segment_.ranks(); ++rank) {
+            segment_.slot(rank).process = 0;
+        }
+    }
 
   private:
     node::Segment segment_;
     std::atomic<std::uint32_t> finished_{0};
-    bool one_space_ = false;
 };
 
 inline std::byte pattern(std::uint64_t seed, std::uint64_t i) {

@@ -86,13 +86,16 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, bool may_fetch, 
         now.seen = 0;
     }
     const auto index = static_cast<std::size_t>(trial.way);
-    if (now.full[index] || now.seen++ < rhythm.unmeasured) {
-        return false;
+    if (!now.full[index]) {
+        if (now.seen++ < rhythm.unmeasured) {
+            return false;
+        }
+        const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
+        now.rows[index][place] = static_cast<float>(taken);
+        now.full[index] = place + 1 == rhythm.measured;
     }
-    const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
-    now.rows[index][place] = static_cast<float>(taken);
-    now.full[index] = place + 1 == rhythm.measured;
-    if (!now.full[index] || !judge(now, rhythm, may_fetch)) {
+    // (Of full rows, too: fetching may have been refused since.)
+    if (!judge(now, rhythm, may_fetch)) {
         return false;
     }
     best = now.best;

@@ -213,5 +213,25 @@ TEST(ways, a_receiver_that_may_not_fetch_is_asked_no_more) {
     EXPECT_EQ(pair.fetched(5000, WayClass::count - 1, pushing_is_quick), 0);
 }
 
+// The first message that would be fetched is the one that is refused: it is pushed instead.
+TEST(ways, a_pair_goes_on_to_decide_when_fetching_is_refused_in_the_midst_of_it) {
+    if (!is_open(Way::pass, false)) {
+        GTEST_SKIP() << "nothing passes the caches here";
+    }
+    for (const std::uint32_t way_class : {0U, WayClass::count - 1}) {
+        Pair pair;
+        for (int i = 0; i < WayClass::short_rhythm.shortest_rest << 7; ++i) {
+            if (pair.ways.next(way_class, pair.advice) == Way::fetch) {
+                pair.advice |= no_fetching;
+                pair.ways.sent(way_class, pair.advice);
+            } else {
+                pair.send(way_class, passing_is_quick);
+            }
+        }
+        EXPECT_NE(pair.advice & no_fetching, 0U);
+        EXPECT_EQ(WayClass::advised(way_class, pair.advice), Way::pass);
+    }
+}
+
 } // namespace
 } // namespace warren::message

@@ -1,9 +1,10 @@
 // Copies between a program's buffer and a bounce buffer.
 //
-// On x86 the microcoded string move is the fastest way to store large blocks that another core will
-// read; and when a core reads what another has just written, prefetching well ahead hides the way
-// between them (measured against plain, vector and non-temporal copies of all sizes).
-// String moves like both sides to have the same alignment: see BouncePlace.
+// On x86 the microcoded string move is the fastest way through the caches to store large blocks
+// that another core will read (measured against plain and vector copies of all sizes); stores past
+// the caches take half as long between some cores, and twice as long between others
+// (message/ways.hpp). When a core reads what another has just written, prefetching well ahead hides
+// the way between them. String moves like both sides to have the same alignment: see BouncePlace.
 #pragma once
 
 #include <cstddef>

@@ -51,7 +51,7 @@ const char* const help_text =
     "estimates\n"
     "of all accesses but the dynamic linker's, without bias; the report says how sure they are. "
     "Its\n"
-    "first burst begins with the program: what runs for a moment only is counted exactly. First\n"
+    "first burst begins with the program: what else runs for a moment is counted exactly. First\n"
     "touches are what the kernel tells of page faults, all of them, where\n"
     "kernel.perf_event_paranoid is at most 2; else those in bursts of pages that were not there.\n"
     "\n"

@@ -192,6 +192,43 @@ static void indices(void) {
 static char* behind;
 static char* before;
 
+// Units are left so soon that each turn is counted alone once the loop is known; what was counted
+// together until then belongs to the life that it was in.
+static void short_runs(void) {
+    enum { pages = 64, per_page = page_bytes / 256 };
+    char* const place = new_pages(pages);
+    for (int life = 0; life < 8; ++life) {
+        const char* from = place;
+        char* to = place + 1000;
+        char* other = place + 2008;
+        const long most = (pages - 1L) * per_page;
+        // Ends before, at and behind the turn with which DynamoRIO makes a trace.
+        long left = life == 0 ? most : 250 + 6 * life;
+        const long turns = left;
+        __asm__ volatile("1: mov (%0), %%rax\n"
+                         "mov %%rax, (%1)\n"
+                         "mov %%rax, (%2)\n"
+                         "add $256, %0\n"
+                         "add $256, %1\n"
+                         "add $256, %2\n"
+                         "sub $1, %3\n"
+                         "jne 1b\n"
+                         : "+r"(from), "+r"(to), "+r"(other), "+r"(left)
+                         :
+                         : "rax", "cc", "memory");
+        const long last = turns / per_page;
+        for (long page = 1; page < last; ++page) {
+            expect_in(place, life, place + page * page_bytes, 0, per_page, 2 * per_page,
+                      8 * per_page, 16 * per_page);
+        }
+        munmap(place, (size_t)pages * page_bytes);
+        if (mmap(place, (size_t)pages * page_bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+            abort();
+        }
+    }
+}
+
 static void beyond(int signal) {
     (void)signal;
     // Memory that is there, as far as the loop has come.
@@ -226,5 +263,6 @@ int main(int count, char** words) {
     conditions();
     carry();
     indices();
+    short_runs();
     return 0;
 }

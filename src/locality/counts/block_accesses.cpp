@@ -266,6 +266,11 @@ bool movement_of(const Group& group, instr_t* begin, instr_t* end, Movement& mov
     if (group.base_version != 0 || group.index_version != 0) {
         return false;
     }
+    // (Of registers that have been added to, it may lie beyond what an instruction can say.)
+    if (has_displacement(group.operand) &&
+        group.low != static_cast<std::int64_t>(static_cast<std::int32_t>(group.low))) {
+        return false;
+    }
     movement = {moved(group.operand, group.low - displacement(group.operand)), 0};
     if (!has_displacement(group.operand)) {
         return true;

@@ -107,11 +107,19 @@ std::uint64_t note_of_build(const module_data_t* module, ModuleRecord& record) {
     return 0;
 }
 
+// What a loop has counted ahead belongs to what was before.
+void settle(Thread* thread) {
+    if (thread != nullptr) {
+        settle_turns(thread->counters);
+    }
+}
+
 void noted(void* call, void**) {
     const auto argument = [&](int index) {
         return reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, index));
     };
     Thread* const thread = this_thread(drwrap_get_drcontext(call));
+    settle(thread);
     const auto event = static_cast<std::uint32_t>(argument(0));
     if (event == AllocationRecord::began) {
         const auto number = static_cast<std::uint32_t>(argument(1));
@@ -131,6 +139,7 @@ void phase_noted(void* call, void**) {
         return static_cast<std::uint32_t>(
             reinterpret_cast<std::uint64_t>(drwrap_get_arg(call, index)));
     };
+    settle(this_thread(drwrap_get_drcontext(call)));
     recorder->phase_noted(static_cast<PhaseRecord::Event>(argument(0)), argument(1));
 }
 
@@ -209,6 +218,7 @@ bool before_call(void* context, int number) {
     const auto argument = [&](int index) {
         return static_cast<std::uint64_t>(dr_syscall_get_param(context, index));
     };
+    settle(this_thread(context));
     recorder->look_at_time();
     switch (number) {
     case SYS_munmap:
@@ -339,9 +349,7 @@ void forked(void* context) {
 }
 
 dr_signal_action_t on_signal(void* context, dr_siginfo_t* information) {
-    if (Thread* const thread = this_thread(context)) {
-        settle_turns(thread->counters); // in whose middle it may be
-    }
+    settle(this_thread(context)); // in whose middle it may be
     if (information->sig == SIGSEGV || information->sig == SIGBUS || information->sig == SIGABRT ||
         information->sig == SIGILL || information->sig == SIGFPE) {
         recorder->save(); // it may be the end

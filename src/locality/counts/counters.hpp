@@ -50,9 +50,12 @@ constexpr unsigned count_shift = 20; // of the accesses in a word; below it are 
 constexpr std::uint32_t constant_of(std::uint32_t accesses, std::uint32_t bytes) {
     return (accesses << count_shift) + bytes;
 }
-// What one subtraction may add: the bytes of 4,096 + accesses_at_once accesses stay below 2^20.
+// What one subtraction of inline code may add, and of loops, whose turns have up to most_in_word
+// accesses: the bytes of 4,096 and that many stay below 2^20.
 constexpr unsigned accesses_at_once = 30;
 constexpr unsigned bytes_at_once = 64 * accesses_at_once;
+constexpr unsigned most_in_word = 4000; // below 4,096
+static_assert((4096 + most_in_word) * 64 < 1U << count_shift);
 
 // Of a unit of a cache line: the bytes that were accessed since that was last written down, a bit
 // each (format.hpp says of which accesses).

@@ -15,7 +15,6 @@ namespace {
 constexpr std::int64_t part_of_unit = 16;
 // Beginning and ending cost as much as about so many turns counted alone.
 constexpr std::uint64_t fewest_turns = 6;
-constexpr std::uint32_t most_in_word = 4000; // accesses, below 4,096
 
 enum class Flags {
     set,        // by each turn, before they are read
@@ -246,6 +245,11 @@ bool insert_loop(void* context, instrlist_t* block, app_pc begin, bool for_trace
     code.insert(last, label_of(context, unsafe));
     code.insert(last, INSTR_CREATE_dec(context, storage.left));
     code.insert(last, INSTR_CREATE_jcc(context, OP_jns, opnd_create_instr(turn)));
+    // They are used up. A trace comes back to the beginning of this copy; from others DynamoRIO may
+    // go on in one that counts each turn alone, and would leave these uncounted.
+    if (!for_trace) {
+        code.event(last, loop, turns_end, true);
+    }
     if (faked != nullptr) {
         code.insert(last, faked);
     }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* estimated =
     "accesses were counted in bursts, and numbers of accesses and bytes are estimates; what bursts "
-    "have not met is not there";
+    "have not met is not there, nor what the dynamic linker accesses";
 
 constexpr const char* untracked =
     "allocations and phases are not recorded: the program has not loaded the library that follows "

@@ -4,6 +4,10 @@
 // and when those are done, or the loop is left, they are counted by multiplication. A unit that the
 // thread touches for the first time is counted before that, like everywhere.
 //
+// A turn in whose middle the program faults is counted whole; if its handler mends that and
+// returns, the instructions from there on are counted once more, and if it jumps away, they never
+// ran.
+//
 // Others see what is counted; the turns in between, less than most_turns, they see later. Thread
 // rule: all of a thread's own. Like counters.cpp compiled to use general registers only.
 #pragma once

@@ -356,7 +356,8 @@ Error ImageCheck::check_sets() {
         beyond |= words - ((set & UINT32_MAX) + its_words);
         beyond |= (max_os_index + 1) / 64 - ((set >> 32 & UINT16_MAX) + its_words);
     }
-    bool wrong = beyond >> 63 != 0;
+    // (No set has the number that says that there is none.)
+    bool wrong = beyond >> 63 != 0 || sets > none16;
     // What is in the tree, or memory, has both sets, anything else none.
     wrong |= !all_below(view.cpuset_of_, view.tree_objects_, sets) ||
              !all_below(view.nodeset_of_, view.tree_objects_, sets);

@@ -30,7 +30,7 @@ void Immediate::name(Tag tag) {
         // So that what is left of a call that came to nothing is not taken for a later one's.
         const std::uint64_t call = slot_->begin_messages(tag) % calls_told_apart;
         tag_ += static_cast<std::int32_t>(call) * tags_of_call;
-        heard_next_ = false;
+        knows_next_ = false;
     }
 }
 
@@ -123,7 +123,10 @@ void Immediate::await(message::Request& request) {
         const int peer = request.outcome.source;
         engine_.wait_unless(
             request, [&] { return slot_->unequal() && slot_->differs_at(peer); },
-            [&] { return slot_->differs_at(peer); });
+            [&] {
+                tell_sleepers();
+                return slot_->differs_at(peer);
+            });
     }
 }
 
@@ -181,12 +184,16 @@ void Immediate::combine(const Reduction& reduction, const void* in, void* inout,
     }
 }
 
+void Immediate::tell_sleepers() {
+    if (!knows_next_) {
+        knows_next_ = slot_->tell_sleepers();
+    }
+}
+
 Error Immediate::end() {
     finish();
     if (slot_) {
-        if (!heard_next_) {
-            slot_->tell_sleepers();
-        }
+        tell_sleepers();
         if (slot_->unequal()) [[unlikely]] {
             keep(slot_->outcome());
             slot_->arrive_aside();

@@ -383,13 +383,15 @@ bool SharedSlot::differs() {
 
 // Of the ranks in a circle one that takes messages stands before one that doesn't: the later of
 // these two sees the other's announcement.
-void SharedSlot::tell_sleepers() {
+bool SharedSlot::tell_sleepers() {
     fence_as_waker();
-    if (differs_at((rank_ + 1) % size_)) [[unlikely]] {
-        const std::uint64_t call = communicator_.announced_collectives;
-        head_of(base_).differing[call % differing_calls].store(call, std::memory_order_relaxed);
-        ring_others();
+    if (!differs_at((rank_ + 1) % size_)) [[likely]] {
+        return false;
     }
+    const std::uint64_t call = communicator_.announced_collectives;
+    head_of(base_).differing[call % differing_calls].store(call, std::memory_order_relaxed);
+    ring_others();
+    return true;
 }
 
 void SharedSlot::ring_others() const {

@@ -138,9 +138,10 @@ class SharedSlot {
     // never come. The first: what that one has, if anything yet.
     bool differs_at(int rank);
     bool differs();
-    // The end of a call that has taken messages, and may have waited for nobody: tells those who
-    // sleep in the slot since before it began, and are found by nobody else.
-    void tell_sleepers();
+    // In a call that takes messages, before this rank sleeps and at its end, as it may have waited
+    // for nobody: tells those who sleep in the slot since before it began, and are found by nobody
+    // else. False: the next rank has announced nothing else yet.
+    bool tell_sleepers();
     // Whom that looks at: not needed where it has sent this rank a message of the call.
     bool is_next(int rank) const { return rank == (rank_ + 1) % size_; }
     // The arrival, in the slot, of a call that has not taken it, where others did.

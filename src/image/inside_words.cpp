@@ -244,8 +244,10 @@ bool is_readable(const std::uint32_t* word) {
     constexpr std::size_t set_bytes = 8;
     const auto address = reinterpret_cast<std::uintptr_t>(word) & ~(set_bytes - 1);
     const int before = errno;
-    const bool readable = ::syscall(SYS_rt_sigprocmask, -1, address, nullptr, set_bytes) == 0 ||
-                          std::exchange(errno, before) != EFAULT;
+    // (No set at all is none that it would read.)
+    const bool readable =
+        address != 0 && (::syscall(SYS_rt_sigprocmask, -1, address, nullptr, set_bytes) == 0 ||
+                         std::exchange(errno, before) != EFAULT);
     return readable;
 }
 

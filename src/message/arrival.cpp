@@ -38,6 +38,7 @@ Trial trial_of(std::uint64_t stamp, bool unexpected) {
             .looked = way_clock(),
             .ended = 0,
             .unexpected = unexpected,
+            .resting = Stamp::resting(stamp),
             .way = Stamp::way(stamp)};
 }
 
@@ -349,6 +350,13 @@ void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
         peer.judge = std::make_unique<WayJudge>();
     }
     const std::uint32_t way_class = WayClass::of(bytes);
+    if (trial.resting) {
+        Advice again;
+        if (peer.judge->drifts(way_class, trial, bytes, again)) {
+            transport_.advise(peer.peer, WayClass::again(way_class), again);
+        }
+        return;
+    }
     Way best;
     if (peer.judge->add(way_class, trial, !transport_.peer_copy_refused(), best)) {
         transport_.advise(peer.peer, WayClass::mask(way_class), WayClass::advice(way_class, best));
@@ -440,6 +448,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
                    .looked = looked,
                    .ended = way_clock(),
                    .unexpected = unexpected,
+                   .resting = Stamp::resting(offered.began),
                    .way = Way::fetch});
         }
         complete(receive);

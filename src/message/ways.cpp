@@ -21,6 +21,10 @@ float typical(std::span<float> row) {
 // A receiver that looks so much later than the sender began was busy with something else.
 constexpr std::uint64_t late_ns = 20000;
 
+// So many messages, and so much slower, make it worth while to measure anew.
+constexpr std::uint8_t enough_to_tell = 8;
+constexpr float much_slower = 1.6F;
+
 constexpr std::array<Way, way_count> all_ways = {Way::push, Way::pass, Way::fetch};
 
 } // namespace
@@ -52,6 +56,18 @@ void Ways::turn(std::uint32_t way_class, Advice advice) {
     now.measures = now.way != now.own;
     now.left =
         now.measures ? rhythm.row() : static_cast<std::uint16_t>(rhythm.shortest_rest << now.pace);
+}
+
+void Ways::look_for_wish(std::uint32_t way_class, Advice advice) {
+    Class& now = classes_[way_class];
+    const bool again = (advice & WayClass::again(way_class)) != 0;
+    if (now.again != again) [[unlikely]] {
+        now.again = again;
+        if (!now.measures) {
+            now.pace = 0;
+            now.left = 1;
+        }
+    }
 }
 
 WayJudge::WayJudge() {
@@ -127,6 +143,30 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch) {
     }
     now.full = {};
     now.seen = 0;
+    now.usual_seen = now.slow = 0;
+    return true;
+}
+
+bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes,
+                      Advice& again) {
+    const auto taken = static_cast<float>(cost(way_class, trial)) / static_cast<float>(bytes);
+    last_end_ = trial.ended;
+    Class& now = classes_[way_class];
+    if (trial.way != now.best) {
+        return false;
+    }
+    if (now.usual_seen < enough_to_tell) {
+        now.usual = now.usual_seen == 0 ? taken : std::min(now.usual, taken);
+        ++now.usual_seen;
+        return false;
+    }
+    now.slow = taken > now.usual * much_slower ? static_cast<std::uint8_t>(now.slow + 1) : 0;
+    if (now.slow < enough_to_tell) {
+        return false;
+    }
+    now.usual_seen = now.slow = 0;
+    now.again = !now.again;
+    again = now.again ? WayClass::again(way_class) : 0;
     return true;
 }
 

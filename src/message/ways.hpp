@@ -13,7 +13,9 @@
 // been told, and a row each other way, all of them with the time at which it began. The receiver
 // takes the times that they need, and advises the sender, in a word of the pair's box. How late a
 // receiver comes, to what has been sent long before, belongs to no way: of such messages the copies
-// count.
+// count. Long messages all carry the time, which costs little beside them: when several in a row
+// take much longer than the first that went the best way, the receiver has the sender measure anew
+// at once.
 //
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
 // longer one is fetched, since what follows its first block waits for the receiver in any case. And
@@ -33,8 +35,9 @@
 
 namespace warren::message {
 
-// In the word of advice: two bits per class, in which its best way differs from its first, and one
-// bit that says that the receiver may not fetch at all.
+// In the word of advice: two bits per class, in which its best way differs from its first; a bit
+// per long class, which changes when its ways should be measured anew; and one that says that the
+// receiver may not fetch at all.
 using Advice = std::uint32_t;
 inline constexpr Advice no_fetching = Advice{1} << 31;
 
@@ -89,6 +92,10 @@ struct WayClass {
                << 2 * way_class;
     }
     static Advice mask(std::uint32_t way_class) { return Advice{3} << 2 * way_class; }
+    // Of a long class: the bit that changes.
+    static Advice again(std::uint32_t way_class) {
+        return Advice{1} << (2 * count + way_class - first_long);
+    }
     // Long messages are few, and one that goes a slower way costs more.
     static constexpr Rhythm short_rhythm = {16, 192, 6, 8, 12};
     static constexpr Rhythm long_rhythm = {8, 96, 3, 2, 6};
@@ -97,23 +104,24 @@ struct WayClass {
     }
 };
 
-static_assert(2 * WayClass::count < 31);
+static_assert(3 * WayClass::count - WayClass::first_long <= 31);
 
-// A clock that all ranks of the node share, ns; never 0 or 1.
+// A clock that all ranks of the node share, ns; never less than 4.
 inline std::uint64_t way_clock() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
-           static_cast<std::uint64_t>(now.tv_nsec) + 2;
+           static_cast<std::uint64_t>(now.tv_nsec) + 4;
 }
 
-// What a measured message carries: when its sender began, to 2 ns, and in the lowest bit whether it
-// passes the caches. 0: it is not measured.
+// What a measured message carries: when its sender began, to 4 ns, and in the lowest bits whether
+// it passes the caches, and whether it is outside of rows. 0: it is not measured.
 struct Stamp {
-    static std::uint64_t of(std::uint64_t time, Way way) {
-        return (time & ~std::uint64_t{1}) | (way == Way::pass ? 1 : 0);
+    static std::uint64_t of(std::uint64_t time, Way way, bool resting) {
+        return (time & ~std::uint64_t{3}) | (resting ? 2 : 0) | (way == Way::pass ? 1 : 0);
     }
-    static std::uint64_t time(std::uint64_t stamp) { return stamp & ~std::uint64_t{1}; }
+    static std::uint64_t time(std::uint64_t stamp) { return stamp & ~std::uint64_t{3}; }
+    static bool resting(std::uint64_t stamp) { return (stamp & 2) != 0; }
     // Of a message that is pushed.
     static Way way(std::uint64_t stamp) { return (stamp & 1) != 0 ? Way::pass : Way::push; }
 };
@@ -131,10 +139,15 @@ class Ways {
     }
     // What it is to carry, if it goes so.
     std::uint64_t stamp(std::uint32_t way_class, Way way) const {
-        return classes_[way_class].measures ? Stamp::of(way_clock(), way) : 0;
+        const bool resting = !classes_[way_class].measures;
+        return resting && way_class < WayClass::first_long ? 0
+                                                           : Stamp::of(way_clock(), way, resting);
     }
     // It has gone so.
     void sent(std::uint32_t way_class, Advice advice) {
+        if (way_class >= WayClass::first_long) {
+            look_for_wish(way_class, advice);
+        }
         if (--classes_[way_class].left == 0) [[unlikely]] {
             turn(way_class, advice);
         }
@@ -147,9 +160,12 @@ class Ways {
         Way way = Way::push;   // of this row
         Way own = Way::push;   // the one advised when rows began last
         std::uint8_t pace = 0; // of rests
+        bool again = false;    // as last seen in the advice
     };
 
     void turn(std::uint32_t way_class, Advice advice);
+    // Ends a rest if the receiver wants that.
+    void look_for_wish(std::uint32_t way_class, Advice advice);
 
     std::array<Class, WayClass::count> classes_;
 };
@@ -162,6 +178,7 @@ struct Trial {
     std::uint64_t looked;
     std::uint64_t ended;
     bool unexpected;
+    bool resting; // outside of rows
     Way way;
 };
 
@@ -169,8 +186,11 @@ struct Trial {
 class WayJudge {
   public:
     WayJudge();
-    // A message that carried a time has arrived. True: the advice for its class is now `best`.
+    // A message of a row has arrived. True: the advice for its class is now `best`.
     bool add(std::uint32_t way_class, const Trial& trial, bool may_fetch, Way& best);
+    // A long one outside of rows. True: it is time to measure anew, and `again` the bit in the
+    // advice that says so.
+    bool drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, Advice& again);
 
   private:
     using Row = std::array<float, WayClass::short_rhythm.measured>;
@@ -180,6 +200,12 @@ class WayJudge {
         Way way = Way::push; // of the row that is arriving
         Way best = Way::push;
         std::uint32_t seen = 0; // of that row
+        // Outside of rows: the least time per byte of the first messages that went the best way,
+        // how many those are yet, and how many in a row have taken much longer since.
+        float usual = 0;
+        std::uint8_t usual_seen = 0;
+        std::uint8_t slow = 0;
+        bool again = false;
     };
 
     // What a message has cost, ns.

@@ -14,16 +14,22 @@ struct Pair {
     Way send(std::uint32_t way_class, const std::function<std::uint64_t(Way)>& takes) {
         const Way way = ways.next(way_class, advice);
         const std::uint64_t stamp = ways.stamp(way_class, way);
-        const bool measured = stamp != 0;
+        const bool measured = stamp != 0 && !Stamp::resting(stamp);
         ways.sent(way_class, advice);
         const std::uint64_t began = clock + 100;
         clock = began + takes(way);
         ++(measured ? measured_messages : others);
+        const Trial trial = {began, began, clock, false, !measured, way};
         Way best;
         const bool may_fetch = (advice & no_fetching) == 0;
-        if (measured && judge.add(way_class, {began, began, clock, false, way}, may_fetch, best)) {
+        if (measured && judge.add(way_class, trial, may_fetch, best)) {
             ++judged;
             advice = (advice & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
+        }
+        Advice again;
+        if (stamp != 0 && !measured && judge.drifts(way_class, trial, 1 << 20, again)) {
+            ++wishes;
+            advice = (advice & ~WayClass::again(way_class)) | again;
         }
         return way;
     }
@@ -44,6 +50,7 @@ struct Pair {
     int judged = 0;
     int measured_messages = 0;
     int others = 0;
+    int wishes = 0;
 };
 
 std::uint64_t fetching_is_quick(Way way) {
@@ -137,10 +144,15 @@ TEST(ways, a_pair_passes_the_caches_where_that_is_quicker_even_if_it_may_not_fet
 }
 
 TEST(ways, stamps_say_which_messages_pass) {
-    EXPECT_EQ(Stamp::time(Stamp::of(1001, Way::pass)), 1000U);
-    EXPECT_EQ(Stamp::way(Stamp::of(1001, Way::pass)), Way::pass);
-    EXPECT_EQ(Stamp::way(Stamp::of(1001, Way::push)), Way::push);
-    EXPECT_NE(Stamp::of(way_clock(), Way::push), 0U);
+    for (const Way way : {Way::push, Way::pass}) {
+        for (const bool resting : {false, true}) {
+            const std::uint64_t stamp = Stamp::of(1003, way, resting);
+            EXPECT_EQ(Stamp::time(stamp), 1000U);
+            EXPECT_EQ(Stamp::way(stamp), way);
+            EXPECT_EQ(Stamp::resting(stamp), resting);
+        }
+    }
+    EXPECT_NE(Stamp::time(Stamp::of(way_clock(), Way::push, false)), 0U);
 }
 
 TEST(ways, messages_in_a_row_count_from_the_one_before) {
@@ -151,7 +163,7 @@ TEST(ways, messages_in_a_row_count_from_the_one_before) {
     bool decided = false;
     const auto in_row = [&](Way way, std::uint64_t takes) {
         const std::uint64_t looked = clock;
-        return Trial{1000, looked, clock += takes, false, way};
+        return Trial{1000, looked, clock += takes, false, false, way};
     };
     for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
         decided |= judge.add(0, in_row(Way::push, 500), true, best);
@@ -176,6 +188,31 @@ TEST(ways, long_messages_are_fetched_until_pushing_is_known_to_be_quicker) {
     EXPECT_GT(pair.fetched(1000, way_class, fetching_is_quick), 950);
 }
 
+TEST(ways, a_pair_measures_long_messages_anew_when_they_get_slow) {
+    const std::uint32_t way_class = WayClass::count - 1;
+    Pair pair;
+    pair.fetched(5000, way_class, fetching_is_quick);
+    EXPECT_EQ(pair.wishes, 0);
+    // The two run elsewhere now.
+    const auto elsewhere = [](Way way) -> std::uint64_t { return way == Way::fetch ? 3000 : 900; };
+    EXPECT_LT(pair.fetched(100, way_class, elsewhere), 50);
+    EXPECT_EQ(pair.wishes, 1);
+    EXPECT_LT(pair.fetched(5000, way_class, elsewhere), 200);
+    EXPECT_EQ(pair.wishes, 1);
+    // All ways are slower, for good: that is looked at once.
+    pair.fetched(5000, way_class, [&](Way way) { return 3 * elsewhere(way); });
+    EXPECT_EQ(pair.wishes, 2);
+}
+
+TEST(ways, single_disturbances_do_not_have_pairs_measure_anew) {
+    const std::uint32_t way_class = WayClass::count - 1;
+    Pair pair;
+    int message = 0;
+    pair.fetched(20000, way_class,
+                 [&](Way way) { return ++message % 5 == 0 ? 1000000 : fetching_is_quick(way); });
+    EXPECT_EQ(pair.wishes, 0);
+}
+
 // Messages whose receivers are so late that this hides all else.
 Way best_for_late_receivers(bool unexpected, std::uint64_t fetched, std::uint64_t pushed) {
     WayJudge judge;
@@ -189,7 +226,7 @@ Way best_for_late_receivers(bool unexpected, std::uint64_t fetched, std::uint64_
             // Pushed data that nobody waits for yet is looked at when it comes.
             const std::uint64_t looked = began + (unexpected && way != Way::fetch ? 1000 : late);
             clock = looked + (way == Way::fetch ? fetched : (way == Way::push ? pushed : 9000));
-            decided |= judge.add(0, {began, looked, clock, unexpected, way}, true, best);
+            decided |= judge.add(0, {began, looked, clock, unexpected, false, way}, true, best);
         }
     }
     EXPECT_TRUE(decided);

@@ -31,12 +31,12 @@ def _candidates():
         return [named]
     here = pathlib.Path(__file__).resolve()
     # PREFIX/lib/python3/warren/_library.py, in an installation.
-    found = [folder / "libwarren.so.0" for folder in list(here.parents)[:4]]
-    found += [folder / "lib" / "libwarren.so.0" for folder in list(here.parents)[1:5]]
+    found = [folder / "libwarren.so.1" for folder in list(here.parents)[:4]]
+    found += [folder / "lib" / "libwarren.so.1" for folder in list(here.parents)[1:5]]
     # SOURCE/python/warren/_library.py, with a build beside.
-    found += [here.parents[2] / "build" / preset / "lib" / "libwarren.so.0"
+    found += [here.parents[2] / "build" / preset / "lib" / "libwarren.so.1"
               for preset in ("release", "debug")]
-    return [str(path) for path in found if path.exists()] + ["libwarren.so.0"]
+    return [str(path) for path in found if path.exists()] + ["libwarren.so.1"]
 
 
 def load(declarations):

@@ -69,7 +69,7 @@ Error load(const Functions*& functions) {
         std::string path = own.dli_fname;
         path.resize(path.rfind('/') +
                     1); // a name without a folder is looked up like the MPI library
-        path += "libwarren.so.0";
+        path += "libwarren.so.1";
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) {
             return dlerror();

@@ -28,9 +28,9 @@ other=$((version + 1))
 echo 'int warren_topology_open(void) { return 0; } int warren_topology_find_by_os_index(void) { return 0; }' \
     > "$work"/other.c
 echo "WARREN_TOPOLOGY_$other { global: warren_topology_*; local: *; };" > "$work"/other.map
-"$compiler" -shared -fPIC "$work"/other.c -o "$work"/libwarren.so.0 -Wl,-soname,libwarren.so.0 \
+"$compiler" -shared -fPIC "$work"/other.c -o "$work"/libwarren.so.1 -Wl,-soname,libwarren.so.1 \
     -Wl,--version-script="$work"/other.map
-"$compiler" -I"$sources"/include "$work"/user.c -o "$work"/user "$work"/libwarren.so.0
+"$compiler" -I"$sources"/include "$work"/user.c -o "$work"/user "$work"/libwarren.so.1
 if LD_LIBRARY_PATH=$(dirname "$library") "$work"/user 2> "$work"/errors; then
     echo "a program for tables of version $other was started"
     exit 1

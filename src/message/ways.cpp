@@ -21,9 +21,11 @@ float typical(std::span<float> row) {
 // A receiver that looks so much later than the sender began was busy with something else.
 constexpr std::uint64_t late_ns = 20000;
 
-// So many messages, and so much slower, make it worth while to measure anew.
-constexpr std::uint8_t enough_to_tell = 8;
+// So many messages, and so much slower, make it worth while to measure anew; twice as many each
+// time that it has changed nothing, up to 512.
+constexpr std::uint32_t enough_to_tell = 8;
 constexpr float much_slower = 1.6F;
+constexpr std::uint32_t most_in_vain = 6;
 
 constexpr std::array<Way, way_count> all_ways = {Way::push, Way::pass, Way::fetch};
 
@@ -141,6 +143,12 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch) {
             least = taken;
         }
     }
+    if (now.best != before) {
+        now.in_vain = 0;
+    } else if (now.wished && now.in_vain < most_in_vain) {
+        ++now.in_vain;
+    }
+    now.wished = false;
     now.full = {};
     now.seen = 0;
     now.usual_seen = now.slow = 0;
@@ -149,7 +157,9 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch) {
 
 bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes,
                       Advice& again) {
-    const auto taken = static_cast<float>(cost(way_class, trial)) / static_cast<float>(bytes);
+    // How late the receiver came is no matter of the way.
+    const auto taken = static_cast<float>(trial.ended - std::max(trial.looked, last_end_)) /
+                       static_cast<float>(bytes);
     last_end_ = trial.ended;
     Class& now = classes_[way_class];
     if (trial.way != now.best) {
@@ -160,11 +170,15 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
         ++now.usual_seen;
         return false;
     }
-    now.slow = taken > now.usual * much_slower ? static_cast<std::uint8_t>(now.slow + 1) : 0;
-    if (now.slow < enough_to_tell) {
+    now.slow = taken > now.usual * much_slower ? now.slow + 1 : 0;
+    if (now.slow < enough_to_tell << now.in_vain) {
         return false;
     }
+    // All rows are to be new ones.
+    now.full = {};
+    now.seen = 0;
     now.usual_seen = now.slow = 0;
+    now.wished = true;
     now.again = !now.again;
     again = now.again ? WayClass::again(way_class) : 0;
     return true;

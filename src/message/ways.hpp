@@ -13,9 +13,9 @@
 // been told, and a row each other way, all of them with the time at which it began. The receiver
 // takes the times that they need, and advises the sender, in a word of the pair's box. How late a
 // receiver comes, to what has been sent long before, belongs to no way: of such messages the copies
-// count. Long messages all carry the time, which costs little beside them: when several in a row
-// take much longer than the first that went the best way, the receiver has the sender measure anew
-// at once.
+// count. Long messages that have the choice all carry the time, which costs little beside them:
+// when several in a row take much longer than the first that went the best way, the receiver has
+// the sender measure anew at once; after more and more of them while that changes nothing.
 //
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
 // longer one is fetched, since what follows its first block waits for the receiver in any case. And
@@ -203,8 +203,10 @@ class WayJudge {
         // Outside of rows: the least time per byte of the first messages that went the best way,
         // how many those are yet, and how many in a row have taken much longer since.
         float usual = 0;
-        std::uint8_t usual_seen = 0;
-        std::uint8_t slow = 0;
+        std::uint32_t usual_seen = 0;
+        std::uint32_t slow = 0;
+        std::uint32_t in_vain = 0; // how often measuring anew has changed nothing
+        bool wished = false;       // to measure anew, which is under way
         bool again = false;
     };
 

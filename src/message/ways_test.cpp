@@ -204,6 +204,17 @@ TEST(ways, a_pair_measures_long_messages_anew_when_they_get_slow) {
     EXPECT_EQ(pair.wishes, 2);
 }
 
+TEST(ways, messages_of_two_kinds_do_not_have_pairs_measure_all_the_time) {
+    const std::uint32_t way_class = WayClass::count - 1;
+    Pair pair;
+    int message = 0;
+    pair.fetched(20000, way_class, [&](Way way) {
+        return fetching_is_quick(way) * (++message / 10 % 2 == 0 ? 1 : 3);
+    });
+    EXPECT_LT(pair.wishes, 30); // not one for each ten
+    EXPECT_LT(pair.measured_messages, 2000);
+}
+
 TEST(ways, single_disturbances_do_not_have_pairs_measure_anew) {
     const std::uint32_t way_class = WayClass::count - 1;
     Pair pair;

@@ -532,8 +532,10 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
         if (message.began != 0) [[unlikely]] {
             receive.trial = trial_of(message.began, true);
         }
-        place(receive, 0, message.data,
-              std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
+        if (receive.outcome.bytes > 0) { // else there may be no memory at all
+            place(receive, 0, message.data,
+                  std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
+        }
         if (!ask_for_rest(receive, message.sender, message.token, message.head_bytes)) {
             complete(receive);
         }

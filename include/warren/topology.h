@@ -196,9 +196,11 @@ int warren_topology_save(const warren_topology* topology, const char* path);
    calls: warren_topology_find_…
 
    So tables are part of the binary interface. Their version is that of images, which is also the
-   version of the library's symbols warren_topology_…: a program that was compiled for others is not
-   started but told by the dynamic linker that libwarren.so lacks WARREN_TOPOLOGY_ and the number,
-   and an image of another version is refused by whoever maps it. */
+   version of the library's symbols warren_topology_…: a program that was compiled for others and
+   calls any of these is not started but told by the dynamic linker that libwarren.so lacks
+   WARREN_TOPOLOGY_ and the number, and an image of another version is refused by whoever maps it.
+   (A library that is handed a topology and only looks up here names no version: compile it with the
+   program.) */
 
 typedef struct {
     /* Where its cells begin, and its values, in bytes from the first attribute. There is a cell for

@@ -61,7 +61,7 @@ TEST_P(ForsakenTest, a_send_that_waits_for_room_and_is_forsaken_never_leaves) {
     });
 }
 
-// Announced by its address, direct, or with a first block.
+// Announced by its address, or direct.
 TEST_P(ForsakenTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
 #ifdef __SANITIZE_THREAD__
     constexpr std::array one_space_or_not = {false};

@@ -192,8 +192,8 @@ static void indices(void) {
 static char* behind;
 static char* before;
 
-// Units are left so soon that each turn is counted alone once the loop is known; what was counted
-// together until then belongs to the life that it was in.
+// Units are left so soon that each turn is counted alone once the loop is known; and the memory has
+// a new life after each run.
 static void short_runs(void) {
     enum { pages = 64, per_page = page_bytes / 256 };
     char* const place = new_pages(pages);

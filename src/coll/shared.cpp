@@ -349,14 +349,17 @@ void SharedSlot::note_unequal(std::uint64_t seen, std::uint64_t operation) {
     }
 }
 
-bool SharedSlot::differs_at(int rank) {
+std::uint64_t SharedSlot::other_call_of(int rank) const {
     const std::uint64_t call = communicator_.announced_collectives;
     const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
-    if (seen >> signature_bits != call || (seen & signature_mask) == signature_) {
-        return false;
-    }
-    unequal_ = unequal_ == 0 ? seen & signature_mask : unequal_;
-    return true;
+    const std::uint64_t its = seen & signature_mask;
+    return seen >> signature_bits != call || its == signature_ ? 0 : its;
+}
+
+bool SharedSlot::differs_at(int rank) {
+    const std::uint64_t its = other_call_of(rank);
+    unequal_ = unequal_ == 0 ? its : unequal_;
+    return its != 0;
 }
 
 bool SharedSlot::differs() {
@@ -364,7 +367,8 @@ bool SharedSlot::differs() {
     if (is_broken()) {
         return true;
     }
-    std::atomic<std::uint64_t>& differing_call = head_of(base_).differing[call % differing_calls];
+    const std::atomic<std::uint64_t>& differing_call =
+        head_of(base_).differing[call % differing_calls];
     if (differing_call.load(std::memory_order_relaxed) == call && unequal_ == 0) {
         unequal_ = unsigned_call;
     }
@@ -376,8 +380,7 @@ bool SharedSlot::differs() {
     if (!differs_at((rank_ + 1) % size_) && !differs_at((rank_ + size_ - 1) % size_)) {
         return false;
     }
-    differing_call.store(call, std::memory_order_relaxed);
-    ring_others();
+    tell_of_difference();
     return true;
 }
 
@@ -388,10 +391,24 @@ bool SharedSlot::tell_sleepers() {
     if (!differs_at((rank_ + 1) % size_)) [[likely]] {
         return false;
     }
+    tell_of_difference();
+    return true;
+}
+
+// Where two neighbours both leave so, the later one need not be the first of the two. (What this
+// rank's call comes to stays as it is: others, whose calls match, may be about to read its memory.)
+void SharedSlot::tell_before_leaving() {
+    fence_as_waker();
+    if (other_call_of((rank_ + 1) % size_) != 0 || other_call_of((rank_ + size_ - 1) % size_) != 0)
+        [[unlikely]] {
+        tell_of_difference();
+    }
+}
+
+void SharedSlot::tell_of_difference() {
     const std::uint64_t call = communicator_.announced_collectives;
     head_of(base_).differing[call % differing_calls].store(call, std::memory_order_relaxed);
     ring_others();
-    return true;
 }
 
 void SharedSlot::ring_others() const {

@@ -40,7 +40,8 @@
 //  8. Each rank announces its calls before it waits for anybody, also those that take messages
 //     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
 //     ranks that wait for each other in different calls, or on different ways, find that out; who
-//     takes messages looks at the next one's when its call ends, for it may have waited for nobody.
+//     takes messages looks at the next one's when its call ends, for it may have waited for nobody;
+//     so does, on both sides, who leaves a counted slot without having waited.
 //     The one that does rings the others, which look again. A rank that has found out waits no
 //     longer for what its call needs, but still for what 2 says, and arrives. Who waits for others
 //     to be through with its memory (await_all) waits for those that don't arrive any more until
@@ -294,6 +295,9 @@ class SharedSlot {
             .store(call << signature_bits | signature_, std::memory_order_release);
         first_ = place_.operations;
     }
+    // What a rank has announced for this rank's call, if that is something else; 0 otherwise.
+    std::uint64_t other_call_of(int rank) const;
+    void tell_of_difference();
     void ring_others() const;
     void fence_as_waker() const;
     void arrive(std::uint64_t operation);
@@ -373,6 +377,8 @@ class SharedSlot {
     void wait_published(std::uint64_t operation);
     bool wait_arrived(std::uint64_t operation); // false: the slot is broken, and all have left
     void wait_for_others(std::uint64_t operation);
+    // In a counted slot, of a rank that has waited for nobody: as tell_sleepers().
+    void tell_before_leaving();
     bool arrive_at_root(std::uint64_t operation);
     void wake_arrived(std::uint64_t operation) {
         wake_some(arrived_waiters(operation));
@@ -512,8 +518,13 @@ void SharedSlot::from_root(int root, Write write, Read read) {
     }
     if (flat_) {
         flat_arrive(operation);
-    } else if (count_arrival(operation)) {
-        wake_arrived(operation);
+    } else {
+        if (count_arrival(operation)) {
+            wake_arrived(operation);
+        }
+        if (rank_ == root) {
+            tell_before_leaving();
+        }
     }
 }
 
@@ -532,6 +543,7 @@ void SharedSlot::to_root(int root, Write write, Read read) {
             if (arrive_at_root(operation)) {
                 node_rank_.ring(communicator_.world_rank(root));
             }
+            tell_before_leaving();
         }
         return;
     }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <thread>
 #include <unistd.h>
 
 #include "coll/test_ranks.hpp"
@@ -22,6 +24,12 @@ const datatype::Datatype& type() {
 // Waits for what should not happen while this rank is late; for a while, since it shouldn't.
 void be_late(const std::atomic<bool>& others_are_through) {
     for (int i = 0; i < 300 && !others_are_through; ++i) {
+        usleep(1000);
+    }
+}
+
+void be_late_for(const std::atomic<int>& value, int expected) {
+    for (int i = 0; i < 2000 && value != expected; ++i) {
         usleep(1000);
     }
 }
@@ -143,6 +151,68 @@ TEST_P(UnequalTest, calls_are_told_or_right_after_one_of_more_operations_than_ot
     };
     EXPECT_TRUE(run_threads(GetParam().ranks, GetParam().cores, program));
     EXPECT_EQ(tellings, 3 * 12);
+}
+
+// Rank 1 sleeps for two that leave without waiting: nobody else finds it.
+TEST(unequal, who_leaves_without_waiting_tells_those_who_sleep) {
+    std::atomic<int> through{0};
+    EXPECT_TRUE(run_threads(3, 2, [&](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        std::int64_t value = 1;
+        SharedSlot slot(member.engine, world);
+        if (world.rank() == 1) {
+            slot.bcast(&value, sizeof value, 2);
+            EXPECT_TRUE(slot.unequal());
+            through = 3;
+        } else {
+            usleep(50'000); // by then rank 1 sleeps
+            slot.reduce(&value, nullptr, 1, type(), Op(OpKind::sum), 2 - world.rank());
+            if (++through == 2) {
+                be_late_for(through, 3);
+                EXPECT_EQ(through, 3);
+            }
+        }
+        slot.outcome().drop();
+        return true;
+    }));
+}
+
+// Another thread of the rank polls, for something else.
+TEST(unequal, a_thread_that_leaves_polling_to_another_is_told) {
+    std::atomic<int> through{0};
+    std::atomic<bool> end{false};
+    EXPECT_TRUE(run_threads(2, 64, [&](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        if (world.rank() == 1) {
+            usleep(100'000); // by then both threads of rank 0 sleep
+            SharedSlot slot(member.engine, world);
+            slot.begin_messages(Tag::gather);
+            EXPECT_TRUE(slot.tell_sleepers());
+            be_late_for(through, 1);
+            EXPECT_EQ(through, 1);
+            slot.arrive_aside();
+            slot.outcome().drop();
+            return true;
+        }
+        member.rank.share_by_threads();
+        std::thread polls([&] {
+            const std::lock_guard guard(member.rank.lock);
+            member.engine.wait_until([&] { return end.load(); }, WaitReason{}, BroughtBy::others);
+        });
+        usleep(20'000);
+        {
+            const std::lock_guard guard(member.rank.lock);
+            SharedSlot slot(member.engine, world);
+            slot.barrier();
+            EXPECT_TRUE(slot.unequal());
+            slot.outcome().drop();
+            through = 1;
+            end = true;
+            member.rank.wake_threads();
+        }
+        polls.join();
+        return true;
+    }));
 }
 
 TEST(unequal, calls_whose_kinds_make_a_mean_are_not_taken_for_equal) {

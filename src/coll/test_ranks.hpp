@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -51,6 +52,7 @@ inline bool run_member(const node::Segment& segment, std::uint32_t index, const 
     }
     Member member(std::move(own), index, segment.ranks());
     const bool good = program(member);
+    const std::lock_guard guard(member.rank.lock);
     SharedSlot(member.engine, member.communicators.world()).barrier();
     return good;
 }

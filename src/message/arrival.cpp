@@ -291,7 +291,7 @@ bool Engine::ask_for_rest(Request& receive, std::uint32_t sender, Token token,
                           std::uint64_t there) {
     const auto wanted_bytes = static_cast<std::uint64_t>(receive.outcome.bytes);
     if (wanted_bytes <= there) {
-        const DoneData done = {.sender = token};
+        const DoneData done = {.request = token};
         answer(sender, kind::done, &done, sizeof done);
         return false;
     }
@@ -440,7 +440,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
                                            ? transport::PeerCopy::failed
                                            : read_offered(receive, sender, offered, kept);
     if (result == transport::PeerCopy::done) {
-        const DoneData done = {.sender = offered.sender};
+        const DoneData done = {.request = offered.sender};
         answer(sender, kind::done, &done, sizeof done);
         if (offered.began != 0) [[unlikely]] {
             judge(peer_of(sender), offered.bytes,
@@ -463,10 +463,16 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
 }
 
 void Engine::arrived_done(const transport::Arrival& arrival) {
-    if (Request* send = find(read_payload<DoneData>(arrival).sender)) {
-        stop_helping(*send);
-        complete(*send);
+    Request* request = find(read_payload<DoneData>(arrival).request);
+    if (request == nullptr) {
+        return;
     }
+    if (request->operation == Operation::receive) { // its sender has given up
+        request->outcome.error_class = MPI_ERR_OTHER;
+    } else {
+        stop_helping(*request);
+    }
+    complete(*request);
 }
 
 void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
@@ -481,7 +487,7 @@ void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
         reinterpret_cast<DirectSend*>(message->address)->finish();
         rank_.ring(arrival.sender);
     } else {
-        const DoneData done = {.sender = data.send};
+        const DoneData done = {.request = data.send};
         answer(arrival.sender, kind::done, &done, sizeof done);
     }
     unexpected_.destroy(*message);
@@ -494,7 +500,10 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
         return;
     }
     if (send->fate == Fate::forsaken) {
-        complete(*send); // there is nothing to send any more, nor to withdraw
+        // There is nothing to send any more, nor to withdraw.
+        const DoneData done = {.request = data.receiver};
+        answer(arrival.sender, kind::done, &done, sizeof done);
+        complete(*send);
         return;
     }
     stop_helping(*send);

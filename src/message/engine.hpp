@@ -168,7 +168,7 @@ class Engine {
     }
     // `what` names it to who asks why the program hangs. `watch` is asked before each sleep, and
     // after everything that would wake this rank has been told to; true: done() is to be asked
-    // again.
+    // again. (By any thread of the rank, under its lock.)
     struct NoWatch {
         bool operator()() const { return false; }
     };
@@ -400,7 +400,8 @@ class Engine {
         Engine& engine;
         Watch watch = {};
         void operator()() const { engine.arrange_sleep(); }
-        bool stands() const { return engine.sleep_is_arranged() && !watch(); }
+        bool changed() const { return watch(); }
+        bool stands() const { return engine.sleep_is_arranged() && !changed(); }
     };
     WaitReason with_counts(WaitReason reason) const;
     WaitReason reason_of(const Request& request) const;

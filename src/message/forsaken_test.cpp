@@ -167,6 +167,12 @@ Request* start_streaming(Engine& engine, Gaps& gaps) {
     return send;
 }
 
+// The first block is there, and nobody has received it.
+bool has_head(Engine& engine) {
+    const Unexpected* message = engine.peek(streamed);
+    return message != nullptr && message->form == Unexpected::Form::head;
+}
+
 Request* start_receiving(Engine& engine, Gaps& gaps) {
     Request* receive = engine.make();
     Engine::prepare_receive(*receive, gaps.buffer(), streamed);
@@ -204,10 +210,7 @@ TEST(forsaken, a_first_block_that_nobody_has_received_is_withdrawn) {
             step = 2;
             EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
         } else {
-            EXPECT_TRUE(comes(engine, [&] {
-                const Unexpected* message = engine.peek(streamed);
-                return message != nullptr && message->form == Unexpected::Form::head;
-            }));
+            EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));
             step = 1;
             EXPECT_TRUE(comes(engine, [&] { return step == 2; }));
             EXPECT_TRUE(comes(engine, [&] { return engine.peek(streamed) == nullptr; }));
@@ -239,7 +242,8 @@ TEST(forsaken, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept)
         } else {
             Gaps gaps(stream_words);
             Request* receive = start_receiving(engine, gaps);
-            EXPECT_TRUE(comes(engine, [&] { return receive->matched; }));
+            // With the head it has asked for the rest, also if it came to one that was arriving.
+            EXPECT_TRUE(comes(engine, [&] { return receive->moved > 0; }));
             step = 1;
             while (step == 1) {
                 sched_yield();
@@ -271,14 +275,43 @@ TEST(forsaken, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
             EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
         } else {
             Gaps gaps(stream_words);
-            EXPECT_TRUE(comes(engine, [&] { return engine.peek(streamed) != nullptr; }));
+            EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));
             Request* receive = start_receiving(engine, gaps);
             EXPECT_TRUE(receive->matched);
+            EXPECT_GT(receive->moved, 0U); // and has asked for the rest
             step = 1;
             while (step == 1) {
                 sched_yield();
             }
             engine.forsake(*receive);
+            EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+        }
+        exchange_streamed(engine, rank, stream_words);
+    });
+}
+
+TEST(forsaken, a_receive_whose_sender_has_given_up_ends_with_an_error) {
+    Node node(2, 64);
+    std::atomic<int> step{0};
+    node.run([&](Engine& engine, std::uint32_t rank) {
+        get_a_box(engine, rank);
+        if (rank == 0) {
+            auto gaps = std::make_unique<Gaps>(stream_words);
+            Request* send = start_streaming(engine, *gaps);
+            while (step == 0) {
+                sched_yield();
+            }
+            engine.forsake(*send);
+            gaps.reset();
+            EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+        } else {
+            Gaps gaps(stream_words);
+            EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));
+            Request* receive = start_receiving(engine, gaps);
+            step = 1;
+            EXPECT_TRUE(comes(engine, [&] { return receive->complete; }));
+            EXPECT_EQ(receive->outcome.error_class, MPI_ERR_OTHER);
+            engine.discard(*receive);
         }
         exchange_streamed(engine, rank, stream_words);
     });

@@ -13,7 +13,8 @@
 //   direct       (ranks of one address space, above direct_limit) the envelope and where the
 //                sender's DirectSend is, by which the two copy (message/direct.hpp)
 //   withdrawn    a sender that gives up takes back what it has announced and nobody has received:
-//                the envelope, and which send; answered by `done`
+//                the envelope, and which send; answered by `done`. Who has asked for it meanwhile
+//                (`wanted`) is answered so itself: nothing comes
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
 //                pair has one stream at a time
@@ -58,7 +59,7 @@ struct DirectData {
 inline constexpr std::uint64_t direct_limit = 2048;
 
 struct DoneData {
-    Token sender;
+    Token request; // of who gets this
 };
 
 struct WithdrawnData {

@@ -40,6 +40,16 @@ bool still_stands(const Arrange& arrange) {
     }
 }
 
+// Whether something else than done() has happened that done() may have to be asked again for.
+template <typename Arrange>
+bool has_changed(const Arrange& arrange) {
+    if constexpr (requires { arrange.changed(); }) {
+        return arrange.changed();
+    } else {
+        return false;
+    }
+}
+
 class Rank {
   public:
     Rank(node::Segment segment, std::uint32_t index);
@@ -133,9 +143,11 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
     const bool shared = lock.shared();
     const bool nested = shared && threads_.polls();
     if (shared && !nested) [[unlikely]] {
+        // The thread that polls may ask this before it sleeps, as it does for itself.
+        auto over = [&] { return done() || (has_changed(arrange) && done()); };
         ThreadWaits::Waiter self{
-            .is_done = [](void* condition) -> bool { return (*static_cast<Done*>(condition))(); },
-            .condition = &done,
+            .is_done = [](void* asked) -> bool { return (*static_cast<decltype(over)*>(asked))(); },
+            .condition = &over,
             .brought_by = brought_by};
         while (threads_.has_poller()) {
             const bool asleep = threads_.poller_sleeps();
@@ -145,7 +157,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
                 static_cast<void>(doorbell.prepare());
             }
             progress(); // shorter than to wait for the one that polls
-            if (done()) {
+            if (over()) {
                 return;
             }
             // A function of the program that progress called ran without the lock.

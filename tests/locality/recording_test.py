@@ -194,6 +194,22 @@ class Recordings(unittest.TestCase):
             path.write_text(json.dumps({**good, key: value}))
             self.refused(*words)
 
+    def test_processes_without_a_description_are_named(self):
+        bare = self.top / "rank-00004"
+        bare.mkdir()
+        (self.top / "notes").mkdir()
+        whole = recording.open(self.top)
+        self.assertEqual(len(whole.processes), 1)
+        self.assertEqual(len(whole.left_out), 1)
+        self.assertIn("rank-00004 is left out", whole.warnings[0])
+        self.assertIn("has no process.json", whole.warnings[0])
+        bare.rename(self.top / "renamed")
+        self.assertEqual(recording.open(self.top).left_out, [])
+        (self.top / "renamed" / "counts.rec").touch()
+        self.assertIn("renamed is left out", recording.open(self.top).left_out[0])
+        (self.folder / "process.json").unlink()
+        self.refused("no folder in it has a process.json", "rank-00003, renamed", "stopped before")
+
     def test_a_description_that_is_a_pipe_does_not_hang(self):
         path = self.folder / "process.json"
         path.unlink()

@@ -23,6 +23,7 @@ import json
 import mmap
 import os
 import pathlib
+import re
 
 import numpy as np
 from numpy.lib import recfunctions
@@ -90,6 +91,7 @@ LARGEST_PAGE = 1 << 40  # processors have pages of up to 16 GiB (POWER)
 KINDS = ("unknown", "heap", "mapping", "shared", "shmem", "program_break", "stack")
 TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_MAJOR = 1, 2, 4, 8, 16
 FIRST_VALID, FIRST_WRITE, FIRST_LATE = 1, 2, 4
+OF_A_PROCESS = re.compile(r"(rank|process)-\d+(-\d+)?")  # names of folders that recorders make
 FAULTS = "faults"  # the folder that goes with a recording of mode sample
 PHASE_BEGAN, PHASE_ENDED, PHASE_PCONTROL = 1, 2, 3
 
@@ -416,17 +418,22 @@ class Recording:
             folders = [self.folder]
         else:
             folders = [entry for entry in self.folder.iterdir() if (entry / "process.json").exists()]
+        bare = [] if folders == [self.folder] else sorted(filter(_lacks_description, self.folder.iterdir()))
         if not folders:
-            raise Error(f"{folder} holds no recording: no folder in it has a process.json")
+            raise Error(f"{folder} holds no recording: no folder in it has a process.json"
+                        + (f" ({', '.join(entry.name for entry in bare[:3])}"
+                           f"{' and others' if len(bare) > 3 else ''}: their writer was stopped before it "
+                           "wrote one, or the disk was full)" if bare else ""))
         read = []
-        left_out = []
+        left_out = [(entry.name, f"{entry} has no process.json: its writer was stopped before it wrote one, "
+                     "or the disk was full") for entry in bare]
         for entry in folders:
             try:
                 read.append(Process(entry))
             except CutOff as problem:
                 left_out.append((entry.name, problem))
         if not read:
-            raise left_out[0][1]
+            raise next(problem for _, problem in left_out if isinstance(problem, CutOff))
         self.processes = sorted(read, key=_order)
         self._join_faults()
         self.left_out = [f"{name} is left out, as nothing describes it: {problem}"
@@ -468,6 +475,13 @@ class Recording:
             before[of] = process
             kept.append(process)
         self.processes = sorted(kept, key=_order)
+
+
+def _lacks_description(entry):
+    """Whether it is the folder of a process that nothing describes."""
+    if entry.name == FAULTS or not entry.is_dir() or (entry / "process.json").exists():
+        return False
+    return any(entry.glob("*.rec")) or OF_A_PROCESS.fullmatch(entry.name) is not None
 
 
 def _order(process):

@@ -2,6 +2,8 @@
 // each condition, with flags and registers that the program needs before and behind them.
 //     counts_loops [fault]    fault: the last turn writes where there is no memory
 
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,33 +194,60 @@ static void indices(void) {
 static char* behind;
 static char* before;
 
-// Units are left so soon that each turn is counted alone once the loop is known; and the memory has
-// a new life after each run.
+// What a thread of its own does: one run of the loop, of so many turns.
+struct run {
+    char* place;
+    long turns;
+    volatile long done;  // the loop is
+    volatile long ended; // the memory's life
+};
+
+static void* run_once(void* argument) {
+    struct run* const run = argument;
+    const char* from = run->place;
+    char* to = run->place + 1000;
+    char* other = run->place + 2008;
+    long left = run->turns;
+    // It waits with no loop of one block and without the kernel, before which all is counted.
+    __asm__ volatile("1: mov (%0), %%rax\n"
+                     "mov %%rax, (%1)\n"
+                     "mov %%rax, (%2)\n"
+                     "add $256, %0\n"
+                     "add $256, %1\n"
+                     "add $256, %2\n"
+                     "sub $1, %3\n"
+                     "jne 1b\n"
+                     "movq $1, (%4)\n"
+                     "2: cmpq $0, (%5)\n"
+                     "jne 3f\n"
+                     "pause\n"
+                     "jmp 2b\n"
+                     "3:\n"
+                     : "+r"(from), "+r"(to), "+r"(other), "+r"(left)
+                     : "r"(&run->done), "r"(&run->ended)
+                     : "rax", "cc", "memory");
+    return NULL;
+}
+
+// Units are left so soon that each turn is counted alone once the loop is known; and another thread
+// ends the memory's life while the one that ran the loop is at something else.
 static void short_runs(void) {
-    enum { pages = 64, per_page = page_bytes / 256 };
+    enum { pages = 64, per_page = page_bytes / 256, lives = 8 };
     char* const place = new_pages(pages);
-    for (int life = 0; life < 8; ++life) {
-        const char* from = place;
-        char* to = place + 1000;
-        char* other = place + 2008;
+    for (int life = 0; life < lives; ++life) {
         const long most = (pages - 1L) * per_page;
-        // Ends before, at and behind the turn with which DynamoRIO makes a trace.
-        long left = life == 0 ? most : 250 + 6 * life;
-        const long turns = left;
-        __asm__ volatile("1: mov (%0), %%rax\n"
-                         "mov %%rax, (%1)\n"
-                         "mov %%rax, (%2)\n"
-                         "add $256, %0\n"
-                         "add $256, %1\n"
-                         "add $256, %2\n"
-                         "sub $1, %3\n"
-                         "jne 1b\n"
-                         : "+r"(from), "+r"(to), "+r"(other), "+r"(left)
-                         :
-                         : "rax", "cc", "memory");
-        const long last = turns / per_page;
+        // Ends some turns behind the one (252) with which DynamoRIO makes a trace.
+        struct run run = {place, life == lives - 1 ? most : 300 + 6 * life, 0, 0};
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, run_once, &run) != 0) {
+            abort();
+        }
+        while (run.done == 0) {
+            sched_yield();
+        }
+        const long last = run.turns / per_page;
         for (long page = 1; page < last; ++page) {
-            expect_in(place, life, place + page * page_bytes, 0, per_page, 2 * per_page,
+            expect_in(place, life, place + page * page_bytes, life + 1, per_page, 2 * per_page,
                       8 * per_page, 16 * per_page);
         }
         munmap(place, (size_t)pages * page_bytes);
@@ -226,6 +255,8 @@ static void short_runs(void) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
             abort();
         }
+        run.ended = 1;
+        pthread_join(thread, NULL);
     }
 }
 

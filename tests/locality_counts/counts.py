@@ -124,6 +124,14 @@ def exact(scratch):
     assert process.about["end"] == "exit 0", process.about["end"]
 
 
+def recorded(_):
+    """As `exact`, of a recording and an output that are there already."""
+    folder, output = arguments
+    (process,) = processes_in(folder)
+    check_exactly(pathlib.Path(output).read_text(), process)
+    assert process.about["end"] == "exit 0", process.about["end"]
+
+
 def handled(scratch):
     """What signal handlers access is counted, or told as missed."""
     output, (process,) = record(scratch)
@@ -572,7 +580,7 @@ def main():
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, same_instructions, small_files, fill, rough, rows, sample_killed, many_short, exact, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, same_instructions, small_files, fill, rough, rows, sample_killed, many_short, exact, recorded, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

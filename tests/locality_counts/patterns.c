@@ -143,6 +143,80 @@ __attribute__((target("avx512f"))) static void wide(void) {
     }
 }
 
+// What is special to these instructions: displacements in units of what is accessed, broadcasts of
+// one element, masks, elements that get narrower.
+__attribute__((target("avx512f"))) static void wide_operands(void) {
+    volatile char* page = new_pages(5);
+    __asm__ volatile("vmovupd %%zmm0, 64(%0); vmovupd 4032(%0), %%zmm1;" // a unit, 63 of them
+                     "vmovupd %%zmm0, 8(%0)"                             // no multiple of one
+                     :
+                     : "r"(page)
+                     : "memory", "xmm1");
+    expect(page, 0, 1, 2, 64, 128);
+    page += page_bytes;
+    __asm__ volatile("vaddpd 8(%0)%{1to8%}, %%zmm0, %%zmm1; vaddps 4(%0)%{1to16%}, %%zmm0, %%zmm1;"
+                     "vbroadcastsd 16(%0), %%zmm1; vbroadcasti32x4 32(%0), %%zmm1;"
+                     "vbroadcastf64x4 4064(%0), %%zmm1; vpaddq 128(%0), %%zmm1, %%zmm1"
+                     :
+                     : "r"(page)
+                     : "memory", "xmm1");
+    expect(page, 0, 6, 0, 8 + 4 + 8 + 16 + 32 + 64, 0);
+    page += page_bytes;
+    __asm__ volatile("vextractf64x4 $1, %%zmm0, 32(%0); vextractf32x4 $3, %%zmm0, 16(%0);"
+                     "vpmovqd %%zmm0, 64(%0); vpmovqw %%zmm0, 128(%0); vpmovqb %%zmm0, 256(%0);"
+                     "vcvtpd2ps (%0), %%ymm1; vpmovzxbq 8(%0), %%zmm1; vpmovsxwq 32(%0), %%zmm1"
+                     :
+                     : "r"(page)
+                     : "memory", "xmm1");
+    expect(page, 0, 3, 5, 64 + 8 + 16, 32 + 16 + 32 + 16 + 8);
+    page += page_bytes;
+    // As if their masks were full.
+    __asm__ volatile("mov $15, %%eax; kmovw %%eax, %%k1; kmovw %%k1, 128(%0); kmovw 128(%0), %%k2;"
+                     "vmovupd %%zmm0, (%0)%{%%k1%}; vmovupd 64(%0), %%zmm1%{%%k1%}%{z%};"
+                     "vmovups %%xmm0, 192(%0)"
+                     :
+                     : "r"(page)
+                     : "memory", "eax", "k1", "k2", "xmm1");
+    expect(page, 0, 2, 3, 66, 82);
+    page += page_bytes;
+    // Of gathers and scatters what is done: four of eight, and the last of sixteen.
+    const __m512i quads = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m512i doubles = _mm512_set1_epi32(300);
+    __asm__ volatile("mov $15, %%eax; kmovw %%eax, %%k1; vgatherqpd (%0,%1,8), %%zmm1%{%%k1%};"
+                     "mov $32768, %%eax; kmovw %%eax, %%k1; vpscatterdd %%zmm1, 4(%0,%2,4)%{%%k1%}"
+                     :
+                     : "r"(page), "v"(quads), "v"(doubles)
+                     : "memory", "eax", "k1", "xmm1");
+    expect(page, 0, 4, 1, 32, 4);
+}
+
+// As compilers make them.
+__attribute__((target("avx512f,prefer-vector-width=512"), optimize("O3"), noinline)) static void
+triad(double* restrict to, const double* restrict from, const double* restrict more, long count) {
+    for (long index = 0; index < count; ++index) {
+        to[index] = from[index] + 3 * more[index];
+    }
+}
+
+static void wide_loops(void) {
+    enum { pages = 6, times = 50, count = pages * page_bytes / sizeof(double) };
+    double* arrays[3];
+    for (int array = 0; array < 3; ++array) {
+        arrays[array] = new_pages(pages);
+    }
+    for (int turn = 0; turn < times; ++turn) {
+        triad(arrays[0], arrays[1], arrays[2], count);
+    }
+    for (int page = 0; page < pages; ++page) {
+        const long first = page * (page_bytes / (long)sizeof(double));
+        expect_bytes(arrays[0] + first, 0, 0, times * page_bytes);
+        expect_bytes(arrays[1] + first, 0, times * page_bytes, 0);
+        expect_bytes(arrays[2] + first, 0, times * page_bytes, 0);
+        expect_first(arrays[0] + first, 0, 1);
+        expect_first(arrays[1] + first, 0, 0);
+    }
+}
+
 int main(int count, char** words) {
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     if (count > 1 && strcmp(words[1], "vectors") == 0) {
@@ -155,6 +229,8 @@ int main(int count, char** words) {
             return 77;
         }
         wide();
+        wide_operands();
+        wide_loops();
     } else {
         strides();
         statics();

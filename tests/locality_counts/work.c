@@ -1,12 +1,13 @@
-// Work for seconds, of which mode sample sees parts.
-//     counts_work phases        a thread that computes in the cache and reads from memory by turns,
-//                               in memory that another has touched first, and says how often
-//     counts_work rough         descriptors closed, signals all the time, system(), fork: all goes
-//     on counts_work wait          works until it is killed, with system calls in between
-//     counts_work fill          memory that functions of the C library touch first
-//     counts_work rows          repeated instructions, few and long, among many others
-//     counts_work turns         loops of few instructions, of one turn and of many; a wrong sum is
-//     1 counts_work threads       2,000 threads that do little, 8 at a time
+// Work for seconds, of which mode sample sees parts: counts_work KIND
+//
+//     phases     a thread that computes in the cache and reads from memory by turns, in memory that
+//                another has touched first, and says how often
+//     rough      descriptors closed, signals all the time, system(), fork: all goes on
+//     wait       works until it is killed, with system calls in between
+//     fill       memory that functions of the C library touch first
+//     rows       repeated instructions, few and long, among many others
+//     turns      loops of few instructions, of one turn and of many; a wrong sum is 1
+//     threads    2,000 threads that do little, 8 at a time
 
 #define _GNU_SOURCE
 #include <pthread.h>

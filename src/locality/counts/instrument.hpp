@@ -15,7 +15,8 @@
 // not (push, call, ret, xsave), with its whole size; read-modify-write is one read and one write.
 // Not counted: prefetches and flushes of cache lines, what the kernel does in system calls. A
 // masked vector instruction counts as if its mask were full; of a gather or scatter only what is
-// done.
+// done. An access that faults counts, and so does what is behind it in its site; if a handler mends
+// that and returns, both count once more.
 //
 // In mode sample blocks are there twice (copies.hpp), but for gathers and scatters, where outside
 // bursts sites are jumped over. Rows (rep movs, stos, lods, and here cmps and scas, counted behind

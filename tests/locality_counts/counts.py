@@ -438,6 +438,18 @@ def killed(scratch):
     process = Process(folder)
     assert process.writes(page) == {0: 1000}
     assert process.about["end"] is None and process.about["end_ns"] is None, process.about
+    # A young process is saved as well, long before the 600 s are over.
+    with subprocess.Popen(command(scratch + "/young", "--save", "600") + [program, *arguments],
+                          stdout=subprocess.PIPE, text=True) as running:
+        try:
+            page = int(running.stdout.readline().split()[1], 16)
+            (folder,) = pathlib.Path(scratch, "young").iterdir()
+            limit = time.monotonic() + 60
+            while Process(folder).writes(page) != {0: 1000}:
+                assert time.monotonic() < limit, "nothing was saved"
+                time.sleep(0.05)
+        finally:
+            running.send_signal(signal.SIGKILL)
     # What is not saved yet has its code and threads nevertheless.
     with subprocess.Popen(command(scratch + "/unsaved", "--save", "0") + [program, *arguments],
                           stdout=subprocess.PIPE, text=True) as running:

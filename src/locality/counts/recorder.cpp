@@ -17,6 +17,8 @@
 namespace warren::locality::counts {
 namespace {
 
+constexpr std::uint64_t first_save_ns = 1'000'000'000; // after the start
+
 constexpr const char* estimated =
     "accesses were counted in bursts, and numbers of accesses and bytes are estimates; what bursts "
     "have not met is not there, nor what the dynamic linker accesses";
@@ -118,7 +120,7 @@ bool Recorder::open(std::string& problem) {
     phase_ = 0;
     interval_begin_ns_ = start_ns_;
     next_interval_ns_ = start_ns_ + settings_.interval_ns;
-    next_save_ns_ = start_ns_ + settings_.save_ns;
+    next_save_ns_ = start_ns_ + std::min(settings_.save_ns, first_save_ns);
     set_due();
     strings_bytes_ = 0;
     next_thread_ = 0;
@@ -436,10 +438,11 @@ void Recorder::look_at_time() {
         write_everything();
         flush();
         describe(false);
+        // A young process is saved more often: what is lost of it is no more than what is kept.
         // Where much is touched it may take long: at most a tenth of the time goes into it.
         const std::uint64_t end = now_ns();
-        const std::uint64_t pause = 10 * (end - now);
-        next_save_ns_ = end + (pause > settings_.save_ns ? pause : settings_.save_ns);
+        const std::uint64_t pause = std::min(settings_.save_ns, end - start_ns_);
+        next_save_ns_ = end + std::max(pause, 10 * (end - now));
     }
     set_due();
 }

@@ -9,8 +9,9 @@
 //   memory is unmapped      its units; whoever touches that place next is the first
 //   a thread ends           all units that it has touched
 //   an interval ends        all units of all threads: a phase of the program, a span of time
-//   every save_ns           the same, within the interval: what a crash or kill -9 leaves, with
-//                           what threads that had ended have done
+//   every save_ns           the same, within the interval, and earlier after the process's start
+//                           (1 s, 2 s, 4 s …): what a crash or kill -9 leaves, with what threads
+//                           that had ended have done
 // The last two happen in the program's system calls: one that makes none for long is saved later.
 // Thread rule: all functions may be called by any thread, but start() and forked(); one lock, which
 // is the caller's between before_fork() and after_fork().

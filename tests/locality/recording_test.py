@@ -103,6 +103,15 @@ class Recordings(unittest.TestCase):
                     self.assertIn("ends within a record", "\n".join(whole.warnings))
             (self.folder / name).write_bytes(content)
 
+    def test_cut_off_within_the_header(self):
+        for size in (1, 23, 31):
+            self.cut("touches.rec", size)
+            whole = recording.open(self.top)
+            self.assertEqual(len(whole.processes[0].touches), 0)
+            self.assertIn("touches.rec ends within its header", whole.warnings[0])
+            subprocess.run(["rm", "-r", str(self.top)], check=True)
+            subprocess.run([WRITER, str(self.top)], check=True)
+
     def test_stacks_that_were_not_written_are_unknown(self):
         self.cut("stacks.rec", 32)
         process = self.process()
@@ -159,8 +168,9 @@ class Recordings(unittest.TestCase):
             self.change("touches.rec", offset, data)
             self.refused(*words)
             (self.folder / "touches.rec").write_bytes(content)
-        self.cut("touches.rec", 31)
-        self.refused("less than a header")
+        for content in (b"no recording", bytes(31)):
+            (self.folder / "touches.rec").write_bytes(content)
+            self.refused("touches.rec", "no file of a locality recording")
 
     def test_records_that_cannot_be(self):
         for name, offset, data, words in (

@@ -163,6 +163,11 @@ def _largest(records, fields):
     return most
 
 
+def header_of(kind, dtype):
+    """What a file of such records begins with."""
+    return np.array([(MAGIC, VERSION, kind, HEADER.itemsize, dtype.itemsize, 0)], HEADER).tobytes()
+
+
 def _read(path, kind, dtype, warnings, finished):
     """The records of one file, mapped; with `finished` those whose first field is 0 are left out."""
     if not path.exists():
@@ -172,7 +177,11 @@ def _read(path, kind, dtype, warnings, finished):
         warnings.append(f"{path} is empty: its writer was stopped before it wrote anything")
         return np.empty(0, dtype)
     if size < HEADER.itemsize:
-        raise Error(f"{path} is damaged: {size} bytes are less than a header")
+        content = path.read_bytes()
+        if not header_of(kind, dtype).startswith(content[:24]):  # behind that is what was lost
+            raise Error(f"{path} is no file of a locality recording")
+        warnings.append(f"{path} ends within its header: there is nothing in it")
+        return np.empty(0, dtype)
     header = np.fromfile(path, HEADER, 1)[0]
     if header["magic"] != MAGIC:
         raise Error(f"{path} is no file of a locality recording")

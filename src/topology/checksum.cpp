@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/processor.hpp"
+
 namespace warren::topology {
 
 namespace {
@@ -37,9 +39,11 @@ namespace {
     return mixed;
 }
 
+#ifdef __x86_64__
 [[gnu::target("avx2")]] std::uint64_t wide_checksum(const std::byte* bytes, std::size_t count) {
     return sum(bytes, count);
 }
+#endif
 
 } // namespace
 
@@ -48,8 +52,12 @@ std::uint64_t portable_checksum(const std::byte* bytes, std::size_t count) {
 }
 
 std::uint64_t checksum(const std::byte* bytes, std::size_t count) {
-    return __builtin_cpu_supports("avx2") ? wide_checksum(bytes, count)
-                                          : portable_checksum(bytes, count);
+#ifdef __x86_64__
+    if (processor_has_avx2()) {
+        return wide_checksum(bytes, count);
+    }
+#endif
+    return portable_checksum(bytes, count);
 }
 
 } // namespace warren::topology

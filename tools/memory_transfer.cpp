@@ -1,6 +1,7 @@
 // `warren mem import` and `export`: values from and to hwloc's XML.
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "discovery/describe.hpp"
@@ -118,6 +119,7 @@ int export_command(const std::vector<std::string>& arguments) {
         }
         return 1;
     }
+    const std::lock_guard lock(discovery::HwlocLibrary::calls());
     hwloc_topology_t topology = nullptr;
     if (Error error = discovery::load(*hwloc, {}, topology)) {
         return say(error);

@@ -1,6 +1,7 @@
 #include "launch/binding.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include "discovery/hwloc_library.hpp"
 #include "launch/scoped_variable.hpp"
@@ -43,6 +44,7 @@ Error find_places(BindTo bind_to, const CpuSet& allowed, std::vector<Place>& pla
         return no_hwloc(problem);
     }
     const discovery::HwlocLibrary& hwloc = *library;
+    const std::lock_guard lock(discovery::HwlocLibrary::calls());
     // hwloc looks for plug-ins (graphics, accelerators, XML by libxml2) in a folder and loads them
     // all, which takes longer than the whole launch; none of them knows processors.
     const ScopedVariable no_plugins("HWLOC_PLUGINS_PATH", "/nonexistent");

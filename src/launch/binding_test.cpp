@@ -1,8 +1,14 @@
 #include "launch/binding.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include <gtest/gtest.h>
+
+#include "discovery/hwloc_library.hpp"
 
 namespace warren::launch {
 namespace {
@@ -24,6 +30,29 @@ std::vector<std::string> texts(const BindingPlan& plan) {
         made.push_back(set.text());
     }
     return made;
+}
+
+// Who forks a child that discovers holds what hwloc's calls hold.
+TEST(Binding, PlacesAreLookedForWhenNobodyElseDiscovers) {
+    std::string problem;
+    if (discovery::HwlocLibrary::get(problem) == nullptr) {
+        GTEST_SKIP() << problem;
+    }
+    CpuSet allowed;
+    allowed.add(0);
+    std::vector<Place> places;
+    std::atomic<bool> found = false;
+    std::unique_lock others(discovery::HwlocLibrary::calls());
+    std::thread looks([&] {
+        Error error = find_places(BindTo::hwthread, allowed, places);
+        delete error.take();
+        found = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_FALSE(found);
+    others.unlock();
+    looks.join();
+    EXPECT_TRUE(found);
 }
 
 TEST(Binding, SharesAreEqualNeighbouringAndComplete) {

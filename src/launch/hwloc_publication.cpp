@@ -4,7 +4,9 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,7 +24,7 @@ namespace warren::launch {
 
 namespace {
 
-// The library and one topology of it.
+// The library and one topology of it. While it is open, nobody else in this process discovers.
 struct Hwloc {
     Hwloc() = default;
     ~Hwloc() {
@@ -39,6 +41,7 @@ struct Hwloc {
         if (library == nullptr) {
             return fail(MPI_ERR_OTHER, "%s", problem.c_str());
         }
+        calls = std::unique_lock(discovery::HwlocLibrary::calls());
         if (library->topology_init(&topology) != 0) {
             topology = nullptr;
             return fail(MPI_ERR_OTHER, "hwloc_topology_init fails");
@@ -46,22 +49,36 @@ struct Hwloc {
         return {};
     }
 
+    std::unique_lock<std::mutex> calls;
     const discovery::HwlocLibrary* library = nullptr;
     hwloc_topology_t topology = nullptr;
 };
+
+// What a topology is made of. The image is made before hwloc is opened: it may need it, too.
+struct Content {
+    discovery::NamedSource named;
+    std::vector<std::byte> image;
+};
+
+Error read_content(const std::string& source, Content& content) {
+    if (Error error = discovery::name_source(source, content.named)) {
+        return error;
+    }
+    // XML, to be read in a child process, which hwloc may end.
+    if (content.named.is_image || content.named.source.kind == discovery::SourceKind::xml) {
+        return discovery::named_image(source, true, content.image);
+    }
+    return {};
+}
 
 Error wrong_source(const std::string& source, const char* why) {
     return fail(MPI_ERR_ARG, "--topology %s: %s", source.c_str(), why);
 }
 
 // An image as hwloc reads it.
-Error set_image(const Hwloc& hwloc, const std::string& source) {
-    std::vector<std::byte> image;
+Error set_image(const Hwloc& hwloc, const std::string& source, std::span<const std::byte> image) {
     topology::ImageMemory memory;
     warren_topology* described = nullptr;
-    if (Error error = discovery::named_image(source, true, image)) {
-        return error;
-    }
     if (Error error = topology::ImageMemory::copy(image, memory)) {
         return error;
     }
@@ -76,7 +93,8 @@ Error set_image(const Hwloc& hwloc, const std::string& source) {
                : wrong_source(source, "hwloc does not take it");
 }
 
-Error load(const Hwloc& hwloc, bool with_devices, const std::string& source) {
+Error load(const Hwloc& hwloc, bool with_devices, const std::string& source,
+           const Content& content) {
     const discovery::HwlocLibrary& library = *hwloc.library;
     // Devices are what hwloc's plug-ins know, and loading those takes longer than all else.
     std::optional<ScopedVariable> no_plugins;
@@ -87,13 +105,10 @@ Error load(const Hwloc& hwloc, bool with_devices, const std::string& source) {
     } else {
         no_plugins.emplace("HWLOC_PLUGINS_PATH", "/nonexistent");
     }
-    discovery::NamedSource named;
-    if (Error error = discovery::name_source(source, named)) {
-        return error;
-    }
+    const discovery::NamedSource& named = content.named;
     const std::string& text = named.source.text;
     if (named.is_image) {
-        if (Error error = set_image(hwloc, source)) {
+        if (Error error = set_image(hwloc, source, content.image)) {
             return error;
         }
     } else if (named.source.kind == discovery::SourceKind::synthetic) {
@@ -104,11 +119,6 @@ Error load(const Hwloc& hwloc, bool with_devices, const std::string& source) {
         root.emplace("HWLOC_FSROOT", text.c_str());
         components.emplace("HWLOC_COMPONENTS", "linux,stop");
     } else if (named.source.kind == discovery::SourceKind::xml) {
-        // In a child process, which hwloc may end.
-        std::vector<std::byte> image;
-        if (Error error = discovery::named_image(source, true, image)) {
-            return error;
-        }
         if (library.topology_set_xml(hwloc.topology, text.c_str()) != 0) {
             return wrong_source(source, "this is no topology in hwloc's XML form");
         }
@@ -259,11 +269,15 @@ Error HwlocPublication::make(const HwlocSharing& asked, const std::string& sourc
         offer_.filters[0] = '0'; // of nothing, but a word of the text
         return {};
     }
+    Content content;
+    if (Error error = read_content(source, content)) {
+        return error;
+    }
     Hwloc hwloc;
     if (Error error = hwloc.open()) {
         return error;
     }
-    if (Error error = load(hwloc, asked.devices, source)) {
+    if (Error error = load(hwloc, asked.devices, source, content)) {
         return error;
     }
     offer_.is_this_system = hwloc.library->topology_is_thissystem(hwloc.topology) != 0;

@@ -26,6 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "warren/topology_tables.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -42,9 +44,7 @@ enum {
     WARREN_TOPOLOGY_ERR_NONE = 8 /* there is no such value */
 };
 
-typedef struct warren_topology warren_topology;
-typedef uint32_t warren_object;
-#define WARREN_NO_OBJECT UINT32_MAX
+/* warren/topology_tables.h has warren_topology, warren_object, a number, and WARREN_NO_OBJECT. */
 /* An OS index of an object that has none, and "no number" elsewhere. */
 #define WARREN_NO_INDEX UINT32_MAX
 
@@ -188,123 +188,6 @@ const void* warren_topology_image(const warren_topology* topology, size_t* bytes
 /* Writes the image to a file, whole or not at all, which only its owner may change. */
 int warren_topology_save(const warren_topology* topology, const char* path);
 
-/* ---- What look-ups look at ---------------------------------------------------------------------
-
-   The look-ups that programs do most often are here, for compilers to put where they are used:
-   tables of the image, which each warren_topology has at its beginning; src/topology/format.hpp
-   explains them. Where they don't have the answer, and for other languages, there are the same as
-   calls: warren_topology_find_…
-
-   So tables are part of the binary interface. Their version is that of images, which is also the
-   version of the library's symbols warren_topology_…: a program that was compiled for others and
-   calls any of these is not started but told by the dynamic linker that libwarren.so lacks
-   WARREN_TOPOLOGY_ and the number, and an image of another version is refused by whoever maps it.
-   (A library that is handed a topology and only looks up here names no version: compile it with the
-   program.) */
-
-typedef struct {
-    /* Where its cells begin, and its values, in bytes from the first attribute. There is a cell for
-       each initiator (or once) and target: the number of a value. A value has a byte of origin and
-       one or more of its own; eight can be read. */
-    uint32_t cells;
-    uint32_t values;
-    uint16_t order;       /* number of its order */
-    uint16_t name;        /* offset of its name; 0: the predefined one */
-    uint8_t flags;        /* WARREN_ATTRIBUTE_…; and four for the format */
-    uint8_t row;          /* cells from an initiator to the next, 0: all the same; if short */
-    uint8_t value_stride; /* bytes from a value to the next: 2, 3, 5 or 9 */
-    uint8_t unused;
-} warren_topology_attribute;
-
-typedef struct {
-    const void* joins;      /* uint8_t: pairs; or uint16_t */
-    const uint16_t* places; /* null: joins are pairs */
-    const uint8_t* partings;
-    const uint16_t* parents;
-    const uint8_t* nearest;
-    const uint16_t* pu_by_cpu;       /* UINT16_MAX: none */
-    const int16_t* initiator_by_cpu; /* -1: none; also below */
-    const int16_t* target_by_node;
-    const uint16_t* target_os_indices;
-    const warren_topology_attribute* attributes;
-    const uint8_t* orders;
-    uint32_t objects;
-    uint32_t joined_objects; /* those of the tree, which have the smallest numbers; or 0 */
-    uint32_t row_joins;      /* of each of them */
-    uint32_t all_joins;
-    uint32_t cpus; /* tables by OS index have so many elements */
-    uint32_t nodes;
-    uint32_t attribute_count;
-    uint32_t initiators;
-    uint32_t short_initiators; /* the same if all predefined attributes are short (one byte for a
-                                  cell and for a row) and lack no value; or 0 */
-    uint32_t targets;
-    uint32_t first_target; /* object */
-} warren_topology_index;
-
-typedef struct {
-    uint64_t value;
-    int origin;
-    int error; /* WARREN_TOPOLOGY_SUCCESS, _ERR_ARGUMENT or _ERR_NONE */
-} warren_topology_found;
-
-/* They only read. */
-#define WARREN_TOPOLOGY_PURE __attribute__((pure))
-WARREN_TOPOLOGY_PURE warren_object warren_topology_find_by_os_index(const warren_topology* topology,
-                                                                    int type, uint32_t os_index);
-WARREN_TOPOLOGY_PURE warren_object warren_topology_find_common_ancestor(
-    const warren_topology* topology, warren_object one, warren_object other);
-WARREN_TOPOLOGY_PURE warren_object
-warren_topology_find_nearest_memory(const warren_topology* topology, warren_object object);
-WARREN_TOPOLOGY_PURE uint32_t warren_topology_find_initiator_of_cpu(const warren_topology* topology,
-                                                                    uint32_t cpu);
-WARREN_TOPOLOGY_PURE warren_topology_found warren_topology_find_value(
-    const warren_topology* topology, uint32_t attribute, uint32_t initiator, uint32_t node);
-WARREN_TOPOLOGY_PURE uint32_t warren_topology_find_best_target(const warren_topology* topology,
-                                                               uint32_t attribute,
-                                                               uint32_t initiator, uint32_t place);
-
-/* The tables of a topology; of a null one such as have nothing. There are always some, so that a
-   loop's compiler reads before the loop what all look-ups in it need. (Constant ones it would know,
-   and make two ways of it again.) */
-static inline const warren_topology_index* warren_topology_tables(const warren_topology* topology) {
-    static warren_topology_index nothing; /* never changed */
-    return __builtin_expect(topology != NULL, 1) ? (const warren_topology_index*)topology
-                                                 : &nothing;
-}
-
-/* The lowest object that has both below it, or is one of them. What is needed nearly always is read
-   first, and there is no call. */
-static inline warren_object warren_topology_join(const warren_topology_index* index,
-                                                 warren_object one, warren_object other) {
-    const void* const joins = index->joins;
-    const uint16_t* const places = index->places;
-    const uint8_t* const partings = index->partings;
-    const uint32_t joined = index->joined_objects;
-    const size_t all_joins = index->all_joins;
-    const size_t row = (size_t)one * index->row_joins;
-    if (__builtin_expect(other < joined, 1) && __builtin_expect(row < all_joins, 1)) {
-        if (places == NULL) {
-            return ((const uint8_t*)joins)[row + other];
-        }
-        /* Without a branch of the program: who is above whom is anybody's guess. */
-        const size_t difference = (size_t)(places[one] ^ places[other]);
-        const uint32_t parting = ((const uint16_t*)joins)[row + partings[difference]];
-        return parting < other ? parting : other;
-    }
-    if (one >= index->objects || other >= index->objects) {
-        return WARREN_NO_OBJECT;
-    }
-    while (one != other) { /* parents have smaller numbers */
-        if (one > other) {
-            one = index->parents[one];
-        } else {
-            other = index->parents[other];
-        }
-    }
-    return one;
-}
-
 /* ---- Objects ----------------------------------------------------------------------------------
  */
 
@@ -371,7 +254,10 @@ warren_object warren_object_ancestor(const warren_topology* topology, warren_obj
 /* The lowest object that has both below it, or is one of them. */
 static inline warren_object warren_object_common_ancestor(const warren_topology* topology,
                                                           warren_object one, warren_object other) {
-    return warren_topology_join(warren_topology_tables(topology), one, other);
+    const warren_object common = warren_topology_join(warren_topology_tables(topology), one, other);
+    return __builtin_expect(common != WARREN_NO_OBJECT, 1)
+               ? common
+               : warren_topology_find_common_ancestor(topology, one, other);
 }
 /* Whether `object` is `ancestor` or below it. */
 int warren_object_is_below(const warren_topology* topology, warren_object object,
@@ -617,7 +503,9 @@ uint32_t warren_topology_initiators(const warren_topology* topology);
 static inline uint32_t warren_topology_initiator_of_cpu(const warren_topology* topology,
                                                         uint32_t cpu) {
     const warren_topology_index* index = warren_topology_tables(topology);
-    return cpu < index->cpus ? (uint32_t)(int32_t)index->initiator_by_cpu[cpu] : WARREN_NO_INDEX;
+    return __builtin_expect(cpu < index->cpus, 1)
+               ? (uint32_t)(int32_t)index->initiator_by_cpu[cpu]
+               : warren_topology_find_initiator_of_cpu(topology, cpu);
 }
 uint32_t warren_topology_initiator_of_cpus(const warren_topology* topology, warren_set cpus);
 uint32_t warren_topology_initiator_of_object(const warren_topology* topology, warren_object object);
@@ -633,23 +521,20 @@ static inline int warren_topology_value(const warren_topology* topology, uint32_
                                         uint32_t initiator, uint32_t node, uint64_t* value,
                                         int* origin) {
     const warren_topology_index* index = warren_topology_tables(topology);
-    static const uint64_t masks[10] = {0,          0, UINT8_MAX, UINT16_MAX, 0,
-                                       UINT32_MAX, 0, 0,         0,          UINT64_MAX};
     warren_topology_found found;
     if (value == NULL) {
         return WARREN_TOPOLOGY_ERR_ARGUMENT;
     }
-    if (attribute < WARREN_ATTRIBUTE_FIRST_OTHER && initiator < index->short_initiators &&
-        node < index->nodes) {
-        const warren_topology_attribute* record = &index->attributes[attribute];
-        const uint8_t* first = (const uint8_t*)index->attributes;
+    if (attribute < WARREN_ATTRIBUTE_FIRST_OTHER &&
+        __builtin_expect(initiator < index->short_initiators, 1) &&
+        __builtin_expect(node < index->nodes, 1)) {
+        const warren_topology_short_values* values = &index->short_values[attribute];
         const int32_t target = index->target_by_node[node];
-        if (target >= 0) {
-            const size_t cell =
-                first[record->cells + (size_t)initiator * record->row + (size_t)target];
-            const uint8_t* at = first + record->values + cell * record->value_stride;
+        if (__builtin_expect(target >= 0, 1)) {
+            const size_t cell = values->cells[(size_t)initiator * values->row + (size_t)target];
+            const uint8_t* at = values->values + cell * values->value_stride;
             __builtin_memcpy(value, at + 1, sizeof *value);
-            *value &= masks[record->value_stride];
+            *value &= values->mask;
             if (origin != NULL) {
                 *origin = at[0];
             }

@@ -62,8 +62,8 @@ Error make_handle(ImageMemory memory, int way, warren_topology*& handle) {
         narrow(cpus, share.cpus);
         narrow(nodes, share.nodes);
     }
-    handle = new (std::nothrow) warren_topology{view.index(), std::move(memory), view,
-                                                way,          std::move(cpus),   std::move(nodes)};
+    handle = new (std::nothrow)
+        warren_topology{view, std::move(memory), way, std::move(cpus), std::move(nodes)};
     return handle != nullptr ? Error{}
                              : fail(WARREN_TOPOLOGY_ERR_MEMORY, "no memory for a topology");
 }

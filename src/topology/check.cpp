@@ -95,8 +95,8 @@ Error ImageCheck::check_header() {
         header_->objects > max_objects || header_->tree_objects == 0 ||
         header_->tree_objects > header_->objects ||
         (has_places && (header_->place_bits > max_place_bits || header_->parting_kinds == 0)) ||
-        header_->has_pairs > (has_places ? 0 : 1) ||
-        (header_->has_pairs != 0 && header_->tree_objects > max_paired_objects)) {
+        header_->pair_rows > (has_places ? 0 : header_->tree_objects) ||
+        (header_->pair_rows != 0 && header_->tree_objects > max_paired_objects)) {
         return damaged("impossible counts");
     }
     return {};
@@ -134,7 +134,7 @@ Error ImageCheck::read_counts() {
     follows(Section::places, has_places ? header_->tree_objects : 0);
     follows(Section::above, count(Section::places) * header_->parting_kinds);
     follows(Section::partings, places);
-    follows(Section::pairs, header_->has_pairs * header_->tree_objects * header_->tree_objects);
+    follows(Section::pairs, header_->pair_rows * header_->tree_objects);
     follows(Section::row_by_os, count(Section::pu_by_os));
     return {};
 }
@@ -148,10 +148,12 @@ Error ImageCheck::find_sections() {
     warren_topology_index& index = view.index_;
     index.objects = view.objects_;
     const bool has_places = header_->place_bits != no_places;
-    if (has_places || header_->has_pairs != 0) {
+    if (has_places || header_->pair_rows != 0) {
+        const std::uint32_t rows = has_places ? view.tree_objects_ : header_->pair_rows;
         index.joined_objects = view.tree_objects_;
+        index.first_joined = view.tree_objects_ - rows;
         index.row_joins = has_places ? header_->parting_kinds : view.tree_objects_;
-        index.all_joins = index.joined_objects * index.row_joins;
+        index.all_joins = rows * index.row_joins;
     }
     const std::uint16_t* places = nullptr;
     const std::uint16_t* above = nullptr;
@@ -187,7 +189,6 @@ Error ImageCheck::find_sections() {
         find(Section::distance_bytes, view.distance_bytes_) &&
         find(Section::orders, index.orders) && find(Section::strings, view.strings_) &&
         image_.size() - offset_ < 8;
-    index.parents = view.parent_;
     index.places = has_places ? places : nullptr;
     index.joins = has_places ? static_cast<const void*>(above) : pairs;
     return fits ? Error{} : damaged("a section doesn't fit into it");
@@ -543,6 +544,9 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
 
 Error ImageCheck::check_attributes() {
     const TopologyView& view = view_;
+    if (view.index_.attribute_count > max_attributes) {
+        return damaged("more attributes than there may be");
+    }
     std::uint32_t shorts = 0;
     for (const AttributeRecord& attribute : view.attributes()) {
         if (Error error = check_attribute(attribute)) {
@@ -555,6 +559,16 @@ Error ImageCheck::check_attributes() {
     }
     if (shorts == WARREN_ATTRIBUTE_FIRST_OTHER) {
         view_.index_.short_initiators = view.index_.initiators;
+        const auto* first = reinterpret_cast<const std::uint8_t*>(view.index_.attributes);
+        for (std::uint32_t index = 0; index < shorts; ++index) {
+            const AttributeRecord& attribute = view.index_.attributes[index];
+            const std::uint32_t bits = (attribute.value_stride - 1U) * 8;
+            view_.index_.short_values[index] = {.cells = first + attribute.cells,
+                                                .values = first + attribute.values,
+                                                .mask = UINT64_MAX >> (64 - bits),
+                                                .row = attribute.row,
+                                                .value_stride = attribute.value_stride};
+        }
     }
     bool wrong = false;
     const std::uint32_t targets = view.index_.targets;

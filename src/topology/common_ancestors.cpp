@@ -13,7 +13,7 @@ class Maker {
     Maker(const Description& description, std::uint32_t tree_objects, CommonAncestors& made)
         : description_(description), tree_objects_(tree_objects), made_(made) {}
 
-    void add_pairs();
+    void add_pairs(std::uint32_t rows);
     void add_places();
 
   private:
@@ -24,11 +24,12 @@ class Maker {
     CommonAncestors& made_;
 };
 
-void Maker::add_pairs() {
-    const auto pair = [this](std::uint32_t one, std::uint32_t other) -> std::uint8_t& {
-        return made_.pairs[std::size_t{one} * tree_objects_ + other];
+// Of the last `rows` objects.
+void Maker::add_pairs(std::uint32_t rows) {
+    std::vector<std::uint8_t> all(std::size_t{tree_objects_} * tree_objects_);
+    const auto pair = [&](std::uint32_t one, std::uint32_t other) -> std::uint8_t& {
+        return all[std::size_t{one} * tree_objects_ + other];
     };
-    made_.pairs.resize(std::size_t{tree_objects_} * tree_objects_);
     for (std::uint32_t lower = 0; lower < tree_objects_; ++lower) {
         pair(lower, lower) = static_cast<std::uint8_t>(lower);
         for (std::uint32_t higher = 0; higher < lower; ++higher) {
@@ -37,6 +38,7 @@ void Maker::add_pairs() {
             pair(higher, lower) = common;
         }
     }
+    made_.pairs.assign(all.end() - static_cast<std::ptrdiff_t>(rows) * tree_objects_, all.end());
 }
 
 void Maker::add_places() {
@@ -128,9 +130,20 @@ void Maker::add_partings(const std::vector<std::uint32_t>& bits_below) {
 CommonAncestors make_common_ancestors(const Description& description, std::uint32_t tree_objects) {
     CommonAncestors made;
     Maker maker(description, tree_objects, made);
-    const std::size_t room = description.objects.size() * most_pair_bytes_per_object;
-    if (tree_objects <= max_paired_objects && std::size_t{tree_objects} * tree_objects <= room) {
-        maker.add_pairs();
+    const auto is_short = [&](std::uint32_t rows, std::uint32_t most_bytes_per_object) {
+        return tree_objects <= max_paired_objects &&
+               std::size_t{rows} * tree_objects <=
+                   description.objects.size() * most_bytes_per_object;
+    };
+    // The tree's last level has all leaves of machines.
+    std::uint32_t leaves = 0;
+    for (const Level& level : description.levels) {
+        leaves = level.depth >= 0 ? level.count : leaves;
+    }
+    if (is_short(tree_objects, most_pair_bytes_per_object)) {
+        maker.add_pairs(tree_objects);
+    } else if (is_short(leaves, most_leaf_pair_bytes_per_object)) {
+        maker.add_pairs(leaves);
     } else {
         maker.add_places();
     }

@@ -177,6 +177,10 @@ Error Encoder::check_limits() const {
             "%zu NUMA nodes and %zu places from which memory looks alike; up to %u are possible",
             targets, initiators, max_targets);
     }
+    if (description_.matrices.size() > max_attributes) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the topology has %zu attributes, more than %u",
+                    description_.matrices.size(), max_attributes);
+    }
     const auto too_wide = [](const Bits& bits) {
         return bits.size() > (std::size_t{max_os_index} + 1) / 64;
     };
@@ -593,7 +597,7 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     header.tree_objects = narrow(tree_objects_);
     header.place_bits = static_cast<std::uint8_t>(ancestors_.place_bits);
     header.parting_kinds = static_cast<std::uint8_t>(ancestors_.parting_kinds);
-    header.has_pairs = ancestors_.pairs.empty() ? 0 : 1;
+    header.pair_rows = static_cast<std::uint8_t>(ancestors_.pairs.size() / tree_objects_);
     header.sections = static_cast<std::uint8_t>(section_count);
     image.resize(sizeof header);
     std::memcpy(image.data(), &header, sizeof header);

@@ -32,7 +32,7 @@ inline constexpr std::uint64_t image_magic = 0x31306f706f745257; // "WRtopo01" i
 // Raised with every change of what is below, and of the tables that programs read by themselves
 // (warren_topology_index): images of other versions are refused. src/warren.map has it, too, so
 // that programs compiled for other tables are.
-inline constexpr std::uint32_t image_version = 6;
+inline constexpr std::uint32_t image_version = 7;
 
 // Numbers of 16 bits. 400 threads have about 2000 objects; the 8192 that Linux can have at most,
 // 40000.
@@ -44,11 +44,15 @@ inline constexpr std::uint32_t max_place_bits = 15;
 inline constexpr std::uint32_t most_spare_bits = 4;
 inline constexpr std::uint32_t no_places = 255;
 // Small trees have a table of all pairs of objects instead, as long as it has no more bytes per
-// object: that is a third of what an image takes without it.
+// object: that is a third of what an image takes without it; or, of trees that are larger, a table
+// of all pairs of a leaf and an object: half.
 inline constexpr std::uint32_t most_pair_bytes_per_object = 12;
-inline constexpr std::uint32_t max_paired_objects = 256;
+inline constexpr std::uint32_t most_leaf_pair_bytes_per_object = 24;
+inline constexpr std::uint32_t max_paired_objects = 255;
 // NUMA nodes and initiators, numbers of 15 bits.
 inline constexpr std::uint32_t max_targets = 4096;
+// Each is checked for itself, all its pairs, in milliseconds where there are many. hwloc has ten.
+inline constexpr std::uint32_t max_attributes = 1024;
 inline constexpr std::uint8_t no_nearest = 255;
 // OS indices of processors and nodes; the kernel's limits are 8192 and 1024.
 inline constexpr std::uint32_t max_os_index = 65535;
@@ -139,7 +143,8 @@ enum class Section : std::uint32_t {
     level_of, // one per object: index of its level
     flags,    // one per object: ObjectFlag
     nearest,  // one per object: logical index of the NUMA node, or 255: has to be looked for
-    pairs,    // for each two objects of the tree that which has both below it; or nothing
+    pairs, // for each of the tree's last pair_rows objects and each object of the tree that which
+           // has both below it
     // For each number of place_bits bits the kind of parting of two places that it is the
     // difference (exclusive or) of. The highest bit says it; bits at which the same objects part
     // whatever the place are of one kind.
@@ -191,7 +196,7 @@ struct Header {
     std::uint16_t tree_objects; // those of the tree come first
     std::uint8_t place_bits;    // no_places: there are neither places nor what belongs to them
     std::uint8_t parting_kinds; // 0 without places
-    std::uint8_t has_pairs;     // 1 (then there are no places), or 0
+    std::uint8_t pair_rows;     // 0: no pairs; else there are no places
     std::uint8_t sections;
 };
 inline constexpr std::size_t checksum_end = offsetof(Header, checksum) + sizeof(std::uint64_t);

@@ -2,6 +2,9 @@
 // private memory, whatever the node's size. Thread rule: constant from its making to its end.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
+#include <type_traits>
 #include <vector>
 
 #include "topology/mapping.hpp"
@@ -9,9 +12,9 @@
 #include "warren/topology.h"
 
 struct warren_topology {
-    warren_topology_index index; // first: what the header's own look-ups find
+    warren::topology::TopologyView
+        view; // first, and its index: what the header's own look-ups find
     warren::topology::ImageMemory memory;
-    warren::topology::TopologyView view;
     int way = 0;
     std::vector<std::uint64_t> cpus; // that may be used, by OS index
     std::vector<std::uint64_t> nodes;
@@ -20,12 +23,17 @@ struct warren_topology {
 namespace warren::topology {
 
 // Programs have been compiled for these places: other ones are another image_version (format.hpp).
-static_assert(image_version == 6 && sizeof(warren_topology_index) == 136 &&
-              offsetof(warren_topology_index, pu_by_cpu) == 40 &&
-              offsetof(warren_topology_index, orders) == 80 &&
-              offsetof(warren_topology_index, cpus) == 104 &&
-              offsetof(warren_topology_index, first_target) == 128 &&
+static_assert(image_version == 7 && sizeof(warren_topology_index) == 384 &&
+              offsetof(warren_topology_index, pu_by_cpu) == 32 &&
+              offsetof(warren_topology_index, orders) == 72 &&
+              offsetof(warren_topology_index, first_joined) == 88 &&
+              offsetof(warren_topology_index, cpus) == 100 &&
+              offsetof(warren_topology_index, first_target) == 124 &&
+              offsetof(warren_topology_index, short_values) == 128 &&
+              std::size(warren_topology_index{}.short_values) == WARREN_ATTRIBUTE_FIRST_OTHER &&
               sizeof(warren_topology_attribute) == 16);
+static_assert(std::is_standard_layout_v<warren_topology> &&
+              std::is_standard_layout_v<TopologyView>);
 
 // A set of the caller's that can be read, as far as one can tell.
 inline bool is_set(const warren_set& set) {

@@ -185,11 +185,7 @@ std::size_t use_matrices(const warren_topology* t) {
 }
 
 std::size_t use_all(const TopologyView& view) {
-    const warren_topology topology{view.index(),
-                                   ImageMemory{},
-                                   view,
-                                   0,
-                                   words_of(view.allowed_cpus()),
+    const warren_topology topology{view, ImageMemory{}, 0, words_of(view.allowed_cpus()),
                                    words_of(view.allowed_nodes())};
     std::size_t sum = 0;
     for (warren_object object = 0; object < warren_topology_objects(&topology); ++object) {
@@ -388,7 +384,7 @@ TEST_F(Fuzz, says_why_an_image_is_refused) {
     };
     EXPECT_EQ(reason(changed(0, std::byte{'X'})), "this is no topology image");
     EXPECT_EQ(reason(changed(offsetof(Header, version), std::byte{4})),
-              "the topology image has version 4, this library reads version 6");
+              "the topology image has version 4, this library reads version 7");
     EXPECT_EQ(reason({image.begin(), image.end() - 8}),
               "the topology image is damaged: it is shorter or longer than it says");
     EXPECT_EQ(reason({image.begin(), image.begin() + 8}),

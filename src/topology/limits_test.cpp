@@ -1,6 +1,7 @@
 // Machines at the limits of the image's numbers: everything is right up to them, and refused
 // beyond.
 #include <gtest/gtest.h>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -212,6 +213,22 @@ TEST(Limits, what_is_larger_is_refused) {
               "a processor or NUMA node has an OS index above 65535");
     EXPECT_EQ(refusal(describe({0}, {0}, {0}, max_objects - 3)),
               "the topology has 65535 objects, more than 65534");
+    Description many = describe({0}, {0}, {0}, 0);
+    while (many.matrices.size() <= max_attributes) {
+        many.matrices.push_back(many.matrices[0]);
+        many.matrices.back().name = "Other" + std::to_string(many.matrices.size());
+    }
+    EXPECT_EQ(refusal(many), "the topology has 1025 attributes, more than 1024");
+    // One for each core and its processor, and one for what there once was of either.
+    std::vector<std::uint32_t> numbers(32000);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    many = describe(numbers, numbers, {0}, 0);
+    for (std::uint32_t object = 1; object <= 2 * numbers.size(); ++object) {
+        many.objects[object].complete_cpus.clear();
+        add_bit(many.objects[object].complete_cpus, object % 300);
+        add_bit(many.objects[object].complete_cpus, 300 + object / 300);
+    }
+    EXPECT_EQ(refusal(many), "there are 96001 different sets, more than 65535");
     warren_topology* topology = nullptr;
     int error_class = 0;
     ASSERT_EQ(open(describe({0}, {0}, {0}, max_objects - 4), topology, error_class), "");

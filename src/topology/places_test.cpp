@@ -1,4 +1,5 @@
-// Common ancestors of trees of all shapes: by places, and by walking where a tree has none.
+// Common ancestors of trees of all shapes: by pairs, by places, and by walking where a tree has
+// neither.
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
@@ -75,12 +76,13 @@ std::string text_of(Error error) {
     return text;
 }
 
-enum class Form : std::uint8_t { pairs, places, neither };
+enum class Form : std::uint8_t { pairs, leaves, places, neither };
 
 Form form_of(const TopologyView& view) {
     return view.index().joined_objects == 0 ? Form::neither
-           : view.index().places == nullptr ? Form::pairs
-                                            : Form::places;
+           : view.index().places != nullptr ? Form::places
+           : view.index().first_joined == 0 ? Form::pairs
+                                            : Form::leaves;
 }
 
 void compare(const Node& root, std::size_t levels, Form form) {
@@ -105,8 +107,8 @@ void compare(const Node& root, std::size_t levels, Form form) {
 
 TEST(Places, random_trees_part_where_they_do) {
     std::mt19937 random(5);
-    int rounds_of[3] = {};
-    for (int round = 0; round < 300; ++round) {
+    int rounds_of[4] = {};
+    for (int round = 0; round < 900; ++round) {
         const std::size_t levels = 2 + random() % 5;
         const auto grow = [&](const auto& self, std::size_t level) -> Node {
             Node node{level, {}};
@@ -137,10 +139,14 @@ TEST(Places, random_trees_part_where_they_do) {
 }
 
 TEST(Places, even_trees_have_them_and_small_or_deep_uneven_ones_do_not) {
-    Node even{0, std::vector<Node>(3, {1, std::vector<Node>(5, {2, {}})})};
+    Node even{0, std::vector<Node>(3, {1, std::vector<Node>(15, {2, {}})})};
     compare(even, 3, Form::places);
     Node chain{0, {{1, {{2, {{3, {}}}}}}}}; // one leaf
     compare(chain, 4, Form::pairs);
+    Node chains{0, std::vector<Node>(9, {1, {{2, {{3, {}}}}}})};
+    compare(chains, 4, Form::leaves);
+    Node large{0, std::vector<Node>(90, {1, {{2, {{3, {}}}}}})}; // more than pairs can number
+    compare(large, 4, Form::places);
     constexpr std::size_t depth = 40;
     Node caterpillar{depth - 1, {}};
     for (std::size_t level = depth - 1; level-- > 0;) {

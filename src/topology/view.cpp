@@ -175,7 +175,22 @@ std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) cons
     return object;
 }
 
-// Parents have smaller numbers: the larger one goes up.
+std::uint32_t TopologyView::common_ancestor(std::uint32_t one, std::uint32_t other) const {
+    std::uint32_t common = warren_topology_join(&index_, one, other);
+    if (common == none) { // of pairs there may be only those with a leaf in front
+        common = warren_topology_join(&index_, other, one);
+    }
+    if (common != none) {
+        return common;
+    }
+    // Parents have smaller numbers: the larger one goes up.
+    while (one != other) {
+        std::uint32_t& larger = one > other ? one : other;
+        larger = parent(larger);
+    }
+    return one;
+}
+
 bool TopologyView::is_below(std::uint32_t object, std::uint32_t ancestor) const {
     return common_ancestor(object, ancestor) == ancestor;
 }

@@ -99,9 +99,7 @@ class TopologyView {
     warren_set allowed_nodes() const { return set(allowed_[1]); }
 
     std::uint32_t ancestor(std::uint32_t object, ObjectType type) const;
-    std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const {
-        return warren_topology_join(&index_, one, other);
-    }
+    std::uint32_t common_ancestor(std::uint32_t one, std::uint32_t other) const;
     // For the header's own look-ups.
     const warren_topology_index& index() const { return index_; }
     bool is_below(std::uint32_t object, std::uint32_t ancestor) const;
@@ -224,6 +222,7 @@ class TopologyView {
     const CompleteSets* complete(std::uint32_t object) const;
     std::span<const InfoRecord> all_infos(std::uint32_t object) const;
 
+    warren_topology_index index_ = {}; // first: handle.hpp
     std::span<const std::byte> image_;
     std::uint32_t objects_ = 0;
     std::uint32_t tree_objects_ = 0;
@@ -240,7 +239,6 @@ class TopologyView {
     const std::uint16_t* parent_ = nullptr;
     const std::uint16_t* first_child_ = nullptr;
     const std::uint16_t* cpuset_of_ = nullptr;
-    warren_topology_index index_ = {};
     std::span<const OtherChildren> other_children_;
     std::span<const CompleteSets> complete_sets_;
     std::span<const InfoRecord> infos_;

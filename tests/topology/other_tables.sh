@@ -23,6 +23,25 @@ readelf -V "$work"/user | grep -q "WARREN_TOPOLOGY_$version\$\|WARREN_TOPOLOGY_$
     echo "the program does not ask for tables of version $version"
     exit 1
 }
+# So does a library that is given a topology, whichever look-up it has compiled in.
+for look_up in 'warren_topology_by_os_index(topology, 0, 1)' 'warren_topology_nearest_memory(topology, 1)' \
+    'warren_object_common_ancestor(topology, 1, 2)' 'warren_topology_initiator_of_cpu(topology, 1)' \
+    'warren_topology_value(topology, 2, 0, 0, &value, 0)' 'warren_topology_best_target(topology, 2, 0, 0)'; do
+    cat > "$work"/asked.c << C
+#include <warren/topology.h>
+uint64_t answer(const warren_topology* topology);
+uint64_t answer(const warren_topology* topology) {
+    uint64_t value = 0;
+    return value + $look_up;
+}
+C
+    "$compiler" -O3 -shared -fPIC -I"$sources"/include "$work"/asked.c -o "$work"/libasked.so \
+        -Wl,--as-needed "$library"
+    readelf -V "$work"/libasked.so | grep -q "WARREN_TOPOLOGY_$version\$\|WARREN_TOPOLOGY_$version " || {
+        echo "a library with $look_up does not ask for tables of version $version"
+        exit 1
+    }
+done
 # The library of the program's making: of another version.
 other=$((version + 1))
 echo 'int warren_topology_open(void) { return 0; } int warren_topology_find_by_os_index(void) { return 0; }' \

@@ -252,15 +252,20 @@ def _ranges(members):
     return f"{members[0]},…" if members else "-"
 
 
+def _points(one, other):
+    if one is None or other is None:
+        return "-"
+    change = round(100 * (other - one), 1)
+    return f"{change:+.1f}" if change else "0.0"  # nothing has no sign
+
+
 def comparison(before, after, page):
     page.heading("Before and after")
     rows = []
     for name, key in (("locality", "locality"), ("first touch correct", "correctness"),
                       ("exclusivity", "exclusivity")):
         one, other = getattr(before.program, key), getattr(after.program, key)
-        change = "-" if one is None or other is None else f"{100 * (other - one):+.1f}"
-        rows.append([name, percent(one), percent(other), change])
+        rows.append([name, percent(one), percent(other), _points(one, other)])
     one, other = before.balance.imbalance, after.balance.imbalance
-    rows.append(["load imbalance", percent(one), percent(other),
-                 "-" if one is None or other is None else f"{100 * (other - one):+.1f}"])
+    rows.append(["load imbalance", percent(one), percent(other), _points(one, other)])
     table(page, ["", "before", "after", "points"], rows, 0)

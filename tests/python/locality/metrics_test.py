@@ -502,6 +502,15 @@ class Recordings(unittest.TestCase):
         self.assertAlmostEqual(data["balance"]["imbalance"], 14 / 11 - 1)
         self.assertEqual(data["advice"][0]["units"], 30)
 
+    def test_changes_that_round_to_nothing_have_no_sign(self):
+        for exact, shown in ((-0.0004, "0.0"), (0.0004, "0.0"), (0, "0.0"), (-0.0006, "-0.1"), (0.25, "+25.0")):
+            before, after = (mock.Mock(program=mock.Mock(locality=one, correctness=None, exclusivity=one),
+                                       balance=mock.Mock(imbalance=None)) for one in (0.5, 0.5 + exact))
+            page = text.Page(io.StringIO(), "never", 80)
+            text.comparison(before, after, page)
+            found = [line.split()[-1] for line in page.lines if "%" in line]
+            self.assertEqual(found, [shown] * 2)
+
     def test_the_summary_fits_the_terminal(self):
         for width in (40, 80, 200):
             code, out, _ = self.run_report(self.baseline(f"w{width}"), "--width", width)

@@ -373,9 +373,12 @@ function whatIf() {
 async function comparison() {
     const after = facts.after;
     if (!after) { $("comparison").remove(); return; }
-    const points = (one, other, better) => one == null || other == null ? element("td", {}, "–") :
-        element("td", {class: better * (other - one) > 0.0005 ? "good" : better * (other - one) < -0.0005 ? "bad" : ""},
-                (100 * (other - one) >= 0 ? "+" : "") + (100 * (other - one)).toFixed(1));
+    const points = (one, other, better) => {
+        if (one == null || other == null) return element("td", {}, "–");
+        const change = Math.round(1000 * (other - one)) / 10 || 0; // nothing has no sign
+        return element("td", {class: better * change > 0 ? "good" : better * change < 0 ? "bad" : ""},
+                       (change > 0 ? "+" : "") + change.toFixed(1));
+    };
     const line = (name, one, other, better) => [name, percent(one), percent(other), points(one, other, better)];
     const a = facts.program, b = after.program;
     $("compared").append(table(["program", "before", "after", "points"], [

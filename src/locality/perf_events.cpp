@@ -132,8 +132,10 @@ perf_event_attr PerfEvents::attributes_of_faults() const {
     attributes.sample_period = 1;
     attributes.sample_type = sample_type();
     attributes.sample_regs_user = wanted_registers;
-    attributes.sample_stack_user = stack_bytes;
-    attributes.sample_max_stack = static_cast<std::uint16_t>(options_.calls + 1);
+    if (!options_.brief) {
+        attributes.sample_stack_user = stack_bytes;
+        attributes.sample_max_stack = static_cast<std::uint16_t>(options_.calls + 1);
+    }
     attributes.sample_id_all = 1;
     attributes.disabled = 1;
     attributes.enable_on_exec = 1;
@@ -153,8 +155,8 @@ perf_event_attr PerfEvents::attributes_of_faults() const {
 }
 
 std::uint64_t PerfEvents::sample_type() const {
-    return common_sample | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_CALLCHAIN |
-           PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |
+    return common_sample | PERF_SAMPLE_IP | PERF_SAMPLE_ADDR | PERF_SAMPLE_REGS_USER |
+           (options_.brief ? 0 : PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_STACK_USER) |
            (physical_ ? PERF_SAMPLE_PHYS_ADDR : 0) | (page_size_ ? PERF_SAMPLE_DATA_PAGE_SIZE : 0);
 }
 
@@ -165,7 +167,7 @@ Error PerfEvents::open_processor(pid_t pid, int processor) {
         if (!rings_.empty()) {
             without = 0;
         } else {
-            physical_ = (without & 1) == 0;
+            physical_ = (without & 1) == 0 && !options_.brief;
             kernel_ = (without & 2) == 0;
             page_size_ = (without & 4) == 0;
             build_ids_ = (without & 8) == 0;
@@ -419,16 +421,7 @@ std::uint64_t PerfEvents::first_thread_ns() const {
     return all > told_cpu_ns_ ? all - told_cpu_ns_ : 0;
 }
 
-bool PerfEvents::decode_fault(const char* data, std::size_t bytes, PerfEvent& event) const {
-    const char* end = data + bytes;
-    event.kind = PerfEvent::fault;
-    const auto identifier = take_value<std::uint64_t>(data);
-    event.major = std::find(major_ids_.begin(), major_ids_.end(), identifier) != major_ids_.end();
-    event.instruction = take_value<std::uint64_t>(data);
-    event.pid = take_value<std::uint32_t>(data);
-    event.tid = take_value<std::uint32_t>(data);
-    event.time_ns = take_value<std::uint64_t>(data);
-    event.address = take_value<std::uint64_t>(data);
+bool PerfEvents::decode_calls(const char*& data, const char* end, PerfEvent& event) {
     auto calls = take_value<std::uint64_t>(data);
     if (calls > static_cast<std::uint64_t>(end - data) / 8) {
         return false;
@@ -441,13 +434,29 @@ bool PerfEvents::decode_fault(const char* data, std::size_t bytes, PerfEvent& ev
         --calls;
     }
     event.call_count = static_cast<std::uint32_t>(calls);
+    return true;
+}
+
+bool PerfEvents::decode_fault(const char* data, std::size_t bytes, PerfEvent& event) const {
+    const char* end = data + bytes;
+    event.kind = PerfEvent::fault;
+    const auto identifier = take_value<std::uint64_t>(data);
+    event.major = std::find(major_ids_.begin(), major_ids_.end(), identifier) != major_ids_.end();
+    event.instruction = take_value<std::uint64_t>(data);
+    event.pid = take_value<std::uint32_t>(data);
+    event.tid = take_value<std::uint32_t>(data);
+    event.time_ns = take_value<std::uint64_t>(data);
+    event.address = take_value<std::uint64_t>(data);
+    if (!options_.brief && !decode_calls(data, end, event)) {
+        return false;
+    }
     const auto abi = take_value<std::uint64_t>(data);
     if (abi != PERF_SAMPLE_REGS_ABI_NONE) {
         event.rsi = take_value<std::uint64_t>(data);
         event.rdi = take_value<std::uint64_t>(data);
         event.rsp = take_value<std::uint64_t>(data);
     }
-    const auto stack = take_value<std::uint64_t>(data);
+    const auto stack = options_.brief ? 0 : take_value<std::uint64_t>(data);
     if (stack > 0) {
         const char* top = data;
         data += stack;

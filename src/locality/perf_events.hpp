@@ -49,6 +49,9 @@ struct PerfOptions {
     std::uint32_t calls = 32; // at most, per fault
     std::size_t ring_bytes = std::size_t{2}
                              << 20; // per processor; less where the system gives less
+    // Of faults who touched which page when, and with which registers: no calls, no stack, no
+    // frame, each of which takes the kernel as long as the rest.
+    bool brief = false;
 };
 
 class PerfEvents {
@@ -98,6 +101,7 @@ class PerfEvents {
     void take(const Ring& ring);
     void ask_for_lost();
     void decode(const char* data);
+    static bool decode_calls(const char*& data, const char* end, PerfEvent& event);
     bool decode_fault(const char* data, std::size_t bytes, PerfEvent& event) const;
 
     int epoll_ = -1;

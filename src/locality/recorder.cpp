@@ -302,8 +302,9 @@ Error Recorder::start() {
     close(go[0]);
     close(report[1]);
     PerfOptions perf;
+    perf.calls = options_.calls;
     // Beside another the instructions are of code that it has made.
-    perf.calls = options_.beside_another ? 0 : options_.calls;
+    perf.brief = options_.beside_another;
     Error error = events_.open(child_, perf);
     if (error && !options_.beside_another) {
         const std::unique_ptr<ErrorRecord> record(error.take());

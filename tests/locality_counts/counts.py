@@ -21,6 +21,7 @@ BYTES = struct.Struct("<IIQIIQQQ")
 COMMUNICATION = struct.Struct("<IIIIQQ")
 ALLOCATION = struct.Struct("<IIQQQIIQ")
 INTERVAL = struct.Struct("<IIQQ")
+TOUCH = struct.Struct("<IIQQQQIi")
 PHASE = struct.Struct("<IIQiI104s")
 HEADER = 32
 MODULE = 72
@@ -203,6 +204,10 @@ def sampled(scratch):
     first = analysed(scratch)
     first_of = dict(zip(first["units"], first["first"])) if first else {}
     faults = list(pathlib.Path(scratch, "recording", "faults").glob("*/touches.rec"))
+    # The kernel isn't asked for frames, even where it would tell; it tells whether pages were written.
+    touches = [touch for one in faults for touch in records(one.parent, one.name, TOUCH)]
+    assert not any(physical for *_, physical, _, _ in touches), touches[:10]
+    assert not faults or any(flags & 2 for flags, *_ in touches), touches[:10]
     for name, begin, size, reads, writes, toucher in lines:
         begin, size = int(begin, 16), int(size)
         for index, true in ((0, int(reads)), (1, int(writes))):

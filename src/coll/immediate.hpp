@@ -50,8 +50,7 @@ class Immediate final : public Steps {
     bool is_elsewhere(int peer) { return slot_ && slot_->unequal() && slot_->differs_at(peer); }
     void await(message::Request& request);
     void heard(int from) { knows_next_ = knows_next_ || (slot_ && slot_->is_next(from)); }
-    // Before this rank sleeps, too: for who is late, it may be the one that finds them. (A thread
-    // that leaves polling to another of its rank does so at the end only.)
+    // Before this rank sleeps, too: for who is late, it may be the one that finds them.
     void tell_sleepers();
     void keep(Error error);
 

@@ -376,18 +376,22 @@ bool SharedSlot::differs() {
         return true;
     }
     // Somewhere between ranks whose calls differ there are two neighbours; of these, the one that
-    // goes to sleep later sees what the other has announced.
-    if (!differs_at((rank_ + 1) % size_) && !differs_at((rank_ + size_ - 1) % size_)) {
-        return false;
+    // goes to sleep later sees what the other has announced. Flat, both may have left: of the few
+    // ranks each is looked at.
+    for (int step = 1; step < size_; step = flat_ || step == size_ - 1 ? step + 1 : size_ - 1) {
+        if (differs_at((rank_ + step) % size_)) {
+            tell_of_difference();
+            return true;
+        }
     }
-    tell_of_difference();
-    return true;
+    return false;
 }
 
 // Of the ranks in a circle one that takes messages stands before one that doesn't: the later of
 // these two sees the other's announcement.
 bool SharedSlot::tell_sleepers() {
-    fence_as_waker();
+    // Before the look, for sleepers and for others that leave (whom their fence doesn't help).
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!differs_at((rank_ + 1) % size_)) [[likely]] {
         return false;
     }
@@ -398,7 +402,7 @@ bool SharedSlot::tell_sleepers() {
 // Where two neighbours both leave so, the later one need not be the first of the two. (What this
 // rank's call comes to stays as it is: others, whose calls match, may be about to read its memory.)
 void SharedSlot::tell_before_leaving() {
-    fence_as_waker();
+    std::atomic_thread_fence(std::memory_order_seq_cst); // as in tell_sleepers()
     if (other_call_of((rank_ + 1) % size_) != 0 || other_call_of((rank_ + size_ - 1) % size_) != 0)
         [[unlikely]] {
         tell_of_difference();
@@ -437,6 +441,9 @@ void SharedSlot::arrive_aside() {
 void SharedSlot::pass(Tag kind, int root, OpKind op) {
     begin(kind, 0, root, op);
     arrive_aside();
+    if (!flat_) {
+        tell_before_leaving();
+    }
     for (int step : {1, size_ - 1}) {
         node_rank_.ring(communicator_.world_rank((rank_ + step) % size_));
     }

@@ -41,7 +41,8 @@
 //     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
 //     ranks that wait for each other in different calls, or on different ways, find that out; who
 //     takes messages looks at the next one's when its call ends, for it may have waited for nobody;
-//     so does, on both sides, who leaves a counted slot without having waited.
+//     so does, on both sides, who leaves a counted slot before all have come. (In a flat one every
+//     arrival rings all, and they look at all announcements.)
 //     The one that does rings the others, which look again. A rank that has found out waits no
 //     longer for what its call needs, but still for what 2 says, and arrives. Who waits for others
 //     to be through with its memory (await_all) waits for those that don't arrive any more until
@@ -377,7 +378,7 @@ class SharedSlot {
     void wait_published(std::uint64_t operation);
     bool wait_arrived(std::uint64_t operation); // false: the slot is broken, and all have left
     void wait_for_others(std::uint64_t operation);
-    // In a counted slot, of a rank that has waited for nobody: as tell_sleepers().
+    // In a counted slot, of a rank that may not have slept: as tell_sleepers().
     void tell_before_leaving();
     bool arrive_at_root(std::uint64_t operation);
     void wake_arrived(std::uint64_t operation) {
@@ -522,9 +523,7 @@ void SharedSlot::from_root(int root, Write write, Read read) {
         if (count_arrival(operation)) {
             wake_arrived(operation);
         }
-        if (rank_ == root) {
-            tell_before_leaving();
-        }
+        tell_before_leaving();
     }
 }
 

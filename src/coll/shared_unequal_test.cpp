@@ -17,6 +17,11 @@ class UnequalTest : public testing::TestWithParam<Shape> {};
 
 INSTANTIATE_TEST_SUITE_P(Shapes, UnequalTest, testing::Values(Shape{3, 64}, Shape{3, 2}), name_of);
 
+// The same of four, which are not all neighbours.
+class FourTest : public testing::TestWithParam<Shape> {};
+
+INSTANTIATE_TEST_SUITE_P(Shapes, FourTest, testing::Values(Shape{4, 64}, Shape{4, 2}), name_of);
+
 const datatype::Datatype& type() {
     return datatype::basic(MPI_INT64_T);
 }
@@ -177,13 +182,73 @@ TEST(unequal, who_leaves_without_waiting_tells_those_who_sleep) {
     }));
 }
 
+// Rank 0 sleeps for 1 and 3, which find what they wait for and leave; and 2 isn't its neighbour.
+TEST_P(FourTest, who_leaves_with_what_it_got_tells_those_who_sleep) {
+    std::atomic<int> through{0};
+    EXPECT_TRUE(run_threads(4, GetParam().cores, [&](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        std::int64_t value = world.rank();
+        std::int64_t sum = 0;
+        SharedSlot slot(member.engine, world);
+        if (world.rank() == 0) {
+            slot.reduce(&value, &sum, 1, type(), Op(OpKind::sum), 0);
+            EXPECT_TRUE(slot.unequal());
+            through = 4;
+        } else {
+            usleep(world.rank() == 2 ? 50'000 : 100'000); // first 0, then 2, then the others
+            slot.bcast(&value, sizeof value, 2);
+            if (++through == 3) {
+                be_late_for(through, 4);
+                EXPECT_EQ(through, 4);
+            }
+        }
+        slot.outcome().drop();
+        return true;
+    }));
+}
+
+// Rank 0 sleeps for 1 and 3, which arrive and leave; 2 takes messages, and has seen nobody.
+TEST_P(FourTest, who_takes_messages_and_leaves_is_seen_by_those_who_sleep) {
+    std::atomic<int> through{0};
+    EXPECT_TRUE(run_threads(4, GetParam().cores, [&](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        std::int64_t value = world.rank();
+        std::int64_t sum = 0;
+        SharedSlot slot(member.engine, world);
+        if (world.rank() == 2) {
+            usleep(50'000);
+            slot.begin_messages(Tag::gather);
+            slot.tell_sleepers();
+            be_late_for(through, 3); // or it would arrive
+            EXPECT_EQ(through, 3);
+            EXPECT_TRUE(slot.differs());
+            slot.arrive_aside();
+        } else if (world.rank() == 0) {
+            slot.reduce(&value, &sum, 1, type(), Op(OpKind::sum), 0);
+            EXPECT_TRUE(slot.unequal());
+            ++through;
+        } else {
+            usleep(100'000);
+            slot.reduce(&value, nullptr, 1, type(), Op(OpKind::sum), 0);
+            ++through;
+        }
+        slot.outcome().drop();
+        return true;
+    }));
+}
+
 // Another thread of the rank polls, for something else.
 TEST(unequal, a_thread_that_leaves_polling_to_another_is_told) {
+    std::atomic<bool> polled{false};
+    std::atomic<bool> waits{false};
     std::atomic<int> through{0};
     std::atomic<bool> end{false};
     EXPECT_TRUE(run_threads(2, 64, [&](Member& member) {
         comm::Communicator& world = member.communicators.world();
         if (world.rank() == 1) {
+            while (!waits) {
+                usleep(1000);
+            }
             usleep(100'000); // by then both threads of rank 0 sleep
             SharedSlot slot(member.engine, world);
             slot.begin_messages(Tag::gather);
@@ -197,12 +262,20 @@ TEST(unequal, a_thread_that_leaves_polling_to_another_is_told) {
         member.rank.share_by_threads();
         std::thread polls([&] {
             const std::lock_guard guard(member.rank.lock);
-            member.engine.wait_until([&] { return end.load(); }, WaitReason{}, BroughtBy::others);
+            int asked = 0;
+            const auto ended = [&] {
+                polled = ++asked > 1; // the second time as the one that polls
+                return end.load();
+            };
+            member.engine.wait_until(ended, WaitReason{}, BroughtBy::others);
         });
-        usleep(20'000);
+        while (!polled) {
+            usleep(1000);
+        }
         {
             const std::lock_guard guard(member.rank.lock);
             SharedSlot slot(member.engine, world);
+            waits = true;
             slot.barrier();
             EXPECT_TRUE(slot.unequal());
             slot.outcome().drop();

@@ -143,7 +143,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
     const bool shared = lock.shared();
     const bool nested = shared && threads_.polls();
     if (shared && !nested) [[unlikely]] {
-        // The thread that polls may ask this before it sleeps, as it does for itself.
+        // The thread that polls asks this whenever it looks for those whose wait is over.
         auto over = [&] { return done() || (has_changed(arrange) && done()); };
         ThreadWaits::Waiter self{
             .is_done = [](void* asked) -> bool { return (*static_cast<decltype(over)*>(asked))(); },

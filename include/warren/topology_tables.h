@@ -7,7 +7,8 @@
    version of the library's symbols warren_topology_…: a program or library that was compiled for
    others and calls any of these, or has any look-up compiled in, is not started but told by the
    dynamic linker that libwarren.so lacks WARREN_TOPOLOGY_ and the number, and an image of another
-   version is refused by whoever maps it. (So each look-up that is compiled in has a call, too.) */
+   version is refused by whoever maps it. (So each look-up of topology.h that is compiled in has a
+   call, too. What is declared here has none, and is not for programs to use themselves.) */
 #ifndef WARREN_TOPOLOGY_TABLES_H
 #define WARREN_TOPOLOGY_TABLES_H
 

@@ -41,13 +41,18 @@ TEST(Binding, PlacesAreLookedForWhenNobodyElseDiscovers) {
     CpuSet allowed;
     allowed.add(0);
     std::vector<Place> places;
+    std::atomic<bool> begun = false;
     std::atomic<bool> found = false;
     std::unique_lock others(discovery::HwlocLibrary::calls());
     std::thread looks([&] {
+        begun = true;
         Error error = find_places(BindTo::hwthread, allowed, places);
         delete error.take();
         found = true;
     });
+    while (!begun) {
+        std::this_thread::yield();
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     EXPECT_FALSE(found);
     others.unlock();

@@ -57,6 +57,10 @@ class ImageCheck {
         return is_there;
     }
 
+    bool may_look_at(std::uint64_t numbers) {
+        looked_at_ += numbers;
+        return looked_at_ <= max_looks(image_.size());
+    }
     [[gnu::cold]] static Error damaged(const char* what) {
         return fail(WARREN_TOPOLOGY_ERR_DAMAGED, "the topology image is damaged: %s", what);
     }
@@ -68,7 +72,8 @@ class ImageCheck {
     std::uint32_t counts_[section_count] = {};
     const std::uint8_t* cells_ = nullptr;
     const std::uint8_t* values_ = nullptr;
-    bool lacks_values_ = false; // what check_attribute looked at last
+    bool lacks_values_ = false;   // what check_attribute looked at last
+    std::uint64_t looked_at_ = 0; // cells and values of attributes, all together
 };
 
 Error ImageCheck::check_header() {
@@ -513,6 +518,9 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
     if (numbers == 0) {
         return {};
     }
+    if (!may_look_at(numbers)) {
+        return damaged("its attributes have too many pairs in common");
+    }
     std::uint64_t largest = 0;
     const std::uint8_t* cells = first + attribute.cells;
     if (cell_width == 1) {
@@ -530,6 +538,9 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
     const std::uint64_t last = attribute.values + largest * attribute.value_stride;
     if (last + 1 + sizeof(std::uint64_t) > values_end) {
         return damaged("impossible values");
+    }
+    if (!may_look_at(largest)) {
+        return damaged("its attributes have too many values in common");
     }
     std::uint8_t largest_origin = 0;
     std::uint8_t smallest_origin = WARREN_ORIGIN_GUESSED;

@@ -51,8 +51,13 @@ inline constexpr std::uint32_t most_leaf_pair_bytes_per_object = 24;
 inline constexpr std::uint32_t max_paired_objects = 255;
 // NUMA nodes and initiators, numbers of 15 bits.
 inline constexpr std::uint32_t max_targets = 4096;
-// Each is checked for itself, all its pairs, in milliseconds where there are many. hwloc has ten.
+// hwloc has ten.
 inline constexpr std::uint32_t max_attributes = 1024;
+// Each is checked for itself, all its cells and values, and several may have the same ones: so many
+// altogether, in seconds at most.
+constexpr std::uint64_t max_looks(std::uint64_t image_bytes) {
+    return 16 * image_bytes + (std::uint64_t{1} << 28);
+}
 inline constexpr std::uint8_t no_nearest = 255;
 // OS indices of processors and nodes; the kernel's limits are 8192 and 1024.
 inline constexpr std::uint32_t max_os_index = 65535;

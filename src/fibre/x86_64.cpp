@@ -13,7 +13,9 @@ namespace warren::fibre {
 extern "C" void* warren_fibre_leave(Context* from, std::atomic<std::uint32_t>* left);
 
 // (tools/gdb/fibres.py knows what is saved.)
-// Control words are loaded only when they differ: that takes longer than all the rest.
+// Control words are loaded only when they differ. wrfsbase takes half the time of a switch, and
+// what comes before it hardly overlaps with what comes behind: so all that the other context wants
+// is read ahead of it, and the own control words, which takes a third as long, in its shadow.
 __asm__(R"(
     .macro warren_fibre_save
     .cfi_startproc
@@ -61,11 +63,45 @@ __asm__(R"(
     .type warren_fibre_switch, @function
     .p2align 6
 warren_fibre_switch:
-    warren_fibre_save
+    .cfi_startproc
+    endbr64
     mov 8(%rsi), %rax
+    push %rbx
+    push %rbp
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    sub $8, %rsp
+    .cfi_adjust_cfa_offset 56
+    mov (%rsi), %r9
+    mov %rsp, (%rdi)
+    mov (%r9), %r10d
+    movzwl 4(%r9), %r11d
+    mov 8(%r9), %r15
+    mov 16(%r9), %r14
+    mov 24(%r9), %r13
+    mov 32(%r9), %r12
+    mov 40(%r9), %rbp
+    mov 48(%r9), %rbx
     wrfsbase %rax
+    stmxcsr (%rsp)
+    fnstcw 4(%rsp)
+    mov (%rsp), %ecx
     movzwl 4(%rsp), %r8d
-    warren_fibre_restore
+    cmp %r10d, %ecx
+    jne 1f
+    cmp %r11d, %r8d
+    jne 1f
+2:  mov %rdx, %rax
+    lea 56(%r9), %rsp
+    .cfi_adjust_cfa_offset -56
+    ret
+    .cfi_adjust_cfa_offset 56
+1:  ldmxcsr (%r9)
+    fldcw 4(%r9)
+    jmp 2b
+    .cfi_endproc
     .size warren_fibre_switch, . - warren_fibre_switch
 
     .hidden warren_fibre_switch_by_kernel

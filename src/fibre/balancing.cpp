@@ -40,7 +40,7 @@ Balancing::Balancing(Scheduler& scheduler, BalancingOptions options)
 std::uint64_t Balancing::ran(const Fibre& fibre) const {
     const std::uint64_t before = fibre.ran.load(relaxed);
     return &fibre == Scheduler::current()
-               ? before + ticks() - fibre.worker.load(relaxed)->since.load(relaxed)
+               ? before + fibre.worker.load(relaxed)->stretches.unaccounted(ticks())
                : before;
 }
 

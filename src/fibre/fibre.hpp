@@ -26,6 +26,7 @@
 #include "base/futex.hpp"
 #include "fibre/gathering.hpp"
 #include "fibre/spin_lock.hpp"
+#include "fibre/stretches.hpp"
 #include "fibre/switch.hpp"
 
 namespace warren::fibre {
@@ -54,6 +55,8 @@ struct alignas(64) Fibre {
     std::atomic<Worker*> home{nullptr};
     // Load, in ticks of the processor's clock; by its worker.
     std::atomic<std::uint64_t> ran{0};
+    // What a stretch of it takes, as last timed (stretches.hpp); by its worker.
+    std::uint32_t usual_ticks = 0;
     std::atomic<State> state{State::ready};
     std::atomic<std::uint32_t> nap{0}; // what it parks on that waits for time only
     // Parked; or gathered, for the event of this address
@@ -103,21 +106,19 @@ struct alignas(64) Worker {
     alignas(64) Context idle;
     std::atomic<Fibre*> handed{nullptr}; // to be resumed by the idle context
     std::atomic<std::uint64_t> switches{0};
-    std::atomic<std::uint64_t> since{0}; // ticks, when what runs was resumed
-    std::atomic<std::uint64_t> idled{0}; // ticks without a fibre
     std::atomic<Fibre*> running{nullptr};
+    Stretches stretches;               // since the last switch
+    std::atomic<bool> relieved{false}; // see principal
     std::uint32_t number = 0;
+    std::atomic<std::uint64_t> idled{0}; // ticks without a fibre
     std::atomic<int> processor{-1};      // -1: not bound
-    std::atomic<std::uint64_t> begin{0}; // ticks
     std::atomic<int> thread{0};          // the kernel's number of it
+    std::atomic<std::uint64_t> begin{0}; // ticks
     // Of a spare worker: for whom it stands in, never another spare one, and whether that one is
-    // back. It then hands on what comes to its queue.
+    // back (`relieved`). It then hands on what comes to its queue.
     std::atomic<Worker*> principal{nullptr};
-    std::atomic<bool> relieved{false};
     // The monitor's: what it saw last.
     std::uint64_t seen_switches = 0;
-    // By what runs here: since the clock was looked at.
-    std::uint32_t unclocked = 0;
     // How often any fibre has given way to nobody since others were looked at.
     std::uint32_t gave_way_in_vain = 0;
     std::vector<Look> looks; // at all workers

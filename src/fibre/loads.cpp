@@ -54,9 +54,9 @@ void Scheduler::write_load(const Fibre& fibre, std::uint64_t ran_ticks, Phase ph
 
 std::uint64_t Scheduler::idled(std::uint32_t number, std::uint64_t now) const {
     const Worker& worker = *workers_[number];
-    const std::uint64_t since = worker.since.load(relaxed);
+    const std::uint64_t more = worker.stretches.unaccounted(now);
     const bool idles = worker.running.load(relaxed) == nullptr;
-    return worker.idled.load(relaxed) + (idles && now > since ? now - since : 0);
+    return worker.idled.load(relaxed) + (idles ? more : 0);
 }
 
 void Scheduler::write_worker(const Worker& worker, std::uint64_t now, double scale) {
@@ -77,12 +77,12 @@ void Scheduler::write_worker(const Worker& worker, std::uint64_t now, double sca
 const Fibre* Scheduler::running(std::uint32_t number, std::uint64_t now, std::uint64_t& ran) const {
     const Worker& worker = *workers_[number];
     const std::uint64_t switches = worker.switches.load(std::memory_order_acquire);
-    const std::uint64_t since = worker.since.load(std::memory_order_acquire);
+    const std::uint64_t more = worker.stretches.unaccounted(now);
     const Fibre* fibre = worker.running.load(std::memory_order_acquire);
-    if (fibre == nullptr || now <= since) {
+    if (fibre == nullptr) {
         return nullptr;
     }
-    ran = fibre->ran.load(std::memory_order_acquire) + (now - since);
+    ran = fibre->ran.load(std::memory_order_acquire) + more;
     return switches == worker.switches.load(relaxed) && fibre->state.load(relaxed) == State::ready
                ? fibre
                : nullptr;
@@ -122,7 +122,7 @@ void Scheduler::write_last_load() {
     const double scale = ns_per_tick();
     const std::uint64_t now = ticks();
     const Worker& worker = *fibre->worker.load(relaxed);
-    write_load(*fibre, fibre->ran.load(relaxed) + (now - worker.since.load(relaxed)), Phase::ended,
+    write_load(*fibre, fibre->ran.load(relaxed) + worker.stretches.unaccounted(now), Phase::ended,
                scale);
     const std::uint32_t count = started_.load(std::memory_order_acquire);
     for (std::uint32_t number = 0; number < count; ++number) {

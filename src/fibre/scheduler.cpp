@@ -38,9 +38,8 @@ struct Body {
 };
 
 // Where a fibre's current_fibre is from its thread pointer.
-std::ptrdiff_t current_fibre_offset() {
-    return reinterpret_cast<std::byte*>(&current_fibre) - thread_pointer();
-}
+const std::ptrdiff_t current_fibre_offset =
+    reinterpret_cast<std::byte*>(&current_fibre) - thread_pointer();
 
 Worker& worker_of(const Fibre& fibre) {
     return *fibre.worker.load(std::memory_order_relaxed);
@@ -133,7 +132,7 @@ int Scheduler::start() {
 
 int Scheduler::start_worker(Worker& worker) {
     const std::uint64_t now = ticks();
-    worker.since.store(now, std::memory_order_relaxed);
+    worker.stretches.begin(now);
     worker.begin.store(now, std::memory_order_release); // who sees it, sees its gatherings
     pthread_t thread;
     const int error = pthread_create(&thread, nullptr, run_worker, &worker);
@@ -169,20 +168,38 @@ Fibre* Scheduler::take(Worker& worker) {
     return fibre;
 }
 
-// Under the lock, of a queue that isn't empty. Of many fibres each has left the caches by the time
-// that it is its turn again: has the processor fetch what the next one's switch needs, and where
-// that is of the one behind it.
-Fibre* Scheduler::take_first(Worker& worker) {
+// Of many fibres each has left the caches by the time that it is its turn again: has the processor
+// fetch what a switch to the one behind the next needs, and where that is of the one behind it.
+[[gnu::always_inline]] inline void Scheduler::expect(const Fibre& fibre) {
+    fetch_soon(fibre.context);
+    __builtin_prefetch(fibre.context.thread_pointer + current_fibre_offset);
+    __builtin_prefetch(fibre.next);
+}
+
+// Under the lock, of a queue that isn't empty.
+[[gnu::always_inline]] inline Fibre* Scheduler::take_first(Worker& worker) {
     Fibre* const first = worker.first;
-    Fibre* const second = first->next;
-    worker.first = second;
+    worker.first = first->next;
     worker.count.store(worker.count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-    if (second != nullptr) {
-        fetch_soon(second->context);
-        __builtin_prefetch(second->context.thread_pointer + current_fibre_offset());
-        __builtin_prefetch(second->next);
+    if (worker.first != nullptr) {
+        expect(*worker.first);
     }
     return first;
+}
+
+// The same; `first` is taken, and `self` put behind all others.
+[[gnu::always_inline]] inline void Scheduler::take_turns(Worker& worker, Fibre& first,
+                                                         Fibre& self) {
+    Fibre* const second = first.next;
+    self.next = nullptr;
+    if (second == nullptr) {
+        worker.first = &self;
+    } else {
+        worker.first = second;
+        worker.last->next = &self;
+        expect(*second);
+    }
+    worker.last = &self;
 }
 
 Worker& Scheduler::deputy_of(Worker& worker) {
@@ -244,7 +261,7 @@ void Scheduler::call_helper(Worker& from) {
 
 // First thing in a context that is resumed: who ran here before has left its own. Acquire pairs
 // with begin's release: what the resumer knew, `self` knows. (Null: a worker's idle context.)
-void Scheduler::resumed(Fibre* self, void* fibre) {
+[[gnu::always_inline]] inline void Scheduler::resumed(Fibre* self, void* fibre) {
     if (self != nullptr) {
         static_cast<void>(self->on_worker.load(std::memory_order_acquire));
     }
@@ -256,23 +273,22 @@ void Scheduler::resumed(Fibre* self, void* fibre) {
 // The time since the worker's last switch was this fibre's; null: the idle context's, or that of
 // one that has only waited.
 void Scheduler::account(Worker& worker, Fibre* before) {
-    const std::uint64_t now = ticks();
-    balance::add(before != nullptr ? before->ran : worker.idled,
-                 now - worker.since.load(std::memory_order_relaxed));
-    worker.since.store(now, std::memory_order_relaxed);
-    worker.switches.store(worker.switches.load(std::memory_order_relaxed) + 1,
-                          std::memory_order_relaxed);
+    balance::add(
+        before != nullptr ? before->ran : worker.idled,
+        worker.stretches.end_at(ticks(), before != nullptr ? &before->usual_ticks : nullptr));
+    balance::add(worker.switches, 1);
 }
 
-void Scheduler::begin(Worker& worker, Fibre& next) {
+[[gnu::always_inline]] inline void Scheduler::begin(Worker& worker, Fibre& next) {
     next.worker.store(&worker, std::memory_order_relaxed);
     next.on_worker.store(1, std::memory_order_release);
     worker.running.store(&next, std::memory_order_relaxed);
 }
 
-void Scheduler::switch_to(Fibre& self, Fibre& next) {
+[[gnu::always_inline]] inline void Scheduler::switch_to(Fibre& self, Fibre& next) {
     Worker& worker = worker_of(self);
-    account(worker, &self);
+    balance::add(self.ran, worker.stretches.end(self.usual_ticks, ticks));
+    balance::add(worker.switches, 1);
     begin(worker, next);
     resumed(&self, switch_context(&self.context, &next.context, &self));
 }
@@ -297,8 +313,7 @@ void Scheduler::see_to_due() {
 
 // At the clock it looks now and then: the others may have so much to do that nobody is ever idle.
 void Scheduler::see_to_due_now_and_then(Worker& worker) {
-    if (++worker.unclocked >= switches_per_clock) {
-        worker.unclocked = 0;
+    if (worker.switches.load(std::memory_order_relaxed) % switches_per_clock == 0) {
         see_to_due();
     } else if (object_waits_.are_due()) {
         object_waits_.tell_due();
@@ -348,8 +363,8 @@ void Scheduler::go_home(Fibre& self) {
 }
 
 void Scheduler::give_way() {
-    Fibre* self = current_fibre;
-    if (self == nullptr) {
+    Fibre* const self = current_fibre;
+    if (self == nullptr) [[unlikely]] {
         sched_yield();
         return;
     }
@@ -360,38 +375,51 @@ void Scheduler::give_way() {
         return;
     }
     if (worker.count.load(std::memory_order_relaxed) == 0) {
-        if (++worker.gave_way_in_vain >= turns_per_look) {
-            worker.gave_way_in_vain = 0;
-            help_others(*self);
+        if (!is_others_turn(*self)) {
             return;
         }
-        if (!may_be_due()) {
-            return;
-        }
-        see_to_due(); // it may never be anybody's turn otherwise
     } else {
         see_to_due_now_and_then(worker);
     }
-    worker.lock.lock();
-    Fibre* next = worker.first;
-    if (next == nullptr) {
-        worker.lock.unlock();
-        return;
-    }
     if (worker.relieved.load(std::memory_order_relaxed)) [[unlikely]] {
-        append(worker, *self);
-        worker.lock.unlock();
+        put_behind(worker, *self);
         go_idle(*self, nullptr);
         return;
     }
-    take_first(worker);
-    append(worker, *self);
-    worker.lock.unlock();
-    if (next->on_worker.load(std::memory_order_acquire) == 0) {
-        switch_to(*self, *next);
+    worker.lock.lock();
+    Fibre* const next = worker.first;
+    if (next == nullptr) [[unlikely]] {
+        worker.lock.unlock();
         return;
     }
-    go_idle(*self, next);
+    take_turns(worker, *next, *self);
+    worker.lock.unlock();
+    if (next->on_worker.load(std::memory_order_acquire) != 0) [[unlikely]] {
+        go_idle(*self, next);
+        return;
+    }
+    switch_to(*self, *next);
+}
+
+// Of who would give way when nobody is ready here: whether somebody is after all.
+bool Scheduler::is_others_turn(Fibre& self) {
+    Worker& worker = worker_of(self);
+    if (++worker.gave_way_in_vain >= turns_per_look) {
+        worker.gave_way_in_vain = 0;
+        help_others(self);
+        return false;
+    }
+    if (!may_be_due()) {
+        return false;
+    }
+    see_to_due(); // it may never be anybody's turn otherwise
+    return true;
+}
+
+void Scheduler::put_behind(Worker& worker, Fibre& fibre) {
+    worker.lock.lock();
+    append(worker, fibre);
+    worker.lock.unlock();
 }
 
 // Gives way to a fibre that another worker doesn't get to; or goes to whom its worker stood in for.
@@ -399,9 +427,7 @@ void Scheduler::help_others(Fibre& self) {
     Worker& worker = worker_of(self);
     account(worker, &self); // a worker that polls isn't blocked: who stands in for it is relieved
     if (worker.relieved.load(std::memory_order_relaxed)) {
-        worker.lock.lock();
-        append(worker, self);
-        worker.lock.unlock();
+        put_behind(worker, self);
         go_idle(self, nullptr);
         return;
     }
@@ -409,9 +435,7 @@ void Scheduler::help_others(Fibre& self) {
     if (next == nullptr) {
         return;
     }
-    worker.lock.lock();
-    append(worker, self);
-    worker.lock.unlock();
+    put_behind(worker, self);
     if (next->on_worker.load(std::memory_order_acquire) == 0) {
         switch_to(self, *next);
         return;
@@ -422,9 +446,10 @@ void Scheduler::help_others(Fibre& self) {
 void Scheduler::found_nothing(std::uint64_t looks_ticks) {
     if (Fibre* self = current_fibre) {
         Worker& worker = worker_of(*self);
-        const bool polls = ticks() - worker.since.load(std::memory_order_relaxed) <
+        const bool polls = worker.stretches.unaccounted(ticks()) <
                            std::min(calls_per_looks * looks_ticks, poll_ticks);
         account(worker, polls ? nullptr : self);
+        worker.stretches.time_all();
     }
     give_way();
 }

@@ -179,6 +179,9 @@ class Scheduler {
     static void append(Worker& worker, Fibre& fibre);
     static Fibre* take(Worker& worker);
     static Fibre* take_first(Worker& worker);
+    static void take_turns(Worker& worker, Fibre& first, Fibre& self);
+    static void put_behind(Worker& worker, Fibre& fibre);
+    static void expect(const Fibre& fibre);
     void push(Fibre& fibre);
     void push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_t count);
     void push_home(Worker& worker, Fibre* first);
@@ -188,6 +191,7 @@ class Scheduler {
     void leave(Fibre& self);
     static bool is_away(const Fibre& self);
     void go_home(Fibre& self);
+    bool is_others_turn(Fibre& self);
     void help_others(Fibre& self);
     void switch_to(Fibre& self, Fibre& next);
     static void resume(Worker& worker, Fibre& next);

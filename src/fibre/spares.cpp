@@ -123,6 +123,7 @@ void Scheduler::hand_over(Worker& from, Worker& to) {
 }
 
 void Scheduler::look_after(Worker& worker) {
+    worker.stretches.time_next();
     const std::uint64_t switches = worker.switches.load(std::memory_order_relaxed);
     const bool has_switched = std::exchange(worker.seen_switches, switches) != switches;
     if (worker.relieved.load(std::memory_order_relaxed)) {

@@ -1,0 +1,110 @@
+// Stretches: what fibres run between two switches of a worker, and whose time that is, without
+// reading the clock at each switch, which would take a quarter of it.
+//
+// A worker that has seen many short stretches in a row reads the clock at two of about 16 switches,
+// one behind the other: what lies between them is one stretch, from which its fibre's usual one is
+// known. At the others the fibre that leaves is taken to have run as long as it usually does. What
+// that misses goes to who leaves at the next switch that reads the clock, so all time is somebody's
+// once. When it is more than so many short stretches come to, one was long, and nobody knows whose:
+// then each switch reads the clock again, twice as often in a row as the time before. And the
+// monitor, which looks at workers every few milliseconds, has the next switch read the clock: so a
+// stretch that it has seen is its fibre's.
+// Thread rule: by what runs on the worker, if nothing else is said.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace warren::fibre {
+
+class Stretches {
+  public:
+    void begin(std::uint64_t now) {
+        since_.store(now, std::memory_order_relaxed);
+        timed_ = now;
+    }
+
+    // Ends a stretch of a fibre: says how many ticks to count as run by it. `usual_ticks` is the
+    // fibre's, and may change. `clock` says the time.
+    template <typename Clock>
+    [[gnu::always_inline]] std::uint64_t end(std::uint32_t& usual_ticks, Clock clock) {
+        const std::uint32_t untimed = untimed_.load(std::memory_order_relaxed);
+        if (untimed == 0) {
+            return end_at(clock(), &usual_ticks);
+        }
+        untimed_.store(untimed - 1, std::memory_order_relaxed);
+        since_.store(since_.load(std::memory_order_relaxed) + usual_ticks,
+                     std::memory_order_relaxed);
+        return usual_ticks;
+    }
+
+    // The same at this time; also of a worker without a fibre, or of a fibre that has waited (null).
+    std::uint64_t end_at(std::uint64_t now, std::uint32_t* usual_ticks) {
+        const std::uint64_t more = unaccounted(now);
+        since_.store(since_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+        const std::uint64_t passed = now - timed_;
+        timed_ = now;
+        untimed_.store(0, std::memory_order_relaxed);
+        if (const std::uint32_t several = several_; several != 0) {
+            several_ = 0;
+            if (passed >= several * short_ticks) {
+                short_ones_ = 0;
+                wanted_ = std::min(2 * wanted_, most_wanted);
+            } else {
+                wanted_ = std::max(wanted_ - 1 - wanted_ / 1024, fewest_wanted);
+            }
+            return more;
+        }
+        if (usual_ticks != nullptr) {
+            *usual_ticks = static_cast<std::uint32_t>(std::min(passed, short_ticks));
+        }
+        if (passed >= short_ticks) {
+            short_ones_ = 0;
+        } else if (++short_ones_ >= wanted_) {
+            // Not always so many, or the same fibres would be timed again and again.
+            const std::uint32_t untimed = fewest_untimed + static_cast<std::uint32_t>(now % 8);
+            untimed_.store(untimed, std::memory_order_relaxed);
+            several_ = untimed + 1;
+        }
+        return more;
+    }
+
+    // The next switch reads the clock. By any thread (seldom it has no effect: the worker switches
+    // just now).
+    void time_next() {
+        if (untimed_.load(std::memory_order_relaxed) != 0) {
+            untimed_.store(0, std::memory_order_relaxed);
+        }
+    }
+    // So does each one from now on for a while. Right after end_at().
+    void time_all() {
+        untimed_.store(0, std::memory_order_relaxed);
+        several_ = 0;
+        short_ones_ = 0;
+    }
+
+    // What has passed up to `now` that is nobody's yet. By any thread. (Fibres may have been taken
+    // to have run a little longer than there was time: then there is none.)
+    std::uint64_t unaccounted(std::uint64_t now) const {
+        const std::uint64_t since = since_.load(std::memory_order_acquire);
+        return now > since ? now - since : 0;
+    }
+
+  private:
+    // Some 0.4 µs: what the clock takes then doesn't matter.
+    static constexpr std::uint64_t short_ticks = 1'000;
+    static constexpr std::uint32_t fewest_untimed = 11;
+    // Short stretches in a row before the clock is left alone.
+    static constexpr std::uint32_t fewest_wanted = 256;
+    static constexpr std::uint32_t most_wanted = 1 << 16;
+
+    std::atomic<std::uint64_t> since_{0}; // up to then all time is accounted for
+    std::atomic<std::uint32_t> untimed_{0}; // so many switches more don't read the clock
+    std::uint32_t several_ = 0; // stretches end at most with the next reading; 0: one does
+    std::uint64_t timed_ = 0;   // when the clock was read last
+    std::uint32_t short_ones_ = 0;
+    std::uint32_t wanted_ = fewest_wanted;
+};
+
+} // namespace warren::fibre

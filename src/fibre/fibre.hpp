@@ -107,8 +107,10 @@ struct alignas(64) Worker {
     std::atomic<Fibre*> handed{nullptr}; // to be resumed by the idle context
     std::atomic<std::uint64_t> switches{0};
     std::atomic<Fibre*> running{nullptr};
-    Stretches stretches;               // since the last switch
+    // By what runs here: since the clock was looked at.
+    std::uint32_t unclocked = 0;
     std::atomic<bool> relieved{false}; // see principal
+    Stretches stretches;               // since the last switch
     std::uint32_t number = 0;
     std::atomic<std::uint64_t> idled{0}; // ticks without a fibre
     std::atomic<int> processor{-1};      // -1: not bound

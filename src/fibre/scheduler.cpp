@@ -313,7 +313,8 @@ void Scheduler::see_to_due() {
 
 // At the clock it looks now and then: the others may have so much to do that nobody is ever idle.
 void Scheduler::see_to_due_now_and_then(Worker& worker) {
-    if (worker.switches.load(std::memory_order_relaxed) % switches_per_clock == 0) {
+    if (++worker.unclocked >= switches_per_clock) {
+        worker.unclocked = 0;
         see_to_due();
     } else if (object_waits_.are_due()) {
         object_waits_.tell_due();

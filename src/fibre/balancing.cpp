@@ -36,14 +36,6 @@ Balancing::Balancing(Scheduler& scheduler, BalancingOptions options)
     first_homes_ = homes_;
 }
 
-// In ticks, with what it has run since it was resumed if it is the calling one.
-std::uint64_t Balancing::ran(const Fibre& fibre) const {
-    const std::uint64_t before = fibre.ran.load(relaxed);
-    return &fibre == Scheduler::current()
-               ? before + fibre.worker.load(relaxed)->stretches.unaccounted(ticks())
-               : before;
-}
-
 void Balancing::begin() {
     balanced_ticks_ = ticks();
 }
@@ -59,7 +51,7 @@ void Balancing::arrive(Fibre& self) {
     const std::uint32_t window = number_of(window_.load(std::memory_order_acquire));
     if (account.window != window) { // else it is here again, before others were
         account.window = window;
-        const std::uint64_t now = ran(self);
+        const std::uint64_t now = Scheduler::run_so_far(self);
         account.load = now - std::exchange(account.mark, now);
         window_.fetch_add(1, std::memory_order_acq_rel);
     }

@@ -69,7 +69,6 @@ class Balancing {
     };
 
     void arrive(Fibre& self);
-    std::uint64_t ran(const Fibre& fibre) const;
     void balance();
     balance::Matrix matrix();
     void add_exchanges(std::uint32_t fibre, balance::Matrix& matrix);

@@ -279,6 +279,13 @@ void Scheduler::account(Worker& worker, Fibre* before) {
     balance::add(worker.switches, 1);
 }
 
+std::uint64_t Scheduler::run_so_far(Fibre& self) {
+    Worker& worker = worker_of(self);
+    account(worker, &self);
+    worker.stretches.time_all(); // what is counted from here on is to be compared
+    return self.ran.load(std::memory_order_relaxed);
+}
+
 [[gnu::always_inline]] inline void Scheduler::begin(Worker& worker, Fibre& next) {
     next.worker.store(&worker, std::memory_order_relaxed);
     next.on_worker.store(1, std::memory_order_release);

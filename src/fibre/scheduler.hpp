@@ -152,6 +152,9 @@ class Scheduler {
     // The fibre that a worker runs, and what that has run in ticks till `now`, with the stretch
     // that it is in; null: there is none, or another by now.
     const Fibre* running(std::uint32_t worker, std::uint64_t now, std::uint64_t& ran) const;
+    // What the calling fibre has run up to now, in ticks: from one call to the next it never falls,
+    // as it would with what is yet to be accounted for (stretches.hpp) added.
+    static std::uint64_t run_so_far(Fibre& self);
     std::uint32_t workers() const { return started_.load(std::memory_order_acquire); } // spare too
 
     const SchedulerOptions& options() const { return options_; }

@@ -323,6 +323,43 @@ TEST(BalancingTest, heavy_fibres_are_spread_over_the_workers) {
     }
 }
 
+TEST(BalancingTest, no_load_is_below_nothing_where_few_switches_read_the_clock) {
+    alone([] {
+        constexpr std::uint32_t count = 5;
+        static std::uint64_t balancings = 0;
+        static double most = 0; // seconds
+        static const balance::Balancer looks{.name = "looks",
+                                             .what = "at loads",
+                                             .place =
+                                                 [](const balance::Matrix& now) {
+                                                     ++balancings;
+                                                     for (const double load : now.loads) {
+                                                         most = std::max(most, load);
+                                                     }
+                                                     return now.placement;
+                                                 },
+                                             .uses_distances = false};
+        BalancingOptions options;
+        options.balancer = &looks;
+        auto& fibres = *new Fibres(count, {-1}, nullptr, options, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([] {
+                for (int turn = 0; turn < 1000; ++turn) { // till few do
+                    scheduler()->give_way();
+                }
+                for (int turn = 0; turn < 100'000; ++turn) {
+                    work(turn % 7 * 10);
+                    scheduler()->at_point();
+                    scheduler()->give_way();
+                }
+            });
+        }
+        fibres.run();
+        EXPECT_GT(balancings, 1000U);
+        EXPECT_LT(most, 1000.0); // less than 0 ticks would be thousands of millions
+    });
+}
+
 TEST(BalancingTest, who_moves_memory_hears_of_homes_before_and_after) {
     alone([] {
         constexpr std::uint32_t count = 8;

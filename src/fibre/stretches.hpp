@@ -8,13 +8,19 @@
 // once. When it is more than so many short stretches come to, one was long, and nobody knows whose:
 // then each switch reads the clock again, twice as often in a row as the time before. And the
 // monitor, which looks at workers every few milliseconds, has the next switch read the clock: so a
-// stretch that it has seen is its fibre's.
-// Thread rule: by what runs on the worker, if nothing else is said.
+// stretch that it has seen is its fibre's. (One between 7 µs and that, such as comes less often
+// than every 65,000 switches, may go unseen each time: then others on its worker get it.)
+//
+// Where stretches have become shorter than the usual ones, fibres are taken to have run longer than
+// there was time. That is made up for by what runs next, which then counts as nothing; so when it
+// is more than two long stretches or so, each switch reads the clock again, too. Thread rule: by
+// what runs on the worker, if nothing else is said.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace warren::fibre {
 
@@ -39,15 +45,20 @@ class Stretches {
         return usual_ticks;
     }
 
-    // The same at this time; also of a worker without a fibre, or of a fibre that has waited (null).
+    // The same at this time; also of a worker without a fibre, or of a fibre that has waited
+    // (null).
     std::uint64_t end_at(std::uint64_t now, std::uint32_t* usual_ticks) {
-        const std::uint64_t more = unaccounted(now);
-        since_.store(since_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+        const std::uint64_t since = since_.load(std::memory_order_relaxed);
+        const std::uint64_t more = now > since ? now - since : 0;
+        since_.store(since + more, std::memory_order_relaxed);
         const std::uint64_t passed = now - timed_;
         timed_ = now;
         untimed_.store(0, std::memory_order_relaxed);
-        if (const std::uint32_t several = several_; several != 0) {
-            several_ = 0;
+        const std::uint32_t several = std::exchange(several_, 0);
+        if (since > now + most_ahead) {
+            short_ones_ = 0;
+        }
+        if (several != 0) {
             if (passed >= several * short_ticks) {
                 short_ones_ = 0;
                 wanted_ = std::min(2 * wanted_, most_wanted);
@@ -56,14 +67,18 @@ class Stretches {
             }
             return more;
         }
-        if (usual_ticks != nullptr) {
-            *usual_ticks = static_cast<std::uint32_t>(std::min(passed, short_ticks));
-        }
         if (passed >= short_ticks) {
-            short_ones_ = 0;
-        } else if (++short_ones_ >= wanted_) {
-            // Not always so many, or the same fibres would be timed again and again.
-            const std::uint32_t untimed = fewest_untimed + static_cast<std::uint32_t>(now % 8);
+            short_ones_ = 0; // and it says nothing of the fibre's short ones
+            return more;
+        }
+        if (usual_ticks != nullptr) {
+            *usual_ticks = static_cast<std::uint32_t>(passed);
+        }
+        if (++short_ones_ >= wanted_) {
+            // Not always so many, or the same fibres would be timed again and again. (The clock's
+            // low bits won't do: where it is a multiplied one, they hardly change.)
+            random_ = random_ * 1'664'525 + 1'013'904'223;
+            const std::uint32_t untimed = fewest_untimed + (random_ >> 29);
             untimed_.store(untimed, std::memory_order_relaxed);
             several_ = untimed + 1;
         }
@@ -94,17 +109,19 @@ class Stretches {
   private:
     // Some 0.4 µs: what the clock takes then doesn't matter.
     static constexpr std::uint64_t short_ticks = 1'000;
+    static constexpr std::uint64_t most_ahead = 4'000;
     static constexpr std::uint32_t fewest_untimed = 11;
     // Short stretches in a row before the clock is left alone.
     static constexpr std::uint32_t fewest_wanted = 256;
     static constexpr std::uint32_t most_wanted = 1 << 16;
 
-    std::atomic<std::uint64_t> since_{0}; // up to then all time is accounted for
+    std::atomic<std::uint64_t> since_{0};   // up to then all time is accounted for
     std::atomic<std::uint32_t> untimed_{0}; // so many switches more don't read the clock
     std::uint32_t several_ = 0; // stretches end at most with the next reading; 0: one does
     std::uint64_t timed_ = 0;   // when the clock was read last
     std::uint32_t short_ones_ = 0;
     std::uint32_t wanted_ = fewest_wanted;
+    std::uint32_t random_ = 1;
 };
 
 } // namespace warren::fibre

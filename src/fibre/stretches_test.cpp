@@ -121,5 +121,47 @@ TEST(Stretches, WhoHasWaitedHasAllTimedForAWhile) {
     EXPECT_NEAR(static_cast<double>(worker.counted[1] - before), 7700, 3000); // what was missed
 }
 
+TEST(Stretches, OnesThatHaveBecomeShorterAreSoonCountedAsSuch) {
+    constexpr std::size_t fibres = 1000;
+    for (const std::uint64_t before : {std::uint64_t{900}, some}) {
+        SCOPED_TRACE(before);
+        Worker worker(fibres);
+        for (std::size_t turn = 0; turn < 40 * fibres; ++turn) {
+            worker.run(turn % fibres, before);
+        }
+        for (std::size_t turn = 0; turn < 2 * fibres; ++turn) {
+            worker.run(turn % fibres, 50);
+            ASSERT_LT(worker.counted_in_all(), worker.now - 12'345 + some / 4);
+        }
+        const std::uint64_t counted = worker.counted_in_all();
+        worker.run(0, some);
+        worker.stretches.time_all();
+        worker.run(0, some);
+        EXPECT_GT(worker.counted_in_all() - counted, 2 * some - some / 4);
+    }
+}
+
+TEST(Stretches, NotAlwaysTheSameAreTimedAlsoWhereTheClockGoesByLargeSteps) {
+    for (std::size_t fibres = 2; fibres < 22; ++fibres) {
+        SCOPED_TRACE(fibres);
+        Worker worker(fibres);
+        std::vector<std::uint64_t> counted;
+        std::vector<std::uint64_t> ran;
+        for (int turn = 0; turn < 4 * switches; ++turn) {
+            if (turn == switches) { // they have changed some time ago
+                counted = worker.counted;
+                ran = worker.ran;
+            }
+            const std::size_t fibre = static_cast<std::size_t>(turn) % fibres;
+            worker.run(fibre, turn < switches / 2 ? 32 : 128 + 64 * (fibre % 4));
+        }
+        for (std::size_t fibre = 0; fibre < fibres; ++fibre) {
+            const auto really = static_cast<double>(worker.ran[fibre] - ran[fibre]);
+            EXPECT_NEAR(static_cast<double>(worker.counted[fibre] - counted[fibre]), really,
+                        0.1 * really);
+        }
+    }
+}
+
 } // namespace
 } // namespace warren::fibre

@@ -74,6 +74,13 @@ warren_fibre_switch:
     push %r15
     sub $8, %rsp
     .cfi_adjust_cfa_offset 56
+    # From here on debuggers find them on the stack: first this fibre's, then the other's.
+    .cfi_rel_offset %r15, 8
+    .cfi_rel_offset %r14, 16
+    .cfi_rel_offset %r13, 24
+    .cfi_rel_offset %r12, 32
+    .cfi_rel_offset %rbp, 40
+    .cfi_rel_offset %rbx, 48
     mov (%rsi), %r9
     mov %rsp, (%rdi)
     mov (%r9), %r10d

@@ -31,6 +31,7 @@ void Immediate::name(Tag tag) {
         const std::uint64_t call = slot_->begin_messages(tag) % calls_told_apart;
         tag_ += static_cast<std::int32_t>(call) * tags_of_call;
         knows_next_ = false;
+        knows_previous_ = false;
     }
 }
 
@@ -185,8 +186,10 @@ void Immediate::combine(const Reduction& reduction, const void* in, void* inout,
 }
 
 void Immediate::tell_sleepers() {
-    if (!knows_next_) {
-        knows_next_ = slot_->tell_sleepers();
+    if ((!knows_next_ || !knows_previous_) && slot_->tell_sleepers(!knows_next_, !knows_previous_))
+        [[unlikely]] {
+        knows_next_ = true;
+        knows_previous_ = true;
     }
 }
 

@@ -49,7 +49,12 @@ class Immediate final : public Steps {
     // Whether a rank is known to take no part in the messages of this call.
     bool is_elsewhere(int peer) { return slot_ && slot_->unequal() && slot_->differs_at(peer); }
     void await(message::Request& request);
-    void heard(int from) { knows_next_ = knows_next_ || (slot_ && slot_->is_next(from)); }
+    void heard(int from) {
+        if (slot_) {
+            knows_next_ = knows_next_ || slot_->is_next(from);
+            knows_previous_ = knows_previous_ || slot_->is_previous(from);
+        }
+    }
     // Before this rank sleeps, too: for who is late, it may be the one that finds them.
     void tell_sleepers();
     void keep(Error error);
@@ -57,9 +62,10 @@ class Immediate final : public Steps {
     std::optional<SharedSlot> slot_;
     std::int32_t tag_ = static_cast<std::int32_t>(Tag::barrier);
     message::Request* under_way_ = nullptr; // a list by next_stepping
-    // The next rank takes messages, too: it has sent one. Or it doesn't, and all have been told. Or
-    // there is no call.
+    // The neighbour makes the same call: it has sent a message. Or one doesn't, and all have been
+    // told. Or there is no call.
     bool knows_next_ = true;
+    bool knows_previous_ = true;
     Error first_error_;
 };
 

@@ -387,20 +387,21 @@ bool SharedSlot::differs() {
     return false;
 }
 
-// Of the ranks in a circle one that takes messages stands before one that doesn't: the later of
-// these two sees the other's announcement.
-bool SharedSlot::tell_sleepers() {
+// Of the ranks in a circle some two neighbours differ: the later of these sees the other's
+// announcement.
+bool SharedSlot::tell_sleepers(bool look_at_next, bool look_at_previous) {
     // Before the look, for sleepers and for others that leave (whom their fence doesn't help).
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (!differs_at((rank_ + 1) % size_)) [[likely]] {
+    if ((!look_at_next || !differs_at((rank_ + 1) % size_)) &&
+        (!look_at_previous || !differs_at((rank_ + size_ - 1) % size_))) [[likely]] {
         return false;
     }
     tell_of_difference();
     return true;
 }
 
-// Where two neighbours both leave so, the later one need not be the first of the two. (What this
-// rank's call comes to stays as it is: others, whose calls match, may be about to read its memory.)
+// (What this rank's call comes to stays as it is: others, whose calls match, may be about to read
+// its memory.)
 void SharedSlot::tell_before_leaving() {
     std::atomic_thread_fence(std::memory_order_seq_cst); // as in tell_sleepers()
     if (other_call_of((rank_ + 1) % size_) != 0 || other_call_of((rank_ + size_ - 1) % size_) != 0)

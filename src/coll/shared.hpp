@@ -39,10 +39,10 @@
 //     so, by whoever sees it first (outcome()), instead of going on with wrong data.
 //  8. Each rank announces its calls before it waits for anybody, also those that take messages
 //     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
-//     ranks that wait for each other in different calls, or on different ways, find that out; who
-//     takes messages looks at the next one's when its call ends, for it may have waited for nobody;
-//     so does, on both sides, who leaves a counted slot before all have come. (In a flat one every
-//     arrival rings all, and they look at all announcements.)
+//     ranks that wait for each other in different calls, or on different ways, find that out; so
+//     does who takes messages when its call ends, for it may have waited for nobody, and who leaves
+//     a counted slot before all have come. (In a flat one every arrival rings all, and they look at
+//     all announcements.)
 //     The one that does rings the others, which look again. A rank that has found out waits no
 //     longer for what its call needs, but still for what 2 says, and arrives. Who waits for others
 //     to be through with its memory (await_all) waits for those that don't arrive any more until
@@ -141,11 +141,12 @@ class SharedSlot {
     bool differs_at(int rank);
     bool differs();
     // In a call that takes messages, before this rank sleeps and at its end, as it may have waited
-    // for nobody: tells those who sleep in the slot since before it began, and are found by nobody
-    // else. False: the next rank has announced nothing else yet.
-    bool tell_sleepers();
-    // Whom that looks at: not needed where it has sent this rank a message of the call.
+    // for nobody: tells those who sleep since before it began, and are found by nobody else. False:
+    // neither neighbour has announced something else yet. It need not look at one that has sent
+    // this rank a message of the call.
+    bool tell_sleepers(bool look_at_next = true, bool look_at_previous = true);
     bool is_next(int rank) const { return rank == (rank_ + 1) % size_; }
+    bool is_previous(int rank) const { return rank_ == (rank + 1) % size_; }
     // The arrival, in the slot, of a call that has not taken it, where others did.
     void arrive_aside();
     // This rank's part of a call can't be done, as it alone knows: tells the others.

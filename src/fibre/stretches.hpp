@@ -8,12 +8,13 @@
 // once. When it is more than so many short stretches come to, one was long, and nobody knows whose:
 // then each switch reads the clock again, twice as often in a row as the time before. And the
 // monitor, which looks at workers every few milliseconds, has the next switch read the clock: so a
-// stretch that it has seen is its fibre's. (One between 7 µs and that, such as comes less often
-// than every 65,000 switches, may go unseen each time: then others on its worker get it.)
+// stretch that it has seen is its fibre's. What isn't seen so goes to others on its worker, mostly:
+// stretches of 0.4 to 5 µs among short ones, and longer ones, up to what the monitor sees, that
+// come less often than every 65,000 switches.
 //
 // Where stretches have become shorter than the usual ones, fibres are taken to have run longer than
 // there was time. That is made up for by what runs next, which then counts as nothing; so when it
-// is more than two long stretches or so, each switch reads the clock again, too. Thread rule: by
+// is more than four long stretches or so, each switch reads the clock again, too. Thread rule: by
 // what runs on the worker, if nothing else is said.
 #pragma once
 

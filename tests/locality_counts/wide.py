@@ -138,6 +138,7 @@ def said(path):
 def ends(running, screen, scratch):
     """Whether the machine has switched itself off within its limits."""
     began = time.monotonic()
+    begun = False
     while running.poll() is None:
         if select.select([screen], [], [], 0.5)[0]:
             try:
@@ -145,7 +146,11 @@ def ends(running, screen, scratch):
             except OSError:  # the other end is closed
                 time.sleep(0.1)
         passed = time.monotonic() - began
-        if passed > LIMIT or (passed > BEGIN_LIMIT and "BEGIN" not in said(scratch / "serial")):
+        if passed > BEGIN_LIMIT and not begun:
+            begun = "BEGIN" in said(scratch / "serial")
+            if not begun:
+                return False
+        if passed > LIMIT:
             return False
     return True
 

@@ -7,6 +7,8 @@
  *   --sizes 0,8,1K   message sizes in bytes
  *   --written        each side writes its whole buffer before each send (the writing is inside the
  *                    time); without it the same cached buffer is sent again and again
+ *   --read           each side reads its whole buffer after each receive (inside the time), as
+ *                    programs do: what has been stored past the caches is then far away
  */
 #include "bench.h"
 
@@ -17,6 +19,8 @@ typedef struct {
     int peer;
     bool first; /* the side that serves */
     bool written;
+    bool read;
+    uint64_t sum; /* of what was read */
     unsigned char stamp;
 } PingPong;
 
@@ -24,6 +28,18 @@ static void write_buffer(PingPong* game) {
     game->stamp++;
     memset(game->send, game->stamp, (size_t)game->size);
     __asm__ volatile("" : : "r"(game->send) : "memory"); /* the write must happen */
+}
+
+static void read_buffer(PingPong* game) {
+    uint64_t sum = 0;
+    size_t words = (size_t)game->size / sizeof sum;
+    for (size_t i = 0; i < words; i++) {
+        uint64_t word;
+        memcpy(&word, game->receive + i * sizeof word, sizeof word);
+        sum += word;
+    }
+    game->sum += sum;
+    __asm__ volatile("" : : "r"(&game->sum) : "memory"); /* the read must happen */
 }
 
 static void play(void* state, int repetitions) {
@@ -36,6 +52,8 @@ static void play(void* state, int repetitions) {
         }
         MPI_Recv(game->receive, game->size, MPI_BYTE, game->peer, bench_tag, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
+        if (game->read)
+            read_buffer(game);
         if (!game->first) {
             if (game->written)
                 write_buffer(game);
@@ -64,7 +82,9 @@ int main(int argc, char** argv) {
     size_t sizes[bench_max_sizes];
     bench_start(&bench, "latency", argc, argv);
     int count = bench_sizes(&bench, "0,8,1K,8K,64K,1M", sizes);
-    PingPong game = {.written = bench_flag(&bench, "--written")};
+    PingPong game = {.written = bench_flag(&bench, "--written"),
+                     .read = bench_flag(&bench, "--read")};
+    const char* const modes[] = {"cached", "written", "read", "written and read"};
     bench_check_options(&bench);
     if (bench.ranks % 2 != 0)
         bench_die(&bench, "an even number of ranks is needed", "");
@@ -89,7 +109,7 @@ int main(int argc, char** argv) {
             snprintf(more, sizeof more, "\"writing_us\":%.4g", 1e6 * (bench_now() - start) / 100);
         }
         bench_report_times(&bench, bench.ranks > 2 ? "pairs latency" : "latency",
-                           game.written ? "written" : "cached", (long long)sizes[i], "us", &times,
+                           modes[game.written + 2 * game.read], (long long)sizes[i], "us", &times,
                            1e6 / 2, false, more);
         free(game.send);
         free(game.receive);

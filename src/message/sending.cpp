@@ -209,8 +209,8 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
             std::memcpy(extra, &stream, sizeof stream);
             const LaidOut data(send.buffer);
             if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
-                                       send.laid_out ? data.source(0) : pushed(send, 0), limit,
-                                       bytes)) {
+                                       send.laid_out ? data.source(0) : pushed(send, 0),
+                                       transport_.stream_block_limit(peer, bytes), bytes)) {
                 return Step::no_room;
             }
             if (pushes) {
@@ -235,13 +235,14 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
 }
 
 Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
+    const std::size_t limit = transport_.stream_block_limit(peer, send.bytes);
     for (std::uint32_t blocks = 0; send.moved < send.bytes; ++blocks) {
         // Others have their turn in between. (Room or not: this rank comes back to it.)
         if (blocks == blocks_at_once) {
             return Step::no_room;
         }
         // With no bounce buffer free for long, by what fits the pair's ring.
-        if (!send_part(peer, send, transport_.block_limit(peer)) &&
+        if (!send_part(peer, send, limit) &&
             !(send.fetched && send_part(peer, send, transport::ring_block_limit))) {
             return Step::no_room;
         }

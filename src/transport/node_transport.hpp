@@ -8,6 +8,7 @@
 // rank's lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -123,6 +124,12 @@ class NodeTransport {
             return chunk_data_bytes;
         }
         return bounces_.available() ? node::bounce_bytes : ring_block_limit;
+    }
+
+    // The largest block of a message of `total` bytes that takes several.
+    std::size_t stream_block_limit(const Channel& channel, std::uint64_t total) const {
+        const std::size_t limit = block_limit(channel);
+        return total < long_stream_bytes ? limit : std::min(limit, long_stream_block_bytes);
     }
 
     // Up to so many bytes a message is best sent as one block that arrives whole.

@@ -79,10 +79,9 @@ inline void* allocated(std::size_t bytes, const warren_mem_criteria* criteria,
 
 WARREN_API void* warren_mem_alloc(size_t bytes, const warren_mem_criteria* criteria) {
     // What is usual, without a call: known criteria, anywhere, and a block that the thread has.
-    const warren::memory::KnownHeap* known = warren::memory::known_heap(criteria);
-    if (known != nullptr && known->processor < 0 && bytes <= warren::memory::class_size_limit)
-        [[likely]] {
-        void* block = take_kept(*known->cache, warren::memory::class_of(bytes));
+    const warren::memory::KnownHeap* known = warren::memory::known_anywhere(criteria);
+    if (known != nullptr) [[likely]] {
+        void* block = take_kept(*known->cache, warren::memory::class_of_any(bytes));
         if (block != nullptr) [[likely]] {
             return block;
         }
@@ -116,7 +115,9 @@ WARREN_API void* warren_mem_realloc(void* block, size_t bytes,
 }
 
 WARREN_API void warren_mem_free(void* block) {
-    warren::memory::deallocate(block);
+    if (!warren::memory::keep_usual(block)) [[unlikely]] {
+        warren::memory::deallocate(block);
+    }
 }
 
 WARREN_API size_t warren_mem_usable_size(const void* block) {

@@ -14,14 +14,6 @@ namespace warren::memory {
 
 namespace {
 
-// Stands in the second word of free blocks, mixed with their address: who finds it in a block that
-// is freed looks whether it is free already. Not 0 for any block, whose address is even.
-constexpr std::uintptr_t free_mark = 0x9e3779b97f4a7c15;
-
-std::uintptr_t mark_for(const void* block) {
-    return free_mark ^ reinterpret_cast<std::uintptr_t>(block);
-}
-
 // Looks a pointer of the program up. The class, or -1 for a large block.
 struct Found {
     Region* region;
@@ -160,29 +152,6 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
 
 namespace {
 
-// What freeing a block is usually: the thread's cache takes it. Without a call, so that this costs
-// no registers; what else there is goes on from here.
-enum class Freed { yes, one_too_many, unusual };
-[[gnu::always_inline]] inline Freed free_usually(void* block, ThreadCache*& cache,
-                                                 unsigned& size_class) {
-    const Found found = find_block(block);
-    const ThreadCaches* own = own_caches;
-    if (found.region == nullptr || found.size_class < 0 || own == nullptr) [[unlikely]] {
-        return Freed::unusual;
-    }
-    cache = own->of[found.region->heap_index];
-    const std::uintptr_t mark = mark_for(block);
-    if (cache == nullptr || mark_of(block) == mark) [[unlikely]] {
-        return Freed::unusual;
-    }
-    size_class = static_cast<unsigned>(found.size_class);
-    mark_of(block) = mark;
-    ThreadCache::List& list = cache->lists[size_class];
-    link_of(block) = list.head;
-    list.head = block;
-    return ++list.count > list.limit ? Freed::one_too_many : Freed::yes;
-}
-
 [[gnu::noinline]] bool free_unusual(void* block) {
     const Found found = find_block(block);
     if (found.region == nullptr) {
@@ -202,39 +171,21 @@ enum class Freed { yes, one_too_many, unusual };
         look_for_second_free(*cache, size_class, block);
         mark_of(block) = 0; // the program's own word looks so
     }
-    if (free_usually(block, cache, size_class) == Freed::one_too_many) {
-        shorten(*cache, size_class);
-    }
-    return true;
-}
-
-[[gnu::noinline]] void free_unusual_or_abort(void* block) {
-    if (block != nullptr && !free_unusual(block)) {
-        abort_misuse("what was freed is no block, or was freed before", block);
-    }
+    own_caches->leaf_number = reinterpret_cast<std::uintptr_t>(block) / region_bytes / leaf_entries;
+    own_caches->leaf = find_leaf(block);
+    return keep_usual(block);
 }
 
 } // namespace
 
 void deallocate(void* block) {
-    ThreadCache* cache = nullptr;
-    unsigned size_class = 0;
-    const Freed freed = free_usually(block, cache, size_class);
-    if (freed == Freed::one_too_many) [[unlikely]] {
-        shorten(*cache, size_class);
-    } else if (freed == Freed::unusual) [[unlikely]] {
-        free_unusual_or_abort(block);
+    if (!keep_usual(block) && block != nullptr && !free_unusual(block)) [[unlikely]] {
+        abort_misuse("what was freed is no block, or was freed before", block);
     }
 }
 
 bool deallocate_ours(void* block) {
-    ThreadCache* cache = nullptr;
-    unsigned size_class = 0;
-    const Freed freed = free_usually(block, cache, size_class);
-    if (freed == Freed::one_too_many) [[unlikely]] {
-        shorten(*cache, size_class);
-    }
-    return freed != Freed::unusual || free_unusual(block);
+    return keep_usual(block) || free_unusual(block);
 }
 
 void* reallocate(void* block, std::size_t bytes) {

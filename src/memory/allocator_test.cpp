@@ -10,6 +10,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
@@ -384,6 +385,70 @@ TEST(Allocator, what_is_not_ours_is_seen) {
     EXPECT_EQ(usable_bytes(large + 4096), 0U);
     deallocate(large);
     EXPECT_EQ(usable_bytes(large), 0U);
+}
+
+// The thread remembers where in the table it found the last block that it freed.
+TEST(Allocator, what_is_not_ours_is_left_alone_by_a_thread_that_has_freed_blocks) {
+    auto* block = static_cast<char*>(allocate(heap(), 100));
+    deallocate(block);
+    alignas(16) static char variable[64];
+    alignas(16) char local[64];
+    constexpr std::uintptr_t end_of_addresses = std::uintptr_t{1} << 47;
+    char* region = block - reinterpret_cast<std::uintptr_t>(block) % region_bytes;
+    for (char* foreign :
+         {variable, local, static_cast<char*>(nullptr), reinterpret_cast<char*>(end_of_addresses),
+          reinterpret_cast<char*>(end_of_addresses + 64), reinterpret_cast<char*>(-64), block + 8,
+          region + region_bytes - 64, region - 64 * region_bytes}) {
+        EXPECT_FALSE(deallocate_ours(foreign)) << static_cast<void*>(foreign);
+    }
+    std::thread([&] { EXPECT_FALSE(deallocate_ours(variable)); }).join();
+}
+
+TEST(Allocator, blocks_far_from_each_other_are_freed_by_turns) {
+    constexpr std::size_t leaf_bytes = leaf_entries * region_bytes;
+    const auto number = [](const void* address) {
+        return reinterpret_cast<std::uintptr_t>(address);
+    };
+    const auto map = [&](std::size_t bytes) {
+        return number(
+            mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    };
+    const auto fresh_heap = [](int unlike) -> Heap& {
+        Kind kind = kind_of_machine();
+        kind.targets[kind.count++] = static_cast<std::int16_t>(node_limit - unlike);
+        return *heap_of_kind(kind);
+    };
+    Heap& one = fresh_heap(1);
+    Heap& other = fresh_heap(2);
+    void* near = allocate(one, 64);
+    // The system maps downwards: all is filled until the next region has the same place in another
+    // leaf (or, where something is in the way, another place).
+    const std::uintptr_t wanted = number(near) / region_bytes * region_bytes - leaf_bytes;
+    constexpr std::size_t filled_bytes = 2 * region_bytes; // that the mapping of a region needs
+    std::vector<std::pair<std::uintptr_t, std::size_t>> filled;
+    std::uintptr_t last = UINTPTR_MAX;
+    while (last >= wanted + 2 * filled_bytes) {
+        last = map(filled_bytes);
+        ASSERT_NE(last, number(MAP_FAILED));
+        filled.emplace_back(last, filled_bytes);
+    }
+    if (const std::size_t rest = last - wanted - filled_bytes; last > wanted + filled_bytes) {
+        filled.emplace_back(map(rest), rest);
+    }
+    void* far = allocate(other, 64);
+    ASSERT_NE(number(near) / leaf_bytes, number(far) / leaf_bytes);
+    for (int i = 0; i < 4; ++i) {
+        deallocate(near);
+        deallocate(far);
+        EXPECT_EQ(allocate(one, 64), near);
+        EXPECT_EQ(allocate(other, 64), far);
+    }
+    deallocate(far);
+    deallocate(near);
+    trim();
+    for (const auto& [address, bytes] : filled) {
+        munmap(reinterpret_cast<void*>(address), bytes);
+    }
 }
 
 // A large block may end in the middle of what the table knows, where others have memory: whoever

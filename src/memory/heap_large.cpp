@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/futex.hpp"
-#include "memory/heap.hpp"
+#include "memory/heaps.hpp"
 #include "memory/placement.hpp"
 #include "memory/reserve.hpp"
 
@@ -37,6 +37,7 @@ struct LargeRegions {
             for (std::size_t i = 0; i < bytes / sizeof(Slot); ++i) {
                 Slot* slot = new (slots + i) Slot{};
                 slot->region.large = true;
+                slot->region.heap_index = heap_limit;
                 slot->next = free;
                 free = slot;
             }

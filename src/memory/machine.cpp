@@ -85,6 +85,8 @@ Machine::~Machine() {
     }
 }
 
+constinit std::atomic<std::uint64_t> Machine::changes{1};
+
 Error Machine::here(Machine*& machine) {
     struct Made {
         Machine* machine = nullptr;
@@ -280,7 +282,7 @@ Error Machine::register_attribute(std::string_view name, unsigned flags, int& at
     attribute = WARREN_MEM_FIRST_OTHER_ATTRIBUTE +
                 static_cast<int>(others_of_topology() + registered_.size());
     registered_.push_back({std::string(name), flags, {}});
-    revision_.fetch_add(1, std::memory_order_acq_rel);
+    changes.fetch_add(1, std::memory_order_acq_rel);
     return {};
 }
 
@@ -316,7 +318,7 @@ Error Machine::set_value(int attribute, const Initiator& initiator, std::uint32_
     for (const std::uint32_t row : users.rows) {
         registered_[static_cast<std::size_t>(place)].values[{row, node}] = value;
     }
-    revision_.fetch_add(1, std::memory_order_acq_rel);
+    changes.fetch_add(1, std::memory_order_acq_rel);
     return {};
 }
 

@@ -62,7 +62,9 @@ class Machine {
     bool is_this_node() const { return this_node_; }
     // OS indices of all memories, in the topology's order.
     const std::vector<std::uint32_t>& nodes() const { return nodes_; }
-    std::uint64_t revision() const { return revision_.load(std::memory_order_acquire); }
+    // Of all machines of the process, which is one usually: so each allocation asks without a
+    // pointer.
+    static std::uint64_t revision() { return changes.load(std::memory_order_acquire); }
 
     Error resolve(const Initiator& initiator, Users& users) const;
     Relation relation(const Users& users, std::uint32_t node) const;
@@ -106,9 +108,9 @@ class Machine {
     bool owned_;
     bool this_node_ = false;
     std::vector<std::uint32_t> nodes_;
-    std::vector<std::uint64_t> allowed_; // bitmap of nodes; empty: all
-    std::atomic<std::uint64_t> revision_{1};
-    mutable std::shared_mutex lock_; // of registered_
+    std::vector<std::uint64_t> allowed_;                 // bitmap of nodes; empty: all
+    static constinit std::atomic<std::uint64_t> changes; // of registered attributes, from 1
+    mutable std::shared_mutex lock_;                     // of registered_
     std::vector<Registered> registered_;
 };
 

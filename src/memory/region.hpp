@@ -43,7 +43,7 @@ struct Span {
 // that is freed and the description serves another one: then `large` stays, and `begin` is another.
 struct Region {
     std::atomic<Heap*> heap;  // changes when a large block moves
-    std::uint32_t heap_index; // of a region of pages, which stays
+    std::uint32_t heap_index; // of a region of pages, which stays; of large ones: heap_limit
     bool large;               // for good
     std::atomic<char*> begin; // relaxed: who may use it has it from the table
     std::size_t bytes;        // that the user may have; looked at by the block's user only
@@ -80,12 +80,15 @@ struct RegionLeaf {
 extern constinit std::atomic<RegionLeaf*> region_root[root_entries];
 
 // The region that has the address, null: none of ours.
+inline const RegionLeaf* find_leaf(const void* address) {
+    const std::size_t slot = reinterpret_cast<std::uintptr_t>(address) / region_bytes;
+    return slot < root_entries * leaf_entries
+               ? region_root[slot / leaf_entries].load(std::memory_order_acquire)
+               : nullptr;
+}
 inline Region* find_region(const void* address) {
     const std::size_t slot = reinterpret_cast<std::uintptr_t>(address) / region_bytes;
-    if (slot >= root_entries * leaf_entries) [[unlikely]] {
-        return nullptr;
-    }
-    RegionLeaf* leaf = region_root[slot / leaf_entries].load(std::memory_order_acquire);
+    const RegionLeaf* leaf = find_leaf(address);
     return leaf != nullptr ? leaf->regions[slot % leaf_entries].load(std::memory_order_acquire)
                            : nullptr;
 }

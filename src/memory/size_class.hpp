@@ -16,13 +16,35 @@ inline constexpr std::size_t smallest_block_bytes = 16;
 inline constexpr std::size_t class_size_limit = 1024 * 1024;
 inline constexpr unsigned class_count = 60;
 
-// The class for blocks of `bytes`, up to class_size_limit; 0 counts as 1.
-constexpr unsigned class_of(std::size_t bytes) {
+// By computation: the class for blocks of `bytes`, up to class_size_limit; 0 counts as 1.
+constexpr unsigned computed_class_of(std::size_t bytes) {
     if (bytes <= 128) {
         return static_cast<unsigned>((bytes - (bytes != 0)) / 16);
     }
     const unsigned power = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;
     return 8 + (power - 7) * 4 + static_cast<unsigned>((bytes - 1) >> (power - 2)) - 4;
+}
+
+// From a table where requests are frequent: by sixteenths, as classes begin and end there.
+inline constexpr std::size_t tabled_bytes = 2048;
+inline constexpr std::array<std::uint8_t, tabled_bytes / 16 + 1> tabled_classes = [] {
+    std::array<std::uint8_t, tabled_bytes / 16 + 1> made{};
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        made[i] = static_cast<std::uint8_t>(computed_class_of(i * 16));
+    }
+    return made;
+}();
+
+// The class for blocks of `bytes`, up to class_size_limit; 0 counts as 1.
+constexpr unsigned class_of(std::size_t bytes) {
+    return bytes <= tabled_bytes ? tabled_classes[(bytes + 15) / 16] : computed_class_of(bytes);
+}
+
+// The same of any size; class_count: beyond all classes.
+constexpr unsigned class_of_any(std::size_t bytes) {
+    return bytes <= tabled_bytes       ? tabled_classes[(bytes + 15) / 16]
+           : bytes <= class_size_limit ? computed_class_of(bytes)
+                                       : class_count;
 }
 
 struct SizeClass {

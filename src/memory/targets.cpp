@@ -11,8 +11,6 @@
 
 namespace warren::memory {
 
-constinit std::atomic<Machine*> this_machine{nullptr};
-
 namespace {
 
 constexpr std::size_t huge_page_bytes = 2 * 1024 * 1024;
@@ -145,10 +143,9 @@ Error find_heap(const warren_mem_criteria* wanted, Heap*& heap) {
                     "the topology that this process was given describes another machine than the "
                     "one it runs on: its memory can be asked about, but not be had");
     }
-    this_machine.store(machine, std::memory_order_relaxed); // complete: made before, once
     const bool by_processor =
         criteria.initiator.kind == Initiator::Kind::here && machine->nodes().size() > 1;
-    const std::uint64_t machine_revision = machine->revision();
+    const std::uint64_t machine_revision = Machine::revision();
     const int processor = by_processor ? sched_getcpu() : -1;
     if (Error error = heap_of_ordering(*machine, criteria, heap)) {
         return error;
@@ -158,9 +155,10 @@ Error find_heap(const warren_mem_criteria* wanted, Heap*& heap) {
     ThreadCaches* own = moved || changes(criteria) ? nullptr : make_caches();
     if (own != nullptr) {
         ThreadCache* cache = make_cache(*heap);
-        own->known[criteria.revision % known_heaps] = {cache != nullptr ? heap : nullptr, cache,
-                                                       criteria.revision, machine_revision,
-                                                       processor};
+        const std::uint64_t revision = cache != nullptr ? criteria.revision : no_criteria;
+        own->known[criteria.revision % known_heaps] = {
+            heap,     cache, revision, by_processor ? no_criteria : revision, machine_revision,
+            processor};
     }
     return {};
 }

@@ -14,9 +14,6 @@
 
 namespace warren::memory {
 
-// This node's description, null until somebody has asked for it.
-extern constinit std::atomic<Machine*> this_machine;
-
 // The memories that criteria mean on a machine, in order. Errors: see heap_for.
 Error kind_of(const Machine& machine, const Criteria& criteria, Kind& kind);
 
@@ -28,18 +25,33 @@ Error check_reserve(const Criteria& criteria);
 // Finds out. Errors: see heap_for.
 Error find_heap(const warren_mem_criteria* criteria, Heap*& heap);
 
+// 0, which no criteria have, for null.
+inline std::uint64_t revision_of(const warren_mem_criteria* criteria) {
+    return criteria != nullptr ? of(criteria).revision : 0;
+}
+
+// Where the caller keeps what it knows of the criteria; null: nowhere yet.
+inline const KnownHeap* known_entry(const warren_mem_criteria* criteria) {
+    const ThreadCaches* own = own_caches;
+    return own != nullptr ? &own->known[revision_of(criteria) % known_heaps] : nullptr;
+}
+
 // What the caller knows of the criteria's heap; null: it has to be found, or the processor asked
 // for.
 inline const KnownHeap* known_heap(const warren_mem_criteria* criteria) {
-    const std::uint64_t revision = criteria != nullptr ? of(criteria).revision : 0;
-    const ThreadCaches* own = own_caches;
-    if (own == nullptr) [[unlikely]] {
-        return nullptr;
-    }
-    const KnownHeap& known = own->known[revision % known_heaps];
-    return known.heap != nullptr && known.criteria == revision &&
-                   known.machine == this_machine.load(std::memory_order_relaxed)->revision()
-               ? &known
+    const KnownHeap* entry = known_entry(criteria);
+    return entry != nullptr && entry->criteria == revision_of(criteria) &&
+                   entry->machine == Machine::revision()
+               ? entry
+               : nullptr;
+}
+
+// The same for criteria that mean one heap wherever the caller runs; null: none that is known.
+inline const KnownHeap* known_anywhere(const warren_mem_criteria* criteria) {
+    const KnownHeap* entry = known_entry(criteria);
+    return entry != nullptr && entry->anywhere == revision_of(criteria) &&
+                   entry->machine == Machine::revision()
+               ? entry
                : nullptr;
 }
 

@@ -21,7 +21,7 @@ void give_back(ThreadCache& cache, unsigned size_class, std::uint32_t count) {
     ThreadCache::List& list = cache.lists[size_class];
     if (count != 0) {
         list.head = cache.heap->give_blocks(size_class, list.head, count);
-        list.count -= count;
+        list.room += static_cast<std::int32_t>(count);
     }
 }
 
@@ -34,9 +34,10 @@ void end_loans(ThreadCache& cache, unsigned but_for) {
             continue;
         }
         const std::size_t bytes = std::size_t{list.limit - usual} * size_classes[i].bytes;
+        list.room -= static_cast<std::int32_t>(list.limit - usual);
         list.limit = usual;
-        if (list.count > usual) {
-            give_back(cache, i, list.count - usual);
+        if (list.room < 0) {
+            give_back(cache, i, static_cast<std::uint32_t>(-list.room));
         }
         cache.on_loan -= bytes;
         cache.heap->take_loan_back(bytes);
@@ -61,6 +62,7 @@ bool raise_limit(ThreadCache& cache, unsigned size_class) {
     }
     cache.on_loan += bytes;
     ++cache.lists[size_class].limit;
+    ++cache.lists[size_class].room;
     return true;
 }
 
@@ -69,7 +71,7 @@ void flush(ThreadCaches& caches) {
     for (unsigned heap = 0; heap < heaps; ++heap) {
         ThreadCache* cache = caches.of[heap];
         for (unsigned i = 0; cache != nullptr && i < class_count; ++i) {
-            give_back(*cache, i, cache->lists[i].count);
+            give_back(*cache, i, cache->lists[i].count());
         }
         if (cache != nullptr) {
             end_loans(*cache, class_count);
@@ -136,6 +138,10 @@ ThreadCaches* make_caches() {
         if (made == nullptr) {
             return nullptr;
         }
+        for (KnownHeap& known : made->known) {
+            known.criteria = known.anywhere = no_criteria;
+        }
+        made->leaf_number = UINTPTR_MAX; // of no address
     }
     own_caches = made;
     pthread_setspecific(end_key, made);
@@ -154,6 +160,7 @@ ThreadCache* make_cache(Heap& heap) {
             cache->heap = &heap;
             for (unsigned i = 0; i < class_count; ++i) {
                 cache->lists[i].limit = size_classes[i].kept;
+                cache->lists[i].room = static_cast<std::int32_t>(size_classes[i].kept);
             }
         }
     }
@@ -168,13 +175,13 @@ void* refill(ThreadCache& cache, unsigned size_class) {
         return nullptr;
     }
     cache.lists[size_class].head = link_of(list);
-    cache.lists[size_class].count = taken - 1;
+    cache.lists[size_class].room -= static_cast<std::int32_t>(taken - 1);
     return list;
 }
 
 void shorten(ThreadCache& cache, unsigned size_class) {
     if (!raise_limit(cache, size_class)) {
-        give_back(cache, size_class, (cache.lists[size_class].count + 1) / 2);
+        give_back(cache, size_class, (cache.lists[size_class].count() + 1) / 2);
     }
 }
 

@@ -1,5 +1,6 @@
 // TopologyView::check(): everything that readers follow, once, in arrays from begin to end. The
 // loops have no way out in their middle, so that processors can do several elements at once.
+#include <algorithm>
 #include <numeric>
 
 #include "topology/checksum.hpp"
@@ -24,6 +25,7 @@ class ImageCheck {
     Error check_places();
     bool is_list(std::uint32_t object, std::uint64_t first, std::uint64_t children, bool in_tree,
                  std::span<std::uint64_t> listed) const;
+    bool is_even(const Level& level) const;
     Error check_children();
     Error check_sets();
     Error check_details();
@@ -65,6 +67,7 @@ class ImageCheck {
         return fail(WARREN_TOPOLOGY_ERR_DAMAGED, "the topology image is damaged: %s", what);
     }
 
+    const ElementLoops& loops_ = element_loops();
     const std::span<const std::byte> image_;
     TopologyView& view_;
     const Header* header_ = nullptr;
@@ -72,7 +75,16 @@ class ImageCheck {
     std::uint32_t counts_[section_count] = {};
     const std::uint8_t* cells_ = nullptr;
     const std::uint8_t* values_ = nullptr;
-    bool lacks_values_ = false;   // what check_attribute looked at last
+    bool lacks_values_ = false; // what check_attribute looked at last
+    // Attributes whose cells and values were found right: others often share them.
+    struct Seen {
+        AttributeRecord attribute;
+        std::uint64_t numbers;
+        bool lacks_values;
+    };
+    static constexpr std::size_t seen_limit = 4;
+    Seen seen_[seen_limit];
+    std::size_t seen_count_ = 0;
     std::uint64_t looked_at_ = 0; // cells and values of attributes, all together
 };
 
@@ -251,7 +263,7 @@ Error ImageCheck::check_tree() {
             return parents <= steps + static_cast<std::uint16_t>(at);
         });
     if (view.parent_[0] != none16 || !are_below ||
-        !all_below(view.flags_, view.objects_, object_flag::all + 1U)) {
+        !all_below(view.flags_, view.objects_, object_flag::all + 1U, loops_)) {
         return damaged("objects above their parents");
     }
     for (std::uint32_t object = view.tree_objects_; object < view.objects_; ++object) {
@@ -269,7 +281,7 @@ Error ImageCheck::check_tree() {
 Error ImageCheck::check_pairs() {
     const TopologyView& view = view_;
     const auto* pairs = static_cast<const std::uint8_t*>(view.index_.joins);
-    return all_below(pairs, count(Section::pairs), view.tree_objects_) &&
+    return all_below(pairs, count(Section::pairs), view.tree_objects_, loops_) &&
                    all_below_or_none(view.index_.nearest, view.objects_, view.index_.targets)
                ? Error{}
                : damaged("impossible pairs");
@@ -279,9 +291,9 @@ Error ImageCheck::check_places() {
     const warren_topology_index& own = view_.index_;
     const std::uint32_t partings = count(Section::partings);
     const auto* above = static_cast<const std::uint16_t*>(own.joins);
-    return all_below(own.places, count(Section::places), partings) &&
-                   all_below(own.partings, partings, own.row_joins) &&
-                   all_below(above, count(Section::above), view_.tree_objects_)
+    return all_below(own.places, count(Section::places), partings, loops_) &&
+                   all_below(own.partings, partings, own.row_joins, loops_) &&
+                   all_below(above, count(Section::above), view_.tree_objects_, loops_)
                ? Error{}
                : damaged("impossible places");
 }
@@ -305,6 +317,33 @@ bool ImageCheck::is_list(std::uint32_t object, std::uint64_t first, std::uint64_
     return true;
 }
 
+// Whether a level's objects are children of consecutive ones that have as many each, and say so:
+// the usual case, which is asked about quickly.
+bool ImageCheck::is_even(const Level& level) const {
+    const TopologyView& view = view_;
+    const std::uint32_t first_parent = view.parent_[level.first];
+    const std::uint32_t last_parent = view.parent_[level.first + level.count - 1];
+    const std::uint32_t parents = last_parent - first_parent + 1;
+    if (last_parent < first_parent || parents > level.count || level.count % parents != 0) {
+        return false;
+    }
+    const auto first = static_cast<std::uint16_t>(first_parent);
+    const std::uint32_t each = level.count / parents;
+    // at / each is ⌊at · part / 2^16⌋, with 2^16 / each rounded up, while that is little.
+    const std::uint32_t part = (0xffffU + each) / each;
+    if (std::uint64_t{level.count} * (part * each - 0x10000U) >= 0x10000U) {
+        return false;
+    }
+    const std::uint16_t* parent = view.parent_ + level.first;
+    return (each == 1
+                ? loops_.are_steps(parent, level.count, first, 1)
+                : loops_.are_parts(parent, level.count, first, static_cast<std::uint16_t>(part))) &&
+           loops_.are_steps(view.first_child_ + first, parents,
+                            static_cast<std::uint16_t>(level.first),
+                            static_cast<std::uint16_t>(each)) &&
+           loops_.are_steps(view.arity_ + first, parents, static_cast<std::uint16_t>(each), 0);
+}
+
 // Every object but the root is once a child of its parent: where children have consecutive numbers,
 // each is one of those that its parent says, and all parents together say as many as there are;
 // others are in lists.
@@ -312,21 +351,28 @@ Error ImageCheck::check_children() {
     const TopologyView& view = view_;
     const std::uint32_t tree = view.tree_objects_;
     bool wrong = !all_equal(view.arity_ + tree, view.objects_ - tree, std::uint16_t{0});
+    const bool any_scattered = !all_are(view.flags_, tree, [](ByteLanes flags, std::size_t) {
+        return (flags & object_flag::scattered) == 0;
+    });
     std::uint32_t scattered = 0; // whose parents have lists
-    for (std::uint32_t child = 1; child < tree; ++child) {
-        const std::uint32_t parent = view.parent_[child]; // in the tree, as all above it
-        const bool is_scattered = view.has(parent, object_flag::scattered);
-        const auto index = static_cast<std::uint16_t>(child - view.first_child_[parent]);
-        wrong |= (index >= view.arity_[parent]) & !is_scattered;
-        scattered += is_scattered ? 1 : 0;
+    for (std::uint32_t index = 1; index < view.depth_; ++index) {
+        const Level level = view.level(index);
+        if (!any_scattered && is_even(level)) {
+            continue;
+        }
+        for (std::uint32_t child = level.first; child < level.first + level.count; ++child) {
+            const std::uint32_t parent = view.parent_[child]; // in the tree, as all above it
+            const bool is_scattered = view.has(parent, object_flag::scattered);
+            const auto place = static_cast<std::uint16_t>(child - view.first_child_[parent]);
+            wrong |= (place >= view.arity_[parent]) & !is_scattered;
+            scattered += is_scattered ? 1 : 0;
+        }
     }
     const std::uint32_t children = std::accumulate(view.arity_, view.arity_ + tree, 0U);
     std::uint64_t listed[(max_objects + 64) / 64];
     std::fill_n(listed, view.objects_ / 64 + 1, 0);
     std::uint32_t in_lists = 0;
-    if (!all_are(view.flags_, tree, [](ByteLanes flags, std::size_t) {
-            return (flags & object_flag::scattered) == 0;
-        })) {
+    if (any_scattered) {
         for (std::uint32_t object = 0; object < tree; ++object) {
             if (view.has(object, object_flag::scattered)) {
                 in_lists += view.arity_[object];
@@ -355,25 +401,19 @@ Error ImageCheck::check_sets() {
     const std::uint32_t words = count(Section::words);
     // Their last words are in `words`, and of the last possible index; else a difference has the
     // highest bit.
-    std::uint64_t beyond = 0;
-    for (std::uint32_t index = 0; index < sets; ++index) {
-        const auto set = std::bit_cast<std::uint64_t>(view.sets_[index]); // word, first, count
-        const std::uint64_t its_words = set >> 48;
-        beyond |= words - ((set & UINT32_MAX) + its_words);
-        beyond |= (max_os_index + 1) / 64 - ((set >> 32 & UINT16_MAX) + its_words);
-    }
+    const std::uint64_t beyond = loops_.beyond(view.sets_, sets, words, (max_os_index + 1) / 64);
     // (No set has the number that says that there is none.)
     bool wrong = beyond >> 63 != 0 || sets > none16;
     // What is in the tree, or memory, has both sets, anything else none.
-    wrong |= !all_below(view.cpuset_of_, view.tree_objects_, sets) ||
-             !all_below(view.nodeset_of_, view.tree_objects_, sets);
+    wrong |= !all_below(view.cpuset_of_, view.tree_objects_, sets, loops_) ||
+             !all_below(view.nodeset_of_, view.tree_objects_, sets, loops_);
     for (std::uint32_t index = view.depth_; index < view.level_count_; ++index) {
         const Level level = view.level(index);
         const std::uint16_t* cpusets = view.cpuset_of_ + level.first;
         const std::uint16_t* nodesets = view.nodeset_of_ + level.first;
         const bool has_sets = level.type <= static_cast<std::uint32_t>(ObjectType::memory_cache);
-        wrong |= has_sets ? !all_below(cpusets, level.count, sets) ||
-                                !all_below(nodesets, level.count, sets)
+        wrong |= has_sets ? !all_below(cpusets, level.count, sets, loops_) ||
+                                !all_below(nodesets, level.count, sets, loops_)
                           : !all_equal(cpusets, level.count, none16);
     }
     std::uint32_t before = none;
@@ -409,7 +449,7 @@ Error ImageCheck::check_details() {
             return damaged("impossible details");
         }
         const std::uint16_t* place = view.details_of_ + level.details;
-        wrong |= details < words || !all_below(place, level.count, details - words + 1);
+        wrong |= details < words || !all_below(place, level.count, details - words + 1, loops_);
         for (std::uint32_t at = 0; !wrong && type == ObjectType::numa_node && at < level.count;
              ++at) {
             wrong = view.details_[place[at] + 1] > (details - place[at] - words) / 2;
@@ -518,17 +558,23 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
     if (numbers == 0) {
         return {};
     }
+    const auto* same = std::find_if(seen_, seen_ + seen_count_, [&](const Seen& seen) {
+        return seen.attribute.cells == attribute.cells &&
+               seen.attribute.values == attribute.values && seen.numbers == numbers &&
+               cell_bytes(seen.attribute) == cell_width &&
+               seen.attribute.value_stride == attribute.value_stride;
+    });
+    if (same != seen_ + seen_count_) {
+        lacks_values_ = same->lacks_values;
+        return {};
+    }
     if (!may_look_at(numbers)) {
         return damaged("its attributes have too many pairs in common");
     }
     std::uint64_t largest = 0;
     const std::uint8_t* cells = first + attribute.cells;
     if (cell_width == 1) {
-        std::uint8_t byte = 0;
-        for (std::uint64_t at = 0; at < numbers; ++at) {
-            byte = std::max(byte, cells[at]);
-        }
-        largest = byte;
+        largest = loops_.largest8(cells, numbers);
     } else {
         for (std::uint64_t at = 0; at < numbers; ++at) {
             largest = std::max(largest, TopologyView::number(cells, cell_width, at));
@@ -550,7 +596,13 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
         smallest_origin = std::min(smallest_origin, origin);
     }
     lacks_values_ = smallest_origin == 0;
-    return largest_origin > WARREN_ORIGIN_GUESSED ? damaged("impossible values") : Error{};
+    if (largest_origin > WARREN_ORIGIN_GUESSED) {
+        return damaged("impossible values");
+    }
+    if (seen_count_ < seen_limit) {
+        seen_[seen_count_++] = {attribute, numbers, lacks_values_};
+    }
+    return {};
 }
 
 Error ImageCheck::check_attributes() {
@@ -586,7 +638,7 @@ Error ImageCheck::check_attributes() {
     const std::uint32_t width = order_width(targets);
     const std::uint32_t orders = count(Section::orders) / width;
     wrong |= count(Section::orders) % width != 0;
-    wrong |= width == 1 ? !all_below(view.index_.orders, orders, targets) : false;
+    wrong |= width == 1 ? !all_below(view.index_.orders, orders, targets, loops_) : false;
     for (std::uint32_t at = 0; width != 1 && at < orders; ++at) { // perhaps at odd addresses
         wrong |= TopologyView::number(view.index_.orders, width, at) >= targets;
     }

@@ -7,7 +7,27 @@
 #include <cstdint>
 #include <cstring>
 
+#include "topology/format.hpp"
+
 namespace warren::topology {
+
+// Questions about long arrays, as wide as the processor at hand can.
+struct ElementLoops {
+    std::uint8_t (*largest8)(const std::uint8_t* numbers, std::size_t count); // 0 of none
+    std::uint16_t (*largest16)(const std::uint16_t* numbers, std::size_t count);
+    // Whether the numbers are first, first + step, first + 2 · step, …, modulo 2^16.
+    bool (*are_steps)(const std::uint16_t* numbers, std::size_t count, std::uint16_t first,
+                      std::uint16_t step);
+    // Whether number `at` is first + ⌊at · part / 2^16⌋ for all, modulo 2^16; at most 2^16 of them.
+    bool (*are_parts)(const std::uint16_t* numbers, std::size_t count, std::uint16_t first,
+                      std::uint16_t part);
+    // The highest bit says whether a set's words go beyond `words`, or its bits beyond word `most`;
+    // both are below 2^63.
+    std::uint64_t (*beyond)(const SetRecord* sets, std::size_t count, std::uint64_t words,
+                            std::uint64_t most);
+};
+const ElementLoops& element_loops();
+const ElementLoops& portable_element_loops();
 
 template <typename Number>
 struct Vector {
@@ -49,13 +69,22 @@ bool all_are(const Number* numbers, std::size_t count, IsRight is_right) {
 
 // Whether all numbers are below `limit`.
 template <typename Number>
-bool all_below(const Number* numbers, std::size_t count, std::uint64_t limit) {
+bool all_below(const Number* numbers, std::size_t count, std::uint64_t limit,
+               const ElementLoops& loops) {
     using Numbers = typename Vector<Number>::Type;
     constexpr auto most = static_cast<Number>(-1);
+    constexpr std::size_t few = 128 / sizeof(Number); // so few that a call costs more
     if (limit == 0 || limit > most) {
         return limit != 0 || count == 0;
     }
     const auto last = static_cast<Number>(limit - 1);
+    if (count > few) {
+        if constexpr (sizeof(Number) == 1) {
+            return loops.largest8(numbers, count) <= last;
+        } else {
+            return loops.largest16(numbers, count) <= last;
+        }
+    }
     return all_are(numbers, count, [last](Numbers some, std::size_t) { return some <= last; });
 }
 

@@ -285,27 +285,76 @@ TEST(Checksum, is_the_same_on_all_processors) {
 }
 
 // Of arrays of all lengths up to several vectors, with one wrong element at each place.
+void look_at_all(const ElementLoops& loops, std::size_t count) {
+    std::vector<std::uint8_t> bytes(count, 6);
+    std::vector<std::uint16_t> numbers(count, 300);
+    const auto bytes_below = [&](std::uint64_t limit) {
+        return all_below(bytes.data(), count, limit, loops);
+    };
+    const auto numbers_below = [&](std::uint64_t limit) {
+        return all_below(numbers.data(), count, limit, loops);
+    };
+    EXPECT_TRUE(bytes_below(7) && numbers_below(301));
+    EXPECT_TRUE(all_equal(numbers.data(), count, std::uint16_t{300}));
+    EXPECT_TRUE(bytes_below(1000) && numbers_below(65536));
+    EXPECT_EQ(bytes_below(0), count == 0);
+    for (std::size_t wrong = 0; wrong < count; ++wrong) {
+        bytes[wrong] = 7;
+        numbers[wrong] = 301;
+        EXPECT_FALSE(bytes_below(7)) << wrong << " of " << count;
+        EXPECT_FALSE(numbers_below(301)) << wrong << " of " << count;
+        EXPECT_FALSE(all_below_or_none(bytes.data(), count, 7)) << wrong << " of " << count;
+        EXPECT_FALSE(all_equal(numbers.data(), count, std::uint16_t{300})) << wrong;
+        bytes[wrong] = 255;
+        EXPECT_TRUE(all_below_or_none(bytes.data(), count, 7)) << wrong << " of " << count;
+        EXPECT_FALSE(bytes_below(255)) << wrong << " of " << count;
+        bytes[wrong] = 6;
+        numbers[wrong] = 300;
+    }
+}
+
+void look_at_rows(const ElementLoops& loops, std::size_t count) {
+    constexpr std::uint16_t begin = 65500; // past 2^16 soon
+    std::vector<std::uint16_t> steps(count);
+    std::vector<std::uint16_t> parts(count);
+    std::vector<SetRecord> sets(count);
+    constexpr std::uint32_t divisor = 3;
+    constexpr std::uint16_t part = 0x10000 / divisor + 1;
+    for (std::uint32_t at = 0; at < count; ++at) {
+        steps[at] = static_cast<std::uint16_t>(begin + 5 * at);
+        parts[at] = static_cast<std::uint16_t>(begin + at / divisor);
+        sets[at] = {at, 3, 2};
+    }
+    const auto are_steps = [&] { return loops.are_steps(steps.data(), count, begin, 5); };
+    const auto are_parts = [&] { return loops.are_parts(parts.data(), count, begin, part); };
+    const auto are_beyond = [&](std::uint64_t words, std::uint64_t most) {
+        return loops.beyond(sets.data(), count, words, most) >> 63 != 0;
+    };
+    EXPECT_TRUE(are_steps() && are_parts()) << count;
+    EXPECT_FALSE(are_beyond(count + 1, 5));
+    EXPECT_EQ(are_beyond(count, 5), count != 0);
+    EXPECT_EQ(are_beyond(count + 1, 4), count != 0);
+    for (std::size_t wrong = 0; wrong < count; ++wrong) {
+        steps[wrong] ^= 0x8000;
+        parts[wrong] ^= 1;
+        EXPECT_FALSE(are_steps() || are_parts()) << wrong << " of " << count;
+        steps[wrong] ^= 0x8000;
+        parts[wrong] ^= 1;
+        const SetRecord right = sets[wrong];
+        for (const SetRecord set : {SetRecord{UINT32_MAX, 3, 2}, SetRecord{0, UINT16_MAX, 2},
+                                    SetRecord{0, 3, UINT16_MAX}}) {
+            sets[wrong] = set;
+            EXPECT_TRUE(are_beyond(count + 1, 5)) << wrong << " of " << count;
+        }
+        sets[wrong] = right;
+    }
+}
+
 TEST(Elements, are_all_looked_at) {
-    for (std::size_t count = 0; count < 50; ++count) {
-        std::vector<std::uint8_t> bytes(count, 6);
-        std::vector<std::uint16_t> numbers(count, 300);
-        EXPECT_TRUE(all_below(bytes.data(), count, 7) && all_below(numbers.data(), count, 301));
-        EXPECT_TRUE(all_equal(numbers.data(), count, std::uint16_t{300}));
-        EXPECT_TRUE(all_below(bytes.data(), count, 1000) &&
-                    all_below(numbers.data(), count, 65536));
-        EXPECT_EQ(all_below(bytes.data(), count, 0), count == 0);
-        for (std::size_t wrong = 0; wrong < count; ++wrong) {
-            bytes[wrong] = 7;
-            numbers[wrong] = 301;
-            EXPECT_FALSE(all_below(bytes.data(), count, 7)) << wrong << " of " << count;
-            EXPECT_FALSE(all_below(numbers.data(), count, 301)) << wrong << " of " << count;
-            EXPECT_FALSE(all_below_or_none(bytes.data(), count, 7)) << wrong << " of " << count;
-            EXPECT_FALSE(all_equal(numbers.data(), count, std::uint16_t{300})) << wrong;
-            bytes[wrong] = 255;
-            EXPECT_TRUE(all_below_or_none(bytes.data(), count, 7)) << wrong << " of " << count;
-            EXPECT_FALSE(all_below(bytes.data(), count, 255)) << wrong << " of " << count;
-            bytes[wrong] = 6;
-            numbers[wrong] = 300;
+    for (const ElementLoops* loops : {&element_loops(), &portable_element_loops()}) {
+        for (std::size_t count = 0; count < 200; ++count) {
+            look_at_all(*loops, count);
+            look_at_rows(*loops, count);
         }
     }
 }

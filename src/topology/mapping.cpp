@@ -46,7 +46,7 @@ Error check_size(const struct stat& status, const std::string& what) {
 }
 
 Error check_owner(const struct stat& status, const std::string& what) {
-    if (status.st_uid != geteuid() && status.st_uid != 0) {
+    if (status.st_uid != 0 && status.st_uid != geteuid()) {
         return fail(WARREN_TOPOLOGY_ERR_OWNER,
                     "%s belongs to user %u, neither to this one nor to root", what.c_str(),
                     status.st_uid);

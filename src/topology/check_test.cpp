@@ -1,0 +1,266 @@
+// What checking refuses that damage by chance does not find: numbers that fit everywhere by
+// themselves, and more work than an image is worth.
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "topology/checksum.hpp"
+#include "topology/description.hpp"
+#include "topology/encode.hpp"
+#include "topology/format.hpp"
+#include "topology/guess.hpp"
+#include "topology/view.hpp"
+
+namespace warren::topology {
+
+namespace {
+
+// Why an image is refused; "": it isn't.
+std::string refusal(const std::vector<std::byte>& image) {
+    TopologyView view;
+    Error error = TopologyView::check(image, view);
+    std::string text;
+    if (ErrorRecord* record = error.take()) {
+        EXPECT_EQ(record->error_class, WARREN_TOPOLOGY_ERR_DAMAGED);
+        text = record->text;
+        delete record;
+    }
+    return text;
+}
+
+void mend_checksum(std::vector<std::byte>& image) {
+    const std::uint64_t sum = checksum(image.data() + checksum_end, image.size() - checksum_end);
+    std::memcpy(image.data() + offsetof(Header, checksum), &sum, sizeof sum);
+}
+
+Bits first_bits(std::uint32_t count) {
+    Bits bits;
+    for (std::uint32_t bit = 0; bit < count; ++bit) {
+        add_bit(bits, bit);
+    }
+    return bits;
+}
+
+// `cores` cores of `threads` processors each, and nodes of all of them.
+Description describe(std::uint32_t cores, std::uint32_t threads, std::uint32_t nodes) {
+    Description made;
+    made.allowed_cpus = first_bits(cores * threads);
+    made.allowed_nodes = first_bits(nodes);
+    const auto add = [&made](std::uint32_t parent, ChildKind kind, std::uint32_t os_index,
+                             const Bits& cpus, const Bits& own_nodes) {
+        const auto number = static_cast<std::uint32_t>(made.objects.size());
+        Object& object = made.objects.emplace_back();
+        object.parent = parent;
+        object.os_index = os_index;
+        object.has_sets = true;
+        object.cpus = object.complete_cpus = cpus;
+        object.nodes = object.complete_nodes = own_nodes;
+        if (parent != none) {
+            made.objects[parent].children[static_cast<std::size_t>(kind)].push_back(number);
+        }
+    };
+    add(none, ChildKind::tree, none, made.allowed_cpus, made.allowed_nodes);
+    for (std::uint32_t core = 0; core < cores; ++core) {
+        Bits cpus;
+        for (std::uint32_t thread = 0; thread < threads; ++thread) {
+            add_bit(cpus, core * threads + thread);
+        }
+        add(0, ChildKind::tree, core, cpus, made.allowed_nodes);
+    }
+    for (std::uint32_t cpu = 0; cpu < cores * threads; ++cpu) {
+        Bits only;
+        add_bit(only, cpu);
+        add(1 + cpu / threads, ChildKind::tree, cpu, only, made.allowed_nodes);
+    }
+    const auto first_node = static_cast<std::uint32_t>(made.objects.size());
+    for (std::uint32_t node = 0; node < nodes; ++node) {
+        Bits only;
+        add_bit(only, node);
+        add(0, ChildKind::memory, node, made.allowed_cpus, only);
+        made.objects.back().details = {1U << 30, 0};
+    }
+    const auto level = [&made](std::uint32_t first, std::uint32_t count, std::int32_t depth,
+                               ObjectType type) {
+        made.levels.push_back({first, count, depth, static_cast<std::uint32_t>(type)});
+    };
+    level(0, 1, 0, ObjectType::machine);
+    level(1, cores, 1, ObjectType::core);
+    level(1 + cores, cores * threads, 2, ObjectType::pu);
+    level(first_node, nodes, -static_cast<std::int32_t>(ObjectType::numa_node),
+          ObjectType::numa_node);
+    made.attributes = standard_attributes();
+    complete_attributes(made);
+    return made;
+}
+
+std::vector<std::byte> encoded(const Description& description) {
+    std::vector<std::byte> image;
+    Error error = encode(description, image);
+    EXPECT_FALSE(error);
+    error.drop();
+    EXPECT_EQ(refusal(image), "");
+    return image;
+}
+
+// Each object once a child of its parent, whatever is said: for images that are not refused.
+bool children_are_right(const std::vector<std::byte>& image) {
+    TopologyView view;
+    if (Error error = TopologyView::check(image, view)) {
+        error.drop();
+        return true;
+    }
+    std::vector<std::uint32_t> times(view.objects(), 0);
+    for (std::uint32_t object = 0; object < view.objects(); ++object) {
+        for (const int kind : {WARREN_CHILD_TREE, WARREN_CHILD_MEMORY}) {
+            for (std::uint32_t at = 0; at < view.child_count(object, kind); ++at) {
+                const std::uint32_t child = view.child(object, kind, at);
+                if (child >= view.objects() || view.parent(child) != object) {
+                    return false;
+                }
+                ++times[child];
+            }
+        }
+    }
+    return times[0] == 0 && std::count(times.begin(), times.end(), 1U) + 1 == view.objects();
+}
+
+// Levels whose objects are alike are asked about as wholes.
+TEST(Check, finds_each_wrong_number_of_the_tree) {
+    for (const auto& [cores, threads] : {std::pair{64U, 4U}, {100U, 1U}, {7U, 3U}, {1U, 40U}}) {
+        const std::vector<std::byte> image = encoded(describe(cores, threads, 1));
+        std::size_t refused = 0;
+        const auto add = [](std::vector<std::byte>& changed, std::size_t at, int much) {
+            std::uint16_t number = 0;
+            std::memcpy(&number, changed.data() + at, sizeof number);
+            number = static_cast<std::uint16_t>(number + much);
+            std::memcpy(changed.data() + at, &number, sizeof number);
+        };
+        for (std::size_t at = checksum_end; at + 4 <= image.size(); at += 2) {
+            // Also what one has too many the next one lacks.
+            for (const auto& [here, behind] : {std::pair{1, 0}, {-1, 0}, {256, 0}, {1, -1}}) {
+                std::vector<std::byte> wrong = image;
+                add(wrong, at, here);
+                add(wrong, at + 2, behind);
+                mend_checksum(wrong);
+                ASSERT_TRUE(children_are_right(wrong)) << "at " << at << " of " << image.size();
+                refused += refusal(wrong).ends_with("impossible children") ? 1 : 0;
+            }
+        }
+        EXPECT_GT(refused, cores * threads); // each one's parent, to begin with
+    }
+}
+
+// The image with more records of attributes, so that there are `total`: like the last but one,
+// whose cells have those of the last behind them, which begin in other places each time. (What is
+// shared as a whole is looked at once.)
+std::vector<std::byte> with_attributes(const std::vector<std::byte>& image, std::uint32_t total) {
+    std::vector<std::uint32_t> counts;
+    std::size_t which = 0; // of the counts is the attributes'
+    std::size_t at = sizeof(Header);
+    for (std::size_t section = 0; section < section_count; ++section) {
+        if (static_cast<Section>(section) == Section::attributes) {
+            which = counts.size();
+        }
+        if (!is_counted(static_cast<Section>(section))) {
+            continue;
+        }
+        std::uint32_t count = 0;
+        unsigned shift = 0;
+        do {
+            count |= static_cast<std::uint32_t>(image[at] & std::byte{0x7f}) << shift;
+            shift += 7;
+        } while ((image[at++] & std::byte{0x80}) != std::byte{0});
+        counts.push_back(count);
+    }
+    at = (at + 7) / 8 * 8;
+    TopologyView view;
+    Error error = TopologyView::check(image, view);
+    EXPECT_FALSE(error);
+    const auto first = static_cast<std::size_t>(
+        reinterpret_cast<const std::byte*>(view.attributes().data()) - image.data());
+    const std::uint32_t before = counts[which];
+    const std::uint32_t cells =
+        view.attributes()[before - 1].cells - view.attributes()[before - 2].cells;
+    const auto moved = static_cast<std::uint32_t>((total - before) * sizeof(AttributeRecord));
+
+    std::vector<std::byte> made(image.begin(), image.begin() + sizeof(Header));
+    counts[which] = total;
+    for (std::uint32_t count : counts) {
+        for (; count >= 0x80; count >>= 7) {
+            made.push_back(static_cast<std::byte>(count | 0x80));
+        }
+        made.push_back(static_cast<std::byte>(count));
+    }
+    made.resize((made.size() + 7) / 8 * 8);
+    made.insert(made.end(), image.begin() + static_cast<std::ptrdiff_t>(at),
+                image.begin() + static_cast<std::ptrdiff_t>(first));
+    for (std::uint32_t number = 0; number < total; ++number) {
+        const bool is_more = number >= before;
+        AttributeRecord record = view.attributes()[is_more ? before - 2 : number];
+        record.cells += moved + (is_more ? number % cells : 0);
+        record.values += moved;
+        const auto* bytes = reinterpret_cast<const std::byte*>(&record);
+        made.insert(made.end(), bytes, bytes + sizeof record);
+    }
+    made.insert(made.end(),
+                image.begin() +
+                    static_cast<std::ptrdiff_t>(first + before * sizeof(AttributeRecord)),
+                image.end());
+    const auto bytes = static_cast<std::uint32_t>(made.size());
+    std::memcpy(made.data() + offsetof(Header, bytes), &bytes, sizeof bytes);
+    mend_checksum(made);
+    return made;
+}
+
+// Two more attributes, matrices of nothing but two values, by turns; one begins with the other
+// value.
+void add_matrices(Description& description) {
+    const std::size_t targets = description.targets().size();
+    for (const std::size_t first : {0, 1}) {
+        AttributeMatrix& made = description.matrices.emplace_back();
+        made.name = first == 0 ? "Other" : "Another";
+        made.flags = WARREN_ATTRIBUTE_NEEDS_INITIATOR;
+        made.rows = description.initiators.size();
+        for (std::size_t cell = 0; cell < made.rows * targets; ++cell) {
+            made.cells.push_back({(first + cell) % 2, WARREN_ORIGIN_MEASURED});
+            made.order.push_back(static_cast<std::uint16_t>(cell % targets));
+        }
+    }
+}
+
+TEST(Check, refuses_more_attributes_than_there_may_be) {
+    Description description = describe(2, 1, 64);
+    add_matrices(description);
+    const std::vector<std::byte> image = encoded(description);
+    EXPECT_EQ(refusal(with_attributes(image, max_attributes)), "");
+    EXPECT_EQ(refusal(with_attributes(image, max_attributes + 1)),
+              "the topology image is damaged: more attributes than there may be");
+}
+
+// An image of a few MB, all of whose attributes are right, each with other pairs of the same many.
+TEST(Check, refuses_attributes_that_take_long_to_look_at) {
+    constexpr std::uint32_t many = 600;
+    Description description = describe(many, 1, many);
+    description.initiators.resize(many, description.initiators[0]);
+    for (AttributeMatrix& matrix : description.matrices) {
+        if (matrix.rows == 1 && (matrix.flags & WARREN_ATTRIBUTE_NEEDS_INITIATOR) == 0) {
+            matrix.cells.resize(many, matrix.cells[0]);
+        } else {
+            matrix.rows = many;
+            matrix.cells.resize(std::size_t{many} * many, matrix.cells[0]);
+        }
+        matrix.order.assign(std::size_t{many} * many, 0);
+    }
+    add_matrices(description);
+    const std::vector<std::byte> image = encoded(description);
+    const std::uint64_t looks = std::uint64_t{many} * many;
+    const std::vector<std::byte> largest = with_attributes(image, max_attributes);
+    ASSERT_GT(max_attributes * looks, max_looks(largest.size()) + 20 * looks);
+    EXPECT_EQ(refusal(with_attributes(image, max_attributes / 2)), "");
+    EXPECT_EQ(refusal(largest),
+              "the topology image is damaged: its attributes have too many pairs in common");
+}
+
+} // namespace
+
+} // namespace warren::topology

@@ -2,6 +2,7 @@
 // loops have no way out in their middle, so that processors can do several elements at once.
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "topology/checksum.hpp"
 #include "topology/elements.hpp"
@@ -369,8 +370,13 @@ Error ImageCheck::check_children() {
         }
     }
     const std::uint32_t children = std::accumulate(view.arity_, view.arity_ + tree, 0U);
-    std::uint64_t listed[(max_objects + 64) / 64];
-    std::fill_n(listed, view.objects_ / 64 + 1, 0);
+    // A bit per object; of usual machines within the stack that is there anyway.
+    std::uint64_t few[32];
+    const std::size_t words = view.objects_ / 64 + 1;
+    std::vector<std::uint64_t> many(words > std::size(few) ? words : 0);
+    const std::span<std::uint64_t> listed =
+        many.empty() ? std::span(few).first(words) : std::span(many);
+    std::fill(listed.begin(), listed.end(), 0);
     std::uint32_t in_lists = 0;
     if (any_scattered) {
         for (std::uint32_t object = 0; object < tree; ++object) {

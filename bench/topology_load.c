@@ -2,7 +2,9 @@
  * A rank of a job that initialises MPI, takes the node's topology, and ends: as the program with
  * which Goglin (2018) measured launch times. With the word "cost", rank 0 prints one JSON line:
  * what taking it cost the rank that paid most, in bytes of malloc, kB of private dirty memory, and
- * µs. (To look at one's own memory takes the kernel longer than all the rest, so it is no part of a
+ * µs, and, of the kB, each for itself, the stack (calls as deep as the rank had none before, which
+ * later ones use as well), the heap, variables of program and libraries, and other mappings. (To
+ * look at one's own memory takes the kernel longer than all the rest, so it is no part of a
  * launch.)
  *
  * Built three times: with -DWITH_HWLOC by hwloc_topology_load, with -DWITH_IMAGE by
@@ -55,6 +57,11 @@ static int own_dirty_kb(const MemoryMap* map) {
     return map->private_dirty_kb_all - map->private_dirty_kb[memory_shared];
 }
 
+static int variables_dirty_kb(const MemoryMap* map) {
+    return map->private_dirty_kb[memory_program] + map->private_dirty_kb[memory_libc] +
+           map->private_dirty_kb[memory_library];
+}
+
 /* The processing units of the topology, or -1; what it costs is printed by rank 0. */
 static int take_and_measure(int rank) {
     enum { warm_bytes = 16 * 1024 };
@@ -67,22 +74,28 @@ static int take_and_measure(int rank) {
     memory_read(&map);
     MPI_Barrier(MPI_COMM_WORLD);
     memory_read(&map);
-    const int dirty_before = own_dirty_kb(&map);
+    const MemoryMap before = map;
     const size_t heap_before = mallinfo2().uordblks;
     const double start = now_us();
     const int units = take_topology();
-    double cost[3] = {0, 0, now_us() - start};
+    enum { figures = 7 };
+    double cost[figures] = {0, 0, now_us() - start};
     cost[0] = (double)(mallinfo2().uordblks - heap_before);
     /* When all ranks have it: a shared page that one rank has touched so far counts as its own. */
     MPI_Barrier(MPI_COMM_WORLD);
     memory_read(&map);
-    cost[1] = own_dirty_kb(&map) - dirty_before;
-    double most[3];
-    MPI_Reduce(cost, most, 3, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    cost[1] = own_dirty_kb(&map) - own_dirty_kb(&before);
+    cost[3] = map.private_dirty_kb[memory_stack] - before.private_dirty_kb[memory_stack];
+    cost[4] = map.private_dirty_kb[memory_heap] - before.private_dirty_kb[memory_heap];
+    cost[5] = variables_dirty_kb(&map) - variables_dirty_kb(&before);
+    cost[6] = map.private_dirty_kb[memory_anonymous] - before.private_dirty_kb[memory_anonymous];
+    double most[figures];
+    MPI_Reduce(cost, most, figures, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank == 0)
-        printf(
-            "{\"units\": %d, \"malloc_bytes\": %.0f, \"private_dirty_kb\": %.0f, \"us\": %.1f}\n",
-            units, most[0], most[1], most[2]);
+        printf("{\"units\": %d, \"malloc_bytes\": %.0f, \"private_dirty_kb\": %.0f, \"us\": %.1f, "
+               "\"stack_kb\": %.0f, \"heap_kb\": %.0f, \"variables_kb\": %.0f, \"other_kb\": "
+               "%.0f}\n",
+               units, most[0], most[1], most[2], most[3], most[4], most[5], most[6]);
     return units;
 }
 

@@ -1,6 +1,6 @@
 // Questions about all elements of an array of bytes or of numbers of 16 bits, of which checking an
-// image mostly consists: 16 bytes at a time, without a way out in the middle. The last 16 bytes are
-// looked at with some of those before them, once more.
+// image mostly consists: 16 bytes at a time, without a way out in the middle (the last 16 bytes are
+// looked at with some of those before them, once more); long arrays as wide as the processor can.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace warren::topology {
 
-// Questions about long arrays, as wide as the processor at hand can.
+// For long arrays.
 struct ElementLoops {
     std::uint8_t (*largest8)(const std::uint8_t* numbers, std::size_t count); // 0 of none
     std::uint16_t (*largest16)(const std::uint16_t* numbers, std::size_t count);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <iterator>
 #include <linux/perf_event.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -191,8 +192,9 @@ Error PerfEvents::open_processor(pid_t pid, int processor) {
     if (error) {
         return error;
     }
+    // By edges: the event of a thread that has ended would be ready for ever (EPOLLHUP).
     epoll_event interest{};
-    interest.events = EPOLLIN;
+    interest.events = EPOLLIN | EPOLLET;
     if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &interest) != 0) {
         return fail(other_error, "epoll_ctl: %s", std::strerror(errno));
     }
@@ -317,7 +319,15 @@ void PerfEvents::ask_for_lost() {
     lost_ = std::max(lost_, lost);
 }
 
+// Whose edges have been seen is no longer ready.
+void PerfEvents::take_edges() const {
+    epoll_event ready[16];
+    while (epoll_wait(epoll_, ready, std::size(ready), 0) == std::size(ready)) {
+    }
+}
+
 const std::vector<PerfEvent>& PerfEvents::collect(bool all) {
+    take_edges(); // before the rings are read: what comes meanwhile is another edge
     const std::uint64_t now = monotonic_ns();
     for (const Ring& ring : rings_) {
         take(ring);

@@ -65,7 +65,7 @@ class PerfEvents {
     // and what could be done.
     Error open(pid_t pid, const PerfOptions& options);
 
-    // Readable when events wait: of an epoll.
+    // Of an epoll: readable when events wait, until they are collected.
     int descriptor() const { return epoll_; }
 
     // Events that wait, in order of time: those that are old enough, or `all` of them. What an
@@ -98,6 +98,7 @@ class PerfEvents {
     Error open_processor(pid_t pid, int processor);
     Error open_further(pid_t pid, const Ring& ring);
     Error map_ring(Ring& ring);
+    void take_edges() const;
     void take(const Ring& ring);
     void ask_for_lost();
     void decode(const char* data);

@@ -10,6 +10,7 @@
 #include "locality/counts/block_accesses.hpp"
 #include "locality/counts/bursts.hpp"
 #include "locality/counts/copies.hpp"
+#include "locality/counts/encoded.hpp"
 #include "locality/counts/loops.hpp"
 #include "locality/counts/safe_places.hpp"
 #include "locality/counts/sites.hpp"
@@ -520,8 +521,9 @@ dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* wh
     return DR_EMIT_DEFAULT;
 }
 
-dr_emit_flags_t finish(void*, void*, instrlist_t*, bool, bool, void* data) {
+dr_emit_flags_t finish(void* context, void*, instrlist_t* block, bool, bool, void* data) {
     delete static_cast<Plan*>(data);
+    encode_once(context, block);
     return DR_EMIT_DEFAULT;
 }
 

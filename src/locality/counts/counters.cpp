@@ -1,6 +1,7 @@
 #include "locality/counts/counters.hpp"
 
 #include <initializer_list>
+#include <iterator>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -134,15 +135,6 @@ void add(Sums& sums, Direction direction, std::uint64_t accesses, std::uint64_t 
     }
 }
 
-// What is to be accessed has a page already. (Where it can't be told, too.)
-bool is_resident(std::uint64_t address) {
-    constexpr std::uint64_t page_bytes = 4096;
-    unsigned char there = 1;
-    system_call(SYS_mincore, address & ~(page_bytes - 1), page_bytes,
-                reinterpret_cast<std::uint64_t>(&there), 0, 0, 0);
-    return (there & 1) != 0;
-}
-
 // Of all threads it may be the first.
 void note_touch(ThreadCounters& thread, std::uint64_t address, Direction direction,
                 std::uint64_t instruction) {
@@ -155,7 +147,7 @@ void note_touch(ThreadCounters& thread, std::uint64_t address, Direction directi
     }
     const std::uint8_t before = __atomic_fetch_or(&touched, mark, __ATOMIC_RELAXED);
     if ((before & mark) != mark) {
-        const bool late = thread.bursts != nullptr && is_resident(address);
+        const bool late = thread.bursts != nullptr && is_resident(thread, address);
         const Process& process = *thread.process;
         const bool of_library = process.c_library_begin <= instruction &&
                                 instruction < process.c_library_end && thread.stack != nullptr;
@@ -326,6 +318,35 @@ void free_chunks(Chunk<Item>* chunk) {
 }
 
 } // namespace
+
+bool is_resident(ThreadCounters& thread, std::uint64_t address) {
+    constexpr unsigned page_bits = 12;
+    constexpr unsigned window_bits = 6;
+    constexpr std::uint64_t pages = 1U << window_bits;
+    const std::uint64_t window = address >> page_bits >> window_bits;
+    const std::uint64_t page = address >> page_bits & (pages - 1);
+    const std::uint64_t times_gone = __atomic_load_n(&thread.process->times_gone, __ATOMIC_ACQUIRE);
+    ResidentPages& known = thread.resident[window % std::size(thread.resident)];
+    if (known.window == window && known.times_gone == times_gone &&
+        (known.pages >> page & 1) != 0) {
+        return true;
+    }
+    unsigned char there[pages];
+    there[0] = 1; // also where it can't be told
+    system_call(SYS_mincore, address >> page_bits << page_bits, 1U << page_bits,
+                reinterpret_cast<std::uint64_t>(there), 0, 0, 0);
+    if ((there[0] & 1) == 0) {
+        return false;
+    }
+    known = {window, std::uint64_t{1} << page, times_gone};
+    if (system_call(SYS_mincore, window << window_bits << page_bits, pages << page_bits,
+                    reinterpret_cast<std::uint64_t>(there), 0, 0, 0) == 0) {
+        for (std::uint64_t index = 0; index < pages; ++index) {
+            known.pages |= std::uint64_t{there[index] & 1U} << index;
+        }
+    }
+    return true;
+}
 
 Layout Layout::of(std::uint64_t granularity, bool communication) {
     const auto shift = static_cast<unsigned>(__builtin_ctzll(granularity));

@@ -151,6 +151,14 @@ struct Process {
     Pool pool;                     // mode sample
     std::uint64_t c_library_begin; // its code
     std::uint64_t c_library_end;
+    std::uint64_t times_gone; // that pages have been taken away
+};
+
+// Of 64 neighbouring pages, which have been seen to be there.
+struct ResidentPages {
+    std::uint64_t window; // the first one's number, over 64
+    std::uint64_t pages;  // a bit for each
+    std::uint64_t times_gone;
 };
 
 // Transfers from threads with higher numbers are only counted together, as lost.
@@ -181,12 +189,18 @@ struct ThreadCounters {
     std::uint32_t** inline_words; // what inline code uses
     std::uint32_t* idle_words;
     std::uint32_t weight_less_one;
+    ResidentPages resident[16];
     Turns turns; // not in mode sample, nor where inline code doesn't count
 };
 
 inline bool is_counting(const ThreadCounters& thread) {
     return thread.bursts == nullptr || thread.bursts->counting();
 }
+
+// What is to be accessed has a page already. (Where it can't be told, too.) Where it has, its
+// neighbours are asked for as well: in bursts of a program that has touched its memory long ago,
+// one system call per page would be most of what they cost.
+bool is_resident(ThreadCounters& thread, std::uint64_t address);
 
 // One memory operand of an instruction.
 struct Access {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <thread>
 
 #include "locality/counts/settings.hpp"
@@ -162,6 +163,34 @@ TEST_F(Counters, BeginAnewWhenMemoryIsGone) {
     EXPECT_EQ(sums(thread_, page).writes, 1U);
     EXPECT_EQ(other_.first_firsts->count, 1U);
     EXPECT_EQ(thread_.first_units->count, 1U); // listed once, however often it comes back
+}
+
+TEST_F(Counters, KnowWhichPagesAreThere) {
+    constexpr std::uint64_t pages = 192;
+    constexpr std::uint64_t bytes = pages * 4096;
+    auto* const memory = static_cast<char*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(memory, MAP_FAILED);
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    const auto is_there = [&](std::uint64_t page) {
+        return is_resident(thread_, reinterpret_cast<std::uint64_t>(memory) + page * 4096 + 8);
+    };
+    for (std::uint64_t page = 0; page < pages; page += 2) {
+        memory[page * 4096] = 1;
+    }
+    for (std::uint64_t page = 0; page < pages; ++page) {
+        EXPECT_EQ(is_there(page), page % 2 == 0) << page;
+    }
+    memory[3 * 4096] = 1; // a neighbour of what is known
+    EXPECT_TRUE(is_there(3));
+    madvise(memory, bytes, MADV_DONTNEED);
+    ++process_.times_gone;
+    for (std::uint64_t page = 0; page < pages; ++page) {
+        EXPECT_FALSE(is_there(page)) << page;
+    }
+    munmap(memory, bytes);
+    ++process_.times_gone;
+    EXPECT_TRUE(is_there(0)); // it can't be told
 }
 
 TEST_F(Counters, NoticeAddressesThatShareThem) {

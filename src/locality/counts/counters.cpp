@@ -1,7 +1,6 @@
 #include "locality/counts/counters.hpp"
 
 #include <initializer_list>
-#include <iterator>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -326,7 +325,7 @@ bool is_resident(ThreadCounters& thread, std::uint64_t address) {
     const std::uint64_t window = address >> page_bits >> window_bits;
     const std::uint64_t page = address >> page_bits & (pages - 1);
     const std::uint64_t times_gone = __atomic_load_n(&thread.process->times_gone, __ATOMIC_ACQUIRE);
-    ResidentPages& known = thread.resident[window % std::size(thread.resident)];
+    ResidentPages& known = thread.resident[window % resident_windows];
     if (known.window == window && known.times_gone == times_gone &&
         (known.pages >> page & 1) != 0) {
         return true;

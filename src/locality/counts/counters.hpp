@@ -161,6 +161,8 @@ struct ResidentPages {
     std::uint64_t times_gone;
 };
 
+constexpr std::uint64_t resident_windows = 16; // that a thread remembers
+
 // Transfers from threads with higher numbers are only counted together, as lost.
 constexpr std::uint32_t most_producers = 4096;
 
@@ -189,7 +191,7 @@ struct ThreadCounters {
     std::uint32_t** inline_words; // what inline code uses
     std::uint32_t* idle_words;
     std::uint32_t weight_less_one;
-    ResidentPages resident[16];
+    ResidentPages resident[resident_windows];
     Turns turns; // not in mode sample, nor where inline code doesn't count
 };
 

@@ -150,7 +150,8 @@ void Immediate::receive(const Buffer& buffer, int from) {
     if (!is_elsewhere(from) && buffer.type->contiguous && buffer.type->predefined &&
         engine_.receive_short(buffer.base, static_cast<std::size_t>(buffer.bytes()),
                               static_cast<std::size_t>(buffer.type->size),
-                              speaking().world_rank(from), envelope(from), bytes)) {
+                              speaking().world_rank(from), envelope(from), message::Engine::no_call,
+                              bytes)) {
         if (static_cast<MPI_Count>(bytes) != buffer.bytes()) [[unlikely]] {
             keep(too_short(from, static_cast<MPI_Count>(bytes), buffer.bytes()));
         }

@@ -69,6 +69,44 @@ bool Engine::run_steps() {
     return moved;
 }
 
+bool Engine::send_queued(Peer& peer, const void* data, std::size_t bytes,
+                         const Envelope& envelope) {
+    if (!transport_.send_inline(peer, header_of(kind::eager, envelope), data, bytes)) {
+        return false;
+    }
+    if (rank_.load != nullptr) {
+        balance::count_message(*rank_.load, peer.peer, bytes);
+    }
+    return true;
+}
+
+// Nothing is under way, so there is no progress to make until something has come.
+bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
+                            const Envelope& envelope, std::uint32_t call, std::size_t& bytes) {
+    const transport::Cell* next = nullptr;
+    const auto has_come = [&] {
+        next = transport_.next_queued();
+        return next != nullptr;
+    };
+    const auto reason = [&] {
+        WaitReason its = with_counts({.call = call,
+                                      .peer = envelope.source,
+                                      .tag = envelope.tag,
+                                      .context = envelope.context});
+        ++its.posted;
+        ++its.requests;
+        return its;
+    };
+    if (call != no_call) {
+        rank_.wait(
+            has_come, [] { return false; }, [] {}, reason);
+    } else if (!has_come()) {
+        return false;
+    }
+    return transport_.receive_queued(*next, header_of(kind::eager, envelope), buffer, room, unit,
+                                     bytes);
+}
+
 void Engine::wait_long(Request& request) {
     rank_.wait([&request] { return request.complete; }, [this] { return progress(); },
                Arrangement<>{*this}, [&] { return reason_of(request); });

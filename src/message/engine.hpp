@@ -41,16 +41,19 @@ class Engine {
         count(buffer, peer_rank);
         return true;
     }
-    // The short ways: up to short_bytes of memory without gaps, with a peer that has a box, while
-    // nothing else is under way that must come first. False: nothing has been done.
+    // The short ways: up to short_bytes of memory without gaps, with a peer that has a box, or by
+    // the queue of one that hasn't, while nothing else is under way that must come first. False:
+    // nothing has been done.
     static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
     static_assert(short_bytes <= direct_limit);
     [[gnu::always_inline]] bool send_short(const void* data, std::size_t bytes,
                                            std::uint32_t peer_rank, const Envelope& envelope) {
         Peer* peer = peers_[peer_rank];
-        if (bytes > short_bytes || peer == nullptr || peer->first != nullptr || !peer->box)
-            [[unlikely]] {
+        if (bytes > short_bytes || peer == nullptr || peer->first != nullptr) [[unlikely]] {
             return false;
+        }
+        if (!peer->box) [[unlikely]] {
+            return bytes <= transport::inline_bytes && send_queued(*peer, data, bytes, envelope);
         }
         // (A header of its own for each, so that the first one's need not be in memory.)
         return bytes <= transport::inline_bytes
@@ -58,13 +61,21 @@ class Engine {
                    : transport_.send_block(*peer, header_of(kind::eager, envelope), {}, data,
                                            bytes);
     }
-    // Waits for the message, though not for ever; `unit`: the size of the type.
+    // Waits for the message, though not for ever, or, where ranks take turns, until something has
+    // come if `call` says which call waits, else not at all; `unit`: the size of the type.
+    static constexpr std::uint32_t no_call = ~std::uint32_t{0};
     [[gnu::always_inline]] bool receive_short(void* buffer, std::size_t room, std::size_t unit,
                                               std::uint32_t peer_rank, const Envelope& envelope,
-                                              std::size_t& bytes) {
-        return (posted_.count() | unexpected_.count()) == 0 && waiting_ == nullptr &&
-               stepping_ == nullptr && direct_ == nullptr && !rank_.lock.shared() &&
-               (offering_ == nullptr || await_helping(peer_rank)) &&
+                                              std::uint32_t call, std::size_t& bytes) {
+        if ((posted_.count() | unexpected_.count()) != 0 || waiting_ != nullptr ||
+            stepping_ != nullptr || direct_ != nullptr || rank_.lock.shared()) [[unlikely]] {
+            return false;
+        }
+        if (rank_.takes_turns()) [[unlikely]] {
+            return offering_ == nullptr &&
+                   receive_queued(buffer, room, unit, envelope, call, bytes);
+        }
+        return (offering_ == nullptr || await_helping(peer_rank)) &&
                transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
                                         unit, bytes);
     }
@@ -293,6 +304,10 @@ class Engine {
             balance::count_message(*rank_.load, peer, static_cast<std::uint64_t>(buffer.bytes()));
         }
     }
+    // The short ways by queues.
+    bool send_queued(Peer& peer, const void* data, std::size_t bytes, const Envelope& envelope);
+    bool receive_queued(void* buffer, std::size_t room, std::size_t unit, const Envelope& envelope,
+                        std::uint32_t call, std::size_t& bytes);
     // Sends a message that fits one block, from contiguous memory. False: no room now, or it
     // doesn't fit.
     bool send_at_once(Peer& peer, const Envelope& envelope, const void* data, std::uint64_t bytes) {

@@ -2,13 +2,14 @@
 // needs (and a receive of any size, until its message is there), and nothing else.
 //
 // They are tried before an entry point does anything. They take what programs do again and again:
-// a predefined type, a rank of a communicator, no wildcard, one thread, a peer with a box, nothing
-// that must come first. False means that nothing has been done: the long way then finds out whether
+// a predefined type, a rank of a communicator, no wildcard, one thread, nothing that must come
+// first. False means that nothing has been done: the long way then finds out whether
 // it is something else or a mistake. Every check of the long way that could fail is therefore a
 // reason to say false here. Thread rule: by any thread; they leave ranks whose lock is shared
 // alone.
 #pragma once
 
+#include "mpi/calls.hpp"
 #include "mpi/context.hpp"
 #include "mpi/requests.hpp"
 
@@ -88,9 +89,12 @@ struct ShortMessage {
 // The most elements of a receive: their bytes can be counted.
 inline constexpr std::uint64_t short_receive_limit = std::uint64_t{1} << 48;
 
-[[gnu::always_inline]] inline bool short_recv(void* buf, MPI_Count count, MPI_Datatype datatype,
+template <typename Count>
+[[gnu::always_inline]] inline bool short_recv(void* buf, Count count, MPI_Datatype datatype,
                                               int source, int tag, MPI_Comm comm,
                                               MPI_Status* status) {
+    constexpr std::uint32_t call =
+        sizeof(Count) == sizeof(int) ? calls::MPI_Recv : calls::MPI_Recv_c;
     ShortMessage message;
     if (!short_message(buf, count, short_receive_limit, datatype, source, tag, comm, message))
         [[unlikely]] {
@@ -100,7 +104,7 @@ inline constexpr std::uint64_t short_receive_limit = std::uint64_t{1} << 48;
     std::size_t bytes;
     if (!message.context->messages.receive_short(buf, message.bytes, message.element_bytes,
                                                  message.communicator->world_rank(source),
-                                                 message.envelope, bytes)) [[unlikely]] {
+                                                 message.envelope, call, bytes)) [[unlikely]] {
         return false;
     }
     set_status(status, {.source = source, .tag = tag, .bytes = static_cast<MPI_Count>(bytes)});

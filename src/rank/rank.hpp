@@ -123,6 +123,8 @@ class Rank {
 
     node::SegmentHeader& header() const { return segment.header(); }
     bool oversubscribed() const { return oversubscribed_; }
+    // All ranks are fibres of this process: who brings what one waits for may need its worker.
+    bool takes_turns() const { return takes_turns_; }
     bool verbose() const { return header().verbose != 0; }
 
   private:
@@ -130,6 +132,7 @@ class Rank {
     void unpublish();
 
     const bool oversubscribed_;
+    const bool takes_turns_;
     ThreadWaits threads_;
     std::uint32_t empty_looks_ = 0;
 };

@@ -94,6 +94,23 @@ class NodeTransport {
         return true;
     }
 
+    // The same from the queue, of a node without boxes. next_queued: null, nothing has come.
+    const Cell* next_queued() const { return queue_.claimed() ? queue_.peek() : nullptr; }
+    [[gnu::always_inline]] bool receive_queued(const Cell& next, const Header& header, void* to,
+                                               std::size_t room, std::size_t unit,
+                                               std::size_t& bytes) {
+        if (next.kind != header.kind || next.context != header.context ||
+            next.source != header.source || next.tag != header.tag || next.place != Place::cell ||
+            !fits(next.length, room, unit)) [[unlikely]] {
+            return false;
+        }
+        bytes = next.length;
+        copy_small(to, next.payload, bytes);
+        queue_.pop();
+        offer_room();
+        return true;
+    }
+
     // Waits a while for a cell from a rank that has a box here, and calls meanwhile() in between.
     // False: none has come, or something else has.
     template <typename Meanwhile>

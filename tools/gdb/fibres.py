@@ -154,7 +154,8 @@ def place(fibre):
         names = []
         while frame is not None:
             names.append(frame.name() or "")
-            call = re.fullmatch(r"(?:long_)?(P?MPI_\w+)", names[-1])
+            # (MPI_ and PMPI_ are names of one function.)
+            call = re.fullmatch(r"(?:long_|P)?(MPI_\w+)", names[-1])
             if call:
                 return call[1]
             frame = frame.older()

@@ -5,12 +5,16 @@
 // one behind the other: what lies between them is one stretch, from which its fibre's usual one is
 // known. At the others the fibre that leaves is taken to have run as long as it usually does. What
 // that misses goes to who leaves at the next switch that reads the clock, so all time is somebody's
-// once. When it is more than so many short stretches come to, one was long, and nobody knows whose:
-// then each switch reads the clock again, twice as often in a row as the time before. And the
-// monitor, which looks at workers every few milliseconds, has the next switch read the clock: so a
-// stretch that it has seen is its fibre's. What isn't seen so goes to others on its worker, mostly:
-// stretches of 0.4 to 5 µs among short ones, and longer ones, up to what the monitor sees, that
-// come less often than every 65,000 switches.
+// once. (A stretch that is timed takes longer than others by what reading the clock does, a third
+// of a switch: how much that is, is learnt from what then is left, or they would all seem longer
+// than there was time.) When it is more than two long stretches come to, one was long, and nobody
+// knows whose: then each switch reads the clock again, twice as often in a row as the time before,
+// unless that is seldom. A row of short ones is ended by a long one, too, unless that is seldom:
+// the system interrupts fibres some thousand times a second, or they would all be timed for that.
+// Seldom is what doesn't come to more than a thirtieth of the time, nor to more than some 20 µs at
+// once. So no more than that is counted for others on a worker. And the monitor, which looks at
+// workers every few milliseconds, has the next switch read the clock: so a stretch that it has seen
+// is its fibre's.
 //
 // Where stretches have become shorter than the usual ones, fibres are taken to have run longer than
 // there was time. That is made up for by what runs next, which then counts as nothing; so when it
@@ -37,7 +41,7 @@ class Stretches {
     template <typename Clock>
     [[gnu::always_inline]] std::uint64_t end(std::uint32_t& usual_ticks, Clock clock) {
         const std::uint32_t untimed = untimed_.load(std::memory_order_relaxed);
-        if (untimed == 0) {
+        if (untimed == 0) [[unlikely]] {
             return end_at(clock(), &usual_ticks);
         }
         untimed_.store(untimed - 1, std::memory_order_relaxed);
@@ -48,7 +52,7 @@ class Stretches {
 
     // The same at this time; also of a worker without a fibre, or of a fibre that has waited
     // (null).
-    std::uint64_t end_at(std::uint64_t now, std::uint32_t* usual_ticks) {
+    [[gnu::noinline]] std::uint64_t end_at(std::uint64_t now, std::uint32_t* usual_ticks) {
         const std::uint64_t since = since_.load(std::memory_order_relaxed);
         const std::uint64_t more = now > since ? now - since : 0;
         since_.store(since + more, std::memory_order_relaxed);
@@ -59,21 +63,27 @@ class Stretches {
         if (since > now + most_ahead) {
             short_ones_ = 0;
         }
+        const bool is_long = several != 0 ? more >= 2 * short_ticks : passed >= short_ticks;
+        const bool counts = is_long && !is_seldom(several != 0 ? more : passed);
+        if (!is_long) {
+            seldom_ = std::min(seldom_ + passed / one_of_seldom, most_seldom);
+        }
         if (several != 0) {
-            if (passed >= several * short_ticks) {
+            if (counts) {
                 short_ones_ = 0;
                 wanted_ = std::min(2 * wanted_, most_wanted);
             } else {
                 wanted_ = std::max(wanted_ - 1 - wanted_ / 1024, fewest_wanted);
+                learn_reading(more, passed / several);
             }
             return more;
         }
-        if (passed >= short_ticks) {
-            short_ones_ = 0; // and it says nothing of the fibre's short ones
+        if (is_long) { // it says nothing of the fibre's short ones
+            short_ones_ = counts ? 0 : short_ones_;
             return more;
         }
         if (usual_ticks != nullptr) {
-            *usual_ticks = static_cast<std::uint32_t>(passed);
+            *usual_ticks = static_cast<std::uint32_t>(passed - std::min(reading_, passed / 2));
         }
         if (++short_ones_ >= wanted_) {
             // Not always so many, or the same fibres would be timed again and again. (The clock's
@@ -108,10 +118,32 @@ class Stretches {
     }
 
   private:
+    // What remains of several stretches, when usual ones have been counted for all but the last, is
+    // one. Less: fibres are taken to run for too long.
+    void learn_reading(std::uint64_t more, std::uint64_t one) {
+        if (more < one / 2) {
+            reading_ = std::min(reading_ + 1, most_reading);
+        } else if (more > one + one / 2 && reading_ != 0) {
+            --reading_;
+        }
+    }
+
+    // Whether so many ticks may be a long stretch's without consequences.
+    bool is_seldom(std::uint64_t its_ticks) {
+        if (its_ticks > seldom_) {
+            return false;
+        }
+        seldom_ -= its_ticks;
+        return true;
+    }
+
     // Some 0.4 µs: what the clock takes then doesn't matter.
     static constexpr std::uint64_t short_ticks = 1'000;
     static constexpr std::uint64_t most_ahead = 4'000;
     static constexpr std::uint32_t fewest_untimed = 11;
+    static constexpr std::uint64_t most_reading = 150;
+    static constexpr std::uint64_t one_of_seldom = 32;
+    static constexpr std::uint64_t most_seldom = 50'000;
     // Short stretches in a row before the clock is left alone.
     static constexpr std::uint32_t fewest_wanted = 256;
     static constexpr std::uint32_t most_wanted = 1 << 16;
@@ -120,6 +152,8 @@ class Stretches {
     std::atomic<std::uint32_t> untimed_{0}; // so many switches more don't read the clock
     std::uint32_t several_ = 0; // stretches end at most with the next reading; 0: one does
     std::uint64_t timed_ = 0;   // when the clock was read last
+    std::uint64_t reading_ = 0; // by how much a stretch that is timed takes longer than others
+    std::uint64_t seldom_ = 0;  // what long ones may come to
     std::uint32_t short_ones_ = 0;
     std::uint32_t wanted_ = fewest_wanted;
     std::uint32_t random_ = 1;

@@ -1,8 +1,10 @@
 #include "fibre/stretches.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace warren::fibre {
@@ -21,8 +23,10 @@ struct Worker {
         }
         now += ticks - ticks / 2;
         ran[fibre] += ticks;
-        counted[fibre] += stretches.end(usual[fibre], [this] {
+        counted[fibre] += stretches.end(usual[fibre], [&] {
             ++readings;
+            now += reading_ticks;
+            ran[fibre] += reading_ticks;
             return now;
         });
     }
@@ -33,6 +37,7 @@ struct Worker {
 
     std::uint64_t now = 12'345;
     std::uint64_t readings = 0;
+    std::uint64_t reading_ticks = 0; // takes so long
     Stretches stretches;
     std::vector<std::uint32_t> usual;
     std::vector<std::uint64_t> counted;
@@ -102,6 +107,59 @@ TEST(Stretches, LongOnesAmongManyShortOnesAreMostlyTimedThoughNobodySeesThem) {
         worker.run(2, some);
     }
     EXPECT_GT(static_cast<double>(worker.counted[2]), 0.9 * static_cast<double>(worker.ran[2]));
+}
+
+TEST(Stretches, WhatReadingTheClockTakesIsLearnt) {
+    for (const std::uint64_t reading : {10, 40, 80}) {
+        SCOPED_TRACE(reading);
+        Worker worker(2);
+        worker.reading_ticks = reading;
+        for (int turn = 0; turn < 10 * switches; ++turn) {
+            worker.run(static_cast<std::size_t>(turn) % 2, turn % 2 == 0 ? 90 : 150);
+        }
+        EXPECT_LT(worker.readings, 10 * switches / 5);
+        for (std::size_t fibre = 0; fibre < 2; ++fibre) {
+            EXPECT_NEAR(static_cast<double>(worker.counted[fibre]),
+                        static_cast<double>(worker.ran[fibre]),
+                        0.1 * static_cast<double>(worker.ran[fibre]));
+        }
+    }
+}
+
+TEST(Stretches, InterruptionsNowAndThenDontHaveAllTimed) {
+    Worker worker(2);
+    constexpr int rows = 400;
+    constexpr int row_switches = 5000;
+    std::uint64_t before = 0;
+    for (int row = 0; row < rows; ++row) {
+        if (row == rows / 4) {
+            before = worker.readings;
+        }
+        for (int turn = 0; turn < row_switches; ++turn) {
+            worker.run(static_cast<std::size_t>(turn) % 2, 110);
+        }
+        worker.run(static_cast<std::size_t>(row) % 2, row % 4 == 0 ? 25'000 : 8'000);
+    }
+    EXPECT_LT(worker.readings - before, rows * 3 / 4 * row_switches / 5);
+}
+
+TEST(Stretches, OnesOfHalfAMicrosecondOrMoreAmongShortOnesAreTheirFibres) {
+    for (const std::uint64_t ticks : {1'200, 2'500, 5'000, 12'000}) {
+        for (const int others : {20, 100, 1'000}) {
+            SCOPED_TRACE(std::to_string(ticks) + " " + std::to_string(others));
+            Worker worker(3);
+            for (int turn = 0; turn < 3'000'000; ++turn) {
+                if (turn % others == 0) {
+                    worker.run(2, ticks);
+                } else {
+                    worker.run(static_cast<std::size_t>(turn) % 2, 100);
+                }
+            }
+            // But for what may be anybody's.
+            const std::uint64_t missed = worker.ran[2] - std::min(worker.counted[2], worker.ran[2]);
+            EXPECT_LT(missed, (worker.now - 12'345) / 30);
+        }
+    }
 }
 
 TEST(Stretches, WhoHasWaitedHasAllTimedForAWhile) {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "fibre/fibre.hpp"
+#include "fibre/worker.hpp"
 
 // The offsets of types with atomic members are what they are with all compilers that we know.
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"

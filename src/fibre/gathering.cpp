@@ -151,7 +151,7 @@ void Scheduler::release(const void* event, Worker& worker) {
         return;
     }
     if (balancing_ == nullptr) {
-        push_all(deputy_of(worker), first, last, count);
+        push_all(deputy_of(worker), {first, last, count});
     } else {
         push_home(worker, first);
     }
@@ -172,8 +172,8 @@ void Scheduler::push_home(Worker& worker, Fibre* first) {
             last = last->next;
             ++count;
         }
-        push_all(deputy_of(*home), std::exchange(first, std::exchange(last->next, nullptr)), last,
-                 count);
+        Fibre* const next = std::exchange(last->next, nullptr);
+        push_all(deputy_of(*home), {std::exchange(first, next), last, count});
     }
 }
 

@@ -148,26 +148,6 @@ Fibre* Scheduler::current() {
 
 // --- Queues
 
-void Scheduler::append(Worker& worker, Fibre& fibre) {
-    fibre.next = nullptr;
-    (worker.first == nullptr ? worker.first : worker.last->next) = &fibre;
-    worker.last = &fibre;
-    worker.count.store(worker.count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
-Fibre* Scheduler::take(Worker& worker) {
-    if (worker.count.load(std::memory_order_relaxed) == 0) {
-        return nullptr; // what comes now finds the worker before it sleeps
-    }
-    worker.lock.lock();
-    Fibre* fibre = worker.first;
-    if (fibre != nullptr) {
-        take_first(worker);
-    }
-    worker.lock.unlock();
-    return fibre;
-}
-
 // Of many fibres each has left the caches by the time that it is its turn again: has the processor
 // fetch what a switch to the one behind the next needs, and where that is of the one behind it.
 [[gnu::always_inline]] inline void Scheduler::expect(const Fibre& fibre) {
@@ -176,30 +156,9 @@ Fibre* Scheduler::take(Worker& worker) {
     __builtin_prefetch(fibre.next);
 }
 
-// Under the lock, of a queue that isn't empty.
-[[gnu::always_inline]] inline Fibre* Scheduler::take_first(Worker& worker) {
-    Fibre* const first = worker.first;
-    worker.first = first->next;
-    worker.count.store(worker.count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-    if (worker.first != nullptr) {
-        expect(*worker.first);
-    }
-    return first;
-}
-
-// The same; `first` is taken, and `self` put behind all others.
-[[gnu::always_inline]] inline void Scheduler::take_turns(Worker& worker, Fibre& first,
-                                                         Fibre& self) {
-    Fibre* const second = first.next;
-    self.next = nullptr;
-    if (second == nullptr) {
-        worker.first = &self;
-    } else {
-        worker.first = second;
-        worker.last->next = &self;
-        expect(*second);
-    }
-    worker.last = &self;
+Fibre* Scheduler::take(Worker& worker) {
+    // (Null: what comes now finds the worker before it sleeps.)
+    return worker.queue.take(expect);
 }
 
 Worker& Scheduler::deputy_of(Worker& worker) {
@@ -215,31 +174,40 @@ Worker& Scheduler::deputy_of(Worker& worker) {
 void Scheduler::push(Fibre& fibre) {
     Worker* const home = fibre.home.load(std::memory_order_relaxed);
     fibre.next = nullptr;
-    push_all(deputy_of(home != nullptr ? *home : worker_of(fibre)), &fibre, &fibre, 1);
+    push_all(deputy_of(home != nullptr ? *home : worker_of(fibre)), {&fibre, &fibre, 1});
 }
 
 // The same of a row of them.
-void Scheduler::push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_t number) {
-    worker.lock.lock();
-    (worker.first == nullptr ? worker.first : worker.last->next) = first;
-    worker.last = last;
-    const std::uint32_t count = worker.count.load(std::memory_order_relaxed) + number;
-    worker.count.store(count, std::memory_order_relaxed);
-    const bool wakes = worker.sleeping.load(std::memory_order_relaxed);
-    bool all_slept = false;
-    if (wakes) {
-        worker.sleeping.store(false, std::memory_order_relaxed);
-        all_slept = awake_.fetch_add(1, std::memory_order_seq_cst) == 0;
-        worker.bell.fetch_add(1, std::memory_order_relaxed);
+void Scheduler::push_all(Worker& worker, const ReadyQueue::Row& row) {
+    if (const Fibre* const self = current_fibre; self != nullptr && &worker_of(*self) == &worker) {
+        worker.queue.put(row);
+        call_helper_for_many(worker);
+        return;
     }
-    worker.lock.unlock();
-    if (wakes) {
-        kernel_wake(worker.bell, 1);
-        if (all_slept) {
-            call_helper(worker); // who looks for what stands behind this fibre, should it compute
+    bool wakes = false;
+    bool all_slept = false;
+    worker.queue.bring(row, [&] {
+        wakes = worker.sleeping.load(std::memory_order_relaxed);
+        if (wakes) {
+            worker.sleeping.store(false, std::memory_order_relaxed);
+            all_slept = awake_.fetch_add(1, std::memory_order_seq_cst) == 0;
+            worker.bell.fetch_add(1, std::memory_order_relaxed);
         }
-    } else if (count > 1 &&
-               awake_.load(std::memory_order_relaxed) < started_.load(std::memory_order_relaxed)) {
+    });
+    if (!wakes) {
+        call_helper_for_many(worker);
+        return;
+    }
+    kernel_wake(worker.bell, 1);
+    if (all_slept) {
+        call_helper(worker); // who looks for what stands behind this fibre, should it compute
+    }
+}
+
+// There may be more than one fibre for a worker.
+[[gnu::always_inline]] inline void Scheduler::call_helper_for_many(Worker& worker) {
+    if (worker.queue.count() > 1 && awake_.load(std::memory_order_relaxed) <
+                                        started_.load(std::memory_order_relaxed)) [[unlikely]] {
         call_helper(worker);
     }
 }
@@ -319,11 +287,17 @@ void Scheduler::see_to_due() {
 }
 
 // At the clock it looks now and then: the others may have so much to do that nobody is ever idle.
-void Scheduler::see_to_due_now_and_then(Worker& worker) {
-    if (++worker.unclocked >= switches_per_clock) {
+[[gnu::always_inline]] inline void Scheduler::see_to_due_now_and_then(Worker& worker) {
+    if (++worker.unclocked >= switches_per_clock || object_waits_.are_due()) [[unlikely]] {
+        see_to_due_at_last(worker);
+    }
+}
+
+void Scheduler::see_to_due_at_last(Worker& worker) {
+    if (worker.unclocked >= switches_per_clock) {
         worker.unclocked = 0;
         see_to_due();
-    } else if (object_waits_.are_due()) {
+    } else {
         object_waits_.tell_due();
     }
 }
@@ -382,7 +356,7 @@ void Scheduler::give_way() {
         go_home(*self);
         return;
     }
-    if (worker.count.load(std::memory_order_relaxed) == 0) {
+    if (worker.queue.count() == 0) [[unlikely]] {
         if (!is_others_turn(*self)) {
             return;
         }
@@ -394,14 +368,10 @@ void Scheduler::give_way() {
         go_idle(*self, nullptr);
         return;
     }
-    worker.lock.lock();
-    Fibre* const next = worker.first;
+    Fibre* const next = worker.queue.take_turns(*self, expect);
     if (next == nullptr) [[unlikely]] {
-        worker.lock.unlock();
         return;
     }
-    take_turns(worker, *next, *self);
-    worker.lock.unlock();
     if (next->on_worker.load(std::memory_order_acquire) != 0) [[unlikely]] {
         go_idle(*self, next);
         return;
@@ -425,9 +395,8 @@ bool Scheduler::is_others_turn(Fibre& self) {
 }
 
 void Scheduler::put_behind(Worker& worker, Fibre& fibre) {
-    worker.lock.lock();
-    append(worker, fibre);
-    worker.lock.unlock();
+    fibre.next = nullptr;
+    worker.queue.put({&fibre, &fibre, 1});
 }
 
 // Gives way to a fibre that another worker doesn't get to; or goes to whom its worker stood in for.

@@ -25,7 +25,8 @@
 //     gathered, and no other threads are there that could wake one, nothing will ever happen
 //     again: stuck() is told.
 //  3. Locks: a bucket's before that of the timers, or of a gathering; a gathering's before no
-//     other; a queue's alone.
+//     other; a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue
+//     without).
 // Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
 // from any thread, if nothing else is said. A child of fork has no fibres: what forked is a thread
 // there.
@@ -44,6 +45,7 @@
 #include "fibre/fibre.hpp"
 #include "fibre/object_waits.hpp"
 #include "fibre/timers.hpp"
+#include "fibre/worker.hpp"
 
 namespace warren::fibre {
 
@@ -179,18 +181,17 @@ class Scheduler {
 
     void park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
               std::uint64_t time_ns, WaitNote* note, ObjectWait* object);
-    static void append(Worker& worker, Fibre& fibre);
     static Fibre* take(Worker& worker);
-    static Fibre* take_first(Worker& worker);
-    static void take_turns(Worker& worker, Fibre& first, Fibre& self);
     static void put_behind(Worker& worker, Fibre& fibre);
     static void expect(const Fibre& fibre);
     void push(Fibre& fibre);
-    void push_all(Worker& worker, Fibre* first, Fibre* last, std::uint32_t count);
+    void push_all(Worker& worker, const ReadyQueue::Row& row);
     void push_home(Worker& worker, Fibre* first);
     bool call(Worker& worker);
     void call_helper(Worker& from);
+    void call_helper_for_many(Worker& worker);
     void see_to_due_now_and_then(Worker& worker);
+    void see_to_due_at_last(Worker& worker);
     void leave(Fibre& self);
     static bool is_away(const Fibre& self);
     void go_home(Fibre& self);

@@ -108,14 +108,8 @@ bool sleeps(int thread) {
 // All that is in one queue goes to another.
 void Scheduler::hand_over(Worker& from, Worker& to) {
     awake_.fetch_add(1, std::memory_order_seq_cst); // invariant 7
-    from.lock.lock();
-    Fibre* const first = std::exchange(from.first, nullptr);
-    Fibre* const last = from.last;
-    const std::uint32_t count = from.count.load(std::memory_order_relaxed);
-    from.count.store(0, std::memory_order_relaxed);
-    from.lock.unlock();
-    if (first != nullptr) {
-        push_all(to, first, last, count);
+    if (const ReadyQueue::Row row = from.queue.take_all(); row.count != 0) {
+        push_all(to, row);
     }
     if (awake_.fetch_sub(1, std::memory_order_seq_cst) == 1) {
         call(to);
@@ -129,7 +123,7 @@ void Scheduler::look_after(Worker& worker) {
     if (worker.relieved.load(std::memory_order_relaxed)) {
         // (It may have taken itself for one that is back, just as it was relieved.)
         worker.deputy.store(&represented(worker), std::memory_order_release);
-        if (worker.count.load(std::memory_order_relaxed) != 0) {
+        if (worker.queue.count() != 0) {
             hand_over(worker, deputy_of(worker)); // what runs there may compute for long
         }
         return;
@@ -145,7 +139,7 @@ void Scheduler::look_after(Worker& worker) {
         }
         return;
     }
-    if (worker.count.load(std::memory_order_relaxed) == 0) {
+    if (worker.queue.count() == 0) {
         return; // nobody waits for it
     }
     // Who stands in may be blocked in its turn.
@@ -167,9 +161,8 @@ void Scheduler::look_after(Worker& worker) {
 // on to whom it stood in for before.
 bool Scheduler::engage(Worker& former, Worker& worker) {
     {
-        const std::lock_guard guard(former.lock);
-        if (!former.sleeping.load(std::memory_order_relaxed) ||
-            former.count.load(std::memory_order_relaxed) != 0) {
+        const std::lock_guard guard(former.queue.lock());
+        if (!former.sleeping.load(std::memory_order_relaxed) || former.queue.count() != 0) {
             return false;
         }
         former.principal.store(&represented(worker), std::memory_order_relaxed);
@@ -232,13 +225,15 @@ void Scheduler::call_one_that_sleeps() {
 
 // Wakes a worker if it sleeps.
 bool Scheduler::call(Worker& worker) {
-    worker.lock.lock();
-    const bool wakes = worker.sleeping.exchange(false, std::memory_order_relaxed);
-    if (wakes) {
-        awake_.fetch_add(1, std::memory_order_seq_cst);
-        worker.bell.fetch_add(1, std::memory_order_relaxed);
+    bool wakes = false;
+    {
+        const std::lock_guard guard(worker.queue.lock());
+        wakes = worker.sleeping.exchange(false, std::memory_order_relaxed);
+        if (wakes) {
+            awake_.fetch_add(1, std::memory_order_seq_cst);
+            worker.bell.fetch_add(1, std::memory_order_relaxed);
+        }
     }
-    worker.lock.unlock();
     if (wakes) {
         kernel_wake(worker.bell, 1);
     }

@@ -28,8 +28,9 @@ extern const bool sets_thread_pointer;
 // Leaves the calling context in `from` and goes on in `to`. Returns when somebody comes back: with
 // the `message` that they gave.
 inline void* switch_context(Context* from, const Context* to, void* message) {
-    return sets_thread_pointer ? warren_fibre_switch(from, to, message)
-                               : warren_fibre_switch_by_kernel(from, to, message);
+    return __builtin_expect(sets_thread_pointer, 1)
+               ? warren_fibre_switch(from, to, message)
+               : warren_fibre_switch_by_kernel(from, to, message);
 }
 
 // Leaves the calling context in `from`, sets `left` to 0, and ends the kernel thread, which touches

@@ -1,6 +1,7 @@
 // What a worker does when it has no fibre to run.
 #include <algorithm>
 #include <dirent.h>
+#include <mutex>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -113,7 +114,7 @@ Fibre* Scheduler::look_for_a_while(Worker& worker) {
          turn < looks_before_sleep && awake_.load(std::memory_order_relaxed) > 1; ++turn) {
         for (std::uint32_t pause = 0; pause < turns_of_a_look; ++pause) {
             spin_pause();
-            if (worker.count.load(std::memory_order_relaxed) != 0) {
+            if (worker.queue.count() != 0) {
                 return take(worker);
             }
         }
@@ -150,7 +151,7 @@ Fibre* Scheduler::steal(Worker& worker) {
         if (!may_take(worker, other)) {
             continue;
         }
-        const std::uint32_t ready = other.count.load(std::memory_order_relaxed);
+        const std::uint32_t ready = other.queue.count();
         Look& look = worker.looks[index];
         if (ready <= 1) {
             look.many_since = 0;
@@ -168,32 +169,18 @@ Fibre* Scheduler::steal(Worker& worker) {
             look.many_since = now;
         }
         if ((ready > 1 && now - look.many_since < patience_of_many_ticks) ||
-            (ready == 1 && now - look.since < patience_ticks) || !other.lock.try_lock()) {
+            (ready == 1 && now - look.since < patience_ticks)) {
             continue;
         }
-        Fibre* taken = other.first;
-        Fibre* last = taken;
-        const std::uint32_t there = other.count.load(std::memory_order_relaxed);
-        const std::uint32_t some = (there + 1) / 2;
-        if (taken != nullptr) {
-            for (std::uint32_t more = 1; more < some; ++more) {
-                last = last->next;
-            }
-            other.first = last->next;
-            other.count.store(there - some, std::memory_order_relaxed);
+        ReadyQueue::Row row = other.queue.take_half();
+        if (row.count == 0) {
+            continue;
         }
-        other.lock.unlock();
         look.many_since = 0;
-        if (taken == nullptr) {
-            continue;
-        }
-        if (taken != last) {
-            Fibre* rest = taken->next;
-            worker.lock.lock();
-            for (std::uint32_t more = 1; more < some; ++more) {
-                append(worker, *std::exchange(rest, rest->next));
-            }
-            worker.lock.unlock();
+        Fibre* const taken = row.first;
+        row.first = std::exchange(taken->next, nullptr);
+        if (--row.count != 0) {
+            worker.queue.put(row);
         }
         return taken;
     }
@@ -201,14 +188,15 @@ Fibre* Scheduler::steal(Worker& worker) {
 }
 
 void Scheduler::sleep(Worker& worker) {
-    worker.lock.lock();
-    if (worker.first != nullptr) {
-        worker.lock.unlock();
-        return;
+    std::uint32_t seen = 0;
+    {
+        const std::lock_guard guard(worker.queue.lock());
+        if (worker.queue.count() != 0) {
+            return;
+        }
+        worker.sleeping.store(true, std::memory_order_relaxed);
+        seen = worker.bell.load(std::memory_order_relaxed);
     }
-    worker.sleeping.store(true, std::memory_order_relaxed);
-    const std::uint32_t seen = worker.bell.load(std::memory_order_relaxed);
-    worker.lock.unlock();
     const bool others = awake_.fetch_sub(1, std::memory_order_seq_cst) != 1;
     const std::uint64_t now = monotonic_ns();
     // Who is called from a handler of a signal has been sleeping by then, or sees here what is due.
@@ -227,11 +215,10 @@ void Scheduler::sleep(Worker& worker) {
     }
     const timespec limit = time_of(until > now ? until - now : 0);
     kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
-    worker.lock.lock();
+    const std::lock_guard guard(worker.queue.lock());
     if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
         awake_.fetch_add(1, std::memory_order_seq_cst);
     }
-    worker.lock.unlock();
 }
 
 // Nothing is ready and no worker awake. Threads that are no workers, and time limits, may change

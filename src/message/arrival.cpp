@@ -287,16 +287,19 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     take_inbound(peer, arrival.data, arrival.bytes);
 }
 
-bool Engine::ask_for_rest(Request& receive, std::uint32_t sender, Token token,
-                          std::uint64_t there) {
+bool Engine::ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there,
+                          bool passes) {
     const auto wanted_bytes = static_cast<std::uint64_t>(receive.outcome.bytes);
     if (wanted_bytes <= there) {
         const DoneData done = {.request = token};
         answer(sender, kind::done, &done, sizeof done);
         return false;
     }
-    const WantedData wanted = {
-        .sender = token, .receiver = token_of(receive), .from = there, .to = wanted_bytes};
+    const WantedData wanted = {.sender = token,
+                               .receiver = token_of(receive),
+                               .from = there,
+                               .to = wanted_bytes,
+                               .passes = passes ? 1U : 0U};
     answer(sender, kind::wanted, &wanted, sizeof wanted);
     return true;
 }
@@ -346,6 +349,10 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
 }
 
 void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
+    if (trial.asked) {
+        peer.asking->end(bytes, trial);
+        return;
+    }
     if (peer.judge == nullptr) {
         peer.judge = std::make_unique<WayJudge>();
     }
@@ -433,7 +440,21 @@ void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uin
 void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
                    const RendezvousData& offered, bool unexpected) {
     accept(receive, envelope, offered.bytes);
-    const std::uint64_t looked = offered.began != 0 ? way_clock() : 0;
+    Trial trial = {};
+    if (is_asked_for(receive, sender, offered, trial)) {
+        receive.moved = 0;
+        receive.trial = trial;
+        ask_for_rest(receive, sender, offered.sender, 0, trial.way == Way::pass);
+        return;
+    }
+    if (!trial.asked && Stamp::time(offered.began) != 0) {
+        trial = {.began = Stamp::time(offered.began),
+                 .looked = way_clock(),
+                 .ended = 0,
+                 .unexpected = unexpected,
+                 .resting = Stamp::resting(offered.began),
+                 .way = Way::fetch};
+    }
     const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
     const transport::PeerCopy result = kept == 0 ? transport::PeerCopy::done
                                        : offered.address == 0
@@ -442,14 +463,9 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
     if (result == transport::PeerCopy::done) {
         const DoneData done = {.request = offered.sender};
         answer(sender, kind::done, &done, sizeof done);
-        if (offered.began != 0) [[unlikely]] {
-            judge(peer_of(sender), offered.bytes,
-                  {.began = Stamp::time(offered.began),
-                   .looked = looked,
-                   .ended = way_clock(),
-                   .unexpected = unexpected,
-                   .resting = Stamp::resting(offered.began),
-                   .way = Way::fetch});
+        if (trial.began != 0) [[unlikely]] {
+            trial.ended = way_clock();
+            judge(peer_of(sender), offered.bytes, trial);
         }
         complete(receive);
         return;
@@ -469,6 +485,10 @@ void Engine::arrived_done(const transport::Arrival& arrival) {
     }
     if (request->operation == Operation::receive) { // its sender has given up
         request->outcome.error_class = MPI_ERR_OTHER;
+        if (request->trial.asked) {
+            request->trial.ignored = true;
+            peer_of(arrival.sender).asking->end(0, request->trial);
+        }
     } else {
         stop_helping(*request);
     }
@@ -507,6 +527,7 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
         return;
     }
     stop_helping(*send);
+    send->passes = send->passes || data.passes != 0;
     send->moved = data.from;
     send->bytes = data.to;
     send->answer_token = data.receiver;

@@ -108,6 +108,7 @@ bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
 }
 
 void Engine::wait_long(Request& request) {
+    await(request);
     rank_.wait([&request] { return request.complete; }, [this] { return progress(); },
                Arrangement<>{*this}, [&] { return reason_of(request); });
 }

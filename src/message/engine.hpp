@@ -122,6 +122,14 @@ class Engine {
             wait_long(request);
         }
     }
+    // The caller won't leave MPI before the request is complete: says so to the receivers of large
+    // sends. (wait() does that, too; this is for several.)
+    bool offers() const { return offering_ != nullptr; }
+    void await(Request& request) {
+        if (request.offered && !request.awaited) [[unlikely]] {
+            await_offered(request);
+        }
+    }
     void discard(Request& request);
     // The same of one that may never end, because its peer doesn't take part: flush() won't wait
     // for it, nor will its message be received, unless it has been; from here on it needs neither
@@ -235,8 +243,11 @@ class Engine {
         Inbound inbound;
         std::unique_ptr<Ways> ways; // made with the first message that has a choice
         std::unique_ptr<WayJudge> judge;
-        std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
-        Peer* next_offering = nullptr; // among the peers with such
+        std::unique_ptr<Asking> asking; // made with the first whose way this rank may choose
+        std::uint32_t offers = 0;       // sends that it may be fetching with this rank's help
+        std::uint32_t awaited = 0;      // of them, those that this rank waits for
+        bool told = false;              // it knows that these are all
+        Peer* next_offering = nullptr;  // among the peers with such
     };
 
     // An answer of the protocol that found no room.
@@ -354,6 +365,11 @@ class Engine {
     RendezvousData offer(const Peer& peer, Request& send);
     // From here on the rank helps the receiver of a send that has been offered; and no longer.
     void start_helping(Peer& peer, Request& send);
+    void await_offered(Request& send);
+    // Whether what is offered should be pushed, and not fetched. `trial` is what to judge it by, if
+    // the receiver has the choice.
+    bool is_asked_for(const Request& receive, std::uint32_t sender, const RendezvousData& offered,
+                      Trial& trial);
     void stop_helping(Request& send);
     bool help_peers();
     // Waits a while for a short message from a peer, and helps those that may be fetching.
@@ -380,7 +396,8 @@ class Engine {
     void end_stream(const Inbound& inbound);
     // Asks the sender of a message, of which `there` bytes have come, for the rest of what the
     // receive has room for. False when nothing is missing (the sender is told so too).
-    bool ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there);
+    bool ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there,
+                      bool passes = false);
 
     void accept(Request& receive, const Envelope& envelope, std::uint64_t available);
     static void judge_length(Request& receive);

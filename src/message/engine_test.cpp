@@ -450,6 +450,64 @@ TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_under_way
     });
 }
 
+// Which of both ways they take is a matter of time, but both are tried.
+TEST_P(EngineTest, what_is_offered_is_fetched_or_pushed_once_its_sender_waits_for_all) {
+    constexpr std::size_t bytes = 600'000;
+    constexpr int window = 8;
+    Node node(2, GetParam());
+    int pushed = 0;
+    int fetched = 0;
+    node.run([&](Engine& engine, std::uint32_t me) {
+        get_acquainted(engine, me, 0);
+        for (int round = 0; round < 12; ++round) {
+            std::vector<std::byte> data(bytes, static_cast<std::byte>(round));
+            if (me == 0) {
+                const std::vector<Request*> sends = start_sends(engine, window, data, 1);
+                for (Request* send : sends) {
+                    engine.await(*send);
+                }
+                for (Request* send : sends) {
+                    engine.wait(*send);
+                    ++(send->answer_token != 0 ? pushed : fetched);
+                }
+                end_sends(engine, sends);
+            } else {
+                for (int i = 0; i < window; ++i) {
+                    receive_filled(engine, bytes, static_cast<std::byte>(round));
+                }
+            }
+        }
+    });
+    if (GetParam() > 1) {
+        EXPECT_GT(pushed, 0);
+        EXPECT_GT(fetched, 0);
+    }
+}
+
+// A push would stand still.
+TEST_P(EngineTest, what_is_offered_is_fetched_when_its_sender_waits_for_a_part_and_then_computes) {
+    constexpr std::size_t bytes = 600'000;
+    Node node(2, GetParam());
+    std::atomic<int> received{0};
+    node.run([&](Engine& engine, std::uint32_t me) {
+        get_acquainted(engine, me, 0);
+        const std::vector<std::byte> filled(bytes, std::byte{5});
+        for (int round = 1; round <= 40; ++round) {
+            if (me == 0) {
+                std::vector<std::byte> data = filled;
+                const std::vector<Request*> sends = start_sends(engine, 2, data, 1);
+                engine.wait(*sends[0]);
+                ASSERT_TRUE(compute_until([&] { return received.load() == round; })) << round;
+                end_sends(engine, sends);
+            } else {
+                receive_filled(engine, bytes, std::byte{5});
+                receive_filled(engine, bytes, std::byte{5});
+                received = round;
+            }
+        }
+    });
+}
+
 // --- Threads of one rank.
 
 // Nobody else is there to wake the thread that waits.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "message/engine.hpp"
 #include "message/laid_out.hpp"
@@ -72,6 +73,7 @@ void Engine::start_helping(Peer& peer, Request& send) {
         return;
     }
     send.offered = true;
+    peer.awaited += send.awaited ? 1 : 0;
     if (peer.offers++ == 0) {
         peer.next_offering = offering_;
         offering_ = &peer;
@@ -84,6 +86,9 @@ void Engine::stop_helping(Request& send) {
     }
     send.offered = false;
     Peer& peer = peer_of(send.peer);
+    if (std::exchange(send.awaited, false)) {
+        --peer.awaited;
+    }
     if (--peer.offers > 0) {
         return;
     }
@@ -92,6 +97,29 @@ void Engine::stop_helping(Request& send) {
         link = &(*link)->next_offering;
     }
     *link = peer.next_offering;
+}
+
+void Engine::await_offered(Request& send) {
+    send.awaited = true;
+    Peer& peer = peer_of(send.peer);
+    if (++peer.awaited == peer.offers && !peer.told) {
+        peer.told = true;
+        peer.box.set_awaits(true);
+    }
+}
+
+bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
+                          const RendezvousData& offered, Trial& trial) {
+    if (offered.began != Stamp::receivers_choice || receive.laid_out ||
+        static_cast<std::uint64_t>(receive.outcome.bytes) != offered.bytes ||
+        !transport_.awaits(sender)) {
+        return false;
+    }
+    Peer& peer = peer_of(sender);
+    if (peer.asking == nullptr) {
+        peer.asking.reset(new (std::nothrow) Asking);
+    }
+    return peer.asking != nullptr && peer.asking->next(offered.bytes, trial) != Way::fetch;
 }
 
 bool Engine::help_peers() {

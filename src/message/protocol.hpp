@@ -9,7 +9,8 @@
 //                it straight from the sender's memory and answers `done`; where the kernel refuses
 //                that it answers `wanted`. A sender with a box that waits meanwhile copies a part
 //                of large data itself (transport/joint_copy.hpp). Which of stream and rendezvous
-//                a message without gaps takes: message/ways.hpp
+//                a message without gaps takes: message/ways.hpp. While the sender waits for all
+//                that it has offered to the receiver, this may ask for a stream (`wanted`) instead
 //   direct       (ranks of one address space, above direct_limit) the envelope and where the
 //                sender's DirectSend is, by which the two copy (message/direct.hpp)
 //   withdrawn    a sender that gives up takes back what it has announced and nobody has received:
@@ -47,7 +48,7 @@ struct RendezvousData {
     std::uint64_t bytes;
     Token sender;
     std::uint64_t pieces; // not 0: at the address is a list of so many (iovec)
-    std::uint64_t began;  // a Stamp (message/ways.hpp)
+    std::uint64_t began;  // a Stamp (message/ways.hpp), or Stamp::receivers_choice
 };
 
 struct DirectData {
@@ -71,6 +72,8 @@ struct WantedData {
     Token receiver;
     std::uint64_t from; // what the receiver has already
     std::uint64_t to;   // where its room ends
+    // Not 0: past the caches. (0: the way that the sender has begun with.)
+    std::uint64_t passes;
 };
 
 // Beside the first block of a stream.

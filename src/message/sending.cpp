@@ -222,7 +222,15 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     send.passes = false;
     RendezvousData data = offer(peer, send);
     const bool chosen = has_choice(peer, send) && is_fetched(peer, send);
-    data.began = chosen ? way_stamp(peer, bytes, Way::fetch) : 0;
+    const bool streams = transport_.block_limit(peer) > transport_.whole_block_limit(peer);
+    const bool open =
+        !chosen && offers && streams && !send.laid_out && !send.fetched && WayClass::is_long(bytes);
+    data.began = chosen ? way_stamp(peer, bytes, Way::fetch) : open ? Stamp::receivers_choice : 0;
+    if (peer.told && !send.awaited) {
+        // Before the receiver can see the offer.
+        peer.told = false;
+        peer.box.set_awaits(false);
+    }
     if (!transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
                                 sizeof data)) {
         return Step::no_room;

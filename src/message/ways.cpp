@@ -184,4 +184,45 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
     return true;
 }
 
+Way Asking::next(std::uint64_t bytes, Trial& trial) {
+    const std::uint32_t way_class = WayClass::of(bytes);
+    const Way way = ways_.next(way_class, advice_);
+    // Fetching is done at once. What has been asked for would come meanwhile, and seem quicker than
+    // it is: nothing is fetched before all that is there.
+    const bool waits = way == Way::fetch && under_way_ > 0;
+    const std::uint64_t stamp = ways_.stamp(way_class, way);
+    trial = {.began = Stamp::time(stamp),
+             .looked = Stamp::time(stamp),
+             .ended = 0,
+             .unexpected = false,
+             .resting = Stamp::resting(stamp),
+             .way = waits ? Way::push : way,
+             .asked = true,
+             .ignored = waits};
+    if (!waits) {
+        ways_.sent(way_class, advice_);
+    }
+    under_way_ += trial.way == Way::fetch ? 0 : 1;
+    return trial.way;
+}
+
+void Asking::end(std::uint64_t bytes, const Trial& trial) {
+    under_way_ -= trial.way == Way::fetch ? 0 : 1;
+    if (trial.ignored) {
+        return;
+    }
+    const std::uint32_t way_class = WayClass::of(bytes);
+    if (trial.resting) {
+        Advice again;
+        if (judge_.drifts(way_class, trial, bytes, again)) {
+            advice_ = (advice_ & ~WayClass::again(way_class)) | again;
+        }
+        return;
+    }
+    Way best;
+    if (judge_.add(way_class, trial, true, best)) {
+        advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
+    }
+}
+
 } // namespace warren::message

@@ -17,6 +17,11 @@
 // when several in a row take much longer than the first that went the best way, the receiver has
 // the sender measure anew at once; after more and more of them while that changes nothing.
 //
+// A long message whose sender doesn't wait for it yet (MPI_Isend) is offered, and fetched when it
+// is received. But once the sender waits for all that it has offered to the receiver (MPI_Waitall),
+// it can as well push, and the receiver asks it to if that is quicker: the receiver then has both
+// halves of the game (Asking).
+//
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
 // longer one is fetched, since what follows its first block waits for the receiver in any case. And
 // longer ones only have the choice if their sender waits for them (MPI_Send): pushing others would
@@ -120,6 +125,8 @@ struct Stamp {
     static std::uint64_t of(std::uint64_t time, Way way, bool resting) {
         return (time & ~std::uint64_t{3}) | (resting ? 2 : 0) | (way == Way::pass ? 1 : 0);
     }
+    // In an offer: the receiver may ask for a push. (No time is so small.)
+    static constexpr std::uint64_t receivers_choice = 1;
     static std::uint64_t time(std::uint64_t stamp) { return stamp & ~std::uint64_t{3}; }
     static bool resting(std::uint64_t stamp) { return (stamp & 2) != 0; }
     // Of a message that is pushed.
@@ -180,6 +187,8 @@ struct Trial {
     bool unexpected;
     bool resting; // outside of rows
     Way way;
+    bool asked = false;   // of a message whose way the receiver has chosen
+    bool ignored = false; // such a one, for which nothing is to be learnt from it
 };
 
 // The receiver's half, for one sender.
@@ -217,6 +226,23 @@ class WayJudge {
 
     std::array<Class, WayClass::count> classes_;
     std::uint64_t last_end_ = 0;
+};
+
+// Both halves, for the messages of one sender that the receiver may fetch or have pushed. Several
+// may be on their way at once, since those are asked for as soon as they are received, and come one
+// behind the other.
+class Asking {
+  public:
+    // How the next one goes; `trial` is what to end it with.
+    Way next(std::uint64_t bytes, Trial& trial);
+    // It is there, or will never be (`trial.ignored`).
+    void end(std::uint64_t bytes, const Trial& trial);
+
+  private:
+    Ways ways_;
+    WayJudge judge_;
+    Advice advice_ = 0;
+    std::uint32_t under_way_ = 0; // that have been asked for
 };
 
 } // namespace warren::message

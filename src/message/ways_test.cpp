@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <vector>
 
 namespace warren::message {
 namespace {
@@ -279,6 +280,66 @@ TEST(ways, a_pair_goes_on_to_decide_when_fetching_is_refused_in_the_midst_of_it)
         EXPECT_NE(pair.advice & no_fetching, 0U);
         EXPECT_EQ(WayClass::advised(way_class, pair.advice), Way::pass);
     }
+}
+
+// A receiver that has all that comes pushed or fetches it, `window` messages at a time.
+struct Receiver {
+    int fetched(int windows, int window, const std::function<std::uint64_t(Way)>& takes) {
+        constexpr std::uint64_t bytes = 1 << 20;
+        int count = 0;
+        for (int i = 0; i < windows; ++i) {
+            std::vector<Trial> asked;
+            const auto end = [&](Trial& trial) {
+                clock += takes(trial.way);
+                trial.ended = clock;
+                asking.end(bytes, trial);
+            };
+            for (int j = 0; j < window; ++j) {
+                Trial trial;
+                const Way way = asking.next(bytes, trial);
+                EXPECT_EQ(way, trial.way);
+                trial.began = trial.looked = clock;
+                if (way == Way::fetch) {
+                    EXPECT_TRUE(asked.empty()) << "fetched beside what is under way";
+                    ++count;
+                    end(trial);
+                } else {
+                    asked.push_back(trial);
+                }
+            }
+            for (Trial& trial : asked) {
+                end(trial);
+            }
+        }
+        return count;
+    }
+
+    Asking asking;
+    std::uint64_t clock = 1000;
+};
+
+TEST(asking, a_receiver_takes_the_quicker_way_and_fetches_nothing_beside_what_it_has_asked_for) {
+    for (const int window : {1, 5, 64}) {
+        Receiver receiver;
+        const int windows = 4000 / window;
+        receiver.fetched(windows, window, pushing_is_quick);
+        EXPECT_LT(receiver.fetched(windows, window, pushing_is_quick), 4000 / 10);
+        receiver.fetched(2 * windows, window, fetching_is_quick);
+        EXPECT_GT(receiver.fetched(windows, window, fetching_is_quick), windows * window / 2);
+    }
+}
+
+TEST(asking, what_never_comes_holds_up_nothing) {
+    Receiver receiver;
+    Trial trial;
+    while (receiver.asking.next(1 << 20, trial) == Way::fetch) {
+        trial.ended = trial.began + 1000;
+        receiver.asking.end(1 << 20, trial);
+    }
+    trial.ignored = true;
+    receiver.asking.end(0, trial);
+    receiver.fetched(4000, 1, fetching_is_quick);
+    EXPECT_GT(receiver.fetched(1000, 1, fetching_is_quick), 500);
 }
 
 } // namespace

@@ -189,6 +189,13 @@ Error waitall(Context& context, int count, MPI_Request array_of_requests[],
             found[i] = request;
         }
     }
+    if (context.messages.offers()) {
+        for (int i = 0; i < count; ++i) {
+            if (Request* request = request_at(context, array_of_requests, i); !is_idle(request)) {
+                context.messages.await(*request);
+            }
+        }
+    }
     Ending ending(context);
     for (int i = 0; i < count; ++i) {
         // (A program that names a request twice must not end it twice.)

@@ -41,6 +41,9 @@ struct Box {
     // A word of the receiver's message room for the sender's; seldom stored, read with each large
     // message.
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> advice;
+    // A word of the sender's message room for the receiver's: whether the sender waits for all that
+    // it has offered. Stored when waits begin and end, read with each offer.
+    alignas(node::cache_line_bytes) std::atomic<std::uint32_t> awaits;
     alignas(4096) Cell cells[node::box_cells];
     alignas(4096) std::byte ring[node::box_ring_bytes];
 
@@ -125,6 +128,9 @@ class BoxSender {
 
     JointCopy& joint_copy() const { return box_->joint_copy; }
     std::uint32_t advice() const { return box_->advice.load(std::memory_order_relaxed); }
+    void set_awaits(bool value) const {
+        box_->awaits.store(value ? 1 : 0, std::memory_order_relaxed);
+    }
 
   private:
     Box* box_ = nullptr;
@@ -167,6 +173,7 @@ class BoxReceiver {
 
     JointCopy& joint_copy() const { return box_->joint_copy; }
     std::atomic<std::uint32_t>& advice() const { return box_->advice; }
+    bool awaits() const { return box_->awaits.load(std::memory_order_relaxed) != 0; }
 
   private:
     Box* box_;

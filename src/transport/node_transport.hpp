@@ -231,6 +231,11 @@ class NodeTransport {
     // Changes the bits of `mask` in the word that the peer, if it has a box here, finds in its
     // channel's box.
     void advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits);
+    // Whether the peer, if it has a box here, waits for all that it has offered.
+    bool awaits(std::uint32_t peer) {
+        const BoxReceiver* box = box_from(peer);
+        return box != nullptr && box->awaits();
+    }
     // It is known already that the kernel refuses that.
     bool peer_copy_refused() const { return peer_copy_refused_; }
     static constexpr std::size_t pieces_per_read = 256;

@@ -14,6 +14,10 @@
 namespace warren::message {
 
 namespace {
+// Of streams that send and take a part each, before this rank looks whether what it waits for is
+// there. (Waiting ranks come back at once; others only with their next call.)
+constexpr std::uint32_t turns_at_once = 16;
+constexpr std::uint32_t frames_per_turn = 2;
 
 // An allocation inside the library that no call can report: the message has arrived, and MPI has no
 // way to refuse it.
@@ -112,9 +116,15 @@ struct Engine::Arrivals {
 };
 
 bool Engine::progress() {
-    bool moved = transport_.poll(Arrivals{*this});
+    bool moved = takes_turns_ ? transport_.poll(Arrivals{*this}, frames_per_turn)
+                              : transport_.poll(Arrivals{*this});
     if (waiting_ != nullptr) [[unlikely]] {
         moved |= push_waiting();
+        // Data with gaps goes and comes by turns (gap_part_limit says why).
+        for (std::uint32_t turn = 1; takes_turns_ && turn < turns_at_once; ++turn) {
+            transport_.poll(Arrivals{*this}, frames_per_turn);
+            push_waiting();
+        }
     }
     if (direct_ != nullptr) [[unlikely]] {
         moved |= run_direct();
@@ -312,9 +322,13 @@ void Engine::arrived_answer_head(const transport::Arrival& arrival) {
     Peer& peer = peer_of(arrival.sender);
     const StreamHead stream = read_head(arrival);
     peer.inbound = {.receive = find(stream.token), .left = stream.total};
-    if (peer.inbound.receive != nullptr) {
-        peer.inbound.receive->streaming = false; // nothing is to follow this stream
-        peer.inbound.trial = peer.inbound.receive->trial;
+    if (Request* receive = peer.inbound.receive) {
+        // Of data with gaps each part comes as a stream of its own.
+        receive->streaming =
+            receive->moved + stream.total < static_cast<std::uint64_t>(receive->outcome.bytes);
+        if (!receive->streaming) {
+            peer.inbound.trial = receive->trial;
+        }
     }
     take_inbound(peer, arrival.data, arrival.bytes);
 }
@@ -532,7 +546,8 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
     send->bytes = data.to;
     send->answer_token = data.receiver;
     Peer& peer = peer_of(arrival.sender);
-    if (peer.first != nullptr || advance(peer, *send) == Step::no_room) {
+    // (With gaps it takes turns, perhaps with others that are asked for right behind.)
+    if (peer.first != nullptr || send->laid_out || advance(peer, *send) == Step::no_room) {
         enqueue(peer, *send);
     }
 }

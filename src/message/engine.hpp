@@ -355,6 +355,9 @@ class Engine {
     void withdraw(Peer& peer, Request& send);
     bool push_waiting();
     bool push_peer(Peer& peer);
+    // Streams with gaps to one receiver send a part each by turns.
+    static void put_last(Peer& peer);
+    std::size_t part_limit(const Peer& peer, const Request& send) const;
     void answer(std::uint32_t to, transport::CellKind kind, const void* data, std::size_t bytes) {
         tell(to, {.kind = kind, .context = 0, .source = 0, .tag = 0}, data, bytes);
     }
@@ -448,6 +451,7 @@ class Engine {
     Peer* made_ = nullptr;    // the first of them
     Peer* waiting_ = nullptr; // peers with something waiting for room
     std::uint32_t waiting_sends_ = 0;
+    bool takes_turns_ = false;             // some of them have sent a part, and could go on
     std::uint32_t unattended_ = 0;         // requests that flush() sees to the end of
     std::uint32_t abandoned_receives_ = 0; // nothing has matched them yet
     PostedReceives posted_;

@@ -18,7 +18,8 @@
 //                (`wanted`) is answered so itself: nothing comes
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
-//                pair has one stream at a time
+//                pair has one stream at a time. Data with gaps goes as many streams, each of one
+//                block (answer_head only), so that those of several messages can take turns
 // A synchronous send is a rendezvous of any size, or direct.
 // Tokens are handles of the rank's request table, so that a stale one is recognised.
 #pragma once

@@ -1,8 +1,10 @@
 // The sending half of the engine.
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "message/engine.hpp"
 #include "message/laid_out.hpp"
@@ -16,6 +18,22 @@ constexpr std::uint64_t own_copy_limit = 64 * 1024;
 
 // Of one message, before this rank looks after other things.
 constexpr std::uint32_t blocks_at_once = 16;
+
+// Of the streams of data with gaps to one receiver, before this rank looks at what has come.
+constexpr std::uint32_t parts_per_turn = 2;
+
+// The largest part of data with gaps that goes at once. Small pieces of memory far apart bring
+// whole cache lines with them, and what lies beside them is often the next to be needed: the faces
+// and halos of a grid, which go and come at once, share lines. So a part touches no more lines than
+// stay in the nearer caches until then.
+std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
+    constexpr std::size_t lines = 1024;
+    constexpr std::size_t smallest_piece = 4;
+    const datatype::Datatype& type = *buffer.type;
+    const auto piece = static_cast<std::size_t>(type.size / type.block_count());
+    return piece < node::cache_line_bytes ? std::min(limit, lines * std::max(piece, smallest_piece))
+                                          : limit;
+}
 } // namespace
 
 Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank,
@@ -210,7 +228,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
             const LaidOut data(send.buffer);
             if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
                                        send.laid_out ? data.source(0) : pushed(send, 0),
-                                       transport_.stream_block_limit(peer, bytes), bytes)) {
+                                       part_limit(peer, send), bytes)) {
                 return Step::no_room;
             }
             if (pushes) {
@@ -242,11 +260,17 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     return Step::gone;
 }
 
-Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
+std::size_t Engine::part_limit(const Peer& peer, const Request& send) const {
     const std::size_t limit = transport_.stream_block_limit(peer, send.bytes);
+    return send.laid_out ? gap_part_limit(send.buffer, limit) : limit;
+}
+
+Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
+    const std::size_t limit = part_limit(peer, send);
+    const std::uint32_t at_once = send.laid_out ? 1 : blocks_at_once;
     for (std::uint32_t blocks = 0; send.moved < send.bytes; ++blocks) {
         // Others have their turn in between. (Room or not: this rank comes back to it.)
-        if (blocks == blocks_at_once) {
+        if (blocks == at_once) {
             return Step::no_room;
         }
         // With no bounce buffer free for long, by what fits the pair's ring.
@@ -297,7 +321,8 @@ bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
     std::byte extra[transport::extra_bytes] = {};
     transport::Header header = header_of(kind::stream_part, send.envelope);
     if (!send.streaming) {
-        const StreamHead head = {.total = left, .token = send.answer_token, .began = 0};
+        const StreamHead head = {
+            .total = send.laid_out ? bytes : left, .token = send.answer_token, .began = 0};
         std::memcpy(extra, &head, sizeof head);
         header.kind = kind::answer_head;
     }
@@ -307,7 +332,7 @@ bool Engine::send_part(Peer& peer, Request& send, std::uint64_t limit) {
                                bytes, send.bytes)) {
         return false;
     }
-    send.streaming = true;
+    send.streaming = !send.laid_out; // of which each part is a stream of its own
     send.moved += bytes;
     return true;
 }
@@ -328,6 +353,7 @@ void Engine::enqueue(Peer& peer, Outgoing& outgoing) {
 
 bool Engine::push_waiting() {
     bool moved = false;
+    takes_turns_ = false;
     Peer** link = &waiting_;
     while (*link != nullptr) {
         Peer& peer = **link;
@@ -343,6 +369,7 @@ bool Engine::push_waiting() {
 
 bool Engine::push_peer(Peer& peer) {
     bool moved = false;
+    std::uint32_t parts = 0;
     while (peer.first != nullptr) {
         Outgoing* outgoing = peer.first;
         // Taken out before it may complete: whoever completes it may free it.
@@ -357,7 +384,16 @@ bool Engine::push_peer(Peer& peer) {
             auto* send = static_cast<Request*>(outgoing);
             const std::uint64_t before = send->moved;
             if (advance(peer, *send) == Step::no_room) {
-                return moved || send->moved != before;
+                if (!send->laid_out || send->moved == before) {
+                    return moved || send->moved != before;
+                }
+                moved = true;
+                put_last(peer);
+                if (++parts < parts_per_turn) {
+                    continue;
+                }
+                takes_turns_ = true;
+                return true;
             }
         }
         peer.first = next;
@@ -365,6 +401,15 @@ bool Engine::push_peer(Peer& peer) {
         moved = true;
     }
     return moved;
+}
+
+void Engine::put_last(Peer& peer) {
+    Outgoing* first = peer.first;
+    if (first->next != nullptr) {
+        peer.first = std::exchange(first->next, nullptr);
+        peer.last->next = first;
+        peer.last = first;
+    }
 }
 
 bool Engine::take_back(Peer& peer, Request& send) {

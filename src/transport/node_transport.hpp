@@ -160,15 +160,18 @@ class NodeTransport {
     // For copies of a piece's data.
     const LargeCopy& copy() const { return copy_; }
 
+    static constexpr std::uint32_t cells_per_poll = 32;
+
     // Hands everything that has arrived to handler(const Arrival&), in order per sender; of a box's
-    // cell that has its data with it, to handler.cell(const Cell&). Returns whether there was
-    // anything.
+    // cell that has its data with it, to handler.cell(const Cell&). Of blocks that are long, only
+    // the first frames of each sender. Returns whether there was anything.
     template <typename Handler>
-    bool poll(Handler&& handler) {
+    bool poll(Handler&& handler, std::uint32_t frame_limit = cells_per_poll) {
         bool any = false;
         for (BoxReceiver& box : boxes_) {
             // A bound, so that one busy sender doesn't keep the others waiting.
-            for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
+            std::uint32_t frames = 0;
+            for (std::uint32_t turn = 0; turn < cells_per_poll && frames < frame_limit; ++turn) {
                 Cell* cell = box.peek();
                 if (cell == nullptr) {
                     break;
@@ -179,8 +182,11 @@ class NodeTransport {
                 if (cell->place == Place::cell) [[likely]] {
                     handler.cell(*cell);
                     box.pop();
-                } else if (!deliver_block(box, *cell, handler)) {
-                    break;
+                } else {
+                    frames += cell->place == Place::bounce ? 1 : 0;
+                    if (!deliver_block(box, *cell, handler)) {
+                        break;
+                    }
                 }
                 any = true;
             }
@@ -243,7 +249,6 @@ class NodeTransport {
     Rank& rank() { return rank_; }
 
   private:
-    static constexpr std::uint32_t cells_per_poll = 32;
     static constexpr std::uint32_t polls_of_a_box = 1000; // 20 to 40 us
     static constexpr std::uint32_t polls_of_a_frame = 32;
     static constexpr std::uint32_t no_box = ~std::uint32_t{0};

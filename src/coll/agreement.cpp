@@ -116,7 +116,7 @@ Error find_members(message::Engine& engine, comm::Communicator& parent, int colo
     std::vector<Choice> choices(static_cast<std::size_t>(parent.size()));
     choices[static_cast<std::size_t>(parent.rank())] = {colour, key};
     const Blocks blocks(bytes_of(choices.data(), sizeof(Choice)));
-    if (Error error = Collectives(engine, parent).allgather(blocks)) {
+    if (Error error = Collectives(engine, parent).allgather(blocks[parent.rank()], blocks)) {
         return error;
     }
     members.clear();

@@ -29,11 +29,11 @@ void gather_binomial(Steps& steps, const Buffer& own, const Blocks& blocks, int 
 void scatter_linear(Steps& steps, const Blocks& blocks, const Buffer& own, int root);
 void scatter_binomial(Steps& steps, const Blocks& blocks, const Buffer& own, int root);
 
-// blocks[rank] already holds the rank's own block.
-void allgather_ring(Steps& steps, const Blocks& blocks);
+// `own` has as many bytes as blocks[rank], and may be it.
+void allgather_ring(Steps& steps, const Buffer& own, const Blocks& blocks);
 // Blocks of one size.
-void allgather_bruck(Steps& steps, const Blocks& blocks);
-void allgather_by_root(Steps& steps, const Blocks& blocks);
+void allgather_bruck(Steps& steps, const Buffer& own, const Blocks& blocks);
+void allgather_by_root(Steps& steps, const Buffer& own, const Blocks& blocks);
 
 // out[i] to rank i, in[i] from rank i; `out` and `in` don't overlap.
 void alltoall_batches(Steps& steps, const Blocks& out, const Blocks& in);

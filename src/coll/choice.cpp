@@ -102,29 +102,33 @@ void scatterv(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
     scatter_linear(steps, blocks, own, root);
 }
 
-void allgather(Steps& steps, const Blocks& blocks) {
+void allgather(Steps& steps, const Buffer& own, const Blocks& blocks) {
     steps.name(Tag::allgather);
     const MPI_Count total = blocks[0].bytes() * steps.size();
-    if (steps.size() == 1 || total == 0) {
+    if (total == 0) {
         return;
+    }
+    if (steps.size() == 1) {
+        return steps.copy(own, blocks[0]);
     }
     if (total > short_allgather_bytes || steps.size() == 2) {
-        return allgather_ring(steps, blocks);
+        return allgather_ring(steps, own, blocks);
     }
-    return steps.crowded() ? allgather_by_root(steps, blocks) : allgather_bruck(steps, blocks);
+    return steps.crowded() ? allgather_by_root(steps, own, blocks)
+                           : allgather_bruck(steps, own, blocks);
 }
 
-void allgatherv(Steps& steps, const Blocks& blocks) {
+void allgatherv(Steps& steps, const Buffer& own, const Blocks& blocks) {
     steps.name(Tag::allgather);
     if (steps.size() == 1) {
-        return;
+        return steps.copy(own, blocks[0]);
     }
     MPI_Count total = 0;
     for (int rank = 0; rank < steps.size(); ++rank) {
         total += blocks[rank].bytes();
     }
-    return total > short_allgather_bytes ? allgather_ring(steps, blocks)
-                                         : allgather_by_root(steps, blocks);
+    return total > short_allgather_bytes ? allgather_ring(steps, own, blocks)
+                                         : allgather_by_root(steps, own, blocks);
 }
 
 void alltoall(Steps& steps, const Blocks& out, const Blocks& in) {

@@ -24,9 +24,8 @@ void gather(Steps& steps, const Buffer& own, const Blocks& blocks, int root);
 void gatherv(Steps& steps, const Buffer& own, const Blocks& blocks, int root);
 void scatter(Steps& steps, const Blocks& blocks, const Buffer& own, int root);
 void scatterv(Steps& steps, const Blocks& blocks, const Buffer& own, int root);
-// blocks[rank] already holds the own block.
-void allgather(Steps& steps, const Blocks& blocks);
-void allgatherv(Steps& steps, const Blocks& blocks);
+void allgather(Steps& steps, const Buffer& own, const Blocks& blocks);
+void allgatherv(Steps& steps, const Buffer& own, const Blocks& blocks);
 void alltoall(Steps& steps, const Blocks& out, const Blocks& in);
 void alltoall_replace(Steps& steps, const Blocks& blocks);
 

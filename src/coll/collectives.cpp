@@ -149,25 +149,26 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
     return steps.end();
 }
 
-Error Collectives::allgather(const Blocks& blocks) {
-    const MPI_Count bytes = blocks[0].bytes();
+Error Collectives::allgather(const message::Buffer& own, const Blocks& blocks) {
+    const MPI_Count bytes = own.bytes();
     if (bytes == 0) [[unlikely]] {
         return pass(Tag::allgather);
     }
-    if (short_blocks(bytes) && blocks.solid(bytes)) {
-        return ShortBlocks(engine_, communicator_).allgather(blocks.begin(), bytes);
+    if (own.type->contiguous && short_blocks(bytes) && blocks.solid(bytes)) {
+        return ShortBlocks(engine_, communicator_).allgather(own.base, blocks.begin(), bytes);
     }
     Error outcome;
     if (by_sharing(Tag::allgather, bytes, outcome,
-                   [&](auto& data) { return data.allgather(blocks); })) {
+                   [&](auto& data) { return data.allgather(own, blocks); })) {
+        copy(own, blocks[communicator_.rank()]);
         return outcome;
     }
     Immediate steps(engine_, communicator_);
-    coll::allgather(steps, blocks);
+    coll::allgather(steps, own, blocks);
     return steps.end();
 }
 
-Error Collectives::allgatherv(const Blocks& blocks) {
+Error Collectives::allgatherv(const message::Buffer& own, const Blocks& blocks) {
     MPI_Count most = 0;
     for (int rank = 0; rank < communicator_.size(); ++rank) {
         most = std::max(most, blocks[rank].bytes());
@@ -177,11 +178,12 @@ Error Collectives::allgatherv(const Blocks& blocks) {
     }
     Error outcome;
     if (by_sharing(Tag::allgather, most, outcome,
-                   [&](auto& data) { return data.allgather(blocks); })) {
+                   [&](auto& data) { return data.allgather(own, blocks); })) {
+        copy(own, blocks[communicator_.rank()]);
         return outcome;
     }
     Immediate steps(engine_, communicator_);
-    coll::allgatherv(steps, blocks);
+    coll::allgatherv(steps, own, blocks);
     return steps.end();
 }
 

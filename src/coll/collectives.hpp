@@ -30,9 +30,9 @@ class Collectives {
     // Not of intercommunicators. Blocks of one size; `blocks` at the root only.
     Error gather(const message::Buffer& own, const Blocks& blocks, int root);
     Error scatter(const Blocks& blocks, const message::Buffer& own, int root);
-    // blocks[rank] already holds the own block. The second: blocks of many sizes.
-    Error allgather(const Blocks& blocks);
-    Error allgatherv(const Blocks& blocks);
+    // `own` has as many bytes as blocks[rank], and may be it. The second: blocks of many sizes.
+    Error allgather(const message::Buffer& own, const Blocks& blocks);
+    Error allgatherv(const message::Buffer& own, const Blocks& blocks);
     // Blocks of one size. `out` and `in` may be the same.
     Error alltoall(const Blocks& out, const Blocks& in);
 

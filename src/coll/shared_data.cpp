@@ -218,7 +218,7 @@ bool SharedData::scatter(const Blocks& blocks, const Buffer& own, int root) {
     return true;
 }
 
-bool SharedData::allgather(const Blocks& blocks) {
+bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
     MPI_Count most = blocks[0].bytes();
     for (int r = 1; r < size_ && !blocks.regular(); ++r) {
         most = std::max(most, blocks[r].bytes());
@@ -236,7 +236,6 @@ bool SharedData::allgather(const Blocks& blocks) {
     exchange(
         bytes, cut.piece,
         [&](Operation op, std::size_t first) {
-            const Buffer own = blocks[rank_];
             put(own, first, part(own, first), place(cut, op, rank_));
         },
         [](Operation, std::size_t) {},

@@ -148,8 +148,10 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
             operands.fill(number, rank, size, count);
             std::memcpy(operands.out.data() + rank * count, operands.in.data(),
                         static_cast<std::size_t>(8 * count));
-            done = shortly() ? fine(blocks.allgather(bytes_at(operands.out), 8 * count))
-                             : data.allgather(Blocks(block(operands.out, count)));
+            done =
+                shortly()
+                    ? fine(blocks.allgather(operands.in.data(), bytes_at(operands.out), 8 * count))
+                    : data.allgather(block(operands.in, count), Blocks(block(operands.out, count)));
             for (int r = 0; r < size; ++r) {
                 good = good && operands.holds(number, r, count, r, 0);
             }

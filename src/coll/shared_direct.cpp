@@ -171,13 +171,13 @@ bool SharedDirect::scatter(const Blocks& blocks, const Buffer& own, int root) {
     return true;
 }
 
-bool SharedDirect::allgather(const Blocks& blocks) {
+bool SharedDirect::allgather(const Buffer& own, const Blocks& blocks) {
     MPI_Count most = blocks[0].bytes();
     for (int r = 1; r < size_ && !blocks.regular(); ++r) {
         most = std::max(most, blocks[r].bytes());
     }
     slot_.begin(Tag::allgather, most);
-    exchange({.buffer = blocks[rank_], .blocks = nullptr, .result = nullptr},
+    exchange({.buffer = own, .blocks = nullptr, .result = nullptr},
              [&](int other, const Said& its) { copy(its.buffer, blocks[other]); });
     if (!slot_.unequal()) {
         slot_.close();

@@ -37,7 +37,7 @@ class SharedDirect {
     bool bcast(const Buffer& buffer, int root);
     bool gather(const Buffer& own, const Blocks& blocks, int root);
     bool scatter(const Blocks& blocks, const Buffer& own, int root);
-    bool allgather(const Blocks& blocks);
+    bool allgather(const Buffer& own, const Blocks& blocks);
     // False when `out` and `in` are the same.
     bool alltoall(const Blocks& out, const Blocks& in);
 

@@ -82,16 +82,18 @@ class ShortBlocks {
         }
         return slot_.outcome();
     }
-    // The own block is in its place.
-    Error allgather(std::byte* blocks, MPI_Count bytes) {
+    // `own` may be the own block's place.
+    Error allgather(const void* own, std::byte* blocks, MPI_Count bytes) {
         slot_.begin(Tag::allgather, bytes);
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
         const auto block = [&](int r) { return blocks + static_cast<std::size_t>(r) * size; };
-        together(
-            [&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), block(slot_.rank_), size); },
-            [&](Operation op) { own_row_soon(rows, op, size); },
-            [&](Operation op, int r) { std::memcpy(block(r), rows(op, r, 0), size); });
+        together([&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), own, size); },
+                 [&](Operation op) {
+                     own_row_soon(rows, op, size);
+                     copy(own, block(slot_.rank_), size);
+                 },
+                 [&](Operation op, int r) { std::memcpy(block(r), rows(op, r, 0), size); });
         return slot_.outcome();
     }
     // `out` and `in` may be the same.

@@ -181,14 +181,13 @@ Error allgather(Context& context, const void* sendbuf, MPI_Count sendcount,
     }
     const Blocks blocks(buffer_of(recvbuf, recvcount, recvtype));
     Collectives collectives = collectives_of(context, comm);
-    if (sendbuf != MPI_IN_PLACE) {
-        const Buffer own = buffer_of(sendbuf, sendcount, sendtype);
-        if (Error error = check_own(own, blocks[comm.rank()])) {
-            return collectives.refuse(error, [&](Steps& steps) { coll::allgather(steps, blocks); });
-        }
-        coll::copy(own, blocks[comm.rank()]);
+    const Buffer place = blocks[comm.rank()];
+    const Buffer own = sendbuf == MPI_IN_PLACE ? place : buffer_of(sendbuf, sendcount, sendtype);
+    if (Error error = check_own(own, place)) {
+        return collectives.refuse(error,
+                                  [&](Steps& steps) { coll::allgather(steps, place, blocks); });
     }
-    return collectives.allgather(blocks);
+    return collectives.allgather(own, blocks);
 }
 
 Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
@@ -206,16 +205,13 @@ Error allgatherv(Context& context, const void* sendbuf, MPI_Count sendcount,
         return error;
     }
     Collectives collectives = collectives_of(context, comm);
-    if (sendbuf != MPI_IN_PLACE) {
-        const Buffer own = buffer_of(sendbuf, sendcount, sendtype);
-        const Buffer& place = list[static_cast<std::size_t>(comm.rank())];
-        if (Error error = check_own(own, place)) {
-            return collectives.refuse(
-                error, [&](Steps& steps) { coll::allgatherv(steps, Blocks(list.data())); });
-        }
-        coll::copy(own, place);
+    const Buffer& place = list[static_cast<std::size_t>(comm.rank())];
+    const Buffer own = sendbuf == MPI_IN_PLACE ? place : buffer_of(sendbuf, sendcount, sendtype);
+    if (Error error = check_own(own, place)) {
+        return collectives.refuse(
+            error, [&](Steps& steps) { coll::allgatherv(steps, place, Blocks(list.data())); });
     }
-    return collectives.allgatherv(Blocks(list.data()));
+    return collectives.allgatherv(own, Blocks(list.data()));
 }
 
 Error alltoall(Context& context, const void* sendbuf, MPI_Count sendcount,
@@ -431,11 +427,11 @@ Error allgather(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcount
         coll::alltoall(steps, Blocks(own.data()), blocks);
         return {};
     }
-    if (sendbuf != MPI_IN_PLACE) {
-        const Buffer place = blocks[steps.rank()];
-        steps.copy(own_part(steps, buffer_of(sendbuf, sendcount, sendtype), place), place);
-    }
-    coll::allgather(steps, blocks);
+    const Buffer place = blocks[steps.rank()];
+    const Buffer own = sendbuf == MPI_IN_PLACE
+                           ? place
+                           : own_part(steps, buffer_of(sendbuf, sendcount, sendtype), place);
+    coll::allgather(steps, own, blocks);
     return {};
 }
 
@@ -456,11 +452,11 @@ Error allgatherv(Context&, Steps& steps, const void* sendbuf, MPI_Count sendcoun
         coll::alltoall(steps, Blocks(own.data()), Blocks(list.data()));
         return {};
     }
-    if (sendbuf != MPI_IN_PLACE) {
-        const Buffer& place = list[static_cast<std::size_t>(steps.rank())];
-        steps.copy(own_part(steps, buffer_of(sendbuf, sendcount, sendtype), place), place);
-    }
-    coll::allgatherv(steps, Blocks(list.data()));
+    const Buffer& place = list[static_cast<std::size_t>(steps.rank())];
+    const Buffer own = sendbuf == MPI_IN_PLACE
+                           ? place
+                           : own_part(steps, buffer_of(sendbuf, sendcount, sendtype), place);
+    coll::allgatherv(steps, own, Blocks(list.data()));
     return {};
 }
 

@@ -59,7 +59,8 @@ Error find_level(Context& context, comm::Communicator& comm, const HardwarePlace
     std::vector<HardwarePlace> places(static_cast<std::size_t>(comm.size()));
     places[static_cast<std::size_t>(comm.rank())] = own;
     const coll::Blocks blocks(coll::bytes_of(places.data(), sizeof(HardwarePlace)));
-    if (Error error = coll::Collectives(context.messages, comm).allgather(blocks)) {
+    if (Error error =
+            coll::Collectives(context.messages, comm).allgather(blocks[comm.rank()], blocks)) {
         return error;
     }
     found = false;

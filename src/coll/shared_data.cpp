@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
-
-#include "coll/short_blocks.hpp"
 
 namespace warren::coll {
 
@@ -13,18 +10,8 @@ namespace {
 // What another core has written is read by vectors up to here, in pieces of half of it.
 constexpr std::size_t vector_copy_bytes = 32768;
 
-// Reductions of this size are shared out when each of several ranks has a processor.
-constexpr std::size_t parts_from_bytes = 8192;
-
-// Of two ranks, each combines all up to here.
-constexpr std::size_t pair_whole_bytes = 16384;
-
-// What a rank combines between two of its arrivals.
-constexpr std::size_t part_bytes = 65536;
-
-// Of two ranks' operands: combined at a time, and asked for ahead.
-constexpr std::size_t stream_bytes = 512;
-constexpr std::size_t ahead_bytes = 2048;
+// Large data of two ranks: from here on it may go past the writer's caches.
+constexpr std::size_t passing_from_bytes = 32768;
 
 } // namespace
 
@@ -90,11 +77,43 @@ void SharedData::put(const Buffer& from, std::size_t first, std::size_t bytes,
         return;
     }
     const std::byte* data = static_cast<const std::byte*>(from.base) + first;
-    if (bytes >= large_copy_bytes) {
-        engine_.copy().put(to, data, bytes);
+    write(to, data, bytes);
+}
+
+void SharedData::write(std::byte* to, const void* from, std::size_t bytes) const {
+    if (passes_) {
+        transport::LargeCopy::pass(to, from, bytes);
+    } else if (bytes >= large_copy_bytes) {
+        engine_.copy().put(to, from, bytes);
     } else {
-        std::memcpy(to, data, bytes);
+        std::memcpy(to, from, bytes);
     }
+}
+
+void SharedData::begin_writing(std::size_t bytes) {
+    if (!transport::LargeCopy::can_pass || size_ != 2 || !slot_.flat() ||
+        bytes < passing_from_bytes) {
+        return;
+    }
+    writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_));
+    passes_ = writing_ != nullptr && writing_->next(bytes, trial_) == message::Way::pass;
+}
+
+void SharedData::time_from_here() {
+    if (trial_.began != 0 && !timed_) {
+        trial_.began = trial_.looked = message::way_clock();
+        timed_ = true;
+    }
+}
+
+void SharedData::end_writing(std::size_t bytes) {
+    if (timed_ && !slot_.unequal()) {
+        trial_.ended = message::way_clock();
+        writing_->end(bytes, trial_);
+    }
+    passes_ = false;
+    timed_ = false;
+    trial_ = {};
 }
 
 void SharedData::get(const std::byte* from, const Buffer& to, std::size_t first,
@@ -128,28 +147,6 @@ std::size_t SharedData::exchange_limit(std::size_t bytes) const {
         return bytes;
     }
     return bytes <= 16384 ? bytes : 16384;
-}
-
-template <typename Write, typename Last, typename Read>
-void SharedData::exchange(std::size_t bytes, std::size_t piece, Write write, Last last, Read read) {
-    if (slot_.flat() && bytes > piece) {
-        std::size_t first = 0;
-        for (; first < bytes && !slot_.unequal(); first += piece) {
-            slot_.in_row(
-                first == 0, [&](Operation op) { write(op, first); },
-                [&](Operation op) { read(op, first - piece); });
-        }
-        if (slot_.unequal()) {
-            return;
-        }
-        slot_.end_row([&](Operation op) { read(op, first - piece); });
-        return;
-    }
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += piece) {
-        slot_.together([&](Operation op) { write(op, first); },
-                       [&](Operation op) { last(op, first); },
-                       [&](Operation op) { read(op, first); });
-    }
 }
 
 // --- Data that moves
@@ -278,404 +275,6 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
                     slot_.await(op, r);
                     get(place(cut, op, r, column(r, rank_)), in[r], first, part);
                 }
-            }
-        });
-    return true;
-}
-
-// --- Reductions
-
-template <typename Operand>
-void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
-                      Operand operand) {
-    const MPI_Count size = reduction.type.size;
-    const auto combine = [&](MPI_Count offset, MPI_Count part) {
-        const std::byte* last = operand(ranks - 1) + offset;
-        if (ranks == 1) {
-            if (last != total + offset) {
-                std::memcpy(total + offset, last, static_cast<std::size_t>(part * size));
-            }
-            return;
-        }
-        combine_unlocked(engine_.rank(), reduction.op, operand(ranks - 2) + offset, last,
-                         total + offset, part, reduction.type);
-        for (int r = ranks - 3; r >= 0; --r) {
-            apply_unlocked(engine_.rank(), reduction.op, operand(r) + offset, total + offset, part,
-                           reduction.type);
-        }
-    };
-    if (static_cast<std::size_t>(count * size) <= static_cast<std::size_t>(short_block_bytes)) {
-        if (count > 0) {
-            combine(0, count);
-        }
-        return;
-    }
-    const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
-    // What another core has written takes its time: all operands' are asked for ahead.
-    const auto ask_for = [&](MPI_Count first) {
-        const auto begin = static_cast<std::size_t>(first * size);
-        const std::size_t end =
-            begin + static_cast<std::size_t>(std::min(step, count - first) * size);
-        for (int r = ranks - 1; r >= 0 && end - begin <= fold_bytes; --r) {
-            const std::byte* data = operand(r);
-            for (std::size_t at = begin; at < end; at += line_bytes) {
-                __builtin_prefetch(data + at);
-            }
-        }
-    };
-    ask_for(0);
-    for (MPI_Count first = 0; first < count; first += step) {
-        const MPI_Count part = std::min(step, count - first);
-        if (first + part < count) {
-            ask_for(first + part);
-        }
-        combine(first * size, part);
-    }
-}
-
-bool SharedData::combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
-                              const std::byte* theirs, MPI_Count count) const {
-    const Kernel kernel = reduction.op.kernel(reduction.type);
-    if (kernel == nullptr) {
-        return false;
-    }
-    const auto size = static_cast<std::size_t>(reduction.type.size);
-    const std::size_t bytes = static_cast<std::size_t>(count) * size;
-    const auto ask_for = [&](std::size_t from, std::size_t to) {
-        for (std::size_t at = from; at < std::min(to, bytes); at += line_bytes) {
-            __builtin_prefetch(theirs + at);
-        }
-    };
-    const std::byte* left = rank_ == 0 ? mine : theirs;
-    const std::byte* right = rank_ == 0 ? theirs : mine;
-    ask_for(0, ahead_bytes);
-    const std::size_t step = stream_bytes / size * size;
-    for (std::size_t first = 0; first < bytes; first += step) {
-        const std::size_t part = std::min(step, bytes - first);
-        ask_for(first + ahead_bytes, first + ahead_bytes + part);
-        kernel(left + first, right + first, total + first, static_cast<MPI_Count>(part / size));
-    }
-    return true;
-}
-
-bool SharedData::parts_are_worth(std::size_t bytes) const {
-    return !crowded_ && size_ > 2 && bytes >= parts_from_bytes;
-}
-
-void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in,
-                                  void* out, int root) {
-    const auto size = static_cast<std::size_t>(reduction.type.size);
-    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    const Buffer result = {out, reduction.count, &reduction.type};
-    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
-        const auto count = static_cast<MPI_Count>(std::min(cut.piece, bytes - first) / size);
-        // Where the part of rank r begins in the piece.
-        const auto begin = [&](int r) {
-            return static_cast<std::size_t>(count * r / size_) * size;
-        };
-        Operation contributed = 0;
-        slot_.together(
-            [&](Operation op) {
-                contributed = op;
-                put(own, first, static_cast<std::size_t>(count) * size, place(cut, op, rank_));
-            },
-            [](Operation) {},
-            [&](Operation op) {
-                for (int r = 0; r < size_; ++r) {
-                    slot_.await(op, r);
-                }
-            });
-        // The contributions stay until all have arrived in the next operation.
-        const auto combine = [&](std::byte* total) {
-            fold(reduction, total, static_cast<MPI_Count>((begin(rank_ + 1) - begin(rank_)) / size),
-                 size_, [&](int r) {
-                     return static_cast<const std::byte*>(place(cut, contributed, r)) +
-                            begin(rank_);
-                 });
-        };
-        const auto write = [&](Operation op) { combine(place(cut, op, rank_)); };
-        const auto read = [&](Operation op) {
-            for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
-                if (r != root) {
-                    get(place(cut, op, r), result, first + begin(r), begin(r + 1) - begin(r));
-                }
-            }
-        };
-        if (root < 0) {
-            slot_.together(
-                write, [](Operation) {}, read);
-        } else {
-            slot_.to_root(root, write, [&](Operation op) {
-                combine(static_cast<std::byte*>(out) + first + begin(root));
-                read(op);
-            });
-        }
-    }
-}
-
-bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, void* out) {
-    const auto size = static_cast<std::size_t>(reduction.type.size);
-    const auto ranks = static_cast<std::size_t>(size_);
-    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    // Block c of rank r's row: what r contributes to the part that c combines, or r's result.
-    const Cut cut = this->cut(size_, size_, (bytes + ranks - 1) / ranks, part_bytes, size);
-    if (cut.piece == 0) {
-        return false;
-    }
-    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    const Buffer result = {out, reduction.count, &reduction.type};
-    const std::size_t span = cut.piece * ranks;
-    const std::size_t pieces = (bytes + span - 1) / span;
-    struct Part {
-        std::size_t first;
-        std::size_t bytes;
-    };
-    const auto part_of = [&](std::size_t piece, int r) {
-        const auto count = static_cast<MPI_Count>(std::min(span, bytes - piece * span) / size);
-        const auto begin = static_cast<std::size_t>(count * r / size_) * size;
-        const auto end = static_cast<std::size_t>(count * (r + 1) / size_) * size;
-        return Part{piece * span + begin, end - begin};
-    };
-    const auto contribute = [&](Operation op, std::size_t piece) {
-        for (int r = 0; r < size_; ++r) {
-            if (r != rank_) {
-                const Part part = part_of(piece, r);
-                put(own, part.first, part.bytes, place(cut, op, rank_, r));
-            }
-        }
-    };
-    const auto combine = [&](Operation contributed, Operation op, std::size_t piece) {
-        for (int r = 0; r < size_; ++r) {
-            slot_.await(contributed, r);
-        }
-        const Part part = part_of(piece, rank_);
-        const auto count = static_cast<MPI_Count>(part.bytes / size);
-        const auto* mine = static_cast<const std::byte*>(in) + part.first;
-        auto* result_part = static_cast<std::byte*>(out) + part.first;
-        std::byte* total = place(cut, op, rank_, rank_);
-        const auto operand = [&](int r) {
-            return r == rank_ ? mine
-                              : static_cast<const std::byte*>(place(cut, contributed, r, rank_));
-        };
-        // In memory of one's own, which is written without asking another core.
-        if (size_ == 2 && combine_pair(reduction, result_part, mine, operand(1 - rank_), count)) {
-            engine_.copy().put(total, result_part, part.bytes);
-        } else {
-            fold(reduction, total, count, size_, operand);
-            std::memcpy(result_part, total, part.bytes);
-        }
-    };
-    const auto collect = [&](Operation op, std::size_t piece) {
-        for (int r = 0; r < size_; ++r) {
-            if (r != rank_) {
-                const Part part = part_of(piece, r);
-                slot_.await(op, r);
-                get(place(cut, op, r, r), result, part.first, part.bytes);
-            }
-        }
-    };
-    for (std::size_t step = 0; step <= pieces; ++step) {
-        slot_.in_row(
-            step == 0,
-            [&](Operation op) {
-                if (step < pieces) {
-                    contribute(op, step);
-                }
-                if (step > 0) {
-                    combine(op - 1, op, step - 1);
-                }
-            },
-            [&](Operation op) {
-                if (step > 1) {
-                    collect(op, step - 2);
-                }
-            });
-        if (slot_.unequal()) {
-            return true;
-        }
-    }
-    slot_.end_row([&](Operation op) { collect(op, pieces - 1); });
-    return true;
-}
-
-bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, int root) {
-    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
-    const auto size = static_cast<std::size_t>(reduction.type.size);
-    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    const bool in_parts = parts_are_worth(bytes);
-    const Cut cut = this->cut(size_, 1, bytes, in_parts ? bytes : flow_limit(bytes), size);
-    if (cut.piece == 0) {
-        return false;
-    }
-    if (in_parts) {
-        combine_in_parts(reduction, cut, in, out, root);
-        return true;
-    }
-    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
-        const std::size_t part = std::min(cut.piece, bytes - first);
-        slot_.to_root(
-            root, [&](Operation op) { put(own, first, part, place(cut, op, rank_)); },
-            [&](Operation op) {
-                const auto* mine = static_cast<const std::byte*>(in) + first;
-                if (in == out && rank_ != size_ - 1) {
-                    // The total takes its place.
-                    if (!slot_.settle(op)) {
-                        return;
-                    }
-                    std::byte* copy = place(cut, op, rank_);
-                    put(own, first, part, copy);
-                    mine = copy;
-                }
-                for (int r = 0; r < size_; ++r) {
-                    slot_.await(op, r);
-                }
-                auto* total = static_cast<std::byte*>(out) + first;
-                const auto count = static_cast<MPI_Count>(part / size);
-                if (size_ == 2 &&
-                    combine_pair(reduction, total, mine, place(cut, op, 1 - rank_), count)) {
-                    return;
-                }
-                fold(reduction, total, count, size_, [&](int r) {
-                    return r == rank_ ? mine : static_cast<const std::byte*>(place(cut, op, r));
-                });
-            });
-    }
-    return true;
-}
-
-bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out) {
-    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
-    const auto size = static_cast<std::size_t>(reduction.type.size);
-    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    if (slot_.flat() && bytes > (size_ == 2 ? pair_whole_bytes : parts_from_bytes) &&
-        allreduce_in_row(reduction, in, out)) {
-        return true;
-    }
-    const bool in_parts = parts_are_worth(bytes);
-    const Cut cut = this->cut(size_, 1, bytes, in_parts ? bytes : exchange_limit(bytes), size);
-    if (cut.piece == 0) {
-        return false;
-    }
-    if (in_parts) {
-        combine_in_parts(reduction, cut, in, out, -1);
-        return true;
-    }
-    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    const Buffer result = {out, reduction.count, &reduction.type};
-    const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
-    exchange(
-        bytes, cut.piece,
-        [&](Operation op, std::size_t first) {
-            put(own, first, part(first), place(cut, op, rank_));
-        },
-        [&](Operation op, std::size_t first) {
-            fold(reduction, place(cut, op, size_ - 1), static_cast<MPI_Count>(part(first) / size),
-                 size_, [&](int r) { return static_cast<const std::byte*>(place(cut, op, r)); });
-        },
-        [&](Operation op, std::size_t first) {
-            if (!slot_.flat()) {
-                get(place(cut, op, size_ - 1), result, first, part(first));
-                return;
-            }
-            for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
-            }
-            auto* total = static_cast<std::byte*>(out) + first;
-            const auto count = static_cast<MPI_Count>(part(first) / size);
-            if (size_ == 2 &&
-                combine_pair(reduction, total, static_cast<const std::byte*>(in) + first,
-                             place(cut, op, 1 - rank_), count)) {
-                return;
-            }
-            const bool own_stays = in != out || rank_ == size_ - 1;
-            fold(reduction, total, count, size_, [&](int r) {
-                return r == rank_ && own_stays ? static_cast<const std::byte*>(in) + first
-                                               : static_cast<const std::byte*>(place(cut, op, r));
-            });
-        });
-    return true;
-}
-
-bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void* out,
-                                const MPI_Count counts[]) {
-    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size, 0, reduction.op.kind());
-    const auto size = static_cast<std::size_t>(reduction.type.size);
-    std::vector<std::size_t> begin(static_cast<std::size_t>(size_) + 1); // of each block
-    std::size_t most = 0;
-    for (std::size_t r = 0; r + 1 < begin.size(); ++r) {
-        const std::size_t bytes = static_cast<std::size_t>(counts[r]) * size;
-        begin[r + 1] = begin[r] + bytes;
-        most = std::max(most, bytes);
-    }
-    const Cut cut = this->cut(size_, size_, most, exchange_limit(most), size);
-    if (cut.piece == 0) {
-        return false;
-    }
-    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    const std::size_t mine = begin[static_cast<std::size_t>(rank_)];
-    const auto part = [&](int r, std::size_t first) {
-        const auto block = static_cast<std::size_t>(r);
-        const std::size_t bytes = begin[block + 1] - begin[block];
-        return first < bytes ? std::min(cut.piece, bytes - first) : std::size_t{0};
-    };
-    // Should `in` and `out` be the same memory: what is written of a piece is before what is yet to
-    // be read of any block.
-    exchange(
-        most, cut.piece,
-        [&](Operation op, std::size_t first) {
-            for (int r = 0; r < size_; ++r) {
-                if (r != rank_ || in == out) {
-                    put(own, begin[static_cast<std::size_t>(r)] + first, part(r, first),
-                        place(cut, op, rank_, r));
-                }
-            }
-        },
-        [](Operation, std::size_t) {},
-        [&](Operation op, std::size_t first) {
-            for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
-            }
-            fold(reduction, static_cast<std::byte*>(out) + first,
-                 static_cast<MPI_Count>(part(rank_, first) / size), size_, [&](int r) {
-                     return r == rank_ && in != out
-                                ? static_cast<const std::byte*>(in) + mine + first
-                                : static_cast<const std::byte*>(place(cut, op, r, rank_));
-                 });
-        });
-    return true;
-}
-
-bool SharedData::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
-    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0,
-                reduction.op.kind());
-    const auto size = static_cast<std::size_t>(reduction.type.size);
-    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes), size);
-    if (cut.piece == 0) {
-        return false;
-    }
-    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
-    const int ranks = exclusive ? rank_ : rank_ + 1;
-    exchange(
-        bytes, cut.piece,
-        [&](Operation op, std::size_t first) {
-            put(own, first, part(first), place(cut, op, rank_));
-        },
-        [](Operation, std::size_t) {},
-        [&](Operation op, std::size_t first) {
-            for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
-            }
-            if (ranks > 0) {
-                fold(reduction, static_cast<std::byte*>(out) + first,
-                     static_cast<MPI_Count>(part(first) / size), ranks, [&](int r) {
-                         return r == rank_ ? static_cast<const std::byte*>(in) + first
-                                           : static_cast<const std::byte*>(place(cut, op, r));
-                     });
             }
         });
     return true;

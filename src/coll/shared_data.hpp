@@ -27,6 +27,7 @@ class SharedData {
           engine_(engine),
           rank_(communicator.rank()),
           size_(communicator.size()),
+          communicator_(communicator),
           crowded_(engine.rank().oversubscribed()) {}
 
     // Of the operation that was made: as SharedSlot's.
@@ -68,8 +69,17 @@ class SharedData {
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
     void get(const std::byte* from, const Buffer& to, std::size_t first, std::size_t bytes) const;
+    // Copies where the other rank will read it.
+    void write(std::byte* to, const void* from, std::size_t bytes) const;
+    // Of two ranks each finds out how to write large data for the other. Begins data of so many
+    // bytes, and ends it; it is timed from where the other is known to have come, since how late it
+    // comes is no matter of the way.
+    void begin_writing(std::size_t bytes);
+    void time_from_here();
+    void end_writing(std::size_t bytes);
     // The largest pieces of data that flows from or to a root, and of data that all exchange.
     std::size_t flow_limit(std::size_t bytes) const;
+    std::size_t reduce_limit(std::size_t bytes) const;
     std::size_t exchange_limit(std::size_t bytes) const;
     // Everybody writes and reads `bytes` bytes piece by piece, as in SharedSlot::together:
     // functions of the operation's number and the piece's first byte.
@@ -100,7 +110,34 @@ class SharedData {
     message::Engine& engine_;
     const int rank_;
     const int size_;
+    const comm::Communicator& communicator_;
     const bool crowded_;
+    bool passes_ = false; // what is written goes past the caches
+    bool timed_ = false;
+    message::Writing* writing_ = nullptr;
+    message::Trial trial_ = {};
 };
+
+template <typename Write, typename Last, typename Read>
+void SharedData::exchange(std::size_t bytes, std::size_t piece, Write write, Last last, Read read) {
+    if (slot_.flat() && bytes > piece) {
+        std::size_t first = 0;
+        for (; first < bytes && !slot_.unequal(); first += piece) {
+            slot_.in_row(
+                first == 0, [&](Operation op) { write(op, first); },
+                [&](Operation op) { read(op, first - piece); });
+        }
+        if (slot_.unequal()) {
+            return;
+        }
+        slot_.end_row([&](Operation op) { read(op, first - piece); });
+        return;
+    }
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += piece) {
+        slot_.together([&](Operation op) { write(op, first); },
+                       [&](Operation op) { last(op, first); },
+                       [&](Operation op) { read(op, first); });
+    }
+}
 
 } // namespace warren::coll

@@ -25,6 +25,14 @@ Engine::~Engine() {
     }
 }
 
+Writing* Engine::writing_for(std::uint32_t peer_rank) {
+    Peer& peer = peer_of(peer_rank);
+    if (peer.writing == nullptr) {
+        peer.writing.reset(new (std::nothrow) Writing);
+    }
+    return peer.writing.get();
+}
+
 Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {
     auto made = std::make_unique<Peer>(rank_.segment, world_rank);
     made->same_space = rank_.segment.slot(world_rank).process == rank_.slot.process;

@@ -218,6 +218,8 @@ class Engine {
     Rank& rank() { return rank_; }
     // For copies of large data to and from memory that ranks share.
     const transport::LargeCopy& copy() const { return transport_.copy(); }
+    // How to write large data that another rank reads. Null: memory is out.
+    Writing* writing_for(std::uint32_t peer_rank);
 
     // The call that the program is in, for WaitReason; set by the entry points.
     std::uint32_t current_call = 0;
@@ -244,10 +246,11 @@ class Engine {
         std::unique_ptr<Ways> ways; // made with the first message that has a choice
         std::unique_ptr<WayJudge> judge;
         std::unique_ptr<Asking> asking; // made with the first whose way this rank may choose
-        std::uint32_t offers = 0;       // sends that it may be fetching with this rank's help
-        std::uint32_t awaited = 0;      // of them, those that this rank waits for
-        bool told = false;              // it knows that these are all
-        Peer* next_offering = nullptr;  // among the peers with such
+        std::unique_ptr<Writing> writing;
+        std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
+        std::uint32_t awaited = 0;     // of them, those that this rank waits for
+        bool told = false;             // it knows that these are all
+        Peer* next_offering = nullptr; // among the peers with such
     };
 
     // An answer of the protocol that found no room.

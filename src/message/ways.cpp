@@ -225,4 +225,36 @@ void Asking::end(std::uint64_t bytes, const Trial& trial) {
     }
 }
 
+Way Writing::next(std::uint64_t bytes, Trial& trial) {
+    const std::uint32_t way_class = WayClass::of(bytes);
+    const Way way = ways_.next(way_class, advice_);
+    const std::uint64_t stamp = ways_.stamp(way_class, way);
+    trial = {.began = Stamp::time(stamp),
+             .looked = Stamp::time(stamp),
+             .ended = 0,
+             .unexpected = false,
+             .resting = Stamp::resting(stamp),
+             .way = way};
+    ways_.sent(way_class, advice_);
+    return way;
+}
+
+void Writing::end(std::uint64_t bytes, const Trial& trial) {
+    if (trial.began == 0) {
+        return;
+    }
+    const std::uint32_t way_class = WayClass::of(bytes);
+    if (trial.resting) {
+        Advice again;
+        if (judge_.drifts(way_class, trial, bytes, again)) {
+            advice_ = (advice_ & ~WayClass::again(way_class)) | again;
+        }
+        return;
+    }
+    Way best;
+    if (judge_.add(way_class, trial, false, best)) {
+        advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
+    }
+}
+
 } // namespace warren::message

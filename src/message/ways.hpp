@@ -26,7 +26,10 @@
 // longer one is fetched, since what follows its first block waits for the receiver in any case. And
 // longer ones only have the choice if their sender waits for them (MPI_Send): pushing others would
 // have the receiver wait for the sender's next call.
-// Thread rule: under the rank's lock; what the two tell each other is in messages and that word.
+//
+// What two ranks' reductions write into shared memory is not sent, but has the choice between
+// pushing and passing for the same reasons; its writer decides alone (Writing). Thread rule: under
+// the rank's lock; what the two tell each other is in messages and that word.
 #pragma once
 
 #include <array>
@@ -243,6 +246,23 @@ class Asking {
     WayJudge judge_;
     Advice advice_ = 0;
     std::uint32_t under_way_ = 0; // that have been asked for
+};
+
+// How a rank writes what another one reads from memory that they share, piece by piece, when
+// nothing is sent: pushed or passed. The writer finds out by itself, by the time that all of it
+// takes while both are at it.
+class Writing {
+  public:
+    // How the next data goes; `trial` is what to end it with. Only if its `began` isn't 0 it is
+    // measured, and the caller may put another beginning there.
+    Way next(std::uint64_t bytes, Trial& trial);
+    // All of it is written, as the trial says. Data that comes to nothing isn't ended.
+    void end(std::uint64_t bytes, const Trial& trial);
+
+  private:
+    Ways ways_;
+    WayJudge judge_;
+    Advice advice_ = no_fetching;
 };
 
 } // namespace warren::message

@@ -329,6 +329,49 @@ TEST(asking, a_receiver_takes_the_quicker_way_and_fetches_nothing_beside_what_it
     }
 }
 
+std::uint64_t passing_is_slow(Way way) {
+    return way == Way::pass ? 2000 : 1000;
+}
+
+// A rank that writes data of 64 kB or 1 MiB. How much of it passes its caches.
+struct Writer {
+    int passed(int count, std::uint64_t bytes, const std::function<std::uint64_t(Way)>& takes) {
+        int passed = 0;
+        for (int i = 0; i < count; ++i) {
+            Trial trial;
+            const Way way = writing.next(bytes, trial);
+            EXPECT_NE(way, Way::fetch);
+            passed += way == Way::pass ? 1 : 0;
+            clock += 5000000; // something else
+            trial.began = trial.looked = trial.began == 0 ? 0 : clock;
+            clock += takes(way);
+            trial.ended = clock;
+            if (i % 1000 != 0) { // others come to nothing
+                writing.end(bytes, trial);
+            }
+        }
+        return passed;
+    }
+
+    Writing writing;
+    std::uint64_t clock = 1000;
+};
+
+TEST(writing, a_writer_takes_the_quicker_way_and_notices_when_that_changes) {
+    if (!is_open(Way::pass, false)) {
+        GTEST_SKIP() << "nothing passes the caches here";
+    }
+    for (const std::uint64_t bytes : {64 << 10, 1 << 20}) {
+        Writer writer;
+        EXPECT_EQ(writer.passed(8, bytes, passing_is_slow), 0);
+        EXPECT_LT(writer.passed(20000, bytes, passing_is_slow), 2000);
+        writer.passed(20000, bytes, passing_is_quick);
+        EXPECT_GT(writer.passed(20000, bytes, passing_is_quick), 18000);
+        writer.passed(20000, bytes, passing_is_slow);
+        EXPECT_LT(writer.passed(20000, bytes, passing_is_slow), 2000);
+    }
+}
+
 TEST(asking, what_never_comes_holds_up_nothing) {
     Receiver receiver;
     Trial trial;

@@ -67,7 +67,8 @@ void Scheduler::write_worker(const Worker& worker, std::uint64_t now, double sca
     const std::uint64_t idle = idled(worker.number, now);
     const std::uint64_t lived = now - worker.begin.load(relaxed);
     load.busy_ns.store(scaled(lived - std::min(lived, idle), scale), relaxed);
-    load.switches.store(worker.switches.load(relaxed), relaxed);
+    const std::uint64_t switches = worker.switches.load(relaxed);
+    load.switches.store(switches - std::min(switches, worker.unswitched.load(relaxed)), relaxed);
     load.processor.store(worker.processor.load(relaxed), relaxed);
     load.thread.store(worker.thread.load(relaxed), relaxed);
     load.stands_in.store(worker.principal.load(relaxed) != nullptr, relaxed);

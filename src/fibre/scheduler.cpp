@@ -247,9 +247,16 @@ void Scheduler::account(Worker& worker, Fibre* before) {
     balance::add(worker.switches, 1);
 }
 
+// The same while the fibre goes on. (Others see by `switches` that the worker isn't blocked, and
+// that what they have read of it may not go together.)
+void Scheduler::account_amid(Worker& worker, Fibre* before) {
+    account(worker, before);
+    balance::add(worker.unswitched, 1);
+}
+
 std::uint64_t Scheduler::run_so_far(Fibre& self) {
     Worker& worker = worker_of(self);
-    account(worker, &self);
+    account_amid(worker, &self);
     worker.stretches.time_all(); // what is counted from here on is to be compared
     return self.ran.load(std::memory_order_relaxed);
 }
@@ -402,7 +409,7 @@ void Scheduler::put_behind(Worker& worker, Fibre& fibre) {
 // Gives way to a fibre that another worker doesn't get to; or goes to whom its worker stood in for.
 void Scheduler::help_others(Fibre& self) {
     Worker& worker = worker_of(self);
-    account(worker, &self); // a worker that polls isn't blocked: who stands in for it is relieved
+    account_amid(worker, &self); // who polls isn't blocked: who stands in for it is relieved
     if (worker.relieved.load(std::memory_order_relaxed)) {
         put_behind(worker, self);
         go_idle(self, nullptr);
@@ -425,7 +432,7 @@ void Scheduler::found_nothing(std::uint64_t looks_ticks) {
         Worker& worker = worker_of(*self);
         const bool polls = worker.stretches.unaccounted(ticks()) <
                            std::min(calls_per_looks * looks_ticks, poll_ticks);
-        account(worker, polls ? nullptr : self);
+        account_amid(worker, polls ? nullptr : self);
         worker.stretches.time_all();
     }
     give_way();

@@ -203,6 +203,7 @@ class Scheduler {
     static void go_idle(Fibre& self, Fibre* next);
     static void resumed(Fibre* self, void* fibre);
     static void account(Worker& worker, Fibre* before);
+    static void account_amid(Worker& worker, Fibre* before);
 
     void write_load(const Fibre& fibre, std::uint64_t ran_ticks, balance::Phase phase,
                     double scale);

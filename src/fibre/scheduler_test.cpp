@@ -360,6 +360,26 @@ TEST(BalancingTest, no_load_is_below_nothing_where_few_switches_read_the_clock) 
     });
 }
 
+TEST(BalancingTest, what_is_counted_amid_a_stretch_is_no_switch) {
+    alone([] {
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("refine");
+        auto& fibres = *new Fibres(1, {-1}, nullptr, options, false);
+        fibres.add([] {
+            for (int turn = 0; turn < 1000; ++turn) {
+                scheduler()->at_point();
+                scheduler()->found_nothing(100);
+            }
+            scheduler()->write_last_load();
+        });
+        fibres.run();
+        EXPECT_EQ(fibres.loads.job->balancings.load(), 1000U);
+        // Its worker's to it; and it may have begun as a thread does, asleep.
+        EXPECT_GT(fibres.loads.workers[0].switches.load(), 0U);
+        EXPECT_LT(fibres.loads.workers[0].switches.load(), 20U);
+    });
+}
+
 TEST(BalancingTest, who_moves_memory_hears_of_homes_before_and_after) {
     alone([] {
         constexpr std::uint32_t count = 8;

@@ -36,6 +36,7 @@ struct alignas(64) Worker {
     alignas(64) Context idle;
     std::atomic<Fibre*> handed{nullptr}; // to be resumed by the idle context
     std::atomic<std::uint64_t> switches{0};
+    std::atomic<std::uint64_t> unswitched{0}; // of them, those that only counted what was run
     std::atomic<Fibre*> running{nullptr};
     // By what runs here: since the clock was looked at.
     std::uint32_t unclocked = 0;

@@ -52,7 +52,7 @@ void Balancing::arrive(Fibre& self) {
     if (account.window != window) { // else it is here again, before others were
         account.window = window;
         const std::uint64_t now = Scheduler::run_so_far(self);
-        account.load = now - std::exchange(account.mark, now);
+        account.load = account.steady.after(now - std::exchange(account.mark, now));
         window_.fetch_add(1, std::memory_order_acq_rel);
     }
     // The last one sees what all have counted: each has released it by its addition.

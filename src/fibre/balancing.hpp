@@ -9,7 +9,8 @@
 //
 // Points are where fibres say that they are at one (point()): each then counts its own load, and
 // the last one has the balancer run. So loads are of whole steps of a program, whatever the order
-// in which they ran. Or, where programs say nothing, the monitor looks at the clock (tick()).
+// in which they ran, but for what was out of line once (balance/steady_load.hpp). Or, where
+// programs say nothing, the monitor looks at the clock (tick()).
 //
 // Thread rule: point() by fibres, tick() by the monitor; one at a time balances, others go on.
 #pragma once
@@ -21,6 +22,7 @@
 
 #include "balance/balancer.hpp"
 #include "balance/load_table.hpp"
+#include "balance/steady_load.hpp"
 #include "fibre/fibre.hpp"
 
 namespace warren::fibre {
@@ -61,7 +63,8 @@ class Balancing {
     // Of one fibre.
     struct Account {
         std::uint64_t mark = 0; // what it had run when it was last at a point
-        std::uint64_t load = 0; // ticks between its last two
+        std::uint64_t load = 0; // ticks, as expected between this one and the next
+        balance::SteadyLoad steady;
         std::uint32_t window = 0;
         std::uint32_t collectives = 0;
         std::uint64_t bytes[balance::peers_kept] = {};    // sent to each peer before this window

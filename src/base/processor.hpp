@@ -11,6 +11,9 @@
 
 namespace warren {
 
+inline bool processor_has_avx() {
+    return CPU_FEATURE_ACTIVE(AVX);
+}
 inline bool processor_has_avx2() {
     return CPU_FEATURE_ACTIVE(AVX2);
 }

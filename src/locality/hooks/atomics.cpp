@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/processor.hpp"
 #include "locality/hooks/calls.hpp"
 #include "locality/hooks/hooks.hpp"
 
@@ -118,7 +119,7 @@ extern "C" {
 // What can't be written can be loaded, too: a comparison would write.
 WarrenWide __tsan_atomic128_load(const volatile WarrenWide* address, int) {
     WARREN_READS(16, address);
-    if (__builtin_cpu_supports("avx")) { // those processors load aligned vectors in one piece
+    if (warren::processor_has_avx()) { // those processors load aligned vectors in one piece
         typedef long long Vector __attribute__((vector_size(16)));
         Vector loaded;
         asm volatile("vmovdqa %1, %0" : "=x"(loaded) : "m"(*address) : "memory");

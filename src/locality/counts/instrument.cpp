@@ -84,6 +84,7 @@ struct Plan {
     bool counted = false;
     bool loop = false;     // its turns are counted together (loops.hpp)
     bool expanded = false; // one access at a time
+    bool rare = false;     // mode sample: no part of a trace, as what runs often is
     unsigned instructions = 0;
     Copies copies;
     bool passed = false;       // the copy that counts is done
@@ -114,8 +115,53 @@ void insert_crossing_test(void* context, instrlist_t* block, instr_t* where, reg
     __builtin_unreachable();
 }
 
+// With the address in a register, which may be `scratch`; from there it goes to `back`.
+void insert_way_to_stub(void* context, instrlist_t* block, instr_t* where, const Site* site,
+                        Event event, reg_id_t address, reg_id_t scratch, instr_t* back) {
+    const opnd_t cell = opnd_create_reg(scratch);
+    insert(block, where,
+           INSTR_CREATE_mov_st(context, slot(address_slot), opnd_create_reg(address)));
+    insert(block, where,
+           INSTR_CREATE_mov_imm(context, cell,
+                                OPND_CREATE_INT64(reinterpret_cast<std::uint64_t>(site) | event)));
+    insert(block, where, INSTR_CREATE_mov_st(context, slot(site_slot), cell));
+    insert(block, where, INSTR_CREATE_mov_imm(context, cell, opnd_create_instr(back)));
+    insert(block, where, INSTR_CREATE_mov_st(context, slot(return_slot), cell));
+    insert(block, where, INSTR_CREATE_jmp(context, opnd_create_pc(stub)));
+}
+
+// Making the code takes most of what blocks that run a few times cost: these count by the stub.
+void insert_rare_site(void* context, instrlist_t* block, instr_t* where, const Group& group) {
+    const opnd_t operand = moved(group.operand, group.low - group.origin);
+    // Of two registers in one address, one more is needed if there is a segment too, or xlat's.
+    const bool takes_two = opnd_is_far_base_disp(operand) ||
+                           (opnd_is_base_disp(operand) && opnd_get_index(operand) == DR_REG_AL);
+    reg_id_t address = DR_REG_NULL;
+    reg_id_t scratch = DR_REG_NULL;
+    if (drreg_reserve_aflags(context, block, where) != DRREG_SUCCESS ||
+        drreg_reserve_register(context, block, where, nullptr, &address) != DRREG_SUCCESS ||
+        (takes_two &&
+         drreg_reserve_register(context, block, where, nullptr, &scratch) != DRREG_SUCCESS)) {
+        no_register();
+    }
+    drreg_restore_app_values(context, block, where, operand, nullptr);
+    drutil_insert_get_mem_addr(context, block, where, operand, address, scratch);
+    instr_t* const back = INSTR_CREATE_label(context);
+    insert_way_to_stub(context, block, where, site_of(group), crossing, address, address, back);
+    insert(block, where, back);
+    if (takes_two) {
+        drreg_unreserve_register(context, block, where, scratch);
+    }
+    drreg_unreserve_register(context, block, where, address);
+    drreg_unreserve_aflags(context, block, where);
+}
+
 void insert_site(void* context, instrlist_t* block, instr_t* where, const Group& group,
                  Plan& plan) {
+    if (plan.rare) {
+        insert_rare_site(context, block, where, group);
+        return;
+    }
     const Site* const site = site_of(group);
     const std::int64_t extent = group.high - group.low;
     const opnd_t operand = moved(group.operand, group.low - group.origin);
@@ -236,17 +282,8 @@ void insert_cold(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
             insert_crossing_test(context, block, where, cold.address, cold.scratch, cold.extent);
             insert(block, where, INSTR_CREATE_jcc(context, OP_jz, opnd_create_instr(cold.within)));
         }
-        const opnd_t scratch = opnd_create_reg(cold.scratch);
-        insert(block, where,
-               INSTR_CREATE_mov_st(context, slot(address_slot), opnd_create_reg(cold.address)));
-        insert(block, where,
-               INSTR_CREATE_mov_imm(
-                   context, scratch,
-                   OPND_CREATE_INT64(reinterpret_cast<std::uint64_t>(cold.site) | cold.event)));
-        insert(block, where, INSTR_CREATE_mov_st(context, slot(site_slot), scratch));
-        insert(block, where, INSTR_CREATE_mov_imm(context, scratch, opnd_create_instr(cold.back)));
-        insert(block, where, INSTR_CREATE_mov_st(context, slot(return_slot), scratch));
-        insert(block, where, INSTR_CREATE_jmp(context, opnd_create_pc(stub)));
+        insert_way_to_stub(context, block, where, cold.site, cold.event, cold.address, cold.scratch,
+                           cold.back);
     }
     insert(block, where, over);
     plan.cold.clear();
@@ -397,6 +434,7 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool for_tr
     }
     drx_expand_scatter_gather(context, block, &expanded);
     plan->expanded = plan->expanded || expanded;
+    plan->rare = in_bursts && !plan->expanded && !for_trace;
     if (in_bursts && !plan->expanded) { // else sites are jumped over outside bursts
         plan->copies = copy_block(context, block, dr_fragment_app_pc(tag), plan->instructions,
                                   slot(budget_slot));

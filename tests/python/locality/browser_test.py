@@ -128,6 +128,9 @@ class Report(unittest.TestCase):
             self.assertEqual(page.evaluate("document.querySelectorAll('.line-bytes')[1].querySelectorAll("
                                            "'.striped').length"), 1)
             self.assertIn("T1 writes 8-15", self.text(page, "#lines tbody"))
+            # A header begins or ends where what is below it does.
+            self.assertEqual(page.evaluate("getComputedStyle(document.querySelector('#lines th:last-child')).textAlign"),
+                             "left")
             x, y, width_of, height = self.rectangle(page, "#lines .line-bytes i:nth-child(10)")
             self.assertGreater(height, 8)
             page.mouse("mouseMoved", x + width_of / 2, y + height / 2)

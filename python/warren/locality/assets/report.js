@@ -345,7 +345,8 @@ function cacheLines() {
 
 function table(head, rows, className = "") {
     return element("div", {class: "scroll"}, element("table", {class: className},
-        element("thead", {}, element("tr", {}, ...head.map((text, index) => element("th", {class: index ? "" : "text"}, text)))),
+        element("thead", {}, element("tr", {}, ...head.map((text, index) => element("th", {
+            class: index && !(rows[0] && rows[0][index] instanceof Node && rows[0][index].matches(".text, .wide")) ? "" : "text"}, text)))),
         element("tbody", {}, ...rows.map(row => element("tr", {}, ...row.map((cell, index) => titled(
             cell instanceof Node ? cell : element("td", {class: index ? "" : "text"}, cell), head[index])))))));
 }

@@ -2,9 +2,11 @@
 // size, on one and more threads. Every block is written to. Others' libraries are loaded when they
 // are there, and named as missing otherwise: jemalloc, memkind, libnuma, hwloc, UMF (PyPI: umf).
 //     allocation [--threads 1,2] [--seconds 0.05] [--only NAMES] [--json]
-// Two patterns: `one`, a block is freed before the next is made; `many`, up to 64 blocks (at most 8
-// MiB) are made, then freed in the order of their making. Figures are the best of 5 rounds, in ns
-// per pair; rounds of all allocators take turns, so that what disturbs the machine disturbs all.
+// Three patterns: `one`, a block is freed before the next is made; `many`, up to 64 blocks (at most
+// 8 MiB) are made, then freed in the order of their making; `far`, of Warren only: 16 blocks that
+// lie by turns in two places more than 16 GiB from each other, as those of two large heaps do.
+// Figures are the best of 5 rounds, in ns per pair; rounds of all allocators take turns, so that
+// what disturbs the machine disturbs all.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -286,9 +288,43 @@ void bind_to(unsigned number) {
     }
 }
 
-// ns per pair of one thread, while all do the same.
+// Blocks of Warren's, in use: each other one more than 16 GiB from the others. Empty where they
+// can't be had.
+constexpr std::size_t far_blocks = 16;
+std::vector<void*> make_far(std::size_t bytes, unsigned threads) {
+    constexpr std::size_t distance = std::size_t{16} << 30;
+    constexpr std::size_t most_filled_bytes = 64 << 20; // of what is free nearby
+    const std::size_t half = far_blocks / 2 * threads;
+    std::vector<void*> near(half);
+    for (void*& block : near) {
+        block = warren_allocate(bytes);
+    }
+    mmap(nullptr, distance, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    std::vector<void*> made;
+    for (std::size_t filled = 0; made.size() < 2 * half && filled < most_filled_bytes;
+         filled += bytes) {
+        void* block = warren_allocate(bytes);
+        const auto from = reinterpret_cast<std::uintptr_t>(near[0]);
+        const auto at = reinterpret_cast<std::uintptr_t>(block);
+        if (block == nullptr) {
+            break;
+        }
+        if ((from > at ? from - at : at - from) > distance) {
+            made.push_back(near[made.size() / 2]);
+            made.push_back(block);
+        }
+    }
+    if (made.size() < 2 * half) {
+        std::fprintf(stderr, "missing: blocks far from each other\n");
+        made.clear();
+    }
+    return made;
+}
+
+// ns per pair of one thread, while all do the same. What a thread is given of `far` it frees first,
+// so that it gets it again, and has it at the end.
 double measure(const Allocator& allocator, std::size_t bytes, std::size_t together,
-               unsigned threads, double seconds) {
+               unsigned threads, double seconds, std::vector<void*>& far) {
     std::size_t pairs = (allocator.slow ? 64 : 1024) / together * together;
     for (;;) {
         std::atomic<unsigned> ready{0};
@@ -298,12 +334,19 @@ double measure(const Allocator& allocator, std::size_t bytes, std::size_t togeth
             running.emplace_back([&, t] {
                 bind_to(t);
                 work(allocator, bytes, together, together * 4);
+                void** own = far.empty() ? nullptr : &far[t * far_blocks];
+                for (std::size_t i = 0; own != nullptr && i < far_blocks; ++i) {
+                    allocator.free(own[i], bytes);
+                }
                 ready.fetch_add(1);
                 while (ready.load() < threads) {
                 }
                 const double begin = now_ns();
                 work(allocator, bytes, together, pairs);
                 times[t] = now_ns() - begin;
+                for (std::size_t i = 0; own != nullptr && i < far_blocks; ++i) {
+                    own[i] = allocator.allocate(bytes);
+                }
             });
         }
         for (std::thread& thread : running) {
@@ -377,36 +420,50 @@ int main(int argc, char** argv) {
         });
     }
     for (const unsigned count : threads) {
-        for (const char* pattern : {"one", "many"}) {
+        for (const char* pattern : {"one", "many", "far"}) {
+            const bool is_far = std::strcmp(pattern, "far") == 0;
+            std::vector<Allocator> measured = allocators;
+            if (is_far) {
+                std::erase_if(measured, [](const Allocator& each) {
+                    return std::strcmp(each.name, "warren") != 0;
+                });
+            }
+            if (measured.empty()) {
+                continue;
+            }
             if (!json) {
                 std::printf("%u thread%s, %s at once: ns per allocation and free\n%9s", count,
                             count == 1 ? "" : "s", pattern, "bytes");
-                for (const Allocator& allocator : allocators) {
+                for (const Allocator& allocator : measured) {
                     std::printf(" %11s", allocator.name);
                 }
                 std::printf("\n");
             }
-            for (std::size_t bytes = 64; bytes <= 1 << 20; bytes *= 4) {
+            for (std::size_t bytes = 64; bytes <= (is_far ? 1 << 10 : 1 << 20); bytes *= 4) {
                 const std::size_t together =
-                    std::strcmp(pattern, "one") == 0
-                        ? 1
-                        : std::clamp<std::size_t>(most_bytes / bytes, 1, most_blocks);
-                std::vector<double> best(allocators.size(), 1e300);
+                    std::strcmp(pattern, "one") == 0 ? 1
+                    : is_far                         ? far_blocks
+                             : std::clamp<std::size_t>(most_bytes / bytes, 1, most_blocks);
+                std::vector<void*> far;
+                if (is_far && (far = make_far(bytes, count)).empty()) {
+                    continue;
+                }
+                std::vector<double> best(measured.size(), 1e300);
                 for (int round = 0; round < 5; ++round) {
-                    for (std::size_t i = 0; i < allocators.size(); ++i) {
-                        best[i] = std::min(
-                            best[i], measure(allocators[i], bytes, together, count, seconds / 5));
+                    for (std::size_t i = 0; i < measured.size(); ++i) {
+                        best[i] = std::min(best[i], measure(measured[i], bytes, together, count,
+                                                            seconds / 5, far));
                     }
                 }
                 if (!json) {
                     std::printf("%9zu", bytes);
                 }
-                for (std::size_t i = 0; i < allocators.size(); ++i) {
+                for (std::size_t i = 0; i < measured.size(); ++i) {
                     if (json) {
                         std::printf("{\"benchmark\": \"allocation\", \"allocator\": \"%s\", "
                                     "\"pattern\": \"%s\", \"threads\": %u, \"bytes\": %zu, "
                                     "\"best_ns\": %.2f}\n",
-                                    allocators[i].name, pattern, count, bytes, best[i]);
+                                    measured[i].name, pattern, count, bytes, best[i]);
                     } else {
                         std::printf(" %11.1f", best[i]);
                     }

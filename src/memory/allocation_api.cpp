@@ -116,7 +116,7 @@ WARREN_API void* warren_mem_realloc(void* block, size_t bytes,
 
 WARREN_API void warren_mem_free(void* block) {
     if (!warren::memory::keep_usual(block)) [[unlikely]] {
-        warren::memory::deallocate(block);
+        warren::memory::deallocate_unusual(block);
     }
 }
 

@@ -152,7 +152,18 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
 
 namespace {
 
+// What keep_usual has refused.
 [[gnu::noinline]] bool free_unusual(void* block) {
+    // Mostly it is in another leaf than the last one, and as usual apart from that.
+    ThreadCaches* own = own_caches;
+    const RegionLeaf* leaf = find_leaf(block);
+    if (own != nullptr && leaf != nullptr && leaf != own->leaf) {
+        own->leaf_number = reinterpret_cast<std::uintptr_t>(block) / region_bytes / leaf_entries;
+        own->leaf = leaf;
+        if (keep_in(*own, *leaf, block)) {
+            return true;
+        }
+    }
     const Found found = find_block(block);
     if (found.region == nullptr) {
         return false;
@@ -171,16 +182,20 @@ namespace {
         look_for_second_free(*cache, size_class, block);
         mark_of(block) = 0; // the program's own word looks so
     }
-    own_caches->leaf_number = reinterpret_cast<std::uintptr_t>(block) / region_bytes / leaf_entries;
-    own_caches->leaf = find_leaf(block);
-    return keep_usual(block);
+    return keep_in(*own_caches, *leaf, block);
 }
 
 } // namespace
 
-void deallocate(void* block) {
-    if (!keep_usual(block) && block != nullptr && !free_unusual(block)) [[unlikely]] {
+void deallocate_unusual(void* block) {
+    if (!free_unusual(block) && block != nullptr) [[unlikely]] {
         abort_misuse("what was freed is no block, or was freed before", block);
+    }
+}
+
+void deallocate(void* block) {
+    if (!keep_usual(block)) [[unlikely]] {
+        deallocate_unusual(block);
     }
 }
 

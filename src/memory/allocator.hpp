@@ -20,6 +20,8 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes);
 
 // Null is nothing to free.
 void deallocate(void* block);
+// The same of what keep_usual (thread_cache.hpp) has refused.
+void deallocate_unusual(void* block);
 // The same; false, and nothing happens, when it is none of our blocks (null neither).
 bool deallocate_ours(void* block);
 

@@ -108,21 +108,17 @@ void* refill(ThreadCache& cache, unsigned size_class);
 // Raises the limit of a list that has grown beyond it, or gives half of it back to the heap.
 void shorten(ThreadCache& cache, unsigned size_class);
 
-// What freeing a block is usually: the thread's cache takes it. Without a call, so that this costs
-// no registers. False, and nothing has happened: it is no block of a class, marked as free, or the
-// caller has no cache of its heap yet, or comes from another leaf of the table.
-[[gnu::always_inline]] inline bool keep_usual(void* block) {
+// Puts a block that lies in the leaf into the thread's cache. False, and nothing has happened: it
+// is no block of a class, marked as free, or the caller has no cache of its heap yet.
+[[gnu::always_inline]] inline bool keep_in(const ThreadCaches& own, const RegionLeaf& leaf,
+                                           void* block) {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
-    const ThreadCaches* own = own_caches;
-    const std::size_t slot = address / region_bytes;
-    if (own == nullptr || slot / leaf_entries != own->leaf_number) [[unlikely]] {
-        return false;
-    }
-    const Region* region = own->leaf->regions[slot % leaf_entries].load(std::memory_order_acquire);
+    const Region* region =
+        leaf.regions[address / region_bytes % leaf_entries].load(std::memory_order_acquire);
     if (region == nullptr) [[unlikely]] {
         return false;
     }
-    ThreadCache* cache = own->of[region->heap_index];
+    ThreadCache* cache = own.of[region->heap_index];
     if (cache == nullptr) [[unlikely]] { // all large regions as well
         return false;
     }
@@ -142,6 +138,19 @@ void shorten(ThreadCache& cache, unsigned size_class);
         shorten(*cache, page_class - 1);
     }
     return true;
+}
+
+// What freeing a block is usually: the thread's cache takes it. Without a call, so that this costs
+// no registers. False, and nothing has happened: as above, or it comes from another leaf of the
+// table.
+[[gnu::always_inline]] inline bool keep_usual(void* block) {
+    const ThreadCaches* own = own_caches;
+    const std::uintptr_t leaf_number =
+        reinterpret_cast<std::uintptr_t>(block) / region_bytes / leaf_entries;
+    if (own == nullptr || leaf_number != own->leaf_number) [[unlikely]] {
+        return false;
+    }
+    return keep_in(*own, *own->leaf, block);
 }
 
 // Gives everything that the caller keeps back to the heaps.

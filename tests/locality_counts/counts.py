@@ -252,6 +252,19 @@ def fill(scratch):
                 letter, places)
 
 
+def known(scratch):
+    """Whether pages were there when they were touched, however often others have been in their place."""
+    output, (process,) = record(scratch)
+    late_of = {}
+    for flags, _, at, *_ in process.firsts:
+        late_of.setdefault(at, []).append(flags & 4 != 0)
+    expected = [line.split()[:2] for line in output.splitlines()]
+    assert len(expected) >= 4, output
+    for kind, unit in expected:
+        found = late_of[int(unit, 16)].pop(0)
+        assert found == (kind == "late"), (kind, unit, found)
+
+
 def rows(scratch):
     """Of rows each access is counted, whether a burst meets them or not."""
     output, (process,) = record(scratch)
@@ -597,7 +610,7 @@ def main():
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, same_instructions, small_files, fill, rough, rows, sample_killed, many_short, exact, recorded, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, same_instructions, known, small_files, fill, rough, rows, sample_killed, many_short, exact, recorded, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

@@ -36,3 +36,8 @@ static inline void expect_in(const volatile void* block, int life, const volatil
 static inline void expect_first(const volatile void* address, int thread, int write) {
     printf("first %lx %d %d\n", (unsigned long)(uintptr_t)address, thread, write);
 }
+
+// The first access to the unit: its page was there before.
+static inline void expect_late(const volatile void* address) {
+    printf("late %lx\n", (unsigned long)(uintptr_t)address);
+}

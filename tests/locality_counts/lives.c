@@ -3,15 +3,20 @@
 //     counts_lives fork         a child that writes, and one that executes this program again
 //     counts_lives threads      200 threads, of which 100 are there when the process ends
 //     counts_lives mappings     the same addresses, mapped again and again
+//     counts_lives known        memory that was there before it is touched, then other memory in
+//     its
+//                               place, which was not
 //     counts_lives huge         a byte of a TiB, mapped again and again
 //     counts_lives exit N | signal N
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +77,14 @@ static void mappings(void) {
     expect(place + page_bytes, 0, 0, 20, 0, 20);
     expect_first(place + page_bytes, 0, 1);
     expect_first(place + page_bytes, 0, 1);
+    enum { dontneed_locked = 24 }; // since Linux 5.18
+    if (madvise(place + 3 * page_bytes, page_bytes, dontneed_locked) == 0) {
+        for (int turn = 0; turn < 2; ++turn) {
+            write_times(place + 3 * page_bytes, 10);
+            madvise(place + 3 * page_bytes, page_bytes, dontneed_locked);
+            expect_first(place + 3 * page_bytes, 0, 1);
+        }
+    }
     // It is refused the second page, gives back what is behind, and only then leaves the place.
     char* const moved = place + 2 * page_bytes;
     write_times(moved, 10);
@@ -86,6 +99,57 @@ static void mappings(void) {
     write_times(moved, 10);
     expect_first(moved, 0, 1);
     expect(moved, 0, 0, 40, 0, 40);
+}
+
+enum { known_pages = 64 }; // from a multiple of so many: what is asked about at once
+
+// Maps new memory in a place that is free.
+static void map_new(char* place) {
+    if (mmap(place, (size_t)known_pages * page_bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != place) {
+        exit(1);
+    }
+}
+
+// One access to a page that was there makes all those nearby known, which is not to last longer
+// than they do.
+static void known(void) {
+    char* const place = (char*)0x300000000000;
+    const size_t bytes = (size_t)known_pages * page_bytes;
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_FIXED_NOREPLACE;
+    mmap(place, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    write_times(place, 10);
+    expect_late(place);
+    munmap(place, bytes);
+    map_new(place);
+    write_times(place + page_bytes, 10);
+    expect_first(place + page_bytes, 0, 1);
+
+    const int zeros = open("/dev/zero", O_RDONLY);
+    if (read(zeros, place, bytes) != (ssize_t)bytes) {
+        exit(1);
+    }
+    write_times(place + 2 * page_bytes, 10);
+    expect_late(place + 2 * page_bytes);
+    madvise(place, bytes, MADV_DONTNEED);
+    write_times(place + 3 * page_bytes, 10);
+    expect_first(place + 3 * page_bytes, 0, 1);
+    munmap(place, bytes);
+
+    const int segment = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600);
+    if (segment >= 0) {
+        char* const shared = shmat(segment, NULL, 0);
+        memset(shared, 1, bytes); // so it has pages
+        shmdt(shared);
+        shmat(segment, place, 0);
+        shmctl(segment, IPC_RMID, NULL);
+        write_times(place + 4 * page_bytes, 10);
+        expect_late(place + 4 * page_bytes);
+        shmdt(place);
+        map_new(place);
+        write_times(place + 5 * page_bytes, 10);
+        expect_first(place + 5 * page_bytes, 0, 1);
+    }
 }
 
 // With units of 64 bytes, those of its byte shares no piece of the tables, which repeat every 128
@@ -161,6 +225,8 @@ int main(int count, char** words) {
         many_threads();
     } else if (strcmp(what, "mappings") == 0) {
         mappings();
+    } else if (strcmp(what, "known") == 0) {
+        known();
     } else if (strcmp(what, "huge") == 0) {
         huge();
     } else if (strcmp(what, "exit") == 0) {

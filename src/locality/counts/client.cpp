@@ -209,6 +209,24 @@ std::uint64_t largest_descriptor() {
     return largest;
 }
 
+constexpr std::uint64_t dontneed_locked = 24; // MADV_DONTNEED_LOCKED, since Linux 5.18
+
+// Whether memory may have other pages afterwards, or the same addresses other memory.
+bool changes_pages(int number) {
+    switch (number) {
+    case SYS_mmap:
+    case SYS_munmap:
+    case SYS_mremap:
+    case SYS_madvise:
+    case SYS_brk:
+    case SYS_shmat:
+    case SYS_shmdt:
+        return true;
+    default:
+        return false;
+    }
+}
+
 // All: they are where the time is looked at.
 bool wanted(void*, int) {
     return true;
@@ -237,7 +255,8 @@ bool before_call(void* context, int number) {
         }
         break;
     case SYS_madvise:
-        if (argument(2) == MADV_DONTNEED || argument(2) == MADV_REMOVE) {
+        if (argument(2) == MADV_DONTNEED || argument(2) == MADV_REMOVE ||
+            argument(2) == dontneed_locked) {
             recorder->memory_gone(argument(0), argument(0) + argument(1));
         }
         break;
@@ -299,6 +318,9 @@ void remapped(const Thread& thread, std::uint64_t place) {
 void after_call(void* context, int number) {
     const auto result = static_cast<std::int64_t>(dr_syscall_get_result(context));
     Thread* const thread = this_thread(context);
+    if (changes_pages(number)) {
+        pages_changed(recorder->process());
+    }
     switch (number) {
     case SYS_execve:
     case SYS_execveat:

@@ -324,9 +324,10 @@ bool is_resident(ThreadCounters& thread, std::uint64_t address) {
     constexpr std::uint64_t pages = 1U << window_bits;
     const std::uint64_t window = address >> page_bits >> window_bits;
     const std::uint64_t page = address >> page_bits & (pages - 1);
-    const std::uint64_t times_gone = __atomic_load_n(&thread.process->times_gone, __ATOMIC_ACQUIRE);
+    const std::uint64_t times_changed =
+        __atomic_load_n(&thread.process->times_changed, __ATOMIC_ACQUIRE);
     ResidentPages& known = thread.resident[window % resident_windows];
-    if (known.window == window && known.times_gone == times_gone &&
+    if (known.window == window && known.times_changed == times_changed &&
         (known.pages >> page & 1) != 0) {
         return true;
     }
@@ -337,7 +338,7 @@ bool is_resident(ThreadCounters& thread, std::uint64_t address) {
     if ((there[0] & 1) == 0) {
         return false;
     }
-    known = {window, std::uint64_t{1} << page, times_gone};
+    known = {window, std::uint64_t{1} << page, times_changed};
     if (system_call(SYS_mincore, window << window_bits << page_bits, pages << page_bits,
                     reinterpret_cast<std::uint64_t>(there), 0, 0, 0) == 0) {
         for (std::uint64_t index = 0; index < pages; ++index) {

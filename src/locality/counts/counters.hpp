@@ -151,14 +151,14 @@ struct Process {
     Pool pool;                     // mode sample
     std::uint64_t c_library_begin; // its code
     std::uint64_t c_library_end;
-    std::uint64_t times_gone; // that pages have been taken away
+    std::uint64_t times_changed; // that memory may have got other pages: pages_changed
 };
 
 // Of 64 neighbouring pages, which have been seen to be there.
 struct ResidentPages {
-    std::uint64_t window; // the first one's number, over 64
-    std::uint64_t pages;  // a bit for each
-    std::uint64_t times_gone;
+    std::uint64_t window;        // the first one's number, over 64
+    std::uint64_t pages;         // a bit for each
+    std::uint64_t times_changed; // when that was seen
 };
 
 constexpr std::uint64_t resident_windows = 16; // that a thread remembers
@@ -203,6 +203,13 @@ inline bool is_counting(const ThreadCounters& thread) {
 // neighbours are asked for as well: in bursts of a program that has touched its memory long ago,
 // one system call per page would be most of what they cost.
 bool is_resident(ThreadCounters& thread, std::uint64_t address);
+
+// Pages may have gone, others may come: nothing is known of them any more. After the system call,
+// before its thread goes on: what others see while the kernel is at it may be of before, and only
+// what is mapped afterwards can be in the same place.
+inline void pages_changed(Process& process) {
+    __atomic_fetch_add(&process.times_changed, 1, __ATOMIC_RELEASE);
+}
 
 // One memory operand of an instruction.
 struct Access {

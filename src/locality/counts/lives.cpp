@@ -151,7 +151,6 @@ void Recorder::allocation_ended(Thread* by, std::uint64_t address, std::uint64_t
 
 void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
     const Guard guard(lock_);
-    __atomic_fetch_add(&process_.times_gone, 1, __ATOMIC_RELEASE);
     if (!running_) {
         return;
     }
@@ -181,7 +180,6 @@ void Recorder::memory_moved(std::uint64_t from, std::uint64_t from_bytes, std::u
     std::vector<std::pair<std::uint64_t, std::uint8_t>> touched; // address there, marks
     {
         const Guard guard(lock_);
-        __atomic_fetch_add(&process_.times_gone, 1, __ATOMIC_RELEASE);
         for_touched(from, from + std::min(from_bytes, to_bytes), [&](std::uint64_t at) {
             touched.emplace_back(to + (std::max(at, from) - from),
                                  process_.touched[process_.layout.index(at)]);

@@ -2,7 +2,6 @@
 // loops have no way out in their middle, so that processors can do several elements at once.
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include "topology/checksum.hpp"
 #include "topology/elements.hpp"
@@ -28,6 +27,8 @@ class ImageCheck {
                  std::span<std::uint64_t> listed) const;
     bool is_even(const Level& level) const;
     Error check_children();
+    Error check_children_of_many();
+    Error check_children(std::span<std::uint64_t> listed);
     Error check_sets();
     Error check_details();
     Error check_texts();
@@ -347,8 +348,8 @@ bool ImageCheck::is_even(const Level& level) const {
 
 // Every object but the root is once a child of its parent: where children have consecutive numbers,
 // each is one of those that its parent says, and all parents together say as many as there are;
-// others are in lists.
-Error ImageCheck::check_children() {
+// others are in lists. `listed`: a bit per object.
+Error ImageCheck::check_children(std::span<std::uint64_t> listed) {
     const TopologyView& view = view_;
     const std::uint32_t tree = view.tree_objects_;
     bool wrong = !all_equal(view.arity_ + tree, view.objects_ - tree, std::uint16_t{0});
@@ -370,13 +371,6 @@ Error ImageCheck::check_children() {
         }
     }
     const std::uint32_t children = std::accumulate(view.arity_, view.arity_ + tree, 0U);
-    // A bit per object; of usual machines within the stack that is there anyway.
-    std::uint64_t few[32];
-    const std::size_t words = view.objects_ / 64 + 1;
-    std::vector<std::uint64_t> many(words > std::size(few) ? words : 0);
-    const std::span<std::uint64_t> listed =
-        many.empty() ? std::span(few).first(words) : std::span(many);
-    std::fill(listed.begin(), listed.end(), 0);
     std::uint32_t in_lists = 0;
     if (any_scattered) {
         for (std::uint32_t object = 0; object < tree; ++object) {
@@ -399,6 +393,17 @@ Error ImageCheck::check_children() {
     }
     wrong |= others != view.objects_ - tree;
     return wrong ? damaged("impossible children") : Error{};
+}
+
+// Two pages of stack that usual machines are not to dirty.
+[[gnu::noinline]] Error ImageCheck::check_children_of_many() {
+    std::uint64_t listed[max_objects / 64 + 1] = {};
+    return check_children(listed);
+}
+
+Error ImageCheck::check_children() {
+    std::uint64_t few[32] = {};
+    return view_.objects_ < 64 * std::size(few) ? check_children(few) : check_children_of_many();
 }
 
 Error ImageCheck::check_sets() {

@@ -1,6 +1,9 @@
 // What checking refuses that damage by chance does not find: numbers that fit everywhere by
 // themselves, and more work than an image is worth.
+#include <atomic>
+#include <cstdlib>
 #include <gtest/gtest.h>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -10,6 +13,24 @@
 #include "topology/format.hpp"
 #include "topology/guess.hpp"
 #include "topology/view.hpp"
+
+namespace {
+std::atomic<unsigned> allocations{0};
+}
+
+void* operator new(std::size_t bytes) {
+    ++allocations;
+    if (void* made = std::malloc(bytes)) {
+        return made;
+    }
+    throw std::bad_alloc();
+}
+void operator delete(void* made) noexcept {
+    std::free(made);
+}
+void operator delete(void* made, std::size_t) noexcept {
+    std::free(made);
+}
 
 namespace warren::topology {
 
@@ -125,6 +146,16 @@ bool children_are_right(const std::vector<std::byte>& image) {
 }
 
 // Levels whose objects are alike are asked about as wholes.
+TEST(Check, allocates_nothing_however_many_objects_there_are) {
+    for (const std::uint32_t cores : {2U, 3000U}) {
+        const std::vector<std::byte> image = encoded(describe(cores, 2, 1));
+        TopologyView view;
+        const unsigned before = allocations;
+        ASSERT_FALSE(TopologyView::check(image, view));
+        EXPECT_EQ(allocations, before) << view.objects() << " objects";
+    }
+}
+
 TEST(Check, finds_each_wrong_number_of_the_tree) {
     for (const auto& [cores, threads] : {std::pair{64U, 4U}, {100U, 1U}, {7U, 3U}, {1U, 40U}}) {
         const std::vector<std::byte> image = encoded(describe(cores, threads, 1));

@@ -65,7 +65,8 @@ class PerfEvents {
     // and what could be done.
     Error open(pid_t pid, const PerfOptions& options);
 
-    // Of an epoll: readable when events wait, until they are collected.
+    // Of an epoll: readable each time that a quarter of a ring has been filled or a thread that is
+    // followed has ended, until somebody has waited for it, or collects. Fewer events wait unsaid.
     int descriptor() const { return epoll_; }
 
     // Events that wait, in order of time: those that are old enough, or `all` of them. What an

@@ -79,13 +79,15 @@ struct RegionLeaf {
 };
 extern constinit std::atomic<RegionLeaf*> region_root[root_entries];
 
-// The region that has the address, null: none of ours.
+// The part of the table for the address's 16 GiB, null: nothing of ours has ever been there, or it
+// is no user's address. It stays for good.
 inline const RegionLeaf* find_leaf(const void* address) {
     const std::size_t slot = reinterpret_cast<std::uintptr_t>(address) / region_bytes;
     return slot < root_entries * leaf_entries
                ? region_root[slot / leaf_entries].load(std::memory_order_acquire)
                : nullptr;
 }
+// The region that has the address, null: none of ours.
 inline Region* find_region(const void* address) {
     const std::size_t slot = reinterpret_cast<std::uintptr_t>(address) / region_bytes;
     const RegionLeaf* leaf = find_leaf(address);

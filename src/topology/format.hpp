@@ -53,7 +53,8 @@ inline constexpr std::uint32_t max_paired_objects = 255;
 inline constexpr std::uint32_t max_targets = 4096;
 // hwloc has ten.
 inline constexpr std::uint32_t max_attributes = 1024;
-// Each is checked for itself, all its cells and values, and several may have the same ones: so many
+// Several may have the same cells and values. Those of the first few that are others' as a whole
+// are looked at once (ImageCheck::seen_); else each is checked for itself: so many looks
 // altogether, in seconds at most.
 constexpr std::uint64_t max_looks(std::uint64_t image_bytes) {
     return 16 * image_bytes + (std::uint64_t{1} << 28);

@@ -182,7 +182,7 @@ namespace {
         look_for_second_free(*cache, size_class, block);
         mark_of(block) = 0; // the program's own word looks so
     }
-    return keep_in(*own_caches, *leaf, block);
+    return leaf != nullptr && keep_in(*own_caches, *leaf, block);
 }
 
 } // namespace

@@ -6,7 +6,8 @@
 // Invariants
 //  1. A fibre is in one place: it runs on one worker; or is in one worker's queue (ready); or in
 //     one bucket (parked) or gathering (gathered); or it has ended. Who takes it from a queue, a
-//     bucket or a gathering, under its lock, is the only one to put it elsewhere.
+//     bucket or a gathering, under its lock (a worker from its own queue: ready_queue.hpp), is the
+//     only one to put it elsewhere.
 //  2. `on_worker` is 1 from before a fibre is resumed until its context has been left again, and
 //     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
 //     only when it is 0. Nobody waits for that in a fibre's context, or two could wait for each

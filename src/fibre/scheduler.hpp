@@ -26,7 +26,7 @@
 //     again: stuck() is told.
 //  3. Locks: a bucket's before that of the timers, or of a gathering; a gathering's before no
 //     other; a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue
-//     without).
+//     without, unless others have put something there).
 // Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
 // from any thread, if nothing else is said. A child of fork has no fibres: what forked is a thread
 // there.

@@ -79,7 +79,7 @@ Error Engine::receive(const Buffer& buffer, const Envelope& envelope, Outcome& o
         return fail(MPI_ERR_NO_MEM, "no memory for one more request");
     }
     prepare_receive(*request, buffer, envelope);
-    Error error = start(*request);
+    Error error = start(*request, true);
     if (!error) {
         // Another thread of the rank may free the datatype meanwhile.
         datatype::retain(*buffer.type);

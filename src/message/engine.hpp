@@ -98,6 +98,7 @@ class Engine {
         request->active = true;
         request->complete = false;
         request->plain = true;
+        request->awaited = false;
         request->buffer = buffer;
         request->envelope = envelope;
         request->laid_out = false;
@@ -116,18 +117,22 @@ class Engine {
     static void prepare_send(Request& request, Operation mode, const Buffer& buffer,
                              std::uint32_t peer, const Envelope& envelope);
     static void prepare_receive(Request& request, const Buffer& buffer, const Envelope& envelope);
-    Error start(Request& request);
+    // `awaited`: its caller will wait for it before it leaves MPI.
+    Error start(Request& request, bool awaited = false);
     void wait(Request& request) {
         if (!request.complete) [[likely]] {
             wait_long(request);
         }
     }
-    // The caller won't leave MPI before the request is complete: says so to the receivers of large
-    // sends. (wait() does that, too; this is for several.)
-    bool offers() const { return offering_ != nullptr; }
+    // The caller won't leave MPI before the request is complete (but for the functions of
+    // generalized requests): large messages may then be pushed. (wait() says so, too; this is for
+    // several, of which one might be large.)
+    bool may_be_pushed(const Request& request) const {
+        return offering_ != nullptr || WayClass::is_long(request.bytes);
+    }
     void await(Request& request) {
-        if (request.offered && !request.awaited) [[unlikely]] {
-            await_offered(request);
+        if (!request.complete && !request.awaited) {
+            mark_awaited(request);
         }
     }
     void discard(Request& request);
@@ -249,7 +254,7 @@ class Engine {
         std::unique_ptr<Writing> writing;
         std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
         std::uint32_t awaited = 0;     // of them, those that this rank waits for
-        bool told = false;             // it knows that these are all
+        bool told = false;             // its word in the box says that these are all
         Peer* next_offering = nullptr; // among the peers with such
     };
 
@@ -371,7 +376,9 @@ class Engine {
     RendezvousData offer(const Peer& peer, Request& send);
     // From here on the rank helps the receiver of a send that has been offered; and no longer.
     void start_helping(Peer& peer, Request& send);
-    void await_offered(Request& send);
+    void mark_awaited(Request& request);
+    // Tells the receiver when all that it has been offered is awaited.
+    static void tell_awaited(Peer& peer);
     // Whether what is offered should be pushed, and not fetched. `trial` is what to judge it by, if
     // the receiver has the choice.
     bool is_asked_for(const Request& receive, std::uint32_t sender, const RendezvousData& offered,

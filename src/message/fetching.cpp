@@ -78,6 +78,7 @@ void Engine::start_helping(Peer& peer, Request& send) {
         peer.next_offering = offering_;
         offering_ = &peer;
     }
+    tell_awaited(peer);
 }
 
 void Engine::stop_helping(Request& send) {
@@ -90,6 +91,7 @@ void Engine::stop_helping(Request& send) {
         --peer.awaited;
     }
     if (--peer.offers > 0) {
+        tell_awaited(peer);
         return;
     }
     Peer** link = &offering_;
@@ -99,10 +101,17 @@ void Engine::stop_helping(Request& send) {
     *link = peer.next_offering;
 }
 
-void Engine::await_offered(Request& send) {
-    send.awaited = true;
-    Peer& peer = peer_of(send.peer);
-    if (++peer.awaited == peer.offers && !peer.told) {
+void Engine::mark_awaited(Request& request) {
+    request.awaited = true;
+    if (request.offered) {
+        Peer& peer = peer_of(request.peer);
+        ++peer.awaited;
+        tell_awaited(peer);
+    }
+}
+
+void Engine::tell_awaited(Peer& peer) {
+    if (peer.awaited == peer.offers && !peer.told) {
         peer.told = true;
         peer.box.set_awaits(true);
     }
@@ -110,7 +119,8 @@ void Engine::await_offered(Request& send) {
 
 bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
                           const RendezvousData& offered, Trial& trial) {
-    if (offered.began != Stamp::receivers_choice || receive.laid_out ||
+    // (A receiver that goes away again would keep the sender waiting, and its buffers.)
+    if (offered.began != Stamp::receivers_choice || !receive.awaited || receive.laid_out ||
         static_cast<std::uint64_t>(receive.outcome.bytes) != offered.bytes ||
         !transport_.awaits(sender)) {
         return false;

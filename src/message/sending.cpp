@@ -46,8 +46,7 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
         return fail(MPI_ERR_NO_MEM, "no memory for one more request");
     }
     prepare_send(*request, mode, buffer, peer_rank, envelope);
-    request->awaited = true;
-    Error error = start(*request);
+    Error error = start(*request, true);
     if (!error) {
         // Another thread of the rank may free the datatype meanwhile.
         datatype::retain(*buffer.type);
@@ -141,13 +140,13 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
                           std::uint32_t peer, const Envelope& envelope) {
     request.operation = mode;
-    request.awaited = false;
     request.buffer = buffer;
     request.peer = peer;
     request.envelope = envelope;
 }
 
-Error Engine::start(Request& request) {
+Error Engine::start(Request& request, bool awaited) {
+    request.awaited = awaited;
     Error error = begin(request);
     if (error) [[unlikely]] {
         request.complete = true;

@@ -187,23 +187,23 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
 Way Asking::next(std::uint64_t bytes, Trial& trial) {
     const std::uint32_t way_class = WayClass::of(bytes);
     const Way way = ways_.next(way_class, advice_);
-    // Fetching is done at once. What has been asked for would come meanwhile, and seem quicker than
-    // it is: nothing is fetched before all that is there.
-    const bool waits = way == Way::fetch && under_way_ > 0;
+    // What has been asked for comes while this is fetched, and would make it seem slower, or
+    // quicker itself: a fetch counts when nothing else is under way.
+    const bool beside = way == Way::fetch && under_way_ > 0;
     const std::uint64_t stamp = ways_.stamp(way_class, way);
     trial = {.began = Stamp::time(stamp),
              .looked = Stamp::time(stamp),
              .ended = 0,
              .unexpected = false,
              .resting = Stamp::resting(stamp),
-             .way = waits ? Way::push : way,
+             .way = way,
              .asked = true,
-             .ignored = waits};
-    if (!waits) {
+             .ignored = beside};
+    if (!beside) {
         ways_.sent(way_class, advice_);
     }
-    under_way_ += trial.way == Way::fetch ? 0 : 1;
-    return trial.way;
+    under_way_ += way == Way::fetch ? 0 : 1;
+    return way;
 }
 
 void Asking::end(std::uint64_t bytes, const Trial& trial) {

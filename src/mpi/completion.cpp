@@ -175,6 +175,19 @@ Error request_free(Context& context, Request& request) {
 
 // --- All
 
+namespace {
+
+// They are all waited for.
+void await_rest(Context& context, int count, const MPI_Request requests[]) {
+    for (int i = 0; i < count; ++i) {
+        if (Request* request = request_at(context, requests, i); !is_idle(request)) {
+            context.messages.await(*request);
+        }
+    }
+}
+
+} // namespace
+
 Error waitall(Context& context, int count, MPI_Request array_of_requests[],
               MPI_Status* array_of_statuses) {
     // What the look before the first wait has found, so as not to look twice.
@@ -189,14 +202,8 @@ Error waitall(Context& context, int count, MPI_Request array_of_requests[],
             found[i] = request;
         }
     }
-    if (context.messages.offers()) {
-        for (int i = 0; i < count; ++i) {
-            if (Request* request = request_at(context, array_of_requests, i); !is_idle(request)) {
-                context.messages.await(*request);
-            }
-        }
-    }
     Ending ending(context);
+    bool said = false;
     for (int i = 0; i < count; ++i) {
         // (A program that names a request twice must not end it twice.)
         Request* request = i < remembered && (found[i] == nullptr ||
@@ -204,6 +211,10 @@ Error waitall(Context& context, int count, MPI_Request array_of_requests[],
                                ? found[i]
                                : request_at(context, array_of_requests, i);
         if (!is_idle(request)) {
+            if (!request->complete && !said && context.messages.may_be_pushed(*request)) {
+                said = true;
+                await_rest(context, count - i, array_of_requests + i);
+            }
             context.messages.wait(*request);
         }
         ending.end(request, &array_of_requests[i], status_at(array_of_statuses, i));

@@ -42,7 +42,8 @@ struct Box {
     // message.
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> advice;
     // A word of the sender's message room for the receiver's: whether the sender waits for all that
-    // it has offered. Stored when waits begin and end, read with each offer.
+    // it has offered. Stored when it begins to, and with the next offer that isn't waited for; read
+    // with each offer.
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> awaits;
     alignas(4096) Cell cells[node::box_cells];
     alignas(4096) std::byte ring[node::box_ring_bytes];

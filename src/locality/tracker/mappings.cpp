@@ -136,7 +136,9 @@ int madvise(void* memory, std::size_t bytes, int advice) {
     const int result = functions->madvise(memory, bytes, advice);
     if (inside && result == 0) {
         const int kept_errno = errno;
-        if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE) {
+        constexpr int dontneed_locked = 24; // MADV_DONTNEED_LOCKED, since Linux 5.18
+        if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+            advice == dontneed_locked) {
             record_discard(memory, whole_pages(bytes));
         } else if (advice == MADV_POPULATE_WRITE) {
             record_fill(memory, whole_pages(bytes), WARREN_CALLER);

@@ -71,6 +71,9 @@ std::byte* SharedData::place(const Cut& cut, Operation operation, int row, int b
 
 void SharedData::put(const Buffer& from, std::size_t first, std::size_t bytes,
                      std::byte* to) const {
+    if (bytes == 0) {
+        return; // and the buffer may be null
+    }
     if (!from.type->contiguous) {
         from.type->pack_part(from.base, from.count, static_cast<MPI_Count>(first),
                              static_cast<MPI_Count>(bytes), to);

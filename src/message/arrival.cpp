@@ -552,7 +552,8 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
     }
 }
 
-Error Engine::start_matched(Unexpected& message, Request& receive) {
+Error Engine::start_matched(Unexpected& message, Request& receive, bool awaited) {
+    receive.awaited = awaited;
     receive.active = true;
     receive.complete = false;
     receive.outcome = {};

@@ -98,7 +98,6 @@ class Engine {
         request->active = true;
         request->complete = false;
         request->plain = true;
-        request->awaited = false;
         request->buffer = buffer;
         request->envelope = envelope;
         request->laid_out = false;
@@ -128,12 +127,14 @@ class Engine {
     // generalized requests): large messages may then be pushed. (wait() says so, too; this is for
     // several, of which one might be large.)
     bool may_be_pushed(const Request& request) const {
-        return offering_ != nullptr || WayClass::is_long(request.bytes);
+        return offering_ != nullptr ||
+               (request.operation == Operation::receive && WayClass::is_long(request.bytes));
     }
     void await(Request& request) {
-        if (!request.complete && !request.awaited) {
-            mark_awaited(request);
+        if (request.offered && !request.awaited) [[unlikely]] {
+            await_offered(request);
         }
+        request.awaited = true;
     }
     void discard(Request& request);
     // The same of one that may never end, because its peer doesn't take part: flush() won't wait
@@ -173,7 +174,7 @@ class Engine {
     Unexpected* peek(const Envelope& envelope);
     Unexpected* wait_for_message(const Envelope& envelope);
     void take(Unexpected& message) { unexpected_.remove(message); }
-    Error start_matched(Unexpected& message, Request& receive);
+    Error start_matched(Unexpected& message, Request& receive, bool awaited = false);
 
     // Messages that a matched probe has taken, by their MPI_Message.
     struct Matched {
@@ -376,7 +377,7 @@ class Engine {
     RendezvousData offer(const Peer& peer, Request& send);
     // From here on the rank helps the receiver of a send that has been offered; and no longer.
     void start_helping(Peer& peer, Request& send);
-    void mark_awaited(Request& request);
+    void await_offered(const Request& send);
     // Tells the receiver when all that it has been offered is awaited.
     static void tell_awaited(Peer& peer);
     // Whether what is offered should be pushed, and not fetched. `trial` is what to judge it by, if

@@ -101,13 +101,10 @@ void Engine::stop_helping(Request& send) {
     *link = peer.next_offering;
 }
 
-void Engine::mark_awaited(Request& request) {
-    request.awaited = true;
-    if (request.offered) {
-        Peer& peer = peer_of(request.peer);
-        ++peer.awaited;
-        tell_awaited(peer);
-    }
+void Engine::await_offered(const Request& send) {
+    Peer& peer = peer_of(send.peer);
+    ++peer.awaited;
+    tell_awaited(peer);
 }
 
 void Engine::tell_awaited(Peer& peer) {

@@ -24,15 +24,16 @@ constexpr std::uint32_t parts_per_turn = 2;
 
 // The largest part of data with gaps that goes at once. Small pieces of memory far apart bring
 // whole cache lines with them, and what lies beside them is often the next to be needed: the faces
-// and halos of a grid, which go and come at once, share lines. So a part touches no more lines than
-// stay in the nearer caches until then.
+// and halos of a grid, which go and come at once, share lines. So a part has no more pieces than
+// stay in the nearer caches until then. (Messages that fit a block go whole.)
 std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
-    constexpr std::size_t lines = 1024;
+    constexpr std::size_t pieces = 1024;
     constexpr std::size_t smallest_piece = 4;
     const datatype::Datatype& type = *buffer.type;
     const auto piece = static_cast<std::size_t>(type.size / type.block_count());
-    return piece < node::cache_line_bytes ? std::min(limit, lines * std::max(piece, smallest_piece))
-                                          : limit;
+    return piece < node::cache_line_bytes
+               ? std::min(limit, pieces * std::max(piece, smallest_piece))
+               : limit;
 }
 } // namespace
 

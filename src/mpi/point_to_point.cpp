@@ -304,7 +304,7 @@ Error mprobe(Context& context, int source, int tag, comm::Communicator& comm, MP
 }
 
 Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
-             MPI_Message* message, MPI_Request* handle) {
+             MPI_Message* message, MPI_Request* handle, bool awaited) {
     Engine& engine = context.messages;
     Request* request = engine.make();
     if (request == nullptr) {
@@ -328,7 +328,7 @@ Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datat
     auto& comm = *static_cast<comm::Communicator*>(matched->communicator);
     Engine::prepare_receive(*request, buffer, matched->message->envelope);
     bind(context, *request, comm);
-    if (Error error = engine.start_matched(*matched->message, *request)) {
+    if (Error error = engine.start_matched(*matched->message, *request, awaited)) {
         request->complete = true;
         engine.discard(*request);
         return error;
@@ -343,7 +343,7 @@ Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datat
 Error mrecv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
             MPI_Message* message, MPI_Status* status) {
     MPI_Request handle = MPI_REQUEST_NULL;
-    if (Error error = imrecv(context, buf, count, datatype, message, &handle)) {
+    if (Error error = imrecv(context, buf, count, datatype, message, &handle, true)) {
         return error;
     }
     Request& request = *context.messages.requests().find(handle);

@@ -50,8 +50,9 @@ Error issend(Context& context, const void* buf, MPI_Count count, const datatype:
 // Probes.
 Error improbe(Context& context, int source, int tag, comm::Communicator& comm, int* flag,
               MPI_Message* message, MPI_Status* status);
+// `awaited`: the caller waits for it.
 Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datatype& datatype,
-             MPI_Message* message, MPI_Request* request);
+             MPI_Message* message, MPI_Request* request, bool awaited = false);
 Error iprobe(Context& context, int source, int tag, comm::Communicator& comm, int* flag,
              MPI_Status* status);
 Error mprobe(Context& context, int source, int tag, comm::Communicator& comm, MPI_Message* message,

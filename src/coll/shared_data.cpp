@@ -93,12 +93,12 @@ void SharedData::write(std::byte* to, const void* from, std::size_t bytes) const
     }
 }
 
-void SharedData::begin_writing(std::size_t bytes) {
+void SharedData::begin_writing(std::size_t bytes, message::Pattern pattern) {
     if (!transport::LargeCopy::can_pass || size_ != 2 || !slot_.flat() ||
         bytes < passing_from_bytes) {
         return;
     }
-    writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_));
+    writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_), pattern);
     passes_ = writing_ != nullptr && writing_->next(bytes, trial_) == message::Way::pass;
 }
 

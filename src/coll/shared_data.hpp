@@ -74,7 +74,7 @@ class SharedData {
     // Of two ranks each finds out how to write large data for the other. Begins data of so many
     // bytes, and ends it; it is timed from where the other is known to have come, since how late it
     // comes is no matter of the way.
-    void begin_writing(std::size_t bytes);
+    void begin_writing(std::size_t bytes, message::Pattern pattern);
     void time_from_here();
     void end_writing(std::size_t bytes);
     // The largest pieces of data that flows from or to a root, and of data that all exchange.
@@ -114,7 +114,7 @@ class SharedData {
     const bool crowded_;
     bool passes_ = false; // what is written goes past the caches
     bool timed_ = false;
-    message::Writing* writing_ = nullptr;
+    message::OwnWays* writing_ = nullptr;
     message::Trial trial_ = {};
 };
 

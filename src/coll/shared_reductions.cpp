@@ -230,7 +230,7 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
             }
         }
     };
-    begin_writing(bytes);
+    begin_writing(bytes, message::Pattern::in_parts);
     for (std::size_t step = 0; step <= pieces; ++step) {
         slot_.in_row(
             step == 0,
@@ -272,7 +272,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const std::size_t pipeline_bytes = node::collective_phases * cut.piece;
     if (rank_ != root && bytes > pipeline_bytes) {
-        begin_writing(bytes);
+        begin_writing(bytes, message::Pattern::to_root);
     }
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);

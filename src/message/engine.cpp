@@ -25,12 +25,12 @@ Engine::~Engine() {
     }
 }
 
-Writing* Engine::writing_for(std::uint32_t peer_rank) {
+OwnWays* Engine::writing_for(std::uint32_t peer_rank, Pattern pattern) {
     Peer& peer = peer_of(peer_rank);
     if (peer.writing == nullptr) {
         peer.writing.reset(new (std::nothrow) Writing);
     }
-    return peer.writing.get();
+    return peer.writing != nullptr ? &peer.writing->of(pattern) : nullptr;
 }
 
 Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {

@@ -184,12 +184,9 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
     return true;
 }
 
-Way Asking::next(std::uint64_t bytes, Trial& trial) {
+Way OwnWays::next(std::uint64_t bytes, Trial& trial, bool beside) {
     const std::uint32_t way_class = WayClass::of(bytes);
     const Way way = ways_.next(way_class, advice_);
-    // What has been asked for comes while this is fetched, and would make it seem slower, or
-    // quicker itself: a fetch counts when nothing else is under way.
-    const bool beside = way == Way::fetch && under_way_ > 0;
     const std::uint64_t stamp = ways_.stamp(way_class, way);
     trial = {.began = Stamp::time(stamp),
              .looked = Stamp::time(stamp),
@@ -197,64 +194,41 @@ Way Asking::next(std::uint64_t bytes, Trial& trial) {
              .unexpected = false,
              .resting = Stamp::resting(stamp),
              .way = way,
-             .asked = true,
-             .ignored = beside};
-    if (!beside) {
+             .ignored = beside && way == Way::fetch};
+    if (!trial.ignored) {
         ways_.sent(way_class, advice_);
     }
+    return way;
+}
+
+void OwnWays::end(std::uint64_t bytes, const Trial& trial) {
+    if (trial.ignored || trial.began == 0) {
+        return;
+    }
+    const std::uint32_t way_class = WayClass::of(bytes);
+    if (trial.resting) {
+        Advice again;
+        if (judge_.drifts(way_class, trial, bytes, again)) {
+            advice_ = (advice_ & ~WayClass::again(way_class)) | again;
+        }
+        return;
+    }
+    Way best;
+    if (judge_.add(way_class, trial, (advice_ & no_fetching) == 0, best)) {
+        advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
+    }
+}
+
+Way Asking::next(std::uint64_t bytes, Trial& trial) {
+    const Way way = ways_.next(bytes, trial, under_way_ > 0);
+    trial.asked = true;
     under_way_ += way == Way::fetch ? 0 : 1;
     return way;
 }
 
 void Asking::end(std::uint64_t bytes, const Trial& trial) {
     under_way_ -= trial.way == Way::fetch ? 0 : 1;
-    if (trial.ignored) {
-        return;
-    }
-    const std::uint32_t way_class = WayClass::of(bytes);
-    if (trial.resting) {
-        Advice again;
-        if (judge_.drifts(way_class, trial, bytes, again)) {
-            advice_ = (advice_ & ~WayClass::again(way_class)) | again;
-        }
-        return;
-    }
-    Way best;
-    if (judge_.add(way_class, trial, true, best)) {
-        advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
-    }
-}
-
-Way Writing::next(std::uint64_t bytes, Trial& trial) {
-    const std::uint32_t way_class = WayClass::of(bytes);
-    const Way way = ways_.next(way_class, advice_);
-    const std::uint64_t stamp = ways_.stamp(way_class, way);
-    trial = {.began = Stamp::time(stamp),
-             .looked = Stamp::time(stamp),
-             .ended = 0,
-             .unexpected = false,
-             .resting = Stamp::resting(stamp),
-             .way = way};
-    ways_.sent(way_class, advice_);
-    return way;
-}
-
-void Writing::end(std::uint64_t bytes, const Trial& trial) {
-    if (trial.began == 0) {
-        return;
-    }
-    const std::uint32_t way_class = WayClass::of(bytes);
-    if (trial.resting) {
-        Advice again;
-        if (judge_.drifts(way_class, trial, bytes, again)) {
-            advice_ = (advice_ & ~WayClass::again(way_class)) | again;
-        }
-        return;
-    }
-    Way best;
-    if (judge_.add(way_class, trial, false, best)) {
-        advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
-    }
+    ways_.end(bytes, trial);
 }
 
 } // namespace warren::message

@@ -20,7 +20,7 @@
 // A long message whose sender doesn't wait for it yet (MPI_Isend) is offered, and fetched when it
 // is received. But once the sender waits for all that it has offered to the receiver (MPI_Waitall),
 // it can as well push, and the receiver asks it to if that is quicker: the receiver then has both
-// halves of the game (Asking).
+// halves of the game (OwnWays, Asking).
 //
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
 // longer one is fetched, since what follows its first block waits for the receiver in any case. And
@@ -28,7 +28,7 @@
 // have the receiver wait for the sender's next call.
 //
 // What two ranks' reductions write into shared memory is not sent, but has the choice between
-// pushing and passing for the same reasons; its writer decides alone (Writing). Thread rule: under
+// pushing and passing for the same reasons; its writer decides alone (OwnWays). Thread rule: under
 // the rank's lock; what the two tell each other is in messages and that word.
 #pragma once
 
@@ -191,7 +191,7 @@ struct Trial {
     bool resting; // outside of rows
     Way way;
     bool asked = false;   // of a message whose way the receiver has chosen
-    bool ignored = false; // such a one, for which nothing is to be learnt from it
+    bool ignored = false; // nothing is to be learnt from it
 };
 
 // The receiver's half, for one sender.
@@ -231,9 +231,27 @@ class WayJudge {
     std::uint64_t last_end_ = 0;
 };
 
-// Both halves, for the messages of one sender that the receiver may fetch or have pushed. Several
-// may be on their way at once, since those are asked for as soon as they are received, and come one
-// behind the other.
+// Both halves in one rank, which decides alone how data goes.
+class OwnWays {
+  public:
+    explicit OwnWays(bool may_fetch) : advice_(may_fetch ? 0 : no_fetching) {}
+
+    // How the next data goes; `trial` is what to end it with. Only if its `began` isn't 0 it is
+    // measured, and the caller may put another beginning there. `beside`: other data is under way,
+    // which would make fetching seem slower, or would itself: nothing is learnt from a fetch then.
+    Way next(std::uint64_t bytes, Trial& trial, bool beside = false);
+    // It has gone, as the trial says. Data that comes to nothing need not be ended.
+    void end(std::uint64_t bytes, const Trial& trial);
+
+  private:
+    Ways ways_;
+    WayJudge judge_;
+    Advice advice_;
+};
+
+// For the messages of one sender that the receiver may fetch or have pushed. Several may be on
+// their way at once, since those are asked for as soon as they are received, and come one behind
+// the other.
 class Asking {
   public:
     // How the next one goes; `trial` is what to end it with.
@@ -242,27 +260,19 @@ class Asking {
     void end(std::uint64_t bytes, const Trial& trial);
 
   private:
-    Ways ways_;
-    WayJudge judge_;
-    Advice advice_ = 0;
+    OwnWays ways_{true};
     std::uint32_t under_way_ = 0; // that have been asked for
 };
 
 // How a rank writes what another one reads from memory that they share, piece by piece, when
 // nothing is sent: pushed or passed. The writer finds out by itself, by the time that all of it
-// takes while both are at it.
-class Writing {
-  public:
-    // How the next data goes; `trial` is what to end it with. Only if its `began` isn't 0 it is
-    // measured, and the caller may put another beginning there.
-    Way next(std::uint64_t bytes, Trial& trial);
-    // All of it is written, as the trial says. Data that comes to nothing isn't ended.
-    void end(std::uint64_t bytes, const Trial& trial);
+// takes while both are at it; so for each pattern in which that is.
+enum class Pattern : std::uint8_t { to_root, in_parts };
+struct Writing {
+    OwnWays to_root{false};  // one writes, the other combines
+    OwnWays in_parts{false}; // each writes, and combines its part
 
-  private:
-    Ways ways_;
-    WayJudge judge_;
-    Advice advice_ = no_fetching;
+    OwnWays& of(Pattern pattern) { return pattern == Pattern::to_root ? to_root : in_parts; }
 };
 
 } // namespace warren::message

@@ -353,7 +353,7 @@ struct Writer {
         return passed;
     }
 
-    Writing writing;
+    OwnWays writing{false};
     std::uint64_t clock = 1000;
 };
 

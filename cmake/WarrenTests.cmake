@@ -4,8 +4,11 @@
 #     faults      something is killed, refused or missing on purpose
 #     concurrent  threads of one process at once: what ThreadSanitizer has something to say about;
 #                 with it no other unit tests and programs are built
+set(sanitizer_environment "")
 if(WARREN_SANITIZE MATCHES "thread")
   set(only_concurrent TRUE)
+  # Else each process that ends has its other threads go on for a second.
+  set(sanitizer_environment TSAN_OPTIONS=atexit_sleep_ms=0)
 endif()
 
 # The Python with the packages of python/requirements.txt; tests that need them ask whether it is there.
@@ -19,7 +22,7 @@ endif()
 # with a sanitizer, but where their own loops are long.
 set(unit_test_optimisation -O1)
 set(optimised_unit_tests coll_shared_test coll_shared_data_test datatype_construct_test
-                         message_engine_test)
+                         locality_bursts_test message_engine_test)
 if(WARREN_SANITIZE)
   set(unit_test_optimisation -O0)
 endif()
@@ -94,7 +97,9 @@ function(warren_unit_test room source)
   set_tests_properties(${room}.${name} PROPERTIES TIMEOUT ${limit} LABELS "${labels}"
                                                   PROCESSORS ${processors})
   # Libraries behind hwloc's plug-ins leak, and none is needed.
-  set_tests_properties(${room}.${name} PROPERTIES ENVIRONMENT "HWLOC_PLUGINS_PATH=/nonexistent")
+  set(environment HWLOC_PLUGINS_PATH=/nonexistent ${sanitizer_environment})
+  set_tests_properties(${room}.${name} PROPERTIES
+                       ENVIRONMENT "${environment}")
 endfunction()
 
 # warren_mpi_test(NAME SOURCES file… RANKS n… [ARGS argument…] [TIMEOUT seconds] [LABELS label…]
@@ -160,7 +165,8 @@ function(warren_mpi_runs name)
       set(processors 2)
     endif()
     set_tests_properties(${name}.${ranks} PROPERTIES TIMEOUT ${limit} LABELS "${test_LABELS}"
-                                                     PROCESSORS ${processors})
+                                                     PROCESSORS ${processors}
+                                                     ENVIRONMENT "${sanitizer_environment}")
   endforeach()
   # Private images are what compilers make by default: a sanitizer belongs to a whole process.
   if(WARREN_SANITIZE OR "${test_MPIEXEC}" MATCHES "--ranks")

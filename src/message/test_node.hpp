@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <sched.h>
 #include <thread>
@@ -69,6 +71,19 @@ class Node {
 
 inline std::byte pattern(std::uint64_t seed, std::uint64_t i) {
     return static_cast<std::byte>((seed * 2654435761U + i * 40503U) >> 7);
+}
+
+// Data of that pattern, which repeats itself: in steps that sanitizers look at once.
+inline std::vector<std::byte> patterned(std::uint64_t seed, std::size_t bytes) {
+    constexpr std::size_t period = 1 << 15;
+    std::vector<std::byte> data(bytes);
+    for (std::size_t i = 0; i < std::min(bytes, period); ++i) {
+        data[i] = pattern(seed, i);
+    }
+    for (std::size_t done = period; done < bytes; done += period) {
+        std::memcpy(&data[done], data.data(), std::min(period, bytes - done));
+    }
+    return data;
 }
 
 inline Request* start_send(Engine& engine, std::vector<std::byte>& data, std::uint32_t to,

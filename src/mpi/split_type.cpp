@@ -77,7 +77,7 @@ Error find_level(Context& context, comm::Communicator& comm, const HardwarePlace
 Error split_unguided(Context& context, comm::Communicator& comm, int key, comm::Info* info,
                      MPI_Comm* newcomm) {
     const HardwarePlace own = node::find_hardware_place();
-    Hardware kind;
+    Hardware kind{};
     bool found = false;
     if (comm.inter()) {
         return comm_split(context, comm, MPI_UNDEFINED, key, newcomm);

@@ -172,7 +172,8 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
                                          const RendezvousData& offered, std::uint64_t kept) {
     using transport::PeerCopy;
     if (offered.pieces == 0 && !receive.laid_out) {
-        return transport_.fetch_from_peer(sender, offered.address, receive.data, kept);
+        return transport_.fetch_from_peer(sender, offered.address, receive.data, kept,
+                                          peer_of(sender).offers > 0);
     }
     const Buffer& buffer = receive.buffer;
     const bool in_place = !receive.laid_out || is_coarse(*buffer.type);

@@ -14,6 +14,9 @@ constexpr std::uint64_t smallest_block = joint_limit / 2;
 constexpr std::uint64_t largest_block = 128 * 1024; // of what fits the counters
 constexpr std::uint64_t most_blocks = 0xffff;
 
+// Of what the receiver copies at once: a call of the kernel is nothing beside it.
+constexpr std::uint64_t largest_share = 1024 * 1024;
+
 // The sender is in the middle of a block, or has lost its processor there.
 constexpr int spins_until_yield = 2000;
 constexpr int yields_until_late = 1000;
@@ -28,6 +31,11 @@ std::uint64_t JointCopy::block_size(std::uint64_t size) {
     const std::uint64_t block =
         std::max(std::clamp(size / 2, smallest_block, largest_block), size / most_blocks + 1);
     return (block + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+std::uint64_t JointCopy::share(std::uint64_t left, std::uint64_t block, bool mutual) {
+    const std::uint64_t wanted = mutual ? left - left / 4 : left / 2;
+    return std::max<std::uint64_t>(std::min(wanted, largest_share / block), 1);
 }
 
 JointCopy::Helper JointCopy::await_helper(std::uint64_t count, bool sleeps) const {

@@ -3,7 +3,10 @@
 //
 // The kernel's copy between processes takes as long as one core needs for it. So the receiver, who
 // has decided to fetch a message, cuts it in blocks and copies them from the front; a sender that
-// is in a call of MPI meanwhile copies from the back. A pair has one such copy at a time in each
+// is in a call of MPI meanwhile copies from the back, block by block. Each call of the kernel has
+// its price, so the receiver takes half of what is left at a time: a sender that comes right after
+// it began copies the other half meanwhile. Of a sender that is fetching itself, from this
+// receiver, little help is expected, and more taken. A pair has one such copy at a time in each
 // direction, in its box.
 //
 // Invariants
@@ -56,10 +59,11 @@ struct alignas(node::cache_line_bytes) JointCopy {
 
     // The receiver: copies all of it, with copy(Block) -> PeerCopy, but for what the sender does
     // meanwhile. Not `done`: what stands at `to` is undefined. `is_gone` is asked now and then
-    // while the sender doesn't come to the end of a block: it has died.
+    // while the sender doesn't come to the end of a block: it has died. `mutual`: the sender has
+    // something to fetch from the receiver.
     template <typename Copy, typename IsGone>
-    PeerCopy receive(std::uint64_t from, std::uint64_t to, std::uint64_t bytes, Copy copy,
-                     IsGone is_gone);
+    PeerCopy receive(std::uint64_t from, std::uint64_t to, std::uint64_t bytes, bool mutual,
+                     Copy copy, IsGone is_gone);
 
     // The sender: copies a block with copy(Block) -> PeerCopy if there is one. False: there was
     // none.
@@ -74,6 +78,8 @@ struct alignas(node::cache_line_bytes) JointCopy {
     static std::uint64_t end_of(std::uint64_t word) { return word >> end_shift & index_mask; }
 
     static std::uint64_t block_size(std::uint64_t bytes);
+    // How many of so many blocks the receiver takes at once.
+    static std::uint64_t share(std::uint64_t left, std::uint64_t block, bool mutual);
     // Waits, until it has been long, for the sender to be through with `count` blocks.
     enum class Helper : std::uint8_t { through, failed, late };
     Helper await_helper(std::uint64_t count, bool sleeps) const;
@@ -81,7 +87,7 @@ struct alignas(node::cache_line_bytes) JointCopy {
 
 template <typename Copy, typename IsGone>
 PeerCopy JointCopy::receive(std::uint64_t source, std::uint64_t target, std::uint64_t size,
-                            Copy copy, IsGone is_gone) {
+                            bool mutual, Copy copy, IsGone is_gone) {
     const std::uint64_t block = block_size(size);
     const std::uint64_t count = (size + block - 1) / block;
     const auto part = [&](std::uint64_t index, std::uint64_t end) -> Block {
@@ -95,18 +101,19 @@ PeerCopy JointCopy::receive(std::uint64_t source, std::uint64_t target, std::uin
     block_bytes.store(block, std::memory_order_relaxed);
     helped.store(0, std::memory_order_relaxed);
     const std::uint64_t turn = (blocks.load(std::memory_order_relaxed) >> turn_shift) + 1;
-    // The first is taken already.
-    std::uint64_t now = turn << turn_shift | count << end_shift | 1;
+    // The first ones are taken already.
+    std::uint64_t copied = share(count, block, mutual);
+    std::uint64_t now = turn << turn_shift | count << end_shift | copied;
     blocks.store(now, std::memory_order_release);
-    PeerCopy result = copy(part(0, 1));
-    std::uint64_t copied = 1;
+    PeerCopy result = copy(part(0, copied));
     now = blocks.load(std::memory_order_relaxed);
     while (first_of(now) < end_of(now)) {
+        const std::uint64_t left = end_of(now) - first_of(now);
         // What can't be copied is closed to the sender too.
-        const std::uint64_t step = result == PeerCopy::done ? 1 : end_of(now) - first_of(now);
+        const std::uint64_t step = result == PeerCopy::done ? share(left, block, mutual) : left;
         if (blocks.compare_exchange_weak(now, now + step, std::memory_order_relaxed)) {
             if (result == PeerCopy::done) {
-                result = copy(part(first_of(now), first_of(now) + 1));
+                result = copy(part(first_of(now), first_of(now) + step));
             }
             copied += step;
             now = blocks.load(std::memory_order_relaxed);

@@ -55,7 +55,7 @@ TEST(joint_copy, a_receiver_without_help_copies_every_byte_once) {
         std::vector<std::byte> to(bytes);
         std::uint64_t copied = 0;
         EXPECT_EQ(joint.receive(
-                      address(from), address(to), bytes,
+                      address(from), address(to), bytes, false,
                       [&](const JointCopy::Block& block) {
                           copied += block.bytes;
                           return copy_plain(block);
@@ -67,12 +67,65 @@ TEST(joint_copy, a_receiver_without_help_copies_every_byte_once) {
     }
 }
 
+std::vector<std::uint64_t> taken_without_help(std::uint64_t bytes, bool mutual) {
+    JointCopy joint = {};
+    std::vector<std::uint64_t> taken;
+    EXPECT_EQ(joint.receive(
+                  0, 0, bytes, mutual,
+                  [&](const JointCopy::Block& block) {
+                      taken.push_back(block.bytes / kilo);
+                      return PeerCopy::done;
+                  },
+                  lives),
+              PeerCopy::done);
+    return taken;
+}
+
+TEST(joint_copy, a_receiver_without_help_takes_half_of_what_is_left_at_a_time) {
+    using Kilobytes = std::vector<std::uint64_t>;
+    EXPECT_EQ(taken_without_help(64 * kilo, false), (Kilobytes{32, 32}));
+    EXPECT_EQ(taken_without_help(1024 * kilo, false), (Kilobytes{512, 256, 128, 128}));
+    EXPECT_EQ(taken_without_help(4096 * kilo, false),
+              (Kilobytes{1024, 1024, 1024, 512, 256, 128, 128}));
+}
+
+TEST(joint_copy, a_receiver_whose_sender_fetches_too_takes_more_at_a_time) {
+    using Kilobytes = std::vector<std::uint64_t>;
+    EXPECT_EQ(taken_without_help(256 * kilo, true), (Kilobytes{256}));
+    EXPECT_EQ(taken_without_help(1024 * kilo, true), (Kilobytes{768, 256}));
+    EXPECT_EQ(taken_without_help(4096 * kilo, true), (Kilobytes{1024, 1024, 1024, 768, 256}));
+}
+
+TEST(joint_copy, a_sender_that_comes_when_the_receiver_has_begun_can_copy_the_other_half) {
+    JointCopy joint = {};
+    const std::vector<std::byte> from = pattern(1024 * kilo, 5);
+    std::vector<std::byte> to(from.size());
+    std::uint64_t received = 0;
+    std::uint64_t helped = 0;
+    EXPECT_EQ(joint.receive(
+                  address(from), address(to), from.size(), false,
+                  [&](const JointCopy::Block& block) {
+                      received += block.bytes;
+                      while (joint.help([&](const JointCopy::Block& other) { // meanwhile
+                          helped += other.bytes;
+                          return copy_plain(other);
+                      })) {
+                      }
+                      return copy_plain(block);
+                  },
+                  lives),
+              PeerCopy::done);
+    EXPECT_EQ(received, 512 * kilo);
+    EXPECT_EQ(helped, 512 * kilo);
+    EXPECT_TRUE(equal(from, to));
+}
+
 TEST(joint_copy, a_message_of_terabytes_has_no_more_blocks_than_can_be_counted) {
     JointCopy joint = {};
     constexpr std::uint64_t bytes = std::uint64_t{5} << 40;
     std::uint64_t next = 0;
     EXPECT_EQ(joint.receive(
-                  0, 0, bytes,
+                  0, 0, bytes, false,
                   [&](const JointCopy::Block& block) {
                       EXPECT_EQ(block.from, next);
                       next += block.bytes;
@@ -88,7 +141,7 @@ TEST(joint_copy, there_is_nothing_to_help_with_before_and_after) {
     EXPECT_FALSE(joint.help(copy_plain));
     std::vector<std::byte> data(64 * kilo);
     EXPECT_EQ(joint.receive(
-                  address(data), address(data), data.size(),
+                  address(data), address(data), data.size(), false,
                   [](const JointCopy::Block&) { return PeerCopy::done; }, lives),
               PeerCopy::done);
     EXPECT_FALSE(joint.help(copy_plain));
@@ -100,7 +153,7 @@ TEST(joint_copy, what_the_receiver_may_not_copy_the_sender_does_not_go_on_with) 
     std::vector<std::byte> to(256 * kilo);
     int calls = 0;
     EXPECT_EQ(joint.receive(
-                  address(from), address(to), from.size(),
+                  address(from), address(to), from.size(), false,
                   [&](const JointCopy::Block&) {
                       ++calls;
                       return PeerCopy::refused;
@@ -117,7 +170,7 @@ TEST(joint_copy, what_the_sender_may_not_copy_the_receiver_copies) {
     std::vector<std::byte> to(from.size());
     bool helped = false;
     EXPECT_EQ(joint.receive(
-                  address(from), address(to), from.size(),
+                  address(from), address(to), from.size(), false,
                   [&](const JointCopy::Block& block) {
                       if (!helped) {
                           // As if at the same time.
@@ -152,7 +205,7 @@ PeerCopy receive_from_one_who_stops(bool dies) {
     });
     int asked = 0;
     const PeerCopy result = joint.receive(
-        address(from), address(to), from.size(),
+        address(from), address(to), from.size(), false,
         [&](const JointCopy::Block& block) {
             while (!taken) {
                 give_way();
@@ -204,7 +257,7 @@ TEST(joint_copy, stress_both_sides_copy_turn_after_turn) {
         to.resize(bytes);
         std::memset(to.data(), 0, bytes);
         ASSERT_EQ(joint->receive(
-                      address(from), address(to), bytes,
+                      address(from), address(to), bytes, turn % 2 != 0,
                       [&](const JointCopy::Block& block) {
                           ++blocks;
                           if (turn % 8 == 0) {

@@ -348,13 +348,13 @@ PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, voi
 }
 
 PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
-                                        std::uint64_t bytes) {
+                                        std::uint64_t bytes, bool mutual) {
     const BoxReceiver* box = box_from(peer);
     if (box == nullptr || bytes < joint_limit || peer_copy_refused_) {
         return read_peer(peer, address, to, bytes);
     }
     return box->joint_copy().receive(
-        address, reinterpret_cast<std::uint64_t>(to), bytes,
+        address, reinterpret_cast<std::uint64_t>(to), bytes, mutual,
         [&](const JointCopy::Block& block) {
             return read_peer(peer, block.from, reinterpret_cast<void*>(block.to), block.bytes);
         },

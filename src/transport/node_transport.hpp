@@ -222,9 +222,10 @@ class NodeTransport {
 
     // Copies out of the memory of the process of another rank of the node (CMA).
     PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
-    // The same of much data; a peer that has a box here does a part of it in help_peer().
+    // The same of much data; a peer that has a box here does a part of it in help_peer(). `mutual`:
+    // it has something to fetch from this rank.
     PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
-                             std::uint64_t bytes);
+                             std::uint64_t bytes, bool mutual);
     // Whether a rank's process has no memory any more, of which it has read before.
     bool has_died(std::uint32_t peer, std::uint64_t address) const;
     // Copies a block of what the channel's peer fetches just now. False: there was none. For a

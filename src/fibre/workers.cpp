@@ -174,6 +174,10 @@ Fibre* Scheduler::steal(Worker& worker) {
         }
         ReadyQueue::Row row = other.queue.take_half();
         if (row.count == 0) {
+            // Not at once again: it may have cost everybody an interrupt, and who was at the list
+            // may have lost the processor.
+            look.since = now;
+            look.many_since = now;
             continue;
         }
         look.many_since = 0;

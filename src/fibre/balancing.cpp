@@ -219,13 +219,13 @@ void Balancing::balance() {
         record(now);
     }
     const balance::Placement placement = options_.balancer->place(now);
-    if (options_.placed != nullptr && options_.balancer->place != balance::place_none) {
+    if (options_.placed != nullptr && gives_homes()) {
         options_.placed(homes_.data(), placement.data(),
                         static_cast<std::uint32_t>(placement.size()));
     }
     const balance::LoadTable& loads = scheduler_.options().loads;
     for (std::uint32_t number = 0; number < placement.size(); ++number) {
-        if (options_.balancer->place != balance::place_none) {
+        if (gives_homes()) {
             scheduler_.set_home(number, placement[number]);
         }
         if (placement[number] != homes_[number]) {

@@ -48,6 +48,7 @@ class Balancing {
     Balancing(Scheduler& scheduler, BalancingOptions options);
 
     const BalancingOptions& options() const { return options_; }
+    bool gives_homes() const { return options_.balancer->place != balance::place_none; }
     // The calling fibre is at a point; its home may change.
     void point(Fibre& self);
     // The calling fibre enters a collective operation of all ranks.

@@ -4,7 +4,9 @@
 #include <csignal>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "fibre/test_fibres.hpp"
@@ -343,48 +345,84 @@ TEST(ObjectWaitsTest, handlers_of_signals_tell_of_what_they_have_brought_about) 
     });
 }
 
-// The handler wakes words at any moment, also in the middle of a switch, as FUTEX_WAKE does; a wake
-// need not have changed the word.
+// The handler wakes words at any moment, also while its thread has locks, as FUTEX_WAKE does; a
+// wake need not have changed the word. Each wake is the only one for those that wait.
 TEST(ObjectWaitsTest, handlers_of_signals_wake_words) {
     alone([] {
         constexpr std::uint32_t count = 6;
-        constexpr int rounds = 300;
+        constexpr std::uint32_t busy = 2;
+        constexpr std::uint32_t rounds = 200;
         static std::atomic<std::uint32_t> word{0};
-        static std::atomic<int> went_on{0};
+        static std::atomic<std::uint32_t> waiting{0};
+        static std::atomic<std::uint32_t> went_on{0};
+        static std::atomic<std::uint32_t> interrupted{0}; // somebody who had, or might have, locks
         static constexpr Looks looks = {[](const void*, std::uint32_t) { return false; },
                                         50'000'000'000,
                                         50'000'000'000, // later than the test may take
                                         Looks::ByHandlers::for_nothing};
         struct sigaction action {};
-        action.sa_handler = [](int) { scheduler()->object_waits().tell_safely(&word, UINT32_MAX); };
+        action.sa_handler = [](int) {
+            interrupted += Inside::has_caller() ? 1 : 0;
+            scheduler()->object_waits().tell_safely(&word, UINT32_MAX);
+        };
         sigaction(SIGUSR1, &action, nullptr);
-        auto fibres = std::make_unique<Fibres>(count, std::vector<int>{-1, -1});
+        auto fibres = std::make_unique<Fibres>(count + busy, std::vector<int>{-1, -1});
         for (std::uint32_t number = 0; number < count; ++number) {
             fibres->add([] {
-                for (int round = 0; round < rounds; ++round) {
+                for (std::uint32_t round = 0; round < rounds; ++round) {
                     ObjectWait wait(&word, looks);
-                    for (int turn = 0; turn < round % 7; ++turn) {
-                        scheduler()->give_way();
-                    }
-                    wait.park(UINT64_MAX);
+                    ++waiting;
+                    while (!wait.park(UINT64_MAX)) {
+                    } // woken by who had told the last one, at the same place
                     ++went_on;
+                    while (went_on < (round + 1) * count) {
+                        scheduler()->sleep_until(monotonic_ns() + 50'000);
+                    }
                 }
             });
         }
-        std::thread sender([] {
-            const std::uint64_t begin = monotonic_ns();
-            while (went_on < rounds * static_cast<int>(count)) {
-                kill(getpid(), SIGUSR1);
-                if (monotonic_ns() - begin > 60'000'000'000) {
-                    ADD_FAILURE() << "nobody goes on";
-                    _exit(1);
+        for (std::uint32_t number = 0; number < busy; ++number) {
+            fibres->add([] {
+                // In some rounds they lock again and again, in the others workers sleep.
+                while (went_on < rounds * count) {
+                    if (went_on / count % 4 == 0) {
+                        scheduler()->sleep_until(monotonic_ns() + 50'000);
+                        continue;
+                    }
+                    for (int turn = 0; turn < 100; ++turn) {
+                        const ObjectWait wait(&waiting, no_looks);
+                    }
+                    scheduler()->give_way();
                 }
+            });
+        }
+        std::thread sender([&] {
+            const auto wait_until = [](const std::atomic<std::uint32_t>& number,
+                                       std::uint32_t reached) {
+                const std::uint64_t begin = monotonic_ns();
+                while (number < reached) {
+                    std::this_thread::yield();
+                    if (monotonic_ns() - begin > 60'000'000'000) {
+                        ADD_FAILURE() << "nobody goes on";
+                        _exit(1);
+                    }
+                }
+            };
+            for (std::uint32_t round = 0; round < rounds; ++round) {
+                wait_until(waiting, (round + 1) * count);
+                const std::atomic<int>& thread = fibres->made->worker(round % 2).thread;
+                while (thread == 0) { // it has yet to begin
+                    std::this_thread::yield();
+                }
+                EXPECT_EQ(syscall(SYS_tgkill, getpid(), thread.load(), SIGUSR1), 0);
+                wait_until(went_on, (round + 1) * count);
             }
         });
         EXPECT_EQ(fibres->made->start(), 0);
         no_signals_here();
         fibres->finish();
         sender.join();
+        EXPECT_GT(interrupted, 0U);
     });
 }
 

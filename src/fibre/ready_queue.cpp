@@ -37,7 +37,7 @@ void wait_until_zero(const std::atomic<std::uint32_t>& word) {
 
 } // namespace
 
-ReadyQueue::ReadyQueue() : ReadyQueue(!may_fence_others()) {}
+ReadyQueue::ReadyQueue() : ReadyQueue(may_fence_others() ? fence_others : nullptr) {}
 
 void ReadyQueue::append(Row& list, const Row& row) {
     (list.count == 0 ? list.first : list.last->next) = row.first;
@@ -95,22 +95,20 @@ void ReadyQueue::wait_for_other() {
     } while (other_.load(std::memory_order_acquire) != 0);
 }
 
-bool ReadyQueue::enter(bool patient) {
-    other_.store(1, std::memory_order_seq_cst);
+bool ReadyQueue::have_fenced() {
     if (fencing_.load(std::memory_order_acquire) == Fencing::itself) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
-    } else if (!fence_others()) {
-        fencing_.store(Fencing::asked, std::memory_order_relaxed);
-        leave();
-        return false;
+        return true;
     }
-    if (patient) {
-        wait_until_zero(owner_);
-    } else if (owner_.load(std::memory_order_acquire) != 0) {
-        leave();
-        return false;
+    if (fence_()) {
+        return true;
     }
-    return true;
+    fencing_.store(Fencing::asked, std::memory_order_relaxed);
+    return false;
+}
+
+void ReadyQueue::wait_for_owner() {
+    wait_until_zero(owner_);
 }
 
 ReadyQueue::Row ReadyQueue::take_half() {
@@ -123,26 +121,28 @@ ReadyQueue::Row ReadyQueue::take_half() {
         came_count_.store(came_.count, std::memory_order_relaxed);
         return row;
     }
-    if (!enter(false)) {
-        return {};
+    if (owner_.load(std::memory_order_relaxed) != 0) {
+        return {}; // no need to interrupt anybody
     }
-    if (came_.count != 0) {
-        append(own_, std::exchange(came_, {}));
-        came_count_.store(0, std::memory_order_relaxed);
+    other_.store(1, std::memory_order_seq_cst);
+    Row row;
+    if (have_fenced() && owner_.load(std::memory_order_acquire) == 0) {
+        if (came_.count != 0) {
+            append(own_, std::exchange(came_, {}));
+            came_count_.store(0, std::memory_order_relaxed);
+        }
+        row = cut(own_, (own_.count + 1) / 2);
+        own_count_.store(own_.count, std::memory_order_relaxed);
     }
-    const Row row = cut(own_, (own_.count + 1) / 2);
-    own_count_.store(own_.count, std::memory_order_relaxed);
     leave();
     return row;
 }
 
-ReadyQueue::Row ReadyQueue::take_all() {
-    const std::lock_guard guard(lock_);
+ReadyQueue::Row ReadyQueue::all(bool is_theirs) {
     Row row;
-    if (own_count_.load(std::memory_order_relaxed) != 0 && enter(true)) {
+    if (is_theirs) {
         row = std::exchange(own_, {});
         own_count_.store(0, std::memory_order_relaxed);
-        leave();
     }
     if (came_.count != 0) {
         append(row, std::exchange(came_, {}));

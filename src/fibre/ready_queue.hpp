@@ -5,7 +5,9 @@
 // which it gets at without an atomic instruction. What others bring comes to a second list, under
 // a lock; the worker puts it behind its own when it looks next. Others who take from the worker's
 // own list, which is seldom, have all processors that run this process execute a fence
-// (membarrier), which takes them a microsecond or two and the worker nothing.
+// (membarrier): it takes them a microsecond or two, and each of the processors an interrupt. So
+// they look first whether the worker is at its list just now, and who gets nothing leaves it alone
+// for a while (workers.cpp).
 //
 // Invariants
 //  1. The own list and the `next` of the fibres in it are the worker's while owner_ is 1, and
@@ -15,7 +17,9 @@
 //     other. The worker then takes back owner_ and waits until other_ is 0; others wait, or give
 //     up.
 //  2. Where the kernel refuses the fence, the worker fences itself: fencing_ is `itself` from when
-//     it does so always. Refused later on, it is `asked` to, and others take nothing till then.
+//     it does so always. Refused later on, it is `asked` to, and others take nothing till then,
+//     unless they see, after setting other_, that it sleeps in the kernel: to get there, and to
+//     come back, it passes full fences.
 //  3. The list of what has come is under the lock. Nobody waits for the lock while owner_ is 1.
 //  4. A fibre in neither list that has been brought is in the hands of the worker, which puts it
 //     into its own list, or of who has taken it.
@@ -24,6 +28,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
 #include "fibre/fibre.hpp"
 #include "fibre/spin_lock.hpp"
@@ -39,9 +44,13 @@ class ReadyQueue {
         std::uint32_t count = 0;
     };
 
+    // Has all processors that run this process fence. False: the kernel refuses it.
+    using Fence = bool (*)();
+
     ReadyQueue();
-    explicit ReadyQueue(bool worker_fences)
-        : fencing_(worker_fences ? Fencing::itself : Fencing::others) {}
+    // Null: the worker fences itself.
+    explicit ReadyQueue(Fence fence)
+        : fencing_(fence == nullptr ? Fencing::itself : Fencing::others), fence_(fence) {}
 
     // By any thread; of others' doings it says what has been a moment ago.
     std::uint32_t count() const {
@@ -71,8 +80,10 @@ class ReadyQueue {
     }
     // The first half, rounded up. Nothing, also when somebody is there just now.
     Row take_half();
-    // All, with patience. (Less where the fence is refused just now: invariant 2.)
-    Row take_all();
+    // All, with patience. (Less where the fence is refused just now, and the worker isn't asleep in
+    // the kernel: invariant 2.)
+    template <typename IsAsleep>
+    Row take_all(IsAsleep is_asleep);
 
     // What others look at together with what comes: by any thread, not for long.
     SpinLock& lock() { return lock_; }
@@ -106,8 +117,12 @@ class ReadyQueue {
     // The worker's: what has come is put behind its own.
     [[gnu::noinline]] void collect();
 
-    // Others', with the lock: whether they may have the own list, until leave().
-    bool enter(bool patient);
+    // Others', with the lock: the own list is theirs from when the fence has worked and owner_ is 0
+    // until leave().
+    bool have_fenced();
+    void wait_for_owner();
+    // All that is in the own list, if it is theirs, and in the other.
+    Row all(bool is_theirs);
     void leave() { other_.store(0, std::memory_order_release); }
 
     // The worker's
@@ -120,6 +135,7 @@ class ReadyQueue {
     alignas(64) SpinLock lock_;
     Row came_;
     std::atomic<std::uint32_t> came_count_{0};
+    const Fence fence_;
 };
 
 template <typename Expect>
@@ -165,6 +181,22 @@ template <typename Expect>
     }
     end_own();
     return first;
+}
+
+template <typename IsAsleep>
+ReadyQueue::Row ReadyQueue::take_all(IsAsleep is_asleep) {
+    const std::lock_guard guard(lock_);
+    bool is_theirs = false;
+    if (own_count_.load(std::memory_order_relaxed) != 0) {
+        other_.store(1, std::memory_order_seq_cst);
+        is_theirs = have_fenced() || is_asleep();
+        if (is_theirs) {
+            wait_for_owner();
+        }
+    }
+    const Row row = all(is_theirs);
+    leave();
+    return row;
 }
 
 } // namespace warren::fibre

@@ -2,8 +2,12 @@
 
 #include <array>
 #include <gtest/gtest.h>
+#include <linux/membarrier.h>
 #include <memory>
+#include <string>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -27,10 +31,27 @@ std::vector<std::uint32_t> numbers(const ReadyQueue::Row& row) {
     return found;
 }
 
-class Ready : public testing::TestWithParam<bool> {
+constexpr auto is_awake = [] { return false; };
+
+enum class Fences : std::uint8_t { others, itself, refused_later };
+
+std::atomic<int> fences_left{0};
+
+// The kernel's as long as there are some left.
+bool fence_until_refused() {
+    return fences_left.fetch_sub(1) > 0 &&
+           syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+class Ready : public testing::TestWithParam<Fences> {
   protected:
-    Ready() : fibres(std::make_unique<Fibre[]>(size)) {
-        queue = GetParam() ? std::make_unique<ReadyQueue>(true) : std::make_unique<ReadyQueue>();
+    Ready() : fibres(std::make_unique<Fibre[]>(size)), queue(std::make_unique<ReadyQueue>()) {
+        if (GetParam() == Fences::itself) {
+            queue = std::make_unique<ReadyQueue>(nullptr);
+        } else if (GetParam() == Fences::refused_later) {
+            fences_left = fences;
+            queue = std::make_unique<ReadyQueue>(fence_until_refused);
+        }
         for (std::uint32_t number = 0; number < size; ++number) {
             fibres[number].number = number;
         }
@@ -44,6 +65,7 @@ class Ready : public testing::TestWithParam<bool> {
     }
 
     static constexpr std::uint32_t size = 16;
+    static constexpr int fences = 100;
     std::unique_ptr<Fibre[]> fibres;
     std::unique_ptr<ReadyQueue> queue;
 };
@@ -78,7 +100,7 @@ TEST_P(Ready, WhoGivesWayGoesBehindAllThatAreThere) {
 
 TEST_P(Ready, OthersTakeHalfOrAll) {
     EXPECT_EQ(queue->take_half().count, 0U);
-    EXPECT_EQ(queue->take_all().count, 0U);
+    EXPECT_EQ(queue->take_all(is_awake).count, 0U);
     for (std::uint32_t number = 0; number < 4; ++number) {
         put(number);
     }
@@ -86,7 +108,7 @@ TEST_P(Ready, OthersTakeHalfOrAll) {
     EXPECT_EQ(numbers(queue->take_half()), (std::vector<std::uint32_t>{0, 1, 2}));
     EXPECT_EQ(queue->count(), 2U);
     bring(5);
-    EXPECT_EQ(numbers(queue->take_all()), (std::vector<std::uint32_t>{3, 4, 5}));
+    EXPECT_EQ(numbers(queue->take_all(is_awake)), (std::vector<std::uint32_t>{3, 4, 5}));
     EXPECT_EQ(take(), size);
     bring(6);
     bring(7);
@@ -99,11 +121,13 @@ TEST_P(Ready, OthersTakeHalfOrAll) {
 // Fibres go round: the worker takes and puts them, others take from it and bring them back. `next`
 // and `ran` of a fibre are who has taken it's.
 TEST_P(Ready, NoneIsLostOrTakenTwiceWhoeverComesTogether) {
-    constexpr int turns = 30'000;
+    constexpr int turns = 30'000; // at least, and until others have taken from it so many times
+    constexpr int takings = 5'000;
     constexpr int others = 2;
     std::array<std::atomic<bool>, size> held{};
     std::atomic<bool> over{false};
     std::atomic<int> wrong{0};
+    std::atomic<int> taken{0};
     const auto hold = [&](Fibre& fibre) {
         wrong += held[fibre.number].exchange(true) ? 1 : 0;
         fibre.usual_ticks += 1; // TSan sees who does so at once
@@ -116,7 +140,7 @@ TEST_P(Ready, NoneIsLostOrTakenTwiceWhoeverComesTogether) {
     for (int other = 0; other < others; ++other) {
         threads.emplace_back([&, other] {
             while (!over) {
-                ReadyQueue::Row row = other == 0 ? queue->take_half() : queue->take_all();
+                ReadyQueue::Row row = other == 0 ? queue->take_half() : queue->take_all(is_awake);
                 for (Fibre* fibre = row.first; fibre != nullptr; fibre = fibre->next) {
                     hold(*fibre);
                 }
@@ -125,12 +149,13 @@ TEST_P(Ready, NoneIsLostOrTakenTwiceWhoeverComesTogether) {
                 }
                 if (row.count != 0) {
                     queue->bring(row, holds);
+                    ++taken;
                 }
             }
         });
     }
     Fibre* running = nullptr;
-    for (int turn = 0; turn < turns; ++turn) {
+    for (int turn = 0; turn < turns || taken < takings; ++turn) {
         Fibre* next = nullptr;
         if (running == nullptr) {
             next = queue->take(expects_nothing);
@@ -168,7 +193,49 @@ TEST_P(Ready, NoneIsLostOrTakenTwiceWhoeverComesTogether) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(FencesByOthersOrItself, Ready, testing::Bool());
+std::string name_of(const testing::TestParamInfo<Fences>& tested) {
+    constexpr std::array names{"by_others", "by_the_worker", "refused_later"};
+    return names.at(static_cast<std::size_t>(tested.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fenced, Ready,
+                         testing::Values(Fences::others, Fences::itself, Fences::refused_later),
+                         name_of);
+
+TEST(ReadyTest, WhereTheFenceIsRefusedLaterOthersGetAllWhenTheWorkerHasFencedItselfOrSleeps) {
+    std::array<Fibre, 3> fibres;
+    fences_left = 0;
+    const auto refused = std::make_unique<ReadyQueue>(fence_until_refused);
+    for (Fibre& fibre : fibres) {
+        refused->put(row_of(fibre));
+    }
+    EXPECT_EQ(refused->take_half().count, 0U);
+    EXPECT_EQ(refused->take_all(is_awake).count, 0U);
+    EXPECT_EQ(refused->take_all([] { return true; }).count, 3U);
+    for (Fibre& fibre : fibres) {
+        refused->put(row_of(fibre)); // the worker fences itself, as it has been asked to
+    }
+    EXPECT_EQ(refused->take_half().count, 2U);
+    EXPECT_EQ(refused->take_all(is_awake).count, 1U);
+}
+
+TEST(ReadyTest, NobodyIsInterruptedForAListThatTheWorkerIsAt) {
+    static int asked;
+    asked = 0;
+    const auto queue = std::make_unique<ReadyQueue>([] {
+        ++asked;
+        return true;
+    });
+    std::array<Fibre, 3> fibres;
+    for (Fibre& fibre : fibres) {
+        queue->put(row_of(fibre));
+    }
+    EXPECT_EQ(queue->take([&](const Fibre&) { EXPECT_EQ(queue->take_half().count, 0U); }),
+              fibres.data());
+    EXPECT_EQ(asked, 0);
+    EXPECT_EQ(queue->take_half().count, 1U);
+    EXPECT_EQ(asked, 1);
+}
 
 } // namespace
 } // namespace warren::fibre

@@ -212,14 +212,16 @@ void Scheduler::push_all(Worker& worker, const ReadyQueue::Row& row) {
     }
 }
 
-// Wakes a worker that sleeps, and may take from this one.
+// Wakes a worker that sleeps, and may take from this one. Where fibres have homes others have time:
+// they look by themselves now and then.
 void Scheduler::call_helper(Worker& from) {
     const std::uint32_t count = started_.load(std::memory_order_acquire);
+    const bool has_homes = gives_homes();
     for (std::uint32_t number = 0; number < count; ++number) {
         Worker* worker = workers_[number].get();
         if (worker->sleeping.load(std::memory_order_relaxed) &&
             !worker->relieved.load(std::memory_order_relaxed) && may_take(*worker, from) &&
-            call(*worker)) {
+            (!has_homes || &represented(*worker) == &represented(from)) && call(*worker)) {
             return;
         }
     }
@@ -276,6 +278,7 @@ std::uint64_t Scheduler::run_so_far(Fibre& self) {
 }
 
 void Scheduler::resume(Worker& worker, Fibre& next) {
+    ++worker.ran;
     account(worker, nullptr);
     begin(worker, next);
     void* before = switch_context(&worker.idle, &next.context, nullptr);

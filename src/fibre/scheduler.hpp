@@ -222,6 +222,7 @@ class Scheduler {
     static Worker& represented(Worker& worker);
     static Worker& deputy_of(Worker& worker);
     bool may_take(Worker& worker, Worker& from) const;
+    bool gives_homes() const;
     bool stand_in(Worker& worker);
     bool engage(Worker& former, Worker& worker);
     int start_worker(Worker& worker);

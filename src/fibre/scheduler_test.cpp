@@ -323,6 +323,25 @@ TEST(BalancingTest, heavy_fibres_are_spread_over_the_workers) {
     }
 }
 
+TEST(BalancingTest, idle_workers_take_what_the_balancer_has_not_foreseen) {
+    alone([] {
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("greedy");
+        auto fibres = std::make_unique<Fibres>(8, std::vector<int>{-1, -1}, nullptr, options);
+        static std::atomic<int> others{0};
+        fibres->add([] { // with three behind it at first
+            while (others != 7) {
+                spin_pause();
+            }
+        });
+        for (int number = 1; number < 8; ++number) {
+            fibres->add([] { ++others; });
+        }
+        fibres->run();
+        EXPECT_EQ(others, 7);
+    });
+}
+
 TEST(BalancingTest, no_load_is_below_nothing_where_few_switches_read_the_clock) {
     alone([] {
         constexpr std::uint32_t count = 5;

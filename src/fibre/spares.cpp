@@ -108,7 +108,8 @@ bool sleeps(int thread) {
 // All that is in one queue goes to another.
 void Scheduler::hand_over(Worker& from, Worker& to) {
     awake_.fetch_add(1, std::memory_order_seq_cst); // invariant 7
-    if (const ReadyQueue::Row row = from.queue.take_all(); row.count != 0) {
+    const auto is_asleep = [&] { return sleeps(from.thread.load(std::memory_order_relaxed)); };
+    if (const ReadyQueue::Row row = from.queue.take_all(is_asleep); row.count != 0) {
         push_all(to, row);
     }
     if (awake_.fetch_sub(1, std::memory_order_seq_cst) == 1) {

@@ -1,9 +1,16 @@
 // Tests of spare workers (spares.cpp).
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdio>
 #include <ctime>
 #include <gtest/gtest.h>
+#include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fibre/test_fibres.hpp"
@@ -30,6 +37,36 @@ TEST(SparesTest, fibres_that_sleep_in_the_kernel_do_not_keep_others_from_running
         fibres->add([] { EXPECT_EQ(write(ends[1], "123456", 6), 6); });
         fibres->run();
         EXPECT_EQ(read_bytes, 6);
+    });
+}
+
+// A program may have the kernel refuse what it doesn't call itself, when it has begun.
+TEST(SparesTest, fibres_of_a_blocked_worker_run_also_where_membarrier_is_refused_meanwhile) {
+    alone([] {
+        static int ends[2];
+        ASSERT_EQ(pipe(ends), 0);
+        static std::atomic<bool> refused{false};
+        auto fibres = std::make_unique<Fibres>(3, std::vector<int>{-1});
+        fibres->add([] { // (what is behind it has come to the worker's own list)
+            sock_filter rules[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+            };
+            const sock_fprog program = {std::size(rules), rules};
+            refused = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+                              &program) == 0;
+            char byte = 0;
+            EXPECT_EQ(read(ends[0], &byte, 1), 1);
+        });
+        fibres->add([] { scheduler()->give_way(); });
+        fibres->add([] { EXPECT_EQ(write(ends[1], "1", 1), 1); });
+        fibres->run();
+        if (!refused) {
+            puts("the kernel takes no filter: nothing was refused");
+        }
     });
 }
 

@@ -21,6 +21,7 @@ struct Look {
     std::uint64_t since = 0;
     // When it was first seen with more than one fibre ready, of looks in a row; 0: not at the last.
     std::uint64_t many_since = 0;
+    std::uint64_t ran_before = 0; // `ran` of who looks: a row ends when it has had something to do
 };
 
 struct alignas(64) Worker {
@@ -55,6 +56,7 @@ struct alignas(64) Worker {
     // How often any fibre has given way to nobody since others were looked at.
     std::uint32_t gave_way_in_vain = 0;
     std::vector<Look> looks; // at all workers
+    std::uint64_t ran = 0;   // how many times it has had a fibre to run after none
     Worker* spare = nullptr; // that stands in for this one
     // Of the fibres that run here; there before the worker is started, and the same from then on,
     // also when starting it fails and is tried again: a releaser may be looking.

@@ -26,6 +26,9 @@ constexpr std::uint64_t patience_ticks = 50'000;
 // Many are shared out when they have been there for so long: who has just got them has perhaps only
 // been the first to (a release). Ticks: some 2 µs.
 constexpr std::uint64_t patience_of_many_ticks = 5'000;
+// Where a balancer says who is at home where: what is taken from there is back in a moment, and
+// only what the balancer has not foreseen is worth that. Ticks: some 50 µs.
+constexpr std::uint64_t patience_with_homes_ticks = 125'000;
 // How soon a standstill is looked at again when threads that are no workers may still end it.
 constexpr std::uint64_t deadlock_ns = 100'000'000;
 
@@ -139,9 +142,14 @@ bool Scheduler::may_take(Worker& worker, Worker& from) const {
     return options_.steals || &represented(worker) == &represented(from);
 }
 
+bool Scheduler::gives_homes() const {
+    return balancing_ != nullptr && balancing_->gives_homes();
+}
+
 // Takes half of what a worker has ready, the nearest worker's first.
 Fibre* Scheduler::steal(Worker& worker) {
     const std::size_t count = started_.load(std::memory_order_acquire);
+    const bool has_homes = gives_homes();
     for (std::size_t step = 1; step < count; ++step) {
         // 1, -1, 2, -2, …: processors that are near have numbers that are.
         const std::size_t distance = (step + 1) / 2;
@@ -153,7 +161,8 @@ Fibre* Scheduler::steal(Worker& worker) {
         }
         const std::uint32_t ready = other.queue.count();
         Look& look = worker.looks[index];
-        if (ready <= 1) {
+        if (ready <= 1 || look.ran_before != worker.ran) {
+            look.ran_before = worker.ran;
             look.many_since = 0;
         }
         if (ready == 0) {
@@ -168,12 +177,19 @@ Fibre* Scheduler::steal(Worker& worker) {
         if (ready > 1 && look.many_since == 0) {
             look.many_since = now;
         }
-        if ((ready > 1 && now - look.many_since < patience_of_many_ticks) ||
-            (ready == 1 && now - look.since < patience_ticks)) {
+        const std::uint64_t looked_on = now - (ready > 1 ? look.many_since : look.since);
+        const std::uint64_t patience = has_homes   ? patience_with_homes_ticks
+                                       : ready > 1 ? patience_of_many_ticks
+                                                   : patience_ticks;
+        if (looked_on < patience) {
             continue;
         }
         ReadyQueue::Row row = other.queue.take_half();
         if (row.count == 0) {
+            // Not at once again: it may have cost everybody an interrupt, and who was at the list
+            // may have lost the processor.
+            look.since = now;
+            look.many_since = now;
             continue;
         }
         look.many_since = 0;

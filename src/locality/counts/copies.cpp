@@ -6,29 +6,14 @@
 #include "drreg.h"
 #include "locality/counts/block_accesses.hpp"
 #include "locality/counts/safe_places.hpp"
+#include "locality/counts/storage.hpp"
 
 namespace warren::locality::counts {
 namespace {
 
-reg_id_t segment;
-unsigned scratch; // where the program's RAX is kept, in DynamoRIO's thread-local storage
-
 bool ends_block(instr_t* instruction) {
     return instr_is_syscall(instruction) || instr_is_cti(instruction) ||
            instr_is_interrupt(instruction);
-}
-
-opnd_t kept() {
-    return opnd_create_far_base_disp(segment, DR_REG_NULL, DR_REG_NULL, 0,
-                                     static_cast<int>(scratch), OPSZ_8);
-}
-
-// Before `where`.
-void restore_flags(void* context, instrlist_t* block, instr_t* where) {
-    dr_restore_arith_flags_from_reg(context, block, where, DR_REG_RAX);
-    instrlist_meta_preinsert(block, where,
-                             INSTR_CREATE_mov_ld(context, opnd_create_reg(DR_REG_RAX), kept()));
-    instrlist_meta_preinsert(block, where, label_of(context, safe));
 }
 
 // How many turns follow each other outside bursts; 1: the block doesn't repeat itself.
@@ -50,27 +35,10 @@ unsigned turns_of(instr_t* first, instr_t* last, app_pc begin, unsigned instruct
     return turns < 1 ? 1 : turns < most_turns ? turns : most_turns;
 }
 
-// Before `where`, with no flag changed.
-void subtract(void* context, instrlist_t* block, instr_t* where, opnd_t budget, unsigned count) {
-    const opnd_t rax = opnd_create_reg(DR_REG_RAX);
-    const auto insert = [&](instr_t* instruction) {
-        instrlist_meta_preinsert(block, where, instruction);
-    };
-    insert(label_of(context, unsafe));
-    insert(INSTR_CREATE_mov_st(context, kept(), rax));
-    insert(INSTR_CREATE_mov_ld(context, rax, budget));
-    insert(INSTR_CREATE_lea(
-        context, rax,
-        opnd_create_base_disp(DR_REG_RAX, DR_REG_NULL, 0, -static_cast<int>(count), OPSZ_lea)));
-    insert(INSTR_CREATE_mov_st(context, budget, rax));
-    insert(INSTR_CREATE_mov_ld(context, rax, kept()));
-    insert(label_of(context, safe));
-}
-
 // Before [first, exit), the block's last turn: the others, each of which goes to `exit` if it is
 // the last to be done; and behind it what is subtracted for those that were.
 void repeat(void* context, instrlist_t* block, instr_t* first, instr_t* exit, unsigned turns,
-            int leaves_by, unsigned instructions, opnd_t budget) {
+            int leaves_by, unsigned instructions) {
     std::vector<instr_t*> ways; // of the turns from the second on
     for (unsigned turn = 1; turn < turns; ++turn) {
         for (instr_t* instruction = first; instruction != exit;
@@ -86,23 +54,17 @@ void repeat(void* context, instrlist_t* block, instr_t* first, instr_t* exit, un
             ways.push_back(way);
         }
     }
-    subtract(context, block, exit, budget, (turns - 1) * instructions);
+    insert_subtraction(context, block, exit, (turns - 1) * instructions);
     for (; !ways.empty(); ways.pop_back()) {
         instrlist_meta_preinsert(block, exit, INSTR_CREATE_jmp(context, opnd_create_instr(exit)));
         instrlist_meta_preinsert(block, exit, ways.back());
-        subtract(context, block, exit, budget, static_cast<unsigned>(ways.size()) * instructions);
+        insert_subtraction(context, block, exit, static_cast<unsigned>(ways.size()) * instructions);
     }
 }
 
 } // namespace
 
-void start_copies(reg_id_t of_storage, unsigned scratch_offset) {
-    segment = of_storage;
-    scratch = scratch_offset;
-}
-
-Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions,
-                  opnd_t budget) {
+Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions) {
     instr_t* const last = instrlist_last_app(block);
     instr_t* const first = instrlist_first(block);
     if (last == nullptr) {
@@ -137,13 +99,12 @@ Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned inst
     const unsigned turns =
         copies.last == nullptr ? 1 : turns_of(first, copies.last, begin, instructions);
     if (turns > 1) {
-        repeat(context, block, first, exit, turns, opposite_of(last), instructions, budget);
+        repeat(context, block, first, exit, turns, opposite_of(last), instructions);
     }
     return copies;
 }
 
-void insert_choice(void* context, instrlist_t* block, Copies& copies, opnd_t budget,
-                   unsigned instructions) {
+void insert_choice(void* context, instrlist_t* block, Copies& copies, unsigned instructions) {
     bool dead = false;
     drreg_are_aflags_dead(context, copies.begin, &dead);
     copies.flags_live = !dead;
@@ -151,14 +112,13 @@ void insert_choice(void* context, instrlist_t* block, Copies& copies, opnd_t bud
         instrlist_meta_preinsert(block, copies.begin, instruction);
     };
     if (copies.flags_live) {
-        insert(label_of(context, unsafe));
-        insert(INSTR_CREATE_mov_st(context, kept(), opnd_create_reg(DR_REG_RAX)));
-        dr_save_arith_flags_to_reg(context, block, copies.begin, DR_REG_RAX);
+        insert_flags_kept(context, block, copies.begin);
     }
-    insert(INSTR_CREATE_sub(context, budget, OPND_CREATE_INT32(static_cast<int>(instructions))));
+    insert(INSTR_CREATE_sub(context, slot(budget_slot),
+                            OPND_CREATE_INT32(static_cast<int>(instructions))));
     insert(INSTR_CREATE_jcc(context, OP_jns, opnd_create_instr(copies.plain)));
     if (copies.flags_live) {
-        restore_flags(context, block, copies.begin);
+        insert_flags_restored(context, block, copies.begin);
     }
 }
 
@@ -167,7 +127,7 @@ void insert_plain(void* context, instrlist_t* block, const Copies& copies) {
         // Between the label and what is behind it, which the pass has fetched already.
         instr_t* const behind = instr_get_next(copies.plain);
         instrlist_meta_preinsert(block, behind, label_of(context, unsafe));
-        restore_flags(context, block, behind);
+        insert_flags_restored(context, block, behind);
     }
 }
 

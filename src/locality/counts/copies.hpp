@@ -14,7 +14,7 @@
 // is subtracted when they end, so that a burst may begin some turns late; it ends in time.
 //
 // Invariant: at `plain`, `exit` and behind `begin` all registers and flags have the program's
-// values. Thread rule: start_copies() once per process; the rest is called by DynamoRIO.
+// values. Thread rule: called by DynamoRIO.
 #pragma once
 
 #include "dr_api.h"
@@ -30,16 +30,12 @@ struct Copies {
     bool flags_live = false;  // at the beginning, known from insert_choice() on
 };
 
-void start_copies(reg_id_t segment, unsigned scratch_offset);
-
 // In the first pass over a block, which begins at `begin` and has so many instructions. Not after
-// other passes have put branches into it. `budget` is a quadword.
-Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions,
-                  opnd_t budget);
+// other passes have put branches into it.
+Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions);
 
 // In the pass that inserts, when it is at `begin` and at `plain`.
-void insert_choice(void* context, instrlist_t* block, Copies& copies, opnd_t budget,
-                   unsigned instructions);
+void insert_choice(void* context, instrlist_t* block, Copies& copies, unsigned instructions);
 void insert_plain(void* context, instrlist_t* block, const Copies& copies);
 
 } // namespace warren::locality::counts

@@ -18,10 +18,11 @@
 // done. An access that faults counts, and so does what is behind it in its site; if a handler mends
 // that and returns, both count once more.
 //
-// In mode sample blocks are there twice (copies.hpp), but for gathers and scatters, where outside
-// bursts sites are jumped over. Rows (rep movs, stos, lods, and here cmps and scas, counted behind
-// them) may have any length, so bursts would meet or miss too much at once: all are counted
-// exactly, by a call, which costs a fraction of a microsecond.
+// In mode sample what runs often, in traces, is there twice (copies.hpp), but for gathers and
+// scatters, where outside bursts sites are jumped over; what runs seldom is short (seldom.hpp).
+// Rows (rep movs, stos, lods, and here cmps and scas, counted behind them) may have any length, so
+// bursts would meet or miss too much at once: all are counted exactly, by a call, which costs a
+// fraction of a microsecond.
 //
 // Thread rule: start() and stop() once per process; the rest is called by DynamoRIO.
 #pragma once
@@ -41,7 +42,7 @@ std::uint64_t* set_thread(ThreadCounters& thread, void* stack_end);
 void program_stack_is(ThreadCounters& thread, std::uint64_t pointer);
 
 // Of the program's threads any: accesses by code of [begin, end) are not counted, and its
-// instructions neither, unless they are to be.
+// instructions neither, unless they are to be (in mode sample).
 void leave_alone(std::uint64_t begin, std::uint64_t end, bool count_instructions = false);
 
 bool start_instrumentation(const Layout& layout, bool bursts);

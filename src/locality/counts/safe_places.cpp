@@ -1,6 +1,7 @@
 #include "locality/counts/safe_places.hpp"
 
 #include "drmgr.h"
+#include "locality/counts/storage.hpp"
 
 namespace warren::locality::counts {
 namespace {
@@ -41,6 +42,38 @@ instr_t* label_of(void* context, Note note) {
     instr_t* const label = INSTR_CREATE_label(context);
     instr_set_note(label, reinterpret_cast<void*>(first_note + note));
     return label;
+}
+
+void insert_flags_kept(void* context, instrlist_t* block, instr_t* where) {
+    instrlist_meta_preinsert(block, where, label_of(context, unsafe));
+    instrlist_meta_preinsert(
+        block, where,
+        INSTR_CREATE_mov_st(context, slot(program_rax_slot), opnd_create_reg(DR_REG_RAX)));
+    dr_save_arith_flags_to_reg(context, block, where, DR_REG_RAX);
+}
+
+void insert_flags_restored(void* context, instrlist_t* block, instr_t* where) {
+    dr_restore_arith_flags_from_reg(context, block, where, DR_REG_RAX);
+    instrlist_meta_preinsert(
+        block, where,
+        INSTR_CREATE_mov_ld(context, opnd_create_reg(DR_REG_RAX), slot(program_rax_slot)));
+    instrlist_meta_preinsert(block, where, label_of(context, safe));
+}
+
+void insert_subtraction(void* context, instrlist_t* block, instr_t* where, unsigned count) {
+    const opnd_t rax = opnd_create_reg(DR_REG_RAX);
+    const auto insert = [&](instr_t* instruction) {
+        instrlist_meta_preinsert(block, where, instruction);
+    };
+    insert(label_of(context, unsafe));
+    insert(INSTR_CREATE_mov_st(context, slot(program_rax_slot), rax));
+    insert(INSTR_CREATE_mov_ld(context, rax, slot(budget_slot)));
+    insert(INSTR_CREATE_lea(
+        context, rax,
+        opnd_create_base_disp(DR_REG_RAX, DR_REG_NULL, 0, -static_cast<int>(count), OPSZ_lea)));
+    insert(INSTR_CREATE_mov_st(context, slot(budget_slot), rax));
+    insert(INSTR_CREATE_mov_ld(context, rax, slot(program_rax_slot)));
+    insert(label_of(context, safe));
 }
 
 } // namespace warren::locality::counts

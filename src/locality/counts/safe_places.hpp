@@ -15,4 +15,10 @@ enum Note : std::size_t { unsafe, safe, notes }; // what follows such a label
 bool start_safe_places();
 instr_t* label_of(void* context, Note note);
 
+// Before `where`: the flags go to RAX, whose value is kept in a slot, until they are restored.
+void insert_flags_kept(void* context, instrlist_t* block, instr_t* where);
+void insert_flags_restored(void* context, instrlist_t* block, instr_t* where);
+// From the budget, with no flag changed.
+void insert_subtraction(void* context, instrlist_t* block, instr_t* where, unsigned count);
+
 } // namespace warren::locality::counts

@@ -116,25 +116,27 @@ ReadyQueue::Row ReadyQueue::take_half() {
         return {};
     }
     const std::lock_guard guard(lock_, std::adopt_lock);
-    if (own_count_.load(std::memory_order_relaxed) == 0) {
-        const Row row = cut(came_, (came_.count + 1) / 2);
-        came_count_.store(came_.count, std::memory_order_relaxed);
-        return row;
-    }
-    if (owner_.load(std::memory_order_relaxed) != 0) {
-        return {}; // no need to interrupt anybody
-    }
-    other_.store(1, std::memory_order_seq_cst);
-    Row row;
-    if (have_fenced() && owner_.load(std::memory_order_acquire) == 0) {
-        if (came_.count != 0) {
-            append(own_, std::exchange(came_, {}));
-            came_count_.store(0, std::memory_order_relaxed);
+    // (There is no need to interrupt anybody for the own list of who is at it.)
+    if (own_count_.load(std::memory_order_relaxed) != 0 &&
+        owner_.load(std::memory_order_relaxed) == 0) {
+        other_.store(1, std::memory_order_seq_cst);
+        const bool is_theirs = have_fenced() && owner_.load(std::memory_order_acquire) == 0;
+        Row row;
+        if (is_theirs) {
+            if (came_.count != 0) {
+                append(own_, std::exchange(came_, {}));
+                came_count_.store(0, std::memory_order_relaxed);
+            }
+            row = cut(own_, (own_.count + 1) / 2);
+            own_count_.store(own_.count, std::memory_order_relaxed);
         }
-        row = cut(own_, (own_.count + 1) / 2);
-        own_count_.store(own_.count, std::memory_order_relaxed);
+        leave();
+        if (is_theirs) {
+            return row;
+        }
     }
-    leave();
+    const Row row = cut(came_, (came_.count + 1) / 2);
+    came_count_.store(came_.count, std::memory_order_relaxed);
     return row;
 }
 

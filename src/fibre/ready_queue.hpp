@@ -18,8 +18,10 @@
 //     up.
 //  2. Where the kernel refuses the fence, the worker fences itself: fencing_ is `itself` from when
 //     it does so always. Refused later on, it is `asked` to, and others take nothing till then,
-//     unless they see, after setting other_, that it sleeps in the kernel: to get there, and to
-//     come back, it passes full fences.
+//     unless they see, after setting other_, that it sleeps in the kernel, and then that owner_ is
+//     0: to leave the processor and to come back to one is as good as a full fence. (Who is seen
+//     just before it leaves, and comes back at once, has passed none; but a processor's stores are
+//     out long before others have opened and read the file that says so.)
 //  3. The list of what has come is under the lock. Nobody waits for the lock while owner_ is 1.
 //  4. A fibre in neither list that has been brought is in the hands of the worker, which puts it
 //     into its own list, or of who has taken it.
@@ -78,7 +80,8 @@ class ReadyQueue {
         held();
         lock_.unlock();
     }
-    // The first half, rounded up. Nothing, also when somebody is there just now.
+    // The first half, rounded up; of what has come alone where the other list can't be had just now;
+    // nothing, also when somebody holds the lock.
     Row take_half();
     // All, with patience. (Less where the fence is refused just now, and the worker isn't asleep in
     // the kernel: invariant 2.)
@@ -189,9 +192,12 @@ ReadyQueue::Row ReadyQueue::take_all(IsAsleep is_asleep) {
     bool is_theirs = false;
     if (own_count_.load(std::memory_order_relaxed) != 0) {
         other_.store(1, std::memory_order_seq_cst);
-        is_theirs = have_fenced() || is_asleep();
-        if (is_theirs) {
+        if (have_fenced()) {
             wait_for_owner();
+            is_theirs = true;
+        } else {
+            // (Asleep amid its list, in a handler of a signal, it may be for long.)
+            is_theirs = is_asleep() && owner_.load(std::memory_order_acquire) == 0;
         }
     }
     const Row row = all(is_theirs);

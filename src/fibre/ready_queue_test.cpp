@@ -211,6 +211,9 @@ TEST(ReadyTest, WhereTheFenceIsRefusedLaterOthersGetAllWhenTheWorkerHasFencedIts
     }
     EXPECT_EQ(refused->take_half().count, 0U);
     EXPECT_EQ(refused->take_all(is_awake).count, 0U);
+    Fibre brought;
+    refused->bring(row_of(brought), [] {});
+    EXPECT_EQ(refused->take_half().first, &brought); // needs no fence
     EXPECT_EQ(refused->take_all([] { return true; }).count, 3U);
     for (Fibre& fibre : fibres) {
         refused->put(row_of(fibre)); // the worker fences itself, as it has been asked to
@@ -233,7 +236,17 @@ TEST(ReadyTest, NobodyIsInterruptedForAListThatTheWorkerIsAt) {
     EXPECT_EQ(queue->take([&](const Fibre&) { EXPECT_EQ(queue->take_half().count, 0U); }),
               fibres.data());
     EXPECT_EQ(asked, 0);
-    EXPECT_EQ(queue->take_half().count, 1U);
+    std::array<Fibre, 2> brought;
+    queue->put(row_of(fibres[0]));
+    EXPECT_EQ(queue->take([&](const Fibre&) {
+        for (Fibre& fibre : brought) {
+            queue->bring(row_of(fibre), [] {});
+        }
+        EXPECT_EQ(queue->take_half().first, brought.data());
+    }),
+              &fibres[1]);
+    EXPECT_EQ(asked, 0);
+    EXPECT_EQ(queue->take_half().count, 2U);
     EXPECT_EQ(asked, 1);
 }
 

@@ -212,16 +212,18 @@ void Scheduler::push_all(Worker& worker, const ReadyQueue::Row& row) {
     }
 }
 
-// Wakes a worker that sleeps, and may take from this one. Where fibres have homes others have time:
-// they look by themselves now and then.
+// Wakes a worker that sleeps, and may take from this one. Where fibres have homes others have time,
+// if they look by themselves now and then.
 void Scheduler::call_helper(Worker& from) {
     const std::uint32_t count = started_.load(std::memory_order_acquire);
     const bool has_homes = gives_homes();
     for (std::uint32_t number = 0; number < count; ++number) {
         Worker* worker = workers_[number].get();
-        if (worker->sleeping.load(std::memory_order_relaxed) &&
+        if (worker->sleeping.load(std::memory_order_acquire) && // with it, what `patrols` is
             !worker->relieved.load(std::memory_order_relaxed) && may_take(*worker, from) &&
-            (!has_homes || &represented(*worker) == &represented(from)) && call(*worker)) {
+            !(has_homes && worker->patrols.load(std::memory_order_relaxed) &&
+              &represented(*worker) != &represented(from)) &&
+            call(*worker)) {
             return;
         }
     }

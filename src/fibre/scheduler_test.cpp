@@ -342,6 +342,49 @@ TEST(BalancingTest, idle_workers_take_what_the_balancer_has_not_foreseen) {
     });
 }
 
+// Where all have slept nobody looks by himself: who is woken first may compute until those that it
+// has woken have run.
+TEST(BalancingTest, a_worker_that_sleeps_for_good_is_called_for_what_stands_behind_another) {
+    alone([] {
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("greedy");
+        auto fibres = std::make_unique<Fibres>(6, std::vector<int>{-1, -1}, nullptr, options);
+        static std::atomic<std::uint32_t> go{0};
+        static std::atomic<std::uint32_t> next{0};
+        static std::atomic<int> others{0};
+        fibres->add([] {
+            scheduler()->wait(go, 0, nullptr, nullptr);
+            next = 1;
+            scheduler()->wake(next, 2);
+            while (others != 2) {
+                spin_pause();
+            }
+        });
+        for (int number = 1; number < 3; ++number) { // of the same home
+            fibres->add([] {
+                scheduler()->wait(next, 0, nullptr, nullptr);
+                ++others;
+            });
+        }
+        for (int number = 3; number < 6; ++number) {
+            fibres->add([] {});
+        }
+        EXPECT_EQ(fibres->made->start(), 0);
+        const auto sleeps_for_good = [&](std::uint32_t number) {
+            const Worker& worker = fibres->made->worker(number);
+            return worker.sleeping && !worker.patrols;
+        };
+        while (fibres->done < 3 || !sleeps_for_good(0) || !sleeps_for_good(1)) {
+            std::this_thread::yield();
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10)); // both are in the kernel
+        go = 1;
+        scheduler()->wake(go, 1);
+        fibres->finish();
+        EXPECT_EQ(others, 2);
+    });
+}
+
 TEST(BalancingTest, no_load_is_below_nothing_where_few_switches_read_the_clock) {
     alone([] {
         constexpr std::uint32_t count = 5;

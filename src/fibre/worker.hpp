@@ -19,7 +19,8 @@ namespace warren::fibre {
 struct Look {
     std::uint64_t switches = 0;
     std::uint64_t since = 0;
-    // When it was first seen with more than one fibre ready, of looks in a row; 0: not at the last.
+    // When it was first seen with more than one fibre ready, of looks in a row, or has failed to
+    // be taken from; 0: not at the last.
     std::uint64_t many_since = 0;
     std::uint64_t ran_before = 0; // `ran` of who looks: a row ends when it has had something to do
 };
@@ -28,6 +29,7 @@ struct alignas(64) Worker {
     ReadyQueue queue;
     // Changes under the queue's lock; who clears it counts the worker as awake.
     std::atomic<bool> sleeping{false};
+    std::atomic<bool> patrols{false}; // of one that sleeps: it looks at the others soon, uncalled
     // Whose queue gets what is woken for this worker: of a blocked one, who stands in for it; of a
     // spare one that is relieved, whom it stood in for; null: its own. (Who has read this before
     // it changes, puts it here: spares.cpp, invariants 4 and 5.)

@@ -27,7 +27,8 @@ constexpr std::uint64_t patience_ticks = 50'000;
 // been the first to (a release). Ticks: some 2 µs.
 constexpr std::uint64_t patience_of_many_ticks = 5'000;
 // Where a balancer says who is at home where: what is taken from there is back in a moment, and
-// only what the balancer has not foreseen is worth that. Ticks: some 50 µs.
+// only what the balancer has not foreseen is worth that: of a worker that has not switched for so
+// long, or has been seen so long ago with many, and at each look since. Ticks: some 50 µs.
 constexpr std::uint64_t patience_with_homes_ticks = 125'000;
 // How soon a standstill is looked at again when threads that are no workers may still end it.
 constexpr std::uint64_t deadlock_ns = 100'000'000;
@@ -149,7 +150,7 @@ bool Scheduler::gives_homes() const {
 // Takes half of what a worker has ready, the nearest worker's first.
 Fibre* Scheduler::steal(Worker& worker) {
     const std::size_t count = started_.load(std::memory_order_acquire);
-    const bool has_homes = gives_homes();
+    const bool gives_homes = this->gives_homes();
     for (std::size_t step = 1; step < count; ++step) {
         // 1, -1, 2, -2, …: processors that are near have numbers that are.
         const std::size_t distance = (step + 1) / 2;
@@ -177,11 +178,15 @@ Fibre* Scheduler::steal(Worker& worker) {
         if (ready > 1 && look.many_since == 0) {
             look.many_since = now;
         }
-        const std::uint64_t looked_on = now - (ready > 1 ? look.many_since : look.since);
+        const bool has_homes = gives_homes && &represented(worker) != &represented(other);
+        std::uint64_t since = ready > 1 ? look.many_since : look.since;
+        if (has_homes) {
+            since = std::min(since, look.since);
+        }
         const std::uint64_t patience = has_homes   ? patience_with_homes_ticks
                                        : ready > 1 ? patience_of_many_ticks
                                                    : patience_ticks;
-        if (looked_on < patience) {
+        if (now - since < patience) {
             continue;
         }
         ReadyQueue::Row row = other.queue.take_half();
@@ -189,7 +194,7 @@ Fibre* Scheduler::steal(Worker& worker) {
             // Not at once again: it may have cost everybody an interrupt, and who was at the list
             // may have lost the processor.
             look.since = now;
-            look.many_since = now;
+            look.many_since = ready > 1 ? now : 0;
             continue;
         }
         look.many_since = 0;
@@ -210,7 +215,8 @@ void Scheduler::sleep(Worker& worker) {
         if (worker.queue.count() != 0) {
             return;
         }
-        worker.sleeping.store(true, std::memory_order_relaxed);
+        worker.patrols.store(false, std::memory_order_relaxed);
+        worker.sleeping.store(true, std::memory_order_release);
         seen = worker.bell.load(std::memory_order_relaxed);
     }
     const bool others = awake_.fetch_sub(1, std::memory_order_seq_cst) != 1;
@@ -225,6 +231,7 @@ void Scheduler::sleep(Worker& worker) {
     const bool helps =
         options_.steals || worker.principal.load(std::memory_order_relaxed) != nullptr;
     if (others && helps && !worker.relieved.load(std::memory_order_relaxed)) {
+        worker.patrols.store(true, std::memory_order_relaxed);
         until = std::min(until, now + patrol_ns);
     } else if (looks_again) {
         until = std::min(until, now + deadlock_ns);

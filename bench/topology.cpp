@@ -6,8 +6,11 @@
 //                                   synthetic:TEXT or native
 //
 // Both are asked the same questions about the same random processors, by turns; each figure is the
-// median of 31 runs through 16384 questions. hwloc is given values of all attributes for all pairs,
-// if it has none, since it has nothing to look up else; the image is made of its XML.
+// median of 31 runs through 16384 questions. Beside mapping and checking is, by turns with it, what
+// a bare mmap of as many bytes takes that looks at each page, and a fixed loop that says how quick
+// the processor is just then: one that another thread of its core shares is half as quick. hwloc is
+// given values of all attributes for all pairs, if it has none, since it has nothing to look up
+// else; the image is made of its XML.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -151,7 +154,48 @@ warren_topology* same_image(hwloc_topology_t topology, double& load_us) {
     return ours;
 }
 
-double map_and_check_us(const warren_topology* topology) {
+struct MapTimes {
+    double open_us;
+    double bare_us; // only mmap, and a look at each page
+    double loop_us; // only computing: as long on each machine, as long as the processor is as quick
+};
+
+double bare_map_ns(int file, std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    const double begin = now_ns();
+    void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) {
+        give_up("the image can't be mapped");
+    }
+    std::uintptr_t sum = 0;
+    for (std::size_t at = 0; at < bytes; at += page) {
+        sum += static_cast<const unsigned char*>(mapped)[at];
+    }
+    sink = sum;
+    const double ns = now_ns() - begin;
+    munmap(mapped, bytes);
+    return ns;
+}
+
+// 16384 steps of eight sums that don't wait for each other.
+double loop_ns() {
+    const double begin = now_ns();
+    std::uintptr_t sums[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    for (std::size_t step = 0; step < questions; ++step) {
+        for (std::uintptr_t& sum : sums) {
+            sum += step;
+            __asm__("" : "+r"(sum));
+        }
+    }
+    std::uintptr_t all = 0;
+    for (const std::uintptr_t sum : sums) {
+        all += sum;
+    }
+    sink = all;
+    return now_ns() - begin;
+}
+
+MapTimes map_and_check(const warren_topology* topology) {
     std::size_t bytes = 0;
     const void* image = warren_topology_image(topology, &bytes);
     const int file = memfd_create("topology-bench", MFD_ALLOW_SEALING);
@@ -162,7 +206,13 @@ double map_and_check_us(const warren_topology* topology) {
     const std::string source = std::to_string(file);
     constexpr int mappings = 301;
     std::vector<double> times;
+    std::vector<double> bare;
+    std::vector<double> loops;
     for (int run = 0; run < mappings; ++run) {
+        bare.push_back(bare_map_ns(file, bytes));
+        if (run % 10 == 0) {
+            loops.push_back(loop_ns());
+        }
         warren_topology* own = nullptr;
         const double begin = now_ns();
         if (warren_topology_open(source.c_str(), &own, nullptr) != 0) {
@@ -172,12 +222,12 @@ double map_and_check_us(const warren_topology* topology) {
         warren_topology_close(own);
     }
     close(file);
-    return median(times) / 1e3;
+    return {median(times) / 1e3, median(bare) / 1e3, median(loops) / 1e3};
 }
 
 struct Questions {
-    std::vector<hwloc_obj_t> one, other, node;
-    std::vector<warren_object> our_one, our_other;
+    std::vector<hwloc_obj_t> one, other, next, node;
+    std::vector<warren_object> our_one, our_other, our_next;
     std::vector<unsigned> cpu, target;
     std::vector<hwloc_bitmap_t> pair;
     std::vector<warren_set> our_pair;
@@ -191,12 +241,16 @@ Questions make_questions(hwloc_topology_t theirs, const warren_topology* ours) {
         return static_cast<unsigned>(random() % static_cast<unsigned>(limit));
     };
     const int cpus = hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_PU);
+    const auto limit = static_cast<unsigned>(cpus);
     const int nodes = hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_NUMANODE);
     for (std::size_t question = 0; question < questions; ++question) {
         const unsigned first = below(cpus);
         const unsigned second = below(cpus);
         asked.one.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, first));
         asked.other.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, second));
+        asked.next.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, (first + 1) % limit));
+        asked.our_next.push_back(
+            warren_topology_object(ours, WARREN_OBJECT_PU, (first + 1) % limit));
         asked.our_one.push_back(warren_topology_object(ours, WARREN_OBJECT_PU, first));
         asked.our_other.push_back(warren_topology_object(ours, WARREN_OBJECT_PU, second));
         asked.cpu.push_back(asked.one.back()->os_index);
@@ -227,15 +281,16 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
     const Questions questions_asked = make_questions(theirs, ours);
     // As arrays, and below captured by value: the loops look at nothing but the questions.
     const struct {
-        const hwloc_obj_t *one, *other, *node;
-        const warren_object *our_one, *our_other;
+        const hwloc_obj_t *one, *other, *next, *node;
+        const warren_object *our_one, *our_other, *our_next;
         const unsigned *cpu, *target;
         const hwloc_bitmap_t* pair;
         const warren_set* our_pair;
-    } asked{questions_asked.one.data(),       questions_asked.other.data(),
-            questions_asked.node.data(),      questions_asked.our_one.data(),
-            questions_asked.our_other.data(), questions_asked.cpu.data(),
-            questions_asked.target.data(),    questions_asked.pair.data(),
+    } asked{questions_asked.one.data(),      questions_asked.other.data(),
+            questions_asked.next.data(),     questions_asked.node.data(),
+            questions_asked.our_one.data(),  questions_asked.our_other.data(),
+            questions_asked.our_next.data(), questions_asked.cpu.data(),
+            questions_asked.target.data(),   questions_asked.pair.data(),
             questions_asked.our_pair.data()};
     std::printf("  %-44s %9s %9s %8s\n", "ns per look-up", "hwloc", "image", "ratio");
     const auto nearest = [=](std::size_t q) {
@@ -280,6 +335,15 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
         },
         [=](std::size_t q) {
             return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_other[q]);
+        });
+    print(
+        "  … (of one and the next)",
+        [=](std::size_t q) {
+            return reinterpret_cast<std::uintptr_t>(
+                hwloc_get_common_ancestor_obj(theirs, asked.one[q], asked.next[q]));
+        },
+        [=](std::size_t q) {
+            return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_next[q]);
         });
     print(
         "object covering two processing units",
@@ -334,11 +398,12 @@ void run(const std::string& source) {
     std::size_t bytes = 0;
     warren_topology_image(ours, &bytes);
     const std::uint32_t objects = warren_topology_objects(ours);
-    std::printf(
-        "%s\n  %u objects, image of %zu bytes (%.1f per object), mapped and checked in %.1f µs "
-        "(hwloc loads XML in %.0f µs)\n",
-        source.c_str(), objects, bytes, static_cast<double>(bytes) / objects,
-        map_and_check_us(ours), load_us);
+    const MapTimes times = map_and_check(ours);
+    std::printf("%s\n  %u objects, image of %zu bytes (%.1f per object), mapped and checked in "
+                "%.1f µs (bare mmap and look %.1f µs, fixed loop %.1f µs; hwloc loads XML in %.0f "
+                "µs)\n",
+                source.c_str(), objects, bytes, static_cast<double>(bytes) / objects, times.open_us,
+                times.bare_us, times.loop_us, load_us);
     compare(theirs, ours);
     warren_topology_close(ours);
     hwloc_topology_destroy(theirs);

@@ -114,8 +114,8 @@ Error ImageCheck::check_header() {
         header_->objects > max_objects || header_->tree_objects == 0 ||
         header_->tree_objects > header_->objects ||
         (has_places && (header_->place_bits > max_place_bits || header_->parting_kinds == 0)) ||
-        header_->pair_rows > (has_places ? 0 : header_->tree_objects) ||
-        (header_->pair_rows != 0 && header_->tree_objects > max_paired_objects)) {
+        header_->has_pairs > (has_places ? 0 : 1) ||
+        (header_->has_pairs != 0 && header_->tree_objects > max_paired_objects)) {
         return damaged("impossible counts");
     }
     return {};
@@ -140,7 +140,6 @@ Error ImageCheck::read_counts() {
     }
     const std::uint32_t objects = header_->objects;
     const bool has_places = header_->place_bits != no_places;
-    const std::uint32_t places = has_places ? std::uint32_t{1} << header_->place_bits : 0;
     const auto follows = [this](Section section, std::uint32_t count) {
         counts_[static_cast<std::size_t>(section)] = count;
     };
@@ -150,10 +149,11 @@ Error ImageCheck::read_counts() {
                                   Section::level_of, Section::flags, Section::nearest}) {
         follows(section, objects);
     }
-    follows(Section::places, has_places ? header_->tree_objects : 0);
-    follows(Section::above, count(Section::places) * header_->parting_kinds);
-    follows(Section::partings, places);
-    follows(Section::pairs, header_->pair_rows * header_->tree_objects);
+    const std::uint32_t tree = header_->tree_objects;
+    follows(Section::places, has_places || header_->has_pairs != 0 ? tree : 0);
+    follows(Section::above, has_places ? tree * header_->parting_kinds : 0);
+    follows(Section::partings, has_places ? std::uint32_t{1} << header_->place_bits : 0);
+    follows(Section::pairs, header_->has_pairs != 0 ? tree * tree : 0);
     follows(Section::row_by_os, count(Section::pu_by_os));
     return {};
 }
@@ -167,15 +167,10 @@ Error ImageCheck::find_sections() {
     warren_topology_index& index = view.index_;
     index.objects = view.objects_;
     const bool has_places = header_->place_bits != no_places;
-    if (has_places || header_->pair_rows != 0) {
-        const std::uint32_t rows = has_places ? view.tree_objects_ : header_->pair_rows;
-        index.joined_objects = view.tree_objects_;
-        index.first_joined = view.tree_objects_ - rows;
-        index.row_joins = has_places ? header_->parting_kinds : view.tree_objects_;
-        index.all_joins = rows * index.row_joins;
-    }
-    const std::uint16_t* places = nullptr;
+    index.joined_objects = count(Section::places);
+    index.joined_others = index.joined_objects;
     const std::uint16_t* above = nullptr;
+    const std::uint16_t* partings = nullptr;
     const std::uint8_t* pairs = nullptr;
     index.cpus = count(Section::pu_by_os);
     index.nodes = count(Section::node_by_os);
@@ -197,18 +192,17 @@ Error ImageCheck::find_sections() {
         find(Section::arity, view.arity_) && find(Section::nodeset_of, view.nodeset_of_) &&
         find(Section::os_index, view.os_index_) && find(Section::parent, view.parent_) &&
         find(Section::first_child, view.first_child_) &&
-        find(Section::cpuset_of, view.cpuset_of_) && find(Section::places, places) &&
-        find(Section::above, above) && find(Section::children, view.children_) &&
-        find(Section::pu_by_os, index.pu_by_cpu) &&
+        find(Section::cpuset_of, view.cpuset_of_) && find(Section::places, index.places) &&
+        find(Section::above, above) && find(Section::partings, partings) &&
+        find(Section::children, view.children_) && find(Section::pu_by_os, index.pu_by_cpu) &&
         find(Section::node_by_os, index.target_by_node) &&
         find(Section::row_by_os, index.initiator_by_cpu) &&
         find(Section::level_of, view.level_of_) && find(Section::flags, view.flags_) &&
         find(Section::nearest, index.nearest) && find(Section::pairs, pairs) &&
-        find(Section::partings, index.partings) &&
         find(Section::distance_bytes, view.distance_bytes_) &&
         find(Section::orders, index.orders) && find(Section::strings, view.strings_) &&
         image_.size() - offset_ < 8;
-    index.places = has_places ? places : nullptr;
+    index.partings = has_places ? partings : nullptr;
     index.joins = has_places ? static_cast<const void*>(above) : pairs;
     return fits ? Error{} : damaged("a section doesn't fit into it");
 }
@@ -283,7 +277,10 @@ Error ImageCheck::check_tree() {
 Error ImageCheck::check_pairs() {
     const TopologyView& view = view_;
     const auto* pairs = static_cast<const std::uint8_t*>(view.index_.joins);
-    return all_below(pairs, count(Section::pairs), view.tree_objects_, loops_) &&
+    const std::uint32_t all = count(Section::pairs);
+    return all_below(pairs, all, view.tree_objects_, loops_) &&
+                   (all == 0 || all_below(view.index_.places, view.tree_objects_,
+                                          all - view.tree_objects_ + 1, loops_)) &&
                    all_below_or_none(view.index_.nearest, view.objects_, view.index_.targets)
                ? Error{}
                : damaged("impossible pairs");
@@ -292,10 +289,12 @@ Error ImageCheck::check_pairs() {
 Error ImageCheck::check_places() {
     const warren_topology_index& own = view_.index_;
     const std::uint32_t partings = count(Section::partings);
-    const auto* above = static_cast<const std::uint16_t*>(own.joins);
-    return all_below(own.places, count(Section::places), partings, loops_) &&
-                   all_below(own.partings, partings, own.row_joins, loops_) &&
-                   all_below(above, count(Section::above), view_.tree_objects_, loops_)
+    const std::uint32_t tree = view_.tree_objects_;
+    const std::uint32_t all = count(Section::above);
+    return partings == 0 ||
+                   (all_below(own.places, tree, partings, loops_) &&
+                    all_below(own.partings, partings, all - tree + 1, loops_) &&
+                    all_below(static_cast<const std::uint16_t*>(own.joins), all, tree, loops_))
                ? Error{}
                : damaged("impossible places");
 }

@@ -187,6 +187,45 @@ TEST(Check, finds_each_wrong_number_of_the_tree) {
     }
 }
 
+// By pairs and by places: a number just too large is refused wherever it is, the largest one isn't.
+TEST(Check, refuses_common_ancestors_that_are_elsewhere) {
+    for (const auto& [cores, by_pairs] : {std::pair{3U, true}, {64U, false}}) {
+        const std::vector<std::byte> image = encoded(describe(cores, 1, 1));
+        TopologyView view;
+        ASSERT_FALSE(TopologyView::check(image, view));
+        Header header;
+        std::memcpy(&header, image.data(), sizeof header);
+        ASSERT_EQ(header.has_pairs != 0, by_pairs);
+        const std::size_t tree = view.tree_objects();
+        const auto refuses_above = [&image, by_pairs = by_pairs](
+                                       const auto* table, std::size_t count, std::size_t largest) {
+            const auto place =
+                static_cast<std::size_t>(reinterpret_cast<const std::byte*>(table) - image.data());
+            for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+                for (const std::size_t number : {largest, largest + 1}) {
+                    std::vector<std::byte> changed = image;
+                    std::memcpy(changed.data() + place + at * sizeof *table, &number,
+                                sizeof *table);
+                    mend_checksum(changed);
+                    EXPECT_EQ(refusal(changed) != "", number > largest)
+                        << (by_pairs ? "pairs: " : "places: ") << number << " at " << at;
+                }
+            }
+        };
+        const warren_topology_index& index = view.index();
+        if (by_pairs) {
+            refuses_above(index.places, tree, tree * (tree - 1));
+            refuses_above(static_cast<const std::uint8_t*>(index.joins), tree * tree, tree - 1);
+        } else {
+            const std::size_t partings = std::size_t{1} << header.place_bits;
+            refuses_above(index.places, tree, partings - 1);
+            refuses_above(index.partings, partings, (header.parting_kinds - 1U) * tree);
+            refuses_above(static_cast<const std::uint16_t*>(index.joins),
+                          header.parting_kinds * tree, tree - 1);
+        }
+    }
+}
+
 // The image with more records of attributes, so that there are `total`: like the last but one,
 // whose cells have those of the last behind them, which begin in other places each time. (What is
 // shared as a whole is looked at once.)

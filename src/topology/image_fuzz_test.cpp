@@ -313,33 +313,56 @@ void look_at_all(const ElementLoops& loops, std::size_t count) {
     }
 }
 
-void look_at_rows(const ElementLoops& loops, std::size_t count) {
+// `count` parents of `each` children, with one wrong number after another.
+void look_at_children(const ElementLoops& loops, std::size_t count, std::uint16_t each) {
     constexpr std::uint16_t begin = 65500; // past 2^16 soon
-    std::vector<std::uint16_t> steps(count);
-    std::vector<std::uint16_t> parts(count);
+    std::vector<std::uint16_t> parent(count * each);
+    std::vector<std::uint16_t> first_child(count);
+    std::vector<std::uint16_t> arity(count, each);
+    for (std::size_t at = 0; at < parent.size(); ++at) {
+        parent[at] = static_cast<std::uint16_t>(begin + at / each);
+    }
+    for (std::size_t at = 0; at < count; ++at) {
+        first_child[at] = static_cast<std::uint16_t>(begin + at * each);
+    }
+    const auto are_even = [&] {
+        return loops.are_even(
+            {parent.data(), parent.size(), first_child.data(), arity.data(), count, begin, each});
+    };
+    EXPECT_TRUE(are_even()) << count << " with " << each;
+    std::uint32_t sum = 0;
+    for (std::vector<std::uint16_t>* numbers : {&parent, &first_child, &arity}) {
+        for (std::size_t wrong = 0; wrong < numbers->size(); ++wrong) {
+            // (The caller knows the first parent.)
+            for (const std::uint16_t bit : {std::uint16_t{1}, std::uint16_t{0x8000}}) {
+                (*numbers)[wrong] ^= bit;
+                EXPECT_TRUE(!are_even() || (numbers == &parent && parent.size() == 1))
+                    << wrong << " of " << count << " with " << each;
+                (*numbers)[wrong] ^= bit;
+            }
+            sum += numbers == &parent ? parent[wrong] : 0;
+        }
+    }
+    EXPECT_EQ(loops.sum16(parent.data(), parent.size()), sum);
+}
+
+void look_at_rows(const ElementLoops& loops, std::size_t count) {
     std::vector<SetRecord> sets(count);
-    constexpr std::uint32_t divisor = 3;
-    constexpr std::uint16_t part = 0x10000 / divisor + 1;
     for (std::uint32_t at = 0; at < count; ++at) {
-        steps[at] = static_cast<std::uint16_t>(begin + 5 * at);
-        parts[at] = static_cast<std::uint16_t>(begin + at / divisor);
         sets[at] = {at, 3, 2};
     }
-    const auto are_steps = [&] { return loops.are_steps(steps.data(), count, begin, 5); };
-    const auto are_parts = [&] { return loops.are_parts(parts.data(), count, begin, part); };
+    for (const int each : {1, 3, 20}) {
+        if (count > 0) {
+            look_at_children(loops, count, static_cast<std::uint16_t>(each));
+        }
+    }
     const auto are_beyond = [&](std::uint64_t words, std::uint64_t most) {
         return loops.beyond(sets.data(), count, words, most) >> 63 != 0;
     };
-    EXPECT_TRUE(are_steps() && are_parts()) << count;
     EXPECT_FALSE(are_beyond(count + 1, 5));
     EXPECT_EQ(are_beyond(count, 5), count != 0);
     EXPECT_EQ(are_beyond(count + 1, 4), count != 0);
     for (std::size_t wrong = 0; wrong < count; ++wrong) {
-        steps[wrong] ^= 0x8000;
-        parts[wrong] ^= 1;
-        EXPECT_FALSE(are_steps() || are_parts()) << wrong << " of " << count;
-        steps[wrong] ^= 0x8000;
-        parts[wrong] ^= 1;
         const SetRecord right = sets[wrong];
         for (const SetRecord set : {SetRecord{UINT32_MAX, 3, 2}, SetRecord{0, UINT16_MAX, 2},
                                     SetRecord{0, 3, UINT16_MAX}}) {

@@ -183,10 +183,19 @@ Error ImageCheck::check_children(std::span<std::uint64_t> listed) {
         wrong |= record.object >= view.objects_;
         wrong |= record.object < least;
         least = record.object + 1U;
-        // Most have one, which nobody else can have: that would be another parent.
-        const bool has_one = its == 1 && record.first < listed_children;
-        const std::uint32_t only = has_one ? view.children_[record.first] : 0;
-        if (only < tree || only >= view.objects_ || view.parent_[only] != record.object) {
+        // Mostly they are sorted: none is twice in this list, and in another it would have another
+        // parent.
+        std::uint32_t last = tree - 1;
+        const bool fits = record.first <= listed_children && its <= listed_children - record.first;
+        for (std::uint32_t at = 0; fits && at < its; ++at) {
+            const std::uint32_t child = view.children_[record.first + at];
+            if (child <= last || child >= view.objects_ || view.parent_[child] != record.object) {
+                last = none;
+                break;
+            }
+            last = child;
+        }
+        if (!fits || last == none) {
             wrong |= !is_list(record.object, record.first, its, false, listed);
         }
     }

@@ -39,13 +39,15 @@ inline constexpr std::uint32_t image_version = 8;
 inline constexpr std::uint32_t max_objects = 65534;
 inline constexpr std::uint32_t max_image_bytes = 1U << 28;
 // Where places need more bits than that, or many more than there are leaves (trees that are uneven
-// and deep), or columns begin behind 2^16 (of 10000 objects and more), there are none, and whoever
-// wants an ancestor walks.
+// and deep), or the last column would begin behind 65535, there are none, and whoever wants an
+// ancestor walks. It begins at (parting_kinds - 1) times the objects of the tree: a tree whose
+// places part in three kinds may have 21845 objects, one of two 32767.
 inline constexpr std::uint32_t max_place_bits = 15;
 inline constexpr std::uint32_t most_spare_bits = 4;
 inline constexpr std::uint32_t no_places = 255;
 // Small trees have a table of all pairs of objects instead, as long as it has no more bytes per
-// object: that is a third of what an image takes without it.
+// object of the image: about a third of what an image takes without it. Where rows begin takes two
+// bytes more per object of the tree: 14 of the tree, where there is nothing beside it.
 inline constexpr std::uint32_t most_pair_bytes_per_object = 12;
 inline constexpr std::uint32_t max_paired_objects = 255;
 // NUMA nodes and initiators, numbers of 15 bits.
@@ -136,13 +138,11 @@ enum class Section : std::uint32_t {
     places,
     // u16: parting_kinds columns, each with a number for each object of the tree: the object at
     // which the place of another one parts from its own, if their parting is of this kind, or
-    // itself, where that is higher.
-    // Of that and the other one, what is higher is above both.
+    // itself, where that is higher. Of that and the other one, what is higher is above both.
     above,
     // u16: for each number of place_bits bits where the column begins for the kind of parting of
     // two places that it is the difference (exclusive or) of. The highest bit says the kind; bits
-    // at
-    // which the same objects part whatever the place are of one kind.
+    // at which the same objects part whatever the place are of one kind.
     partings,
     children, // u16: object numbers
     // u16 or i16, by OS index.

@@ -1,8 +1,8 @@
 // ImageCheck: what TopologyView::check() asks of an image, a step for each kind of its contents, in
 // three files: check.cpp (header, counts, sections), check_tree.cpp (levels, parents, children,
 // common ancestors), check_contents.cpp (sets, details, texts, indices, distances, attributes).
-// The loops have no way out in their middle, so that processors can do several elements at once.
-// Thread rule: a value of its caller, used once.
+// The loops over whole arrays (elements.hpp) have no way out in their middle, so that processors
+// can do several elements at once. Thread rule: a value of its caller, used once.
 #pragma once
 
 #include "topology/elements.hpp"

@@ -119,6 +119,26 @@ bool ImageCheck::is_list(std::uint32_t object, std::uint64_t first, std::uint64_
     return true;
 }
 
+// Whether what is beside the tree at an object are its children, each with a larger number than the
+// one before: the usual case. Then none is twice in this list, and in another it would have another
+// parent. False also of lists that have to be looked at by is_list().
+bool ImageCheck::is_sorted_list(const OtherChildren& record, std::uint32_t its) const {
+    const TopologyView& view = view_;
+    const std::uint32_t all = count(Section::children);
+    if (record.first > all || its > all - record.first) {
+        return false;
+    }
+    std::uint32_t last = view.tree_objects_ - 1;
+    for (std::uint32_t at = 0; at < its; ++at) {
+        const std::uint32_t child = view.children_[record.first + at];
+        if (child <= last || child >= view.objects_ || view.parent_[child] != record.object) {
+            return false;
+        }
+        last = child;
+    }
+    return true;
+}
+
 // Whether a level's objects are children of consecutive ones that have as many each, and say so:
 // the usual case, which is asked about quickly.
 bool ImageCheck::is_even(const Level& level) const {
@@ -176,28 +196,14 @@ Error ImageCheck::check_children(std::span<std::uint64_t> listed) {
     wrong |= in_lists != scattered || children - in_lists != tree - 1 - scattered;
     std::uint64_t others = 0;
     std::uint32_t least = 0; // they are sorted
-    const std::uint32_t listed_children = count(Section::children);
     for (const OtherChildren& record : view.other_children_) {
         const std::uint32_t its = std::uint32_t{record.memory} + record.io + record.misc;
         others += its;
         wrong |= record.object >= view.objects_;
         wrong |= record.object < least;
         least = record.object + 1U;
-        // Mostly they are sorted: none is twice in this list, and in another it would have another
-        // parent.
-        std::uint32_t last = tree - 1;
-        const bool fits = record.first <= listed_children && its <= listed_children - record.first;
-        for (std::uint32_t at = 0; fits && at < its; ++at) {
-            const std::uint32_t child = view.children_[record.first + at];
-            if (child <= last || child >= view.objects_ || view.parent_[child] != record.object) {
-                last = none;
-                break;
-            }
-            last = child;
-        }
-        if (!fits || last == none) {
-            wrong |= !is_list(record.object, record.first, its, false, listed);
-        }
+        wrong |= !is_sorted_list(record, its) &&
+                 !is_list(record.object, record.first, its, false, listed);
     }
     wrong |= others != view.objects_ - tree;
     return wrong ? damaged("impossible children") : Error{};

@@ -26,6 +26,7 @@ class ImageCheck {
     Error check_places();
     bool is_list(std::uint32_t object, std::uint64_t first, std::uint64_t children, bool in_tree,
                  std::span<std::uint64_t> listed) const;
+    bool is_sorted_list(const OtherChildren& record, std::uint32_t its) const;
     bool is_even(const Level& level) const;
     Error check_children();
     Error check_children_of_many();

@@ -28,8 +28,8 @@ Error ImageCheck::check_header() {
     if (header_->sections != section_count || header_->objects == 0 ||
         header_->objects > max_objects || header_->tree_objects == 0 ||
         header_->tree_objects > header_->objects ||
-        (has_places && (header_->place_bits > max_place_bits || header_->parting_kinds == 0)) ||
-        header_->has_pairs > (has_places ? 0 : 1) ||
+        (has_places && header_->place_bits > max_place_bits) ||
+        has_places != (header_->parting_kinds != 0) || header_->has_pairs > (has_places ? 0 : 1) ||
         (header_->has_pairs != 0 && header_->tree_objects > max_paired_objects)) {
         return damaged("impossible counts");
     }

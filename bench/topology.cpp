@@ -6,8 +6,12 @@
 //                                   synthetic:TEXT or native
 //
 // Both are asked the same questions about the same random processors, by turns; each figure is the
-// median of 31 runs through 16384 questions. hwloc is given values of all attributes for all pairs,
-// if it has none, since it has nothing to look up else; the image is made of its XML.
+// median of 31 runs through 16384 questions. Beside mapping and checking is, by turns with it, what
+// a bare mmap of as many bytes takes that looks at each page, and what a step of a fixed loop does,
+// eight additions, which says how quick the processor is just then: one that another thread of its
+// core shares is half as quick. The image is made of hwloc's XML. Then, for the look-ups, hwloc is
+// given values of all attributes for all pairs, if it has none, since it has nothing to look up
+// else, and the image is made anew.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -127,8 +131,8 @@ bool has_values(hwloc_topology_t topology) {
            count > 0;
 }
 
-// The image of hwloc's topology, by way of its XML.
-warren_topology* same_image(hwloc_topology_t topology, double& load_us) {
+// The image of hwloc's topology, by way of its XML; and how long hwloc takes to load that.
+warren_topology* same_image(hwloc_topology_t topology, double* load_us) {
     char path[] = "/tmp/warren-topology-bench.XXXXXX";
     const int file = mkstemp(path);
     if (file < 0 || hwloc_topology_export_xml(topology, path, 0) != 0) {
@@ -140,18 +144,62 @@ warren_topology* same_image(hwloc_topology_t topology, double& load_us) {
     if (warren_topology_open((std::string("xml:") + path).c_str(), &ours, &report) != 0) {
         give_up(report.problem);
     }
-    std::vector<double> times;
-    for (int run = 0; run < runs; ++run) {
-        const double begin = now_ns();
-        hwloc_topology_destroy(load(std::string("xml:") + path));
-        times.push_back(now_ns() - begin);
+    if (load_us != nullptr) {
+        std::vector<double> times;
+        for (int run = 0; run < runs; ++run) {
+            const double begin = now_ns();
+            hwloc_topology_destroy(load(std::string("xml:") + path));
+            times.push_back(now_ns() - begin);
+        }
+        *load_us = median(times) / 1e3;
     }
-    load_us = median(times) / 1e3;
     unlink(path);
     return ours;
 }
 
-double map_and_check_us(const warren_topology* topology) {
+struct MapTimes {
+    double open_us;
+    double bare_us; // only mmap, and a look at each page
+    double step_ns; // only computing: as long on each machine, as long as the processor is as quick
+};
+
+double bare_map_ns(int file, std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    const double begin = now_ns();
+    void* mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) {
+        give_up("the image can't be mapped");
+    }
+    std::uintptr_t sum = 0;
+    for (std::size_t at = 0; at < bytes; at += page) {
+        sum += static_cast<const unsigned char*>(mapped)[at];
+    }
+    sink = sum;
+    const double ns = now_ns() - begin;
+    munmap(mapped, bytes);
+    return ns;
+}
+
+// A step of 16384: of eight sums in registers that don't wait for each other.
+double step_ns() {
+    const double begin = now_ns();
+    std::uintptr_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8;
+    for (std::size_t step = 0; step < questions; ++step) {
+        a += step;
+        b += step;
+        c += step;
+        d += step;
+        e += step;
+        f += step;
+        g += step;
+        h += step;
+        __asm__("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h));
+    }
+    sink = a + b + c + d + e + f + g + h;
+    return (now_ns() - begin) / questions;
+}
+
+MapTimes map_and_check(const warren_topology* topology) {
     std::size_t bytes = 0;
     const void* image = warren_topology_image(topology, &bytes);
     const int file = memfd_create("topology-bench", MFD_ALLOW_SEALING);
@@ -162,7 +210,17 @@ double map_and_check_us(const warren_topology* topology) {
     const std::string source = std::to_string(file);
     constexpr int mappings = 301;
     std::vector<double> times;
+    std::vector<double> bare;
+    std::vector<double> steps;
+    const auto map_bare = [&] { bare.push_back(bare_map_ns(file, bytes)); };
     for (int run = 0; run < mappings; ++run) {
+        const bool is_bare_first = run % 2 == 0; // neither always finds what the other leaves
+        if (is_bare_first) {
+            map_bare();
+        }
+        if (run % 10 == 0) {
+            steps.push_back(step_ns());
+        }
         warren_topology* own = nullptr;
         const double begin = now_ns();
         if (warren_topology_open(source.c_str(), &own, nullptr) != 0) {
@@ -170,14 +228,17 @@ double map_and_check_us(const warren_topology* topology) {
         }
         times.push_back(now_ns() - begin);
         warren_topology_close(own);
+        if (!is_bare_first) {
+            map_bare();
+        }
     }
     close(file);
-    return median(times) / 1e3;
+    return {median(times) / 1e3, median(bare) / 1e3, median(steps)};
 }
 
 struct Questions {
-    std::vector<hwloc_obj_t> one, other, node;
-    std::vector<warren_object> our_one, our_other;
+    std::vector<hwloc_obj_t> one, other, next, node;
+    std::vector<warren_object> our_one, our_other, our_next;
     std::vector<unsigned> cpu, target;
     std::vector<hwloc_bitmap_t> pair;
     std::vector<warren_set> our_pair;
@@ -191,12 +252,16 @@ Questions make_questions(hwloc_topology_t theirs, const warren_topology* ours) {
         return static_cast<unsigned>(random() % static_cast<unsigned>(limit));
     };
     const int cpus = hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_PU);
+    const auto limit = static_cast<unsigned>(cpus);
     const int nodes = hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_NUMANODE);
     for (std::size_t question = 0; question < questions; ++question) {
         const unsigned first = below(cpus);
         const unsigned second = below(cpus);
         asked.one.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, first));
         asked.other.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, second));
+        asked.next.push_back(hwloc_get_obj_by_type(theirs, HWLOC_OBJ_PU, (first + 1) % limit));
+        asked.our_next.push_back(
+            warren_topology_object(ours, WARREN_OBJECT_PU, (first + 1) % limit));
         asked.our_one.push_back(warren_topology_object(ours, WARREN_OBJECT_PU, first));
         asked.our_other.push_back(warren_topology_object(ours, WARREN_OBJECT_PU, second));
         asked.cpu.push_back(asked.one.back()->os_index);
@@ -227,15 +292,16 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
     const Questions questions_asked = make_questions(theirs, ours);
     // As arrays, and below captured by value: the loops look at nothing but the questions.
     const struct {
-        const hwloc_obj_t *one, *other, *node;
-        const warren_object *our_one, *our_other;
+        const hwloc_obj_t *one, *other, *next, *node;
+        const warren_object *our_one, *our_other, *our_next;
         const unsigned *cpu, *target;
         const hwloc_bitmap_t* pair;
         const warren_set* our_pair;
-    } asked{questions_asked.one.data(),       questions_asked.other.data(),
-            questions_asked.node.data(),      questions_asked.our_one.data(),
-            questions_asked.our_other.data(), questions_asked.cpu.data(),
-            questions_asked.target.data(),    questions_asked.pair.data(),
+    } asked{questions_asked.one.data(),      questions_asked.other.data(),
+            questions_asked.next.data(),     questions_asked.node.data(),
+            questions_asked.our_one.data(),  questions_asked.our_other.data(),
+            questions_asked.our_next.data(), questions_asked.cpu.data(),
+            questions_asked.target.data(),   questions_asked.pair.data(),
             questions_asked.our_pair.data()};
     std::printf("  %-44s %9s %9s %8s\n", "ns per look-up", "hwloc", "image", "ratio");
     const auto nearest = [=](std::size_t q) {
@@ -282,6 +348,15 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
             return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_other[q]);
         });
     print(
+        "  … (of one and the next)",
+        [=](std::size_t q) {
+            return reinterpret_cast<std::uintptr_t>(
+                hwloc_get_common_ancestor_obj(theirs, asked.one[q], asked.next[q]));
+        },
+        [=](std::size_t q) {
+            return warren_object_common_ancestor(ours, asked.our_one[q], asked.our_next[q]);
+        });
+    print(
         "object covering two processing units",
         [=](std::size_t q) {
             return reinterpret_cast<std::uintptr_t>(
@@ -326,19 +401,24 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
 
 void run(const std::string& source) {
     hwloc_topology_t theirs = load(source);
-    if (!has_values(theirs)) {
-        add_values(theirs);
-    }
     double load_us = 0;
-    warren_topology* ours = same_image(theirs, load_us);
+    warren_topology* ours = same_image(theirs, &load_us);
     std::size_t bytes = 0;
     warren_topology_image(ours, &bytes);
     const std::uint32_t objects = warren_topology_objects(ours);
-    std::printf(
-        "%s\n  %u objects, image of %zu bytes (%.1f per object), mapped and checked in %.1f µs "
-        "(hwloc loads XML in %.0f µs)\n",
-        source.c_str(), objects, bytes, static_cast<double>(bytes) / objects,
-        map_and_check_us(ours), load_us);
+    const MapTimes times = map_and_check(ours);
+    std::printf("%s\n  %u objects, image of %zu bytes (%.1f per object), mapped and checked in "
+                "%.1f µs (bare mmap and look %.1f µs, step of the fixed loop %.2f ns; hwloc loads "
+                "XML in %.0f µs)\n",
+                source.c_str(), objects, bytes, static_cast<double>(bytes) / objects, times.open_us,
+                times.bare_us, times.step_ns, load_us);
+    if (!has_values(theirs)) {
+        add_values(theirs);
+        warren_topology_close(ours);
+        ours = same_image(theirs, nullptr);
+        warren_topology_image(ours, &bytes);
+        std::printf("  look-ups of an image with values, of %zu bytes\n", bytes);
+    }
     compare(theirs, ours);
     warren_topology_close(ours);
     hwloc_topology_destroy(theirs);

@@ -49,9 +49,9 @@ typedef struct {
 } warren_topology_short_values;
 
 typedef struct {
-    const void* joins;      /* uint8_t: pairs; or uint16_t */
-    const uint16_t* places; /* null: joins are pairs */
-    const uint8_t* partings;
+    const void* joins;        /* uint8_t: pairs; or uint16_t */
+    const uint16_t* places;   /* with pairs: where the object's row begins */
+    const uint16_t* partings; /* null: joins are pairs */
     const uint8_t* nearest;
     const uint16_t* pu_by_cpu;       /* UINT16_MAX: none */
     const int16_t* initiator_by_cpu; /* -1: none; also below */
@@ -61,11 +61,8 @@ typedef struct {
     const uint8_t* orders;
     uint32_t objects;
     uint32_t joined_objects; /* those of the tree, which have the smallest numbers; or 0 */
-    uint32_t
-        first_joined;   /* object that has the first row of joins, which its followers have, too */
-    uint32_t row_joins; /* in each row */
-    uint32_t all_joins;
-    uint32_t cpus; /* tables by OS index have so many elements */
+    uint32_t joined_others;  /* the same: to one limit compilers compare the larger of two */
+    uint32_t cpus;           /* tables by OS index have so many elements */
     uint32_t nodes;
     uint32_t attribute_count;
     uint32_t initiators;
@@ -112,18 +109,20 @@ static inline warren_object warren_topology_join(const warren_topology_index* in
                                                  warren_object one, warren_object other) {
     const void* const joins = index->joins;
     const uint16_t* const places = index->places;
-    const uint8_t* const partings = index->partings;
+    const uint16_t* const partings = index->partings;
     const uint32_t joined = index->joined_objects;
-    const size_t all_joins = index->all_joins;
-    const uint32_t place = one - index->first_joined; /* below the first: a large number */
-    const size_t row = (size_t)place * index->row_joins;
-    if (__builtin_expect(other < joined, 1) && __builtin_expect(row < all_joins, 1)) {
-        if (places == NULL) {
-            return ((const uint8_t*)joins)[row + other];
+    const uint32_t joined_others = index->joined_others;
+    if (__builtin_expect(one < joined, 1) && __builtin_expect(other < joined_others, 1)) {
+        uint32_t place = places[one];
+        if (partings == NULL) {
+            return ((const uint8_t*)joins)[(size_t)place + other];
         }
+        /* Empty, and has to stay so: g++ 12 and clang 14 only don't know any longer that 16 bits
+           would do. In these they would widen the exclusive or again, before the next load. */
+        __asm__("" : "+r"(place));
         /* Without a branch of the program: who is above whom is anybody's guess. */
-        const size_t difference = (size_t)(places[place] ^ places[other]);
-        const uint32_t parting = ((const uint16_t*)joins)[row + partings[difference]];
+        const size_t column = partings[place ^ places[other]];
+        const uint32_t parting = ((const uint16_t*)joins)[column + one];
         return parting < other ? parting : other;
     }
     return WARREN_NO_OBJECT;

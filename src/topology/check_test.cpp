@@ -1,9 +1,12 @@
 // What checking refuses that damage by chance does not find: numbers that fit everywhere by
 // themselves, and more work than an image is worth.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -111,8 +114,10 @@ Description describe(std::uint32_t cores, std::uint32_t threads, std::uint32_t n
     level(0, 1, 0, ObjectType::machine);
     level(1, cores, 1, ObjectType::core);
     level(1 + cores, cores * threads, 2, ObjectType::pu);
-    level(first_node, nodes, -static_cast<std::int32_t>(ObjectType::numa_node),
-          ObjectType::numa_node);
+    if (nodes > 0) {
+        level(first_node, nodes, -static_cast<std::int32_t>(ObjectType::numa_node),
+              ObjectType::numa_node);
+    }
     made.attributes = standard_attributes();
     complete_attributes(made);
     return made;
@@ -184,6 +189,125 @@ TEST(Check, finds_each_wrong_number_of_the_tree) {
             }
         }
         EXPECT_GT(refused, cores * threads); // each one's parent, to begin with
+    }
+}
+
+// `count` objects of no meaning, each within the one before or all in the machine.
+void add_others(Description& description, std::uint32_t count, bool within_each_other) {
+    const auto first = static_cast<std::uint32_t>(description.objects.size());
+    for (std::uint32_t number = first; number < first + count; ++number) {
+        Object& object = description.objects.emplace_back();
+        object.parent = within_each_other && number > first ? number - 1 : 0;
+        description.objects[object.parent]
+            .children[static_cast<std::size_t>(ChildKind::misc)]
+            .push_back(number);
+    }
+    description.levels.push_back({first, count, -static_cast<std::int32_t>(ObjectType::misc),
+                                  static_cast<std::uint32_t>(ObjectType::misc)});
+}
+
+// Lists need not be sorted, but have nothing twice.
+TEST(Check, takes_children_in_any_order_once) {
+    Description description = describe(2, 1, 1);
+    const auto first = static_cast<std::uint16_t>(description.objects.size());
+    add_others(description, 3, false);
+    for (const int order : {0, 1, 2, 3}) {
+        std::vector<std::uint32_t>& children =
+            description.objects[0].children[static_cast<std::size_t>(ChildKind::misc)];
+        children = {first, first + 1U, first + 2U};
+        std::rotate(children.begin(), children.begin() + order % 3, children.end());
+        if (order == 3) {
+            std::swap(children[0], children[2]);
+        }
+        const std::vector<std::byte> image = encoded(description);
+        TopologyView view;
+        ASSERT_FALSE(TopologyView::check(image, view));
+        std::uint16_t list[3];
+        for (std::uint32_t at = 0; at < 3; ++at) {
+            EXPECT_EQ(view.child(0, WARREN_CHILD_MISC, at), children[at]);
+            list[at] = static_cast<std::uint16_t>(children[at]);
+        }
+        const auto bytes = std::as_bytes(std::span(list));
+        const auto found = std::search(image.begin(), image.end(), bytes.begin(), bytes.end());
+        ASSERT_NE(found, image.end());
+        ASSERT_EQ(std::search(found + 1, image.end(), bytes.begin(), bytes.end()), image.end());
+        const std::size_t place = static_cast<std::size_t>(found - image.begin());
+        for (const std::size_t one : {0, 1, 2}) {
+            for (const std::size_t other : {0, 1, 2}) {
+                std::vector<std::byte> twice = image;
+                std::memcpy(twice.data() + place + 2 * one, image.data() + place + 2 * other, 2);
+                mend_checksum(twice);
+                EXPECT_EQ(refusal(twice),
+                          one == other ? "" : "the topology image is damaged: impossible children")
+                    << "order " << order << ", " << other << " at " << one;
+            }
+        }
+    }
+}
+
+// No deeper than that, and where there are no more than may be deep nothing can be.
+TEST(Check, refuses_what_is_too_deep_beside_the_tree) {
+    Description description = describe(2, 1, 0);
+    add_others(description, max_nested, true);
+    const std::uint32_t last = static_cast<std::uint32_t>(description.objects.size()) - 1;
+    const std::vector<std::byte> deepest = encoded(description);
+    TopologyView view;
+    ASSERT_FALSE(TopologyView::check(deepest, view));
+    EXPECT_EQ(view.parent(last), last - 1);
+    // One more, beside the deepest one; then below it.
+    description.objects.emplace_back().parent = last - 1;
+    description.objects[last - 1].children[static_cast<std::size_t>(ChildKind::misc)].push_back(
+        last + 1);
+    ++description.levels.back().count;
+    std::vector<std::byte> image = encoded(description);
+    const std::uint16_t parents[] = {static_cast<std::uint16_t>(last - 2),
+                                     static_cast<std::uint16_t>(last - 1),
+                                     static_cast<std::uint16_t>(last - 1)};
+    const auto bytes = std::as_bytes(std::span(parents));
+    const auto found = std::search(image.begin(), image.end(), bytes.begin(), bytes.end());
+    ASSERT_NE(found, image.end());
+    const auto deeper = static_cast<std::uint16_t>(last);
+    std::memcpy(&found[4], &deeper, sizeof deeper);
+    mend_checksum(image);
+    EXPECT_EQ(refusal(image), "the topology image is damaged: objects too deep within others");
+}
+
+// By pairs and by places: a number just too large is refused wherever it is, the largest one isn't.
+TEST(Check, refuses_common_ancestors_that_are_elsewhere) {
+    for (const auto& [cores, by_pairs] : {std::pair{3U, true}, {64U, false}}) {
+        const std::vector<std::byte> image = encoded(describe(cores, 1, 1));
+        TopologyView view;
+        ASSERT_FALSE(TopologyView::check(image, view));
+        Header header;
+        std::memcpy(&header, image.data(), sizeof header);
+        ASSERT_EQ(header.has_pairs != 0, by_pairs);
+        const std::size_t tree = view.tree_objects();
+        const auto refuses_above = [&image, by_pairs = by_pairs](
+                                       const auto* table, std::size_t count, std::size_t largest) {
+            const auto place =
+                static_cast<std::size_t>(reinterpret_cast<const std::byte*>(table) - image.data());
+            for (const std::size_t at : {std::size_t{0}, count / 2, count - 1}) {
+                for (const std::size_t number : {largest, largest + 1}) {
+                    std::vector<std::byte> changed = image;
+                    std::memcpy(changed.data() + place + at * sizeof *table, &number,
+                                sizeof *table);
+                    mend_checksum(changed);
+                    EXPECT_EQ(refusal(changed) != "", number > largest)
+                        << (by_pairs ? "pairs: " : "places: ") << number << " at " << at;
+                }
+            }
+        };
+        const warren_topology_index& index = view.index();
+        if (by_pairs) {
+            refuses_above(index.places, tree, tree * (tree - 1));
+            refuses_above(static_cast<const std::uint8_t*>(index.joins), tree * tree, tree - 1);
+        } else {
+            const std::size_t partings = std::size_t{1} << header.place_bits;
+            refuses_above(index.places, tree, partings - 1);
+            refuses_above(index.partings, partings, (header.parting_kinds - 1U) * tree);
+            refuses_above(static_cast<const std::uint16_t*>(index.joins),
+                          header.parting_kinds * tree, tree - 1);
+        }
     }
 }
 

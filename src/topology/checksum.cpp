@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <initializer_list>
 
 #include "base/processor.hpp"
 
@@ -9,18 +10,31 @@ namespace warren::topology {
 
 namespace {
 
+using Vector [[gnu::vector_size(32)]] = std::uint64_t;
+struct Sums {
+    Vector words{};
+    Vector sums{};
+};
+
 [[gnu::always_inline]] inline std::uint64_t sum(const std::byte* bytes, std::size_t count) {
-    constexpr std::size_t lanes = 8;
-    std::uint64_t sums[lanes] = {};
-    std::uint64_t sums_of_sums[lanes] = {};
+    // By name: of an array compilers don't keep as many in registers.
+    Sums first;
+    Sums second;
+    Sums third;
+    Sums fourth;
     std::size_t at = 0;
-    for (; at + sizeof sums <= count; at += sizeof sums) {
-        for (std::size_t lane = 0; lane < lanes; ++lane) {
-            std::uint64_t word; // each for itself: copied together they would go through memory
-            std::memcpy(&word, bytes + at + lane * sizeof word, sizeof word);
-            sums[lane] = std::rotl(sums[lane], 1) + word;
-            sums_of_sums[lane] += sums[lane];
-        }
+    const auto add = [&](Sums& to, std::size_t vector) {
+        Vector words;
+        std::memcpy(&words, bytes + at + vector * sizeof words, sizeof words);
+        to.words = ((to.words + to.words) | (to.words >> 63)) + words;
+        to.sums += to.words;
+    };
+    constexpr std::size_t step = 4 * sizeof(Vector);
+    for (; at + step <= count; at += step) {
+        add(first, 0);
+        add(second, 1);
+        add(third, 2);
+        add(fourth, 3);
     }
     constexpr std::uint64_t factor = 0x9e3779b97f4a7c15; // odd, of mixed bits: 2^64 / golden ratio
     std::uint64_t mixed = count;
@@ -32,9 +46,11 @@ namespace {
         std::memcpy(&word, bytes + at, sizeof word);
         mix(word);
     }
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-        mix(sums[lane]);
-        mix(sums_of_sums[lane]);
+    for (const Sums& lanes : {first, second, third, fourth}) {
+        for (std::size_t lane = 0; lane < sizeof(Vector) / sizeof(std::uint64_t); ++lane) {
+            mix(lanes.words[lane]);
+            mix(lanes.sums[lane]);
+        }
     }
     return mixed;
 }

@@ -13,7 +13,7 @@ class Maker {
     Maker(const Description& description, std::uint32_t tree_objects, CommonAncestors& made)
         : description_(description), tree_objects_(tree_objects), made_(made) {}
 
-    void add_pairs(std::uint32_t rows);
+    void add_pairs();
     void add_places();
 
   private:
@@ -24,13 +24,13 @@ class Maker {
     CommonAncestors& made_;
 };
 
-// Of the last `rows` objects.
-void Maker::add_pairs(std::uint32_t rows) {
-    std::vector<std::uint8_t> all(std::size_t{tree_objects_} * tree_objects_);
+void Maker::add_pairs() {
+    made_.pairs.resize(std::size_t{tree_objects_} * tree_objects_);
     const auto pair = [&](std::uint32_t one, std::uint32_t other) -> std::uint8_t& {
-        return all[std::size_t{one} * tree_objects_ + other];
+        return made_.pairs[std::size_t{one} * tree_objects_ + other];
     };
     for (std::uint32_t lower = 0; lower < tree_objects_; ++lower) {
+        made_.places.push_back(static_cast<std::uint16_t>(lower * tree_objects_));
         pair(lower, lower) = static_cast<std::uint8_t>(lower);
         for (std::uint32_t higher = 0; higher < lower; ++higher) {
             const std::uint8_t common = pair(description_.objects[lower].parent, higher);
@@ -38,7 +38,6 @@ void Maker::add_pairs(std::uint32_t rows) {
             pair(higher, lower) = common;
         }
     }
-    made_.pairs.assign(all.end() - static_cast<std::ptrdiff_t>(rows) * tree_objects_, all.end());
 }
 
 void Maker::add_places() {
@@ -98,7 +97,7 @@ void Maker::add_partings(const std::vector<std::uint32_t>& bits_below) {
     }
     // Neighbouring bits become one kind unless two objects are at one place.
     std::vector<std::vector<std::uint16_t>> kinds{std::vector(place_count, none16)};
-    made_.partings.push_back(0);
+    std::vector<std::size_t> kind_of{0};
     for (std::uint32_t bit = 0; bit < made_.place_bits; ++bit) {
         bool is_same = kinds.size() > 1;
         for (std::size_t place = 0; is_same && place < place_count; ++place) {
@@ -114,11 +113,18 @@ void Maker::add_partings(const std::vector<std::uint32_t>& bits_below) {
                 kinds.back()[place] = parting[bit][place];
             }
         }
-        made_.partings.resize(std::size_t{2} << bit, static_cast<std::uint8_t>(kinds.size() - 1));
+        kind_of.resize(std::size_t{2} << bit, kinds.size() - 1);
+    }
+    if ((kinds.size() - 1) * tree_objects_ > UINT16_MAX) {
+        made_ = {};
+        return;
+    }
+    for (const std::size_t kind : kind_of) {
+        made_.partings.push_back(static_cast<std::uint16_t>(kind * tree_objects_));
     }
     made_.parting_kinds = static_cast<std::uint32_t>(kinds.size());
-    for (std::uint32_t number = 0; number < tree_objects_; ++number) {
-        for (const std::vector<std::uint16_t>& objects : kinds) {
+    for (const std::vector<std::uint16_t>& objects : kinds) {
+        for (std::uint32_t number = 0; number < tree_objects_; ++number) {
             made_.above.push_back(
                 std::min(objects[made_.places[number]], static_cast<std::uint16_t>(number)));
         }
@@ -130,20 +136,10 @@ void Maker::add_partings(const std::vector<std::uint32_t>& bits_below) {
 CommonAncestors make_common_ancestors(const Description& description, std::uint32_t tree_objects) {
     CommonAncestors made;
     Maker maker(description, tree_objects, made);
-    const auto is_short = [&](std::uint32_t rows, std::uint32_t most_bytes_per_object) {
-        return tree_objects <= max_paired_objects &&
-               std::size_t{rows} * tree_objects <=
-                   description.objects.size() * most_bytes_per_object;
-    };
-    // The tree's last level has all leaves of machines.
-    std::uint32_t leaves = 0;
-    for (const Level& level : description.levels) {
-        leaves = level.depth >= 0 ? level.count : leaves;
-    }
-    if (is_short(tree_objects, most_pair_bytes_per_object)) {
-        maker.add_pairs(tree_objects);
-    } else if (is_short(leaves, most_leaf_pair_bytes_per_object)) {
-        maker.add_pairs(leaves);
+    if (tree_objects <= max_paired_objects &&
+        std::size_t{tree_objects} * tree_objects <=
+            description.objects.size() * most_pair_bytes_per_object) {
+        maker.add_pairs();
     } else {
         maker.add_places();
     }

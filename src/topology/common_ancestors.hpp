@@ -14,7 +14,7 @@ struct CommonAncestors {
     std::vector<std::uint8_t> pairs;
     std::vector<std::uint16_t> places;
     std::vector<std::uint16_t> above;
-    std::vector<std::uint8_t> partings;
+    std::vector<std::uint16_t> partings;
     std::uint32_t place_bits = no_places;
     std::uint32_t parting_kinds = 0;
 };

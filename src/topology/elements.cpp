@@ -18,26 +18,61 @@ template <typename Number>
     return most;
 }
 
-[[gnu::always_inline]] inline bool are_steps_of(const std::uint16_t* numbers, std::size_t count,
-                                                std::uint16_t first, std::uint16_t step) {
-    std::uint16_t wrong = 0;
-    std::uint16_t expected = first;
-    for (std::size_t at = 0; at < count;
-         ++at, expected = static_cast<std::uint16_t>(expected + step)) {
-        wrong |= numbers[at] ^ expected;
+[[gnu::always_inline]] inline std::uint32_t sum(const std::uint16_t* numbers, std::size_t count) {
+    std::uint32_t all = 0;
+    for (std::size_t at = 0; at < count; ++at) {
+        all += numbers[at];
     }
-    return wrong == 0;
+    return all;
 }
 
-[[gnu::always_inline]] inline bool are_parts_of(const std::uint16_t* numbers, std::size_t count,
-                                                std::uint16_t first, std::uint16_t part) {
-    std::uint16_t wrong = 0;
-    for (std::size_t at = 0; at < count; ++at) {
-        const auto place = static_cast<std::uint16_t>(at);
-        const auto whole = static_cast<std::uint16_t>(std::uint32_t{place} * part >> 16);
-        wrong |= numbers[at] ^ static_cast<std::uint16_t>(first + whole);
+using WideShorts [[gnu::vector_size(32)]] = std::uint16_t;
+
+// Whether each number is the one `distance` before it and `step` more, modulo 2^16. Fewer than fill
+// a vector are a shorter one's, the last of many are looked at with some of those before them.
+template <typename Numbers>
+[[gnu::always_inline]] inline bool follow(const std::uint16_t* numbers, std::size_t count,
+                                          std::size_t distance, std::uint16_t step) {
+    constexpr std::size_t lanes = sizeof(Numbers) / sizeof(std::uint16_t);
+    const std::size_t pairs = count - distance;
+    if (pairs < lanes) {
+        if constexpr (lanes > Vector<std::uint16_t>::lanes) {
+            return follow<ShortLanes>(numbers, count, distance, step);
+        }
+        std::uint16_t wrong = 0;
+        for (std::size_t at = 0; at < pairs; ++at) {
+            wrong |= static_cast<std::uint16_t>(numbers[at + distance] - numbers[at] - step);
+        }
+        return wrong == 0;
     }
-    return wrong == 0;
+    Numbers wrong{};
+    const auto look = [&](std::size_t at) {
+        Numbers some;
+        Numbers behind;
+        std::memcpy(&some, numbers + at, sizeof some);
+        std::memcpy(&behind, numbers + at + distance, sizeof behind);
+        wrong |= behind - some - step;
+    };
+    look(pairs - lanes);
+    for (std::size_t at = 0; at + lanes < pairs; at += lanes) {
+        look(at);
+    }
+    std::uint64_t words[sizeof wrong / sizeof(std::uint64_t)];
+    std::memcpy(words, &wrong, sizeof words);
+    std::uint64_t any = 0;
+    for (const std::uint64_t word : words) {
+        any |= word;
+    }
+    return any == 0;
+}
+
+template <typename Numbers>
+[[gnu::always_inline]] inline bool are_even_in(const EvenChildren& all) {
+    return all.first_child[0] == all.first && all.arity[0] == all.each &&
+           follow<Numbers>(all.parent, all.each, 1, 0) &&
+           follow<Numbers>(all.parent, all.count, all.each, 1) &&
+           follow<Numbers>(all.first_child, all.parents, 1, all.each) &&
+           follow<Numbers>(all.arity, all.parents, 1, 0);
 }
 
 [[gnu::always_inline]] inline std::uint64_t all_beyond(const SetRecord* sets, std::size_t count,
@@ -56,12 +91,8 @@ template <typename Number>
 constexpr ElementLoops portable_loops = {
     [](const std::uint8_t* numbers, std::size_t count) { return largest(numbers, count); },
     [](const std::uint16_t* numbers, std::size_t count) { return largest(numbers, count); },
-    [](const std::uint16_t* numbers, std::size_t count, std::uint16_t first, std::uint16_t step) {
-        return are_steps_of(numbers, count, first, step);
-    },
-    [](const std::uint16_t* numbers, std::size_t count, std::uint16_t first, std::uint16_t part) {
-        return are_parts_of(numbers, count, first, part);
-    },
+    [](const std::uint16_t* numbers, std::size_t count) { return sum(numbers, count); },
+    [](const EvenChildren& children) { return are_even_in<ShortLanes>(children); },
     [](const SetRecord* sets, std::size_t count, std::uint64_t words, std::uint64_t most) {
         return all_beyond(sets, count, words, most);
     }};
@@ -74,19 +105,17 @@ constexpr ElementLoops portable_loops = {
                                                      std::size_t count) {
     return largest(numbers, count);
 }
-[[gnu::target("avx2")]] bool wide_steps(const std::uint16_t* numbers, std::size_t count,
-                                        std::uint16_t first, std::uint16_t step) {
-    return are_steps_of(numbers, count, first, step);
+[[gnu::target("avx2")]] std::uint32_t wide_sum16(const std::uint16_t* numbers, std::size_t count) {
+    return sum(numbers, count);
 }
-[[gnu::target("avx2")]] bool wide_parts(const std::uint16_t* numbers, std::size_t count,
-                                        std::uint16_t first, std::uint16_t part) {
-    return are_parts_of(numbers, count, first, part);
+[[gnu::target("avx2")]] bool wide_even(const EvenChildren& children) {
+    return are_even_in<WideShorts>(children);
 }
 [[gnu::target("avx2")]] std::uint64_t wide_beyond(const SetRecord* sets, std::size_t count,
                                                   std::uint64_t words, std::uint64_t most) {
     return all_beyond(sets, count, words, most);
 }
-constexpr ElementLoops wide_loops = {wide_largest8, wide_largest16, wide_steps, wide_parts,
+constexpr ElementLoops wide_loops = {wide_largest8, wide_largest16, wide_sum16, wide_even,
                                      wide_beyond};
 #endif
 

@@ -11,16 +11,25 @@
 
 namespace warren::topology {
 
+// The parents of `count` objects, the first of which is `first`, and what their `parents` parents
+// say of them. They are even if the first parent has the first `each` of them, and so on, and all
+// say so.
+struct EvenChildren {
+    const std::uint16_t* parent;
+    std::size_t count;
+    const std::uint16_t* first_child;
+    const std::uint16_t* arity;
+    std::size_t parents;
+    std::uint16_t first;
+    std::uint16_t each;
+};
+
 // For long arrays.
 struct ElementLoops {
     std::uint8_t (*largest8)(const std::uint8_t* numbers, std::size_t count); // 0 of none
     std::uint16_t (*largest16)(const std::uint16_t* numbers, std::size_t count);
-    // Whether the numbers are first, first + step, first + 2 · step, …, modulo 2^16.
-    bool (*are_steps)(const std::uint16_t* numbers, std::size_t count, std::uint16_t first,
-                      std::uint16_t step);
-    // Whether number `at` is first + ⌊at · part / 2^16⌋ for all, modulo 2^16; at most 2^16 of them.
-    bool (*are_parts)(const std::uint16_t* numbers, std::size_t count, std::uint16_t first,
-                      std::uint16_t part);
+    std::uint32_t (*sum16)(const std::uint16_t* numbers, std::size_t count); // of at most 2^16
+    bool (*are_even)(const EvenChildren& children);
     // The highest bit says whether a set's words go beyond `words`, or its bits beyond word `most`;
     // both are below 2^63.
     std::uint64_t (*beyond)(const SetRecord* sets, std::size_t count, std::uint64_t words,

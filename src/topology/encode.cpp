@@ -565,6 +565,7 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     place(Section::cpuset_of, cpuset_of_);
     place(Section::places, ancestors_.places);
     place(Section::above, ancestors_.above);
+    place(Section::partings, ancestors_.partings);
     place(Section::children, children_);
     place(Section::pu_by_os, pu_by_os_);
     place(Section::node_by_os, node_by_os_);
@@ -573,7 +574,6 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     place(Section::flags, flags_);
     place(Section::nearest, nearest_);
     place(Section::pairs, ancestors_.pairs);
-    place(Section::partings, ancestors_.partings);
     place(Section::distance_bytes, distance_bytes_);
     place(Section::orders, orders_);
     place(Section::strings, strings_);
@@ -597,7 +597,7 @@ Error Encoder::write(std::vector<std::byte>& image) const {
     header.tree_objects = narrow(tree_objects_);
     header.place_bits = static_cast<std::uint8_t>(ancestors_.place_bits);
     header.parting_kinds = static_cast<std::uint8_t>(ancestors_.parting_kinds);
-    header.pair_rows = static_cast<std::uint8_t>(ancestors_.pairs.size() / tree_objects_);
+    header.has_pairs = ancestors_.pairs.empty() ? 0 : 1;
     header.sections = static_cast<std::uint8_t>(section_count);
     image.resize(sizeof header);
     std::memcpy(image.data(), &header, sizeof header);

@@ -32,22 +32,23 @@ inline constexpr std::uint64_t image_magic = 0x31306f706f745257; // "WRtopo01" i
 // Raised with every change of what is below, and of the tables that programs read by themselves
 // (warren_topology_index): images of other versions are refused. src/warren.map has it, too, so
 // that programs compiled for other tables are.
-inline constexpr std::uint32_t image_version = 7;
+inline constexpr std::uint32_t image_version = 8;
 
 // Numbers of 16 bits. 400 threads have about 2000 objects; the 8192 that Linux can have at most,
 // 40000.
 inline constexpr std::uint32_t max_objects = 65534;
 inline constexpr std::uint32_t max_image_bytes = 1U << 28;
 // Where places need more bits than that, or many more than there are leaves (trees that are uneven
-// and deep), there are none, and whoever wants an ancestor walks.
+// and deep), or the last column would begin behind 65535, there are none, and whoever wants an
+// ancestor walks. It begins at (parting_kinds - 1) times the objects of the tree: a tree whose
+// places part in three kinds may have 21845 objects, one of two 32767.
 inline constexpr std::uint32_t max_place_bits = 15;
 inline constexpr std::uint32_t most_spare_bits = 4;
 inline constexpr std::uint32_t no_places = 255;
 // Small trees have a table of all pairs of objects instead, as long as it has no more bytes per
-// object: that is a third of what an image takes without it; or, of trees that are larger, a table
-// of all pairs of a leaf and an object: half.
+// object of the image: about a third of what an image takes without it. Where rows begin takes two
+// bytes more per object of the tree: 14 of the tree, where there is nothing beside it.
 inline constexpr std::uint32_t most_pair_bytes_per_object = 12;
-inline constexpr std::uint32_t most_leaf_pair_bytes_per_object = 24;
 inline constexpr std::uint32_t max_paired_objects = 255;
 // NUMA nodes and initiators, numbers of 15 bits.
 inline constexpr std::uint32_t max_targets = 4096;
@@ -133,28 +134,26 @@ enum class Section : std::uint32_t {
     // One u16 per object of the tree: its place, the path to the first leaf below it, in place_bits
     // bits: for each object on the way that has several children as many as it takes to number
     // them, the highest bits for the root's. (If the deepest way takes fewer bits than another,
-    // zeros follow.)
+    // zeros follow.) With pairs: where its row begins.
     places,
-    // u16: for each object of the tree parting_kinds numbers: the object at which the place of
-    // another one parts from its own, by the kind of their parting, or itself, where that is
-    // higher.
-    // Of both, what is higher is above the other.
+    // u16: parting_kinds columns, each with a number for each object of the tree: the object at
+    // which the place of another one parts from its own, if their parting is of this kind, or
+    // itself, where that is higher. Of that and the other one, what is higher is above both.
     above,
+    // u16: for each number of place_bits bits where the column begins for the kind of parting of
+    // two places that it is the difference (exclusive or) of. The highest bit says the kind; bits
+    // at which the same objects part whatever the place are of one kind.
+    partings,
     children, // u16: object numbers
     // u16 or i16, by OS index.
     pu_by_os,   // object, none16
     node_by_os, // logical index, -1
     row_by_os,  // initiator of a processor, -1
     // Of one byte.
-    level_of, // one per object: index of its level
-    flags,    // one per object: ObjectFlag
-    nearest,  // one per object: logical index of the NUMA node, or 255: has to be looked for
-    pairs, // for each of the tree's last pair_rows objects and each object of the tree that which
-           // has both below it
-    // For each number of place_bits bits the kind of parting of two places that it is the
-    // difference (exclusive or) of. The highest bit says it; bits at which the same objects part
-    // whatever the place are of one kind.
-    partings,
+    level_of,       // one per object: index of its level
+    flags,          // one per object: ObjectFlag
+    nearest,        // one per object: logical index of the NUMA node, or 255: has to be looked for
+    pairs,          // for each two objects of the tree that which has both below it
     distance_bytes, // matrices, of little-endian numbers of a width
     orders,  // for each initiator the targets (logical indices), the best first; order_width()
     strings, // each string ends with a null character; the empty one is at 0
@@ -202,7 +201,7 @@ struct Header {
     std::uint16_t tree_objects; // those of the tree come first
     std::uint8_t place_bits;    // no_places: there are neither places nor what belongs to them
     std::uint8_t parting_kinds; // 0 without places
-    std::uint8_t pair_rows;     // 0: no pairs; else there are no places
+    std::uint8_t has_pairs;     // 1: there are pairs, and for places there are their rows
     std::uint8_t sections;
 };
 inline constexpr std::size_t checksum_end = offsetof(Header, checksum) + sizeof(std::uint64_t);

@@ -23,13 +23,13 @@ struct warren_topology {
 namespace warren::topology {
 
 // Programs have been compiled for these places: other ones are another image_version (format.hpp).
-static_assert(image_version == 7 && sizeof(warren_topology_index) == 384 &&
+static_assert(image_version == 8 && sizeof(warren_topology_index) == 376 &&
               offsetof(warren_topology_index, pu_by_cpu) == 32 &&
               offsetof(warren_topology_index, orders) == 72 &&
-              offsetof(warren_topology_index, first_joined) == 88 &&
-              offsetof(warren_topology_index, cpus) == 100 &&
-              offsetof(warren_topology_index, first_target) == 124 &&
-              offsetof(warren_topology_index, short_values) == 128 &&
+              offsetof(warren_topology_index, joined_others) == 88 &&
+              offsetof(warren_topology_index, cpus) == 92 &&
+              offsetof(warren_topology_index, first_target) == 116 &&
+              offsetof(warren_topology_index, short_values) == 120 &&
               std::size(warren_topology_index{}.short_values) == WARREN_ATTRIBUTE_FIRST_OTHER &&
               sizeof(warren_topology_attribute) == 16);
 static_assert(std::is_standard_layout_v<warren_topology> &&

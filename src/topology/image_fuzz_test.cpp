@@ -104,8 +104,12 @@ std::size_t use_object(const warren_topology* t, warren_object object) {
         }
     }
     sum += warren_object_ancestor(t, object, WARREN_OBJECT_GROUP);
-    const warren_object other = (object * 7 + 3) % warren_topology_objects(t);
-    EXPECT_LT(warren_object_common_ancestor(t, object, other), warren_topology_objects(t));
+    const std::uint32_t objects = warren_topology_objects(t);
+    constexpr std::uint32_t few = 20;
+    for (std::uint32_t other = 0; other < (objects <= few ? objects : 1); ++other) {
+        const warren_object asked = objects <= few ? other : (object * 7 + 3) % objects;
+        EXPECT_LT(warren_object_common_ancestor(t, object, asked), objects);
+    }
     sum += use_text(warren_object_name(t, object)) + use_text(warren_object_subtype(t, object));
     const std::uint32_t infos = warren_object_info_count(t, object);
     for (std::uint32_t index = 0; index < infos; ++index) {
@@ -232,6 +236,15 @@ class Fuzz : public testing::Test {
         return true;
     }
 
+    std::string reason(const std::vector<std::byte>& image) {
+        TopologyView view;
+        Error error = TopologyView::check(guarded_.put(image), view);
+        ErrorRecord* record = error.take();
+        std::string text = record != nullptr ? record->text : "";
+        delete record;
+        return text;
+    }
+
     Guarded guarded_{std::size_t{1} << 18};
     std::size_t used_ = 0;
 };
@@ -241,7 +254,22 @@ constexpr const char* sources[] = {
     "synthetic:pu:1",
     "synthetic:package:2 [numa(memory=1GB)] group:2 [numa] core:3 pu:1",
     "synthetic:package:3 [numa] core:5 l1:1 pu:3",
+    // Of 5, 11 and 15 objects in the tree: with pairs.
+    "synthetic:core:2 pu:1",
+    "synthetic:package:2 [numa] core:2 pu:1",
+    "synthetic:package:2 [numa] [numa] core:3 pu:1",
 };
+
+Header header_of(const std::vector<std::byte>& image) {
+    Header header;
+    std::memcpy(&header, image.data(), sizeof header);
+    return header;
+}
+
+void set_header(std::vector<std::byte>& image, const Header& header) {
+    std::memcpy(image.data(), &header, sizeof header);
+    mend_checksum(image);
+}
 
 TEST_F(Fuzz, finds_each_flipped_bit_by_the_checksum) {
     std::vector<std::byte> image = image_of(sources[1]);
@@ -255,8 +283,8 @@ TEST_F(Fuzz, finds_each_flipped_bit_by_the_checksum) {
 
 // Top bits: what two of them add to a sum is nothing.
 TEST(Checksum, finds_two_flipped_top_bits_of_a_lane) {
-    constexpr std::size_t words = 1056; // 132 of each lane: a sum is turned more than twice
-    constexpr std::size_t lanes = 8;
+    constexpr std::size_t words = 2112; // 132 of each lane: a sum is turned more than twice
+    constexpr std::size_t lanes = 16;   // sums of every sixteenth word
     std::vector<std::byte> bytes(words * sizeof(std::uint64_t), std::byte{0x5a});
     const auto flip = [&bytes](std::size_t word) {
         bytes[word * sizeof(std::uint64_t) + 7] ^= std::byte{0x80};
@@ -313,33 +341,57 @@ void look_at_all(const ElementLoops& loops, std::size_t count) {
     }
 }
 
-void look_at_rows(const ElementLoops& loops, std::size_t count) {
+// `count` parents of `each` children, with one wrong number after another.
+void look_at_children(const ElementLoops& loops, std::size_t count, std::uint16_t each) {
     constexpr std::uint16_t begin = 65500; // past 2^16 soon
-    std::vector<std::uint16_t> steps(count);
-    std::vector<std::uint16_t> parts(count);
+    std::vector<std::uint16_t> parent(count * each);
+    std::vector<std::uint16_t> first_child(count);
+    std::vector<std::uint16_t> arity(count, each);
+    for (std::size_t at = 0; at < parent.size(); ++at) {
+        parent[at] = static_cast<std::uint16_t>(begin + at / each);
+    }
+    for (std::size_t at = 0; at < count; ++at) {
+        first_child[at] = static_cast<std::uint16_t>(begin + at * each);
+    }
+    const auto are_even = [&] {
+        return loops.are_even(
+            {parent.data(), parent.size(), first_child.data(), arity.data(), count, begin, each});
+    };
+    EXPECT_TRUE(are_even()) << count << " with " << each;
+    std::uint32_t sum = 0;
+    for (std::vector<std::uint16_t>* numbers : {&parent, &first_child, &arity}) {
+        for (std::size_t wrong = 0; wrong < numbers->size(); ++wrong) {
+            // (The caller knows the first parent.)
+            for (const std::uint16_t bit : {std::uint16_t{1}, std::uint16_t{0x8000}}) {
+                (*numbers)[wrong] ^= bit;
+                EXPECT_TRUE(!are_even() || (numbers == &parent && parent.size() == 1))
+                    << wrong << " of " << count << " with " << each;
+                (*numbers)[wrong] ^= bit;
+            }
+            sum += numbers == &parent ? parent[wrong] : 0;
+        }
+    }
+    EXPECT_EQ(loops.sum16(parent.data(), parent.size()), sum);
+}
+
+void look_at_rows(const ElementLoops& loops, std::size_t count) {
     std::vector<SetRecord> sets(count);
-    constexpr std::uint32_t divisor = 3;
-    constexpr std::uint16_t part = 0x10000 / divisor + 1;
     for (std::uint32_t at = 0; at < count; ++at) {
-        steps[at] = static_cast<std::uint16_t>(begin + 5 * at);
-        parts[at] = static_cast<std::uint16_t>(begin + at / divisor);
         sets[at] = {at, 3, 2};
     }
-    const auto are_steps = [&] { return loops.are_steps(steps.data(), count, begin, 5); };
-    const auto are_parts = [&] { return loops.are_parts(parts.data(), count, begin, part); };
+    for (const int each : {1, 3, 20}) {
+        constexpr std::size_t most = 400; // children: time goes with their square
+        if (count > 0 && count * static_cast<std::size_t>(each) <= most) {
+            look_at_children(loops, count, static_cast<std::uint16_t>(each));
+        }
+    }
     const auto are_beyond = [&](std::uint64_t words, std::uint64_t most) {
         return loops.beyond(sets.data(), count, words, most) >> 63 != 0;
     };
-    EXPECT_TRUE(are_steps() && are_parts()) << count;
     EXPECT_FALSE(are_beyond(count + 1, 5));
     EXPECT_EQ(are_beyond(count, 5), count != 0);
     EXPECT_EQ(are_beyond(count + 1, 4), count != 0);
     for (std::size_t wrong = 0; wrong < count; ++wrong) {
-        steps[wrong] ^= 0x8000;
-        parts[wrong] ^= 1;
-        EXPECT_FALSE(are_steps() || are_parts()) << wrong << " of " << count;
-        steps[wrong] ^= 0x8000;
-        parts[wrong] ^= 1;
         const SetRecord right = sets[wrong];
         for (const SetRecord set : {SetRecord{UINT32_MAX, 3, 2}, SetRecord{0, UINT16_MAX, 2},
                                     SetRecord{0, 3, UINT16_MAX}}) {
@@ -415,16 +467,60 @@ TEST_F(Fuzz, finds_other_versions_and_impossible_counts) {
     }
 }
 
+TEST_F(Fuzz, refuses_each_other_byte_of_the_header) {
+    int with_pairs = 0;
+    for (const char* source : sources) {
+        const std::vector<std::byte> image = image_of(source);
+        ASSERT_TRUE(survives(image));
+        with_pairs += header_of(image).has_pairs;
+        for (std::size_t at = 0; at < sizeof(Header); ++at) {
+            for (int change = 1; change < 256; ++change) {
+                std::vector<std::byte> other = image;
+                other[at] ^= static_cast<std::byte>(change);
+                if (at < offsetof(Header, checksum) || at >= checksum_end) {
+                    mend_checksum(other);
+                }
+                ASSERT_FALSE(survives(other)) << source << ": byte " << at << ", bits " << change;
+            }
+        }
+    }
+    EXPECT_EQ(with_pairs, 4);
+}
+
+// By what the header says, before it is asked what would fit behind it.
+TEST_F(Fuzz, refuses_tables_of_common_ancestors_that_cannot_be) {
+    const auto refusal = [this](const char* source, auto change) {
+        std::vector<std::byte> image = image_of(source);
+        Header header = header_of(image);
+        change(header);
+        set_header(image, header);
+        return reason(image);
+    };
+    constexpr const char* with_pairs = "synthetic:package:2 [numa] core:2 pu:1";
+    constexpr const char* with_places = "synthetic:package:2 [numa] l3:2 core:2 pu:2";
+    constexpr const char* large = "synthetic:package:4 [numa] core:50 pu:1"; // 405 in the tree
+    ASSERT_EQ(refusal(with_pairs, [](Header& its) { EXPECT_EQ(its.has_pairs, 1); }), "");
+    ASSERT_EQ(refusal(with_places, [](Header& its) { EXPECT_LE(its.place_bits, max_place_bits); }),
+              "");
+    constexpr const char* counts = "the topology image is damaged: impossible counts";
+    EXPECT_EQ(refusal(with_pairs, [](Header& its) { its.has_pairs = 2; }), counts);
+    EXPECT_EQ(refusal(with_pairs, [](Header& its) { its.parting_kinds = 1; }), counts);
+    EXPECT_EQ(refusal(with_places, [](Header& its) { its.has_pairs = 1; }), counts);
+    EXPECT_EQ(refusal(with_places, [](Header& its) { its.parting_kinds = 0; }), counts);
+    EXPECT_EQ(refusal(with_places, [](Header& its) { its.place_bits = max_place_bits + 1; }),
+              counts);
+    EXPECT_EQ(refusal(large,
+                      [](Header& its) {
+                          EXPECT_GT(its.tree_objects, max_paired_objects);
+                          its.has_pairs = 1;
+                          its.place_bits = no_places;
+                          its.parting_kinds = 0;
+                      }),
+              counts);
+}
+
 TEST_F(Fuzz, says_why_an_image_is_refused) {
     const std::vector<std::byte> image = image_of(sources[0]);
-    const auto reason = [this](const std::vector<std::byte>& wrong) -> std::string {
-        TopologyView view;
-        Error error = TopologyView::check(guarded_.put(wrong), view);
-        ErrorRecord* record = error.take();
-        const std::string text = record != nullptr ? record->text : "";
-        delete record;
-        return text;
-    };
     EXPECT_EQ(reason(image), "");
     const auto changed = [&image](std::size_t field, std::byte value) {
         std::vector<std::byte> other = image;
@@ -433,7 +529,7 @@ TEST_F(Fuzz, says_why_an_image_is_refused) {
     };
     EXPECT_EQ(reason(changed(0, std::byte{'X'})), "this is no topology image");
     EXPECT_EQ(reason(changed(offsetof(Header, version), std::byte{4})),
-              "the topology image has version 4, this library reads version 7");
+              "the topology image has version 4, this library reads version 8");
     EXPECT_EQ(reason({image.begin(), image.end() - 8}),
               "the topology image is damaged: it is shorter or longer than it says");
     EXPECT_EQ(reason({image.begin(), image.begin() + 8}),

@@ -76,13 +76,20 @@ std::string text_of(Error error) {
     return text;
 }
 
-enum class Form : std::uint8_t { pairs, leaves, places, neither };
+enum class Form : std::uint8_t { pairs, places, neither };
 
 Form form_of(const TopologyView& view) {
-    return view.index().joined_objects == 0 ? Form::neither
-           : view.index().places != nullptr ? Form::places
-           : view.index().first_joined == 0 ? Form::pairs
-                                            : Form::leaves;
+    return view.index().joined_objects == 0   ? Form::neither
+           : view.index().partings != nullptr ? Form::places
+                                              : Form::pairs;
+}
+
+std::uint32_t lowest_common(const Description& description, std::uint32_t one,
+                            std::uint32_t other) {
+    while (one != other) {
+        (one > other ? one : other) = description.objects[std::max(one, other)].parent;
+    }
+    return one;
 }
 
 void compare(const Node& root, std::size_t levels, Form form) {
@@ -95,19 +102,15 @@ void compare(const Node& root, std::size_t levels, Form form) {
     const auto objects = static_cast<std::uint32_t>(description.objects.size());
     for (std::uint32_t one = 0; one < objects; ++one) {
         for (std::uint32_t other = 0; other < objects; ++other) {
-            std::uint32_t low = one;
-            std::uint32_t lower = other;
-            while (low != lower) {
-                (low > lower ? low : lower) = description.objects[std::max(low, lower)].parent;
-            }
-            ASSERT_EQ(view.common_ancestor(one, other), low) << one << " and " << other;
+            ASSERT_EQ(view.common_ancestor(one, other), lowest_common(description, one, other))
+                << one << " and " << other;
         }
     }
 }
 
 TEST(Places, random_trees_part_where_they_do) {
     std::mt19937 random(5);
-    int rounds_of[4] = {};
+    int rounds_of[3] = {};
     for (int round = 0; round < 900; ++round) {
         const std::size_t levels = 2 + random() % 5;
         const auto grow = [&](const auto& self, std::size_t level) -> Node {
@@ -144,7 +147,7 @@ TEST(Places, even_trees_have_them_and_small_or_deep_uneven_ones_do_not) {
     Node chain{0, {{1, {{2, {{3, {}}}}}}}}; // one leaf
     compare(chain, 4, Form::pairs);
     Node chains{0, std::vector<Node>(9, {1, {{2, {{3, {}}}}}})};
-    compare(chains, 4, Form::leaves);
+    compare(chains, 4, Form::places);
     Node large{0, std::vector<Node>(90, {1, {{2, {{3, {}}}}}})}; // more than pairs can number
     compare(large, 4, Form::places);
     constexpr std::size_t depth = 40;
@@ -155,6 +158,41 @@ TEST(Places, even_trees_have_them_and_small_or_deep_uneven_ones_do_not) {
         caterpillar = std::move(above);
     }
     compare(caterpillar, depth, Form::neither);
+}
+
+// A tree of `objects`, the places of which part in three kinds: the machine, 16 dies of 32 dies
+// each, and processing units as evenly as they are divided.
+Node of_three_kinds(std::size_t objects) {
+    constexpr std::size_t dies = 16;
+    constexpr std::size_t within = 32;
+    Node root{0, std::vector<Node>(dies, {1, std::vector<Node>(within, {2, {}})})};
+    for (std::size_t unit = 0; unit < objects - 1 - dies - dies * within; ++unit) {
+        root.children[unit % dies].children[unit / dies % within].children.push_back({3, {}});
+    }
+    return root;
+}
+
+// The columns of larger trees would begin where 16 bits can't say.
+TEST(Places, trees_have_them_as_long_as_their_last_column_can_begin) {
+    constexpr std::size_t largest = UINT16_MAX / 3;
+    for (const std::size_t objects : {largest, largest + 1}) {
+        const Description description = describe(of_three_kinds(objects), 4);
+        ASSERT_EQ(description.objects.size(), objects);
+        std::vector<std::byte> image;
+        ASSERT_EQ(text_of(encode(description, image)), "");
+        TopologyView view;
+        ASSERT_EQ(text_of(TopologyView::check(image, view)), "");
+        EXPECT_EQ(form_of(view), objects == largest ? Form::places : Form::neither);
+        std::mt19937 random(7); // NOLINT: repeatable
+        for (std::uint32_t sample = 0; sample < 100000; ++sample) {
+            const auto one = static_cast<std::uint32_t>(random() % objects);
+            // Neighbours too: most others have but the machine in common.
+            const auto other = static_cast<std::uint32_t>(
+                sample % 2 == 0 ? random() % objects : (one + random() % 100) % objects);
+            ASSERT_EQ(view.common_ancestor(one, other), lowest_common(description, one, other))
+                << one << " and " << other << " of " << objects;
+        }
+    }
 }
 
 } // namespace

@@ -176,10 +176,7 @@ std::uint32_t TopologyView::ancestor(std::uint32_t object, ObjectType type) cons
 }
 
 std::uint32_t TopologyView::common_ancestor(std::uint32_t one, std::uint32_t other) const {
-    std::uint32_t common = warren_topology_join(&index_, one, other);
-    if (common == none) { // of pairs there may be only those with a leaf in front
-        common = warren_topology_join(&index_, other, one);
-    }
+    const std::uint32_t common = warren_topology_join(&index_, one, other);
     if (common != none) {
         return common;
     }

@@ -80,8 +80,8 @@ class ReadyQueue {
         held();
         lock_.unlock();
     }
-    // The first half, rounded up; of what has come alone where the other list can't be had just now;
-    // nothing, also when somebody holds the lock.
+    // The first half, rounded up; of what has come alone where the other list can't be had just
+    // now; nothing, also when somebody holds the lock.
     Row take_half();
     // All, with patience. (Less where the fence is refused just now, and the worker isn't asleep in
     // the kernel: invariant 2.)

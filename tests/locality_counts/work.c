@@ -5,7 +5,7 @@
 //     rough      descriptors closed, signals all the time, system(), fork: all goes on
 //     wait       works until it is killed, with system calls in between
 //     fill       memory that functions of the C library touch first
-//     rows       repeated instructions, few and long, among many others
+//     rows       repeated instructions, few and long, among many others, and where blocks end
 //     turns      loops of few instructions, of one turn and of many; a wrong sum is 1
 //     threads    2,000 threads that do little, 8 at a time
 
@@ -133,11 +133,43 @@ static void fill(void) {
            (unsigned long)(uintptr_t)copied);
 }
 
+// A search behind so many instructions, which reads all of the next page.
+#define search_behind(number)                                                                      \
+    do {                                                                                           \
+        volatile char* at = page;                                                                  \
+        size_t left = page_bytes;                                                                  \
+        __asm__ volatile("jmp 1f\n1: .rept " #number "\n nop\n .endr\n repne scasb"                \
+                         : "+D"(at), "+c"(left)                                                    \
+                         : "a"(1)                                                                  \
+                         : "memory", "cc");                                                        \
+        printf("row %lx %d 0\n", (unsigned long)(uintptr_t)page, page_bytes);                      \
+        page += page_bytes;                                                                        \
+    } while (0)
+
+// Code that runs once, with a search at every place about the 256th, where DynamoRIO ends a block:
+// it is the last instruction of one of them.
+static void searches(void) {
+    char* page = mmap(NULL, (size_t)16 * page_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    search_behind(250);
+    search_behind(251);
+    search_behind(252);
+    search_behind(253);
+    search_behind(254);
+    search_behind(255);
+    search_behind(256);
+    search_behind(257);
+    search_behind(258);
+    search_behind(259);
+    search_behind(260);
+}
+
 // Of each turn's 700,000 instructions two have 65,536 accesses each.
 static int rows(void) {
     static volatile char single[page_bytes];
     const size_t bytes = (size_t)small_pages * page_bytes;
     const unsigned long turns = 300;
+    searches();
     mine = aligned_alloc(page_bytes, bytes);
     for (unsigned long turn = 0; turn < turns; ++turn) {
         for (int time = 0; time < 100000; ++time) {

@@ -288,6 +288,10 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool for_tr
     if (copied && for_trace) {
         plan->copies = copy_block(context, block, dr_fragment_app_pc(tag), plan->instructions);
     }
+    instr_t* const last = instrlist_last_app(block);
+    if (in_bursts && plan->copies.begin == nullptr && last != nullptr && is_search(last)) {
+        instrlist_meta_append(block, INSTR_CREATE_label(context)); // for the call behind it
+    }
     return DR_EMIT_DEFAULT;
 }
 

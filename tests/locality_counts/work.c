@@ -5,7 +5,8 @@
 //     rough      descriptors closed, signals all the time, system(), fork: all goes on
 //     wait       works until it is killed, with system calls in between
 //     fill       memory that functions of the C library touch first
-//     rows       repeated instructions, few and long, among many others
+//     rows       repeated instructions, few and long, among many others, and where blocks end
+//     flags      accesses of all kinds with all flags, once each; 1: one changes what it must not
 //     turns      loops of few instructions, of one turn and of many; a wrong sum is 1
 //     threads    2,000 threads that do little, 8 at a time
 
@@ -133,11 +134,43 @@ static void fill(void) {
            (unsigned long)(uintptr_t)copied);
 }
 
+// A search behind so many instructions, which reads all of the next page.
+#define search_behind(number)                                                                      \
+    do {                                                                                           \
+        volatile char* at = page;                                                                  \
+        size_t left = page_bytes;                                                                  \
+        __asm__ volatile("jmp 1f\n1: .rept " #number "\n nop\n .endr\n repne scasb"                \
+                         : "+D"(at), "+c"(left)                                                    \
+                         : "a"(1)                                                                  \
+                         : "memory", "cc");                                                        \
+        printf("row %lx %d 0\n", (unsigned long)(uintptr_t)page, page_bytes);                      \
+        page += page_bytes;                                                                        \
+    } while (0)
+
+// Code that runs once, with a search at every place about the 256th, where DynamoRIO ends a block:
+// it is the last instruction of one of them.
+static void searches(void) {
+    char* page = mmap(NULL, (size_t)16 * page_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    search_behind(250);
+    search_behind(251);
+    search_behind(252);
+    search_behind(253);
+    search_behind(254);
+    search_behind(255);
+    search_behind(256);
+    search_behind(257);
+    search_behind(258);
+    search_behind(259);
+    search_behind(260);
+}
+
 // Of each turn's 700,000 instructions two have 65,536 accesses each.
 static int rows(void) {
     static volatile char single[page_bytes];
     const size_t bytes = (size_t)small_pages * page_bytes;
     const unsigned long turns = 300;
+    searches();
     mine = aligned_alloc(page_bytes, bytes);
     for (unsigned long turn = 0; turn < turns; ++turn) {
         for (int time = 0; time < 100000; ++time) {
@@ -163,6 +196,98 @@ static int rows(void) {
         const unsigned long more = page == 0 ? turns : page == 1 ? turns * page_bytes : 0;
         printf("row %lx %lu %lu\n", (unsigned long)(uintptr_t)(mine + page * page_bytes),
                turns * page_bytes + more, turns * page_bytes);
+    }
+    return 0;
+}
+
+// What there is behind an access, by flags_and_accesses.
+struct behind {
+    uint64_t flags; // OF, and above it the byte of lahf
+    uint64_t rax;
+    uint64_t rcx;
+    uint64_t value; // that was read
+};
+enum { combinations = 64, kinds = 7, table_index = 17 };
+
+// Code that is run from its beginning to its end: each kind of access with each combination of
+// flags. fs_offset: of a word from the thread's base.
+void flags_and_accesses(struct behind* behind, uint64_t fs_offset, const void* data);
+__asm__(".text\n"
+        ".macro set_flags rax\n"
+        " mov $77, %ecx\n"
+        // CF, PF, AF, ZF, SF as in AH; OF
+        " mov $(((flags & 1) | (flags & 2) << 1 | (flags & 4) << 2 | (flags & 24) << 3) << 8"
+        " | flags >> 5), %eax\n"
+        " add $0x7f, %al\n"
+        " sahf\n"
+        " mov \\rax, %rax\n"
+        ".endm\n"
+        ".macro note value\n"
+        " mov %rax, %r8\n"
+        " lahf\n"
+        " seto %al\n"
+        " movzwl %ax, %eax\n"
+        " mov %rax, (%rdi)\n"
+        " mov %r8, 8(%rdi)\n"
+        " mov %rcx, 16(%rdi)\n"
+        " mov \\value, 24(%rdi)\n"
+        " lea 32(%rdi), %rdi\n"
+        ".endm\n"
+        "flags_and_accesses:\n"
+        " push %rbx\n"
+        " mov %rdx, %rbx\n"
+        ".set flags, 0\n"
+        ".rept 64\n"
+        " set_flags %rbx\n mov (%rax), %r10\n note %r10\n"
+        " set_flags $5\n mov %rbx, %rcx\n mov 8(%rcx), %r10\n note %r10\n"
+        " set_flags %rsi\n mov %fs:(%rax), %r10\n note %r10\n"
+        " set_flags %rsi\n mov $16, %ecx\n lea -16(%rax), %rax\n"
+        " mov %fs:(%rax, %rcx), %r10\n note %r10\n"
+        " set_flags $17\n xlat\n note %r8\n"
+        " set_flags $0x1234\n push %rax\n note %r8\n"
+        " set_flags $6\n pop %r10\n note %r10\n"
+        ".set flags, flags + 1\n"
+        ".endr\n"
+        " pop %rbx\n"
+        " ret\n");
+
+static __thread volatile uint64_t in_thread = 0x5678;
+
+// 0: after each access flags and registers are what they were before it.
+static int flags(void) {
+    static volatile char single[page_bytes];
+    static uint64_t data[8];
+    static struct behind found[combinations][kinds];
+    uint64_t base;
+    __asm__("mov %%fs:0, %0" : "=r"(base));
+    const uint64_t offset = (uint64_t)(uintptr_t)&in_thread - base;
+    const uint64_t address = (uint64_t)(uintptr_t)data;
+    for (unsigned index = 0; index < sizeof data; ++index) {
+        ((unsigned char*)data)[index] = (unsigned char)(3 * index + 1);
+    }
+    const uint64_t read = ((unsigned char*)data)[table_index];
+    const struct behind right[kinds] = {{0, address, 77, data[0]},  {0, 5, address, data[1]},
+                                        {0, offset, 77, in_thread}, {0, offset - 16, 16, in_thread},
+                                        {0, read, 77, read},        {0, 0x1234, 77, 0x1234},
+                                        {0, 6, 77, 0x1234}};
+    for (int time = 0; time < 2; ++time) { // within the first burst and, mostly, outside bursts
+        flags_and_accesses(&found[0][0], offset, data);
+        for (unsigned set = 0; set < combinations; ++set) {
+            const unsigned high = (set & 1) | (set & 2) << 1 | (set & 4) << 2 | (set & 24) << 3;
+            for (int kind = 0; kind < kinds; ++kind) {
+                const struct behind* const is = &found[set][kind];
+                if (is->flags != ((high | 2) << 8 | set >> 5) || is->rax != right[kind].rax ||
+                    is->rcx != right[kind].rcx || is->value != right[kind].value) {
+                    printf("wrong: %d %u %d, flags %lx\n", time, set, kind,
+                           (unsigned long)is->flags);
+                    return 1;
+                }
+            }
+        }
+        for (int turn = 0; turn < 10000000; ++turn) {
+            single[turn % page_bytes] = 1;
+        }
+        (void)single[0];
     }
     return 0;
 }
@@ -250,6 +375,9 @@ int main(int count, char** words) {
     }
     if (strcmp(what, "rows") == 0) {
         return rows();
+    }
+    if (strcmp(what, "flags") == 0) {
+        return flags();
     }
     if (strcmp(what, "turns") == 0) {
         return turns();

@@ -181,9 +181,10 @@ void load_module(void*, const module_data_t* module, bool) {
     // Bursts leave out the dynamic linker, of whose code much is made that runs once or twice.
     const char* const name = dr_module_preferred_name(module);
     const bool linker = name != nullptr && std::strncmp(name, "ld-linux", 8) == 0;
-    if (tracker || (linker && recorder->settings().mode == "sample")) {
+    const bool accesses = linker && recorder->settings().mode == "sample";
+    if (tracker || accesses) {
         leave_alone(reinterpret_cast<std::uint64_t>(module->start),
-                    reinterpret_cast<std::uint64_t>(module->end), linker);
+                    reinterpret_cast<std::uint64_t>(module->end), accesses);
     }
 }
 

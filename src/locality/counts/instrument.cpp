@@ -40,7 +40,7 @@ void insert(instrlist_t* block, instr_t* where, instr_t* instruction) {
 }
 
 struct Cold {
-    const Site* site;
+    const Site* site; // null: the event has none
     Event event;
     reg_id_t address;
     reg_id_t scratch;
@@ -207,6 +207,10 @@ void insert_cold(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
             insert_crossing_test(context, block, where, cold.address, cold.scratch, cold.extent);
             insert(block, where, INSTR_CREATE_jcc(context, OP_jz, opnd_create_instr(cold.within)));
         }
+        if (cold.event == burst_turn) {
+            insert_way_to_turn(context, block, where, cold.scratch, cold.back);
+            continue;
+        }
         insert_way_to_stub(context, block, where, cold.site, cold.event, cold.address, cold.scratch,
                            cold.back);
     }
@@ -284,6 +288,10 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool for_tr
     if (copied && for_trace) {
         plan->copies = copy_block(context, block, dr_fragment_app_pc(tag), plan->instructions);
     }
+    instr_t* const last = instrlist_last_app(block);
+    if (in_bursts && plan->copies.begin == nullptr && last != nullptr && is_search(last)) {
+        instrlist_meta_append(block, INSTR_CREATE_label(context)); // for the call behind it
+    }
     return DR_EMIT_DEFAULT;
 }
 
@@ -311,7 +319,6 @@ void insert_count_of_instructions(void* context, instrlist_t* block, instr_t* wh
 
 // In the copy that counts: whether a burst is to begin or to end.
 void insert_turn(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
-    static Site none{};
     reg_id_t scratch = DR_REG_NULL;
     if (drreg_reserve_aflags(context, block, where) != DRREG_SUCCESS ||
         drreg_reserve_register(context, block, where, nullptr, &scratch) != DRREG_SUCCESS) {
@@ -323,7 +330,7 @@ void insert_turn(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
            INSTR_CREATE_cmp(context, half_of_budget(), OPND_CREATE_INT32(in_burst_half)));
     insert(block, where, INSTR_CREATE_jcc(context, OP_jnz, opnd_create_instr(entry)));
     insert(block, where, back);
-    plan.cold.push_back({&none, burst_turn, scratch, scratch, entry, back});
+    plan.cold.push_back({nullptr, burst_turn, scratch, scratch, entry, back});
     drreg_unreserve_register(context, block, where, scratch);
     drreg_unreserve_aflags(context, block, where);
 }

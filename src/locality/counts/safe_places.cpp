@@ -8,13 +8,15 @@ namespace {
 
 std::size_t first_note;
 
-bool restorable(void*, bool, dr_restore_state_info_t* info) {
+bool restorable(void*, bool restore_memory, dr_restore_state_info_t* info) {
     byte* at = info->fragment_info.cache_start_pc;
     if (at == nullptr || info->raw_mcontext == nullptr || info->raw_mcontext->pc < at) {
         return true;
     }
     if (info->fragment_info.ilist == nullptr) {
-        return true; // not of those that have an unsafe part, which keep nothing
+        // Of code that is to be deleted: it can't be told. A thread that is to be moved leaves such
+        // code soon, which nothing leads to any more; that it has faulted must not be refused.
+        return restore_memory;
     }
     bool is_safe = true;
     for (instr_t* instruction = instrlist_first(info->fragment_info.ilist);

@@ -26,7 +26,6 @@ void insert_seldom_count(void* context, instrlist_t* block, instr_t* where, unsi
 }
 
 void insert_seldom_begin(void* context, instrlist_t* block, instr_t* where, unsigned instructions) {
-    static Site none{};
     const auto insert = [&](instr_t* instruction) {
         instrlist_meta_preinsert(block, where, instruction);
     };
@@ -45,7 +44,7 @@ void insert_seldom_begin(void* context, instrlist_t* block, instr_t* where, unsi
     const opnd_t rcx = opnd_create_reg(DR_REG_RCX);
     insert(label_of(context, unsafe));
     insert(INSTR_CREATE_mov_st(context, slot(kept_slot), rcx));
-    insert_way_to_stub(context, block, where, &none, burst_turn, DR_REG_RCX, DR_REG_RCX, back);
+    insert_way_to_turn(context, block, where, DR_REG_RCX, back);
     insert(back);
     insert(INSTR_CREATE_mov_ld(context, rcx, slot(kept_slot)));
     insert(on);

@@ -21,9 +21,9 @@ enum Slot : unsigned {
     row_slot,         // the same: the turns that a search has before it
     turns_left_slot,  // mode counts; so is the next
     turns_slot,
-    kept_slot, // the program's registers, while inline code uses them
+    kept_slot, // of both modes, as the next: registers that inline code uses for a while
     kept_too_slot,
-    flags_slot,
+    flags_slot, // mode counts: the flags, within loops
     slots
 };
 

@@ -98,6 +98,12 @@ void insert_way_to_stub(void* context, instrlist_t* block, instr_t* where, const
     insert_way(context, block, where, site, event, address, scratch, back, usual);
 }
 
+void insert_way_to_turn(void* context, instrlist_t* block, instr_t* where, reg_id_t scratch,
+                        instr_t* back) {
+    static Site none{};
+    insert_way_to_stub(context, block, where, &none, burst_turn, scratch, scratch, back);
+}
+
 void insert_seldom_way(void* context, instrlist_t* block, instr_t* where, const Site* site,
                        Event event, instr_t* back) {
     insert_way(context, block, where, site, event, DR_REG_RAX, DR_REG_RAX, back, seldom);

@@ -17,7 +17,10 @@ app_pc stub();
 // With the address in a register, which may be `scratch`; from there it goes to `back`.
 void insert_way_to_stub(void* context, instrlist_t* block, instr_t* where, const Site* site,
                         Event event, reg_id_t address, reg_id_t scratch, instr_t* back);
-// The same by the other, with the address in RAX, which is the scratch register too.
+// To burst_turn, which has neither address nor site.
+void insert_way_to_turn(void* context, instrlist_t* block, instr_t* where, reg_id_t scratch,
+                        instr_t* back);
+// As the first by the other, with the address in RAX, which is the scratch register too.
 void insert_seldom_way(void* context, instrlist_t* block, instr_t* where, const Site* site,
                        Event event, instr_t* back);
 

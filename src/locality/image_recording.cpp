@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -55,7 +56,9 @@ std::string link_target(const std::string& path) {
 
 std::string contents(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::ostringstream text;
+    text << file.rdbuf(); // a thread may end meanwhile: what is read with iterators throws then
+    return text.str();
 }
 
 std::int64_t time_of_day_ns(std::uint64_t monotonic) {

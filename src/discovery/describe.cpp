@@ -81,6 +81,16 @@ Error strange(const char* what) {
     return fail(WARREN_TOPOLOGY_ERR_DISCOVERY, "hwloc's topology has %s", what);
 }
 
+// hwloc takes any number of an XML for a kind. Copied, since one that is no kind is not to be
+// looked at as one.
+template <typename Kind>
+std::uint32_t number_of(const Kind& kind) {
+    std::uint32_t number = 0;
+    static_assert(sizeof number == sizeof kind);
+    std::memcpy(&number, &kind, sizeof number);
+    return number;
+}
+
 class Describer {
   public:
     Describer(const HwlocLibrary& hwloc, hwloc_topology_t topology, Description& description)
@@ -92,7 +102,7 @@ class Describer {
     Error find_levels();
     Error add_object(hwloc_obj_t object);
     Error add_sets(hwloc_obj_t object, Object& own) const;
-    static void add_details(ObjectType type, hwloc_obj_t object, Object& own);
+    static Error add_details(ObjectType type, hwloc_obj_t object, Object& own);
     Error add_distances();
     Error add_cpu_kinds();
     Error add_attributes();
@@ -167,7 +177,7 @@ warren_pci_device pci_device(const hwloc_obj_attr_u::hwloc_pcidev_attr_s& pci) {
     return device;
 }
 
-void Describer::add_details(ObjectType type, hwloc_obj_t object, Object& own) {
+Error Describer::add_details(ObjectType type, hwloc_obj_t object, Object& own) {
     const hwloc_obj_attr_u* attributes = object->attr;
     if (attributes == nullptr) {
         own.details.assign(topology::detail_words(type), 0);
@@ -190,15 +200,27 @@ void Describer::add_details(ObjectType type, hwloc_obj_t object, Object& own) {
         own.details = topology::pack(pci_device(attributes->pcidev));
     } else if (type == ObjectType::bridge) {
         const auto& bridge = attributes->bridge;
-        const bool is_host = bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
+        const std::uint32_t above = number_of(bridge.upstream_type);
+        const std::uint32_t beneath = number_of(bridge.downstream_type);
+        if (above > HWLOC_OBJ_BRIDGE_PCI || beneath != HWLOC_OBJ_BRIDGE_PCI) {
+            return fail(WARREN_TOPOLOGY_ERR_DISCOVERY,
+                        "hwloc's topology has a bridge of the unknown kind %u-%u", above, beneath);
+        }
+        const bool is_host = above == HWLOC_OBJ_BRIDGE_HOST;
         const auto& below = bridge.downstream.pci;
         own.details =
             topology::pack(warren_bridge{is_host, bridge.depth, below.domain, below.secondary_bus,
                                          below.subordinate_bus},
                            is_host ? warren_pci_device{} : pci_device(bridge.upstream.pci));
     } else if (type == ObjectType::os_device) {
-        own.details = {static_cast<std::uint64_t>(attributes->osdev.type)};
+        const std::uint32_t kind = number_of(attributes->osdev.type);
+        if (kind > WARREN_DEVICE_MEMORY) {
+            return fail(WARREN_TOPOLOGY_ERR_DISCOVERY,
+                        "hwloc's topology has a device of the unknown kind %u", kind);
+        }
+        own.details = {kind};
     }
+    return {};
 }
 
 Error Describer::add_sets(hwloc_obj_t object, Object& own) const {
@@ -249,8 +271,7 @@ Error Describer::add_object(hwloc_obj_t object) {
     for (unsigned index = 0; index < object->infos_count; ++index) {
         own.infos.push_back({object->infos[index].name, object->infos[index].value});
     }
-    add_details(type, object, own);
-    return {};
+    return add_details(type, object, own);
 }
 
 Error Describer::add_distances() {
@@ -273,7 +294,12 @@ Error Describer::add_distances() {
         }
         own.values.assign(matrix->values,
                           matrix->values + std::size_t{matrix->nbobjs} * matrix->nbobjs);
+        const unsigned long kind = matrix->kind;
         hwloc_.distances_release(topology_, matrix);
+        if (kind > UINT32_MAX) {
+            return fail(WARREN_TOPOLOGY_ERR_DISCOVERY,
+                        "hwloc's topology has distances of the unknown kind %lu", kind);
+        }
     }
     return {};
 }
@@ -548,6 +574,12 @@ Error discover(const Source& source, topology::Description& description) {
         }
         Error error = describe(*hwloc, topology, description);
         hwloc->topology_destroy(topology);
+        if (error.error_class() == WARREN_TOPOLOGY_ERR_DISCOVERY &&
+            source.kind == SourceKind::xml) { // what is strange is so in the text
+            const std::unique_ptr<ErrorRecord> record(error.take());
+            return fail(WARREN_TOPOLOGY_ERR_DAMAGED, "%s: %s", source.text.c_str(),
+                        record->text.c_str());
+        }
         if (error) {
             return error;
         }

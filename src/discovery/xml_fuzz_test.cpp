@@ -148,7 +148,7 @@ bool survives(const MemoryFile& file, const std::string& text, bool is_second = 
         error = topology::encode(description, image);
     }
     if (error) {
-        EXPECT_TRUE(error.error_class() == WARREN_TOPOLOGY_ERR_DISCOVERY ||
+        EXPECT_TRUE(error.error_class() == WARREN_TOPOLOGY_ERR_DAMAGED ||
                     error.error_class() == WARREN_TOPOLOGY_ERR_LIMIT ||
                     error.error_class() == WARREN_TOPOLOGY_ERR_ARGUMENT)
             << error.error_class();
@@ -306,6 +306,49 @@ TEST(Xml, that_contradicts_itself_is_refused_with_the_reason) {
         refusal(file, with("os_index=\"2\"", "os_index=\"0\""), WARREN_TOPOLOGY_ERR_DAMAGED);
     EXPECT_NE(why.find("two processors or NUMA nodes have the OS index 0"), std::string::npos)
         << why;
+}
+
+// hwloc takes any number for a kind of these.
+TEST(Xml, with_numbers_that_are_no_kinds_is_refused_with_the_reason) {
+    const MemoryFile file;
+    for (const char* kind : {"7", "2147483648", "4294967295"}) {
+        const std::string why =
+            refusal(file, with("osdev_type=\"2\"", "osdev_type=\"" + std::string(kind) + "\""),
+                    WARREN_TOPOLOGY_ERR_DAMAGED);
+        EXPECT_NE(why.find("a device of the unknown kind " + std::string(kind)), std::string::npos)
+            << why;
+    }
+    EXPECT_EQ(refusal(file, with("osdev_type=\"2\"", "osdev_type=\"6\""), 0), "");
+    for (const char* kind : {"2-1", "0-0", "4294967295-1", "1-2147483648"}) {
+        const std::string why =
+            refusal(file, with("bridge_type=\"0-1\"", "bridge_type=\"" + std::string(kind) + "\""),
+                    WARREN_TOPOLOGY_ERR_DAMAGED);
+        EXPECT_NE(why.find("a bridge of the unknown kind " + std::string(kind)), std::string::npos)
+            << why;
+    }
+    const std::string why =
+        refusal(file, with("kind=\"5\"", "kind=\"4294967301\""), WARREN_TOPOLOGY_ERR_DAMAGED);
+    EXPECT_NE(why.find("distances of the unknown kind 4294967301"), std::string::npos) << why;
+}
+
+// hwloc leaves out what it doesn't know as a kind of caches.
+TEST(Xml, with_a_cache_of_an_unknown_kind_has_one_that_is_known) {
+    const MemoryFile file;
+    std::vector<std::byte> image;
+    for (const auto& [kind, taken] : {std::pair{"2", 2U}, {"3", 0U}, {"2147483648", 0U}}) {
+        const std::string text =
+            with("cache_type=\"0\"", "cache_type=\"" + std::string(kind) + "\"");
+        ASSERT_FALSE(discover_image({.kind = SourceKind::xml, .text = file.put(text)}, image));
+        topology::ImageMemory memory;
+        ASSERT_FALSE(topology::ImageMemory::copy(image, memory));
+        warren_topology* made = nullptr;
+        ASSERT_FALSE(topology::make_handle(std::move(memory), WARREN_TOPOLOGY_XML, made));
+        warren_cache cache{};
+        const warren_object object = warren_topology_object(made, WARREN_OBJECT_MEMORY_CACHE, 0);
+        ASSERT_EQ(warren_object_cache(made, object, &cache), WARREN_TOPOLOGY_SUCCESS);
+        EXPECT_EQ(cache.kind, taken) << kind;
+        warren_topology_close(made);
+    }
 }
 
 // hwloc 2.9 follows a null pointer where this set is missing.

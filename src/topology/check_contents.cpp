@@ -65,6 +65,10 @@ Error ImageCheck::check_details() {
              ++at) {
             wrong = view.details_[place[at] + 1] > (details - place[at] - words) / 2;
         }
+        for (std::uint32_t at = 0; !wrong && type == ObjectType::os_device && at < level.count;
+             ++at) {
+            wrong = view.details_[place[at]] > WARREN_DEVICE_MEMORY;
+        }
     }
     return wrong ? damaged("impossible details") : Error{};
 }

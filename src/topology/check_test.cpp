@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <new>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,36 +71,53 @@ Bits first_bits(std::uint32_t count) {
     return bits;
 }
 
-// `cores` cores of `threads` processors each, and nodes of all of them.
-Description describe(std::uint32_t cores, std::uint32_t threads, std::uint32_t nodes) {
+// A tree in which each object of a level has as many children as the level's number says, cores
+// above processors at its end, and nodes of all of them.
+Description describe(const std::vector<std::uint32_t>& children, std::uint32_t nodes) {
     Description made;
-    made.allowed_cpus = first_bits(cores * threads);
+    std::uint32_t cpus = 1;
+    for (const std::uint32_t each : children) {
+        cpus *= each;
+    }
+    made.allowed_cpus = first_bits(cpus);
     made.allowed_nodes = first_bits(nodes);
     const auto add = [&made](std::uint32_t parent, ChildKind kind, std::uint32_t os_index,
-                             const Bits& cpus, const Bits& own_nodes) {
+                             const Bits& its_cpus, const Bits& its_nodes) {
         const auto number = static_cast<std::uint32_t>(made.objects.size());
         Object& object = made.objects.emplace_back();
         object.parent = parent;
         object.os_index = os_index;
         object.has_sets = true;
-        object.cpus = object.complete_cpus = cpus;
-        object.nodes = object.complete_nodes = own_nodes;
+        object.cpus = object.complete_cpus = its_cpus;
+        object.nodes = object.complete_nodes = its_nodes;
         if (parent != none) {
             made.objects[parent].children[static_cast<std::size_t>(kind)].push_back(number);
         }
     };
+    const auto level = [&made](std::uint32_t first, std::int32_t depth, ObjectType type) {
+        const auto end = static_cast<std::uint32_t>(made.objects.size());
+        made.levels.push_back({first, end - first, depth, static_cast<std::uint32_t>(type)});
+    };
     add(none, ChildKind::tree, none, made.allowed_cpus, made.allowed_nodes);
-    for (std::uint32_t core = 0; core < cores; ++core) {
-        Bits cpus;
-        for (std::uint32_t thread = 0; thread < threads; ++thread) {
-            add_bit(cpus, core * threads + thread);
+    level(0, 0, ObjectType::machine);
+    std::uint32_t above = 0; // the first object of the level above
+    std::uint32_t objects = 1;
+    for (std::size_t depth = 1; depth <= children.size(); ++depth) {
+        const auto first = static_cast<std::uint32_t>(made.objects.size());
+        const std::uint32_t each = children[depth - 1];
+        objects *= each;
+        for (std::uint32_t index = 0; index < objects; ++index) {
+            Bits its_cpus;
+            for (std::uint32_t cpu = 0; cpu < cpus / objects; ++cpu) {
+                add_bit(its_cpus, index * (cpus / objects) + cpu);
+            }
+            add(above + index / each, ChildKind::tree, index, its_cpus, made.allowed_nodes);
         }
-        add(0, ChildKind::tree, core, cpus, made.allowed_nodes);
-    }
-    for (std::uint32_t cpu = 0; cpu < cores * threads; ++cpu) {
-        Bits only;
-        add_bit(only, cpu);
-        add(1 + cpu / threads, ChildKind::tree, cpu, only, made.allowed_nodes);
+        level(first, static_cast<std::int32_t>(depth),
+              depth == children.size()       ? ObjectType::pu
+              : depth + 1 == children.size() ? ObjectType::core
+                                             : ObjectType::package);
+        above = first;
     }
     const auto first_node = static_cast<std::uint32_t>(made.objects.size());
     for (std::uint32_t node = 0; node < nodes; ++node) {
@@ -107,20 +126,17 @@ Description describe(std::uint32_t cores, std::uint32_t threads, std::uint32_t n
         add(0, ChildKind::memory, node, made.allowed_cpus, only);
         made.objects.back().details = {1U << 30, 0};
     }
-    const auto level = [&made](std::uint32_t first, std::uint32_t count, std::int32_t depth,
-                               ObjectType type) {
-        made.levels.push_back({first, count, depth, static_cast<std::uint32_t>(type)});
-    };
-    level(0, 1, 0, ObjectType::machine);
-    level(1, cores, 1, ObjectType::core);
-    level(1 + cores, cores * threads, 2, ObjectType::pu);
     if (nodes > 0) {
-        level(first_node, nodes, -static_cast<std::int32_t>(ObjectType::numa_node),
-              ObjectType::numa_node);
+        level(first_node, -static_cast<std::int32_t>(ObjectType::numa_node), ObjectType::numa_node);
     }
     made.attributes = standard_attributes();
     complete_attributes(made);
     return made;
+}
+
+// `cores` cores of `threads` processors each.
+Description describe(std::uint32_t cores, std::uint32_t threads, std::uint32_t nodes) {
+    return describe({cores, threads}, nodes);
 }
 
 std::vector<std::byte> encoded(const Description& description) {
@@ -168,8 +184,10 @@ TEST(Check, allocates_nothing_however_many_objects_there_are) {
 #endif
 
 TEST(Check, finds_each_wrong_number_of_the_tree) {
-    for (const auto& [cores, threads] : {std::pair{64U, 4U}, {100U, 1U}, {7U, 3U}, {1U, 40U}}) {
-        const std::vector<std::byte> image = encoded(describe(cores, threads, 1));
+    const std::vector<std::uint32_t> trees[] = {{64, 4}, {100, 1}, {7, 3},   {1, 40},
+                                                {4, 4},  {5, 5},   {3, 4, 2}};
+    for (const std::vector<std::uint32_t>& tree : trees) {
+        const std::vector<std::byte> image = encoded(describe(tree, 1));
         std::size_t refused = 0;
         const auto add = [](std::vector<std::byte>& changed, std::size_t at, int much) {
             std::uint16_t number = 0;
@@ -188,7 +206,9 @@ TEST(Check, finds_each_wrong_number_of_the_tree) {
                 refused += refusal(wrong).ends_with("impossible children") ? 1 : 0;
             }
         }
-        EXPECT_GT(refused, cores * threads); // each one's parent, to begin with
+        const std::uint32_t cpus =
+            std::accumulate(tree.begin(), tree.end(), 1U, std::multiplies<>());
+        EXPECT_GT(refused, cpus); // each one's parent, to begin with
     }
 }
 
@@ -308,6 +328,27 @@ TEST(Check, refuses_common_ancestors_that_are_elsewhere) {
             refuses_above(static_cast<const std::uint16_t*>(index.joins),
                           header.parting_kinds * tree, tree - 1);
         }
+    }
+}
+
+// Kinds are handed out as numbers that programs have names for.
+TEST(Check, refuses_devices_of_unknown_kinds) {
+    Description description = describe(2, 1, 1);
+    const auto number = static_cast<std::uint32_t>(description.objects.size());
+    Object& device = description.objects.emplace_back();
+    device.parent = 0;
+    description.objects[0].children[static_cast<std::size_t>(ChildKind::io)].push_back(number);
+    description.levels.push_back({number, 1, -static_cast<std::int32_t>(ObjectType::os_device),
+                                  static_cast<std::uint32_t>(ObjectType::os_device)});
+    for (const std::uint64_t kind :
+         {std::uint64_t{WARREN_DEVICE_MEMORY}, std::uint64_t{WARREN_DEVICE_MEMORY} + 1,
+          std::uint64_t{1} << 31, UINT64_MAX}) {
+        description.objects[number].details = {kind};
+        std::vector<std::byte> image;
+        ASSERT_FALSE(encode(description, image));
+        EXPECT_EQ(refusal(image), kind <= WARREN_DEVICE_MEMORY
+                                      ? ""
+                                      : "the topology image is damaged: impossible details");
     }
 }
 

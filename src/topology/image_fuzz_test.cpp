@@ -398,7 +398,7 @@ TEST_F(Fuzz, says_why_an_image_is_refused) {
     };
     EXPECT_EQ(reason(changed(0, std::byte{'X'})), "this is no topology image");
     EXPECT_EQ(reason(changed(offsetof(Header, version), std::byte{4})),
-              "the topology image has version 4, this library reads version 8");
+              "the topology image has version 4, this library reads version 9");
     EXPECT_EQ(reason({image.begin(), image.end() - 8}),
               "the topology image is damaged: it is shorter or longer than it says");
     EXPECT_EQ(reason({image.begin(), image.begin() + 8}),

@@ -155,7 +155,8 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
         std::uint64_t{is_by_initiator(attribute) ? own.initiators : 1} * own.targets;
     const std::uint32_t cell_width = cell_bytes(attribute);
     const std::uint32_t value_width = attribute.value_stride - 1U;
-    // Both are counted from the first attribute.
+    // Both are counted from the first attribute, behind which they are.
+    static_assert(Section::attributes < Section::cells && Section::cells < Section::values);
     const auto* first = reinterpret_cast<const std::uint8_t*>(own.attributes);
     const auto cells_begin = static_cast<std::uint64_t>(cells_ - first);
     const auto values_begin = static_cast<std::uint64_t>(values_ - first);

@@ -1,5 +1,6 @@
 #include "topology/checksum.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <initializer_list>
@@ -30,11 +31,18 @@ struct Sums {
         to.sums += to.words;
     };
     constexpr std::size_t step = 4 * sizeof(Vector);
-    for (; at + step <= count; at += step) {
-        add(first, 0);
-        add(second, 1);
-        add(third, 2);
-        add(fourth, 3);
+    constexpr std::size_t turn = 64 * step; // rotated so often words are as they were
+    const std::size_t steps_end = count - count % step;
+    while (at < steps_end) {
+        for (const std::size_t end = std::min(at + turn, steps_end); at < end; at += step) {
+            add(first, 0);
+            add(second, 1);
+            add(third, 2);
+            add(fourth, 3);
+        }
+        for (Sums* sums : {&first, &second, &third, &fourth}) {
+            sums->words ^= sums->sums;
+        }
     }
     constexpr std::uint64_t factor = 0x9e3779b97f4a7c15; // odd, of mixed bits: 2^64 / golden ratio
     std::uint64_t mixed = count;

@@ -32,7 +32,7 @@ inline constexpr std::uint64_t image_magic = 0x31306f706f745257; // "WRtopo01" i
 // Raised with every change of what is below, and of the tables that programs read by themselves
 // (warren_topology_index): images of other versions are refused. src/warren.map has it, too, so
 // that programs compiled for other tables are.
-inline constexpr std::uint32_t image_version = 8;
+inline constexpr std::uint32_t image_version = 9;
 
 // Numbers of 16 bits. 400 threads have about 2000 objects; the 8192 that Linux can have at most,
 // 40000.

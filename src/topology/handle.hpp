@@ -23,7 +23,7 @@ struct warren_topology {
 namespace warren::topology {
 
 // Programs have been compiled for these places: other ones are another image_version (format.hpp).
-static_assert(image_version == 8 && sizeof(warren_topology_index) == 376 &&
+static_assert(image_version == 9 && sizeof(warren_topology_index) == 376 &&
               offsetof(warren_topology_index, pu_by_cpu) == 32 &&
               offsetof(warren_topology_index, orders) == 72 &&
               offsetof(warren_topology_index, joined_others) == 88 &&

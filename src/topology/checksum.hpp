@@ -11,9 +11,9 @@
 //
 // Seen for certain is a change of one word of a lane, and so of up to 120 bytes in a row: its two
 // sums differ from then on, whatever follows. (The sums of all lanes and the words behind the last
-// whole step are mixed to 64 bits, which are the same by chance once in 2^64.) Of several changes of
-// a lane nothing is certain: there are such as cancel each other, and whoever looks for them finds
-// them.
+// whole step are mixed to 64 bits, which are the same by chance once in 2^64.) Of several changes
+// of a lane nothing is certain: there are such as cancel each other, and whoever looks for them
+// finds them.
 #pragma once
 
 #include <cstddef>

@@ -62,9 +62,9 @@ const char* const help_text =
     "                          64 what caches without limits would transfer (costs time; not in\n"
     "                          mode sample)\n"
     "  --interval SECONDS      counts per interval of time (none: of the whole run)\n"
-    "  --save SECONDS          how often what is counted is written, in a system call of the\n"
-    "                          program, for the case that it is killed (10, but at first after\n"
-    "                          1, 2, 4 and 8 seconds; 0: at the end only)\n"
+    "  --save SECONDS          how often what is counted is written, while the program runs, for\n"
+    "                          the case that it is killed (10, but at first after 1, 2, 4 and 8\n"
+    "                          seconds; 0: at the end only)\n"
     "  --threshold BYTES       record heap blocks from this size on (4096)\n"
     "  --stack-depth CALLS     deepest call stacks of allocations (32, at most 64)\n"
     "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
@@ -79,10 +79,10 @@ const char* const help_text =
     "Programs can mark phases by warren/locality.h and MPI_Pcontrol, which begin new intervals.\n"
     "What it doesn't record: accesses within system calls; allocations of programs that are "
     "linked\n"
-    "statically or have a malloc of their own. It saves in system calls of the program only, so a\n"
-    "program that makes none has nothing saved when it is killed. In mode sample kill -9 of "
-    "`warren`\n"
-    "leaves the program running, and its first touches unrecorded from then on.\n";
+    "statically or have a malloc of their own. Modes counts and sample save in system calls and\n"
+    "where the program uses memory: if it is killed while it does neither for long, what it did\n"
+    "since the last save is lost. Mode hooks saves whatever it does. In mode sample kill -9 of\n"
+    "`warren` leaves the program running, and its first touches unrecorded from then on.\n";
 
 bool bytes_in(const std::string& text, std::uint64_t& bytes) {
     static constexpr char letters[] = "KMGT";

@@ -307,6 +307,39 @@ void count_weighted(ThreadCounters& thread, std::uint64_t address, std::uint64_t
     }
 }
 
+// At a site.
+void met(ThreadCounters& thread, std::uint64_t address, const Site& site, std::uint64_t event) {
+    const Direction first = site.first();
+    const Direction second = first == reading ? writing : reading;
+    switch (event) {
+    case crossing:
+        count_accesses(thread, address, site);
+        break;
+    case first_borrow:
+        borrowed(thread, address, site.constants[first], first, instruction_of(site, first));
+        note_bytes(thread, address, site, first);
+        if (site.constants[second] != 0) {
+            subtract(thread, address, site.constants[second], second, instruction_of(site, second));
+            note_bytes(thread, address, site, second);
+        }
+        break;
+    default:
+        borrowed(thread, address, site.constants[second], second, instruction_of(site, second));
+        note_bytes(thread, address, site, second);
+    }
+}
+
+// `always`: it is long ago anyway.
+void look_at_clock(ThreadCounters& thread, bool always) {
+    constexpr std::uint32_t events_per_look = 16; // the clock takes as long as half an event
+    const Process& process = *thread.process;
+    if (process.look_at_time == nullptr || (++thread.events % events_per_look != 0 && !always) ||
+        __builtin_ia32_rdtsc() < __atomic_load_n(&process.due_clock, __ATOMIC_RELAXED)) {
+        return;
+    }
+    process.look_at_time();
+}
+
 template <typename Item>
 void free_chunks(Chunk<Item>* chunk) {
     while (chunk != nullptr) {
@@ -509,41 +542,22 @@ extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t addres
                                     std::uint64_t site_and_event) {
     const std::uint64_t event = site_and_event % events;
     const std::uint64_t place = site_and_event - event;
-    if (event == turns_begin) {
-        begin_turns(*thread, *reinterpret_cast<Loop*>(place));
-        return;
-    }
-    if (event == turns_end) {
-        end_turns(*thread);
-        return;
-    }
-    const auto& site = *reinterpret_cast<const Site*>(place);
-    const Direction first = site.first();
-    const Direction second = first == reading ? writing : reading;
-    if (event == burst_turn) {
-        turn_burst(*thread);
-        return;
-    }
-    if (!is_counting(*thread)) {
-        return; // of idle words
-    }
     switch (event) {
-    case crossing:
-        count_accesses(*thread, address, site);
+    case turns_begin:
+        begin_turns(*thread, *reinterpret_cast<Loop*>(place));
         break;
-    case first_borrow:
-        borrowed(*thread, address, site.constants[first], first, instruction_of(site, first));
-        note_bytes(*thread, address, site, first);
-        if (site.constants[second] != 0) {
-            subtract(*thread, address, site.constants[second], second,
-                     instruction_of(site, second));
-            note_bytes(*thread, address, site, second);
-        }
+    case turns_end:
+        end_turns(*thread);
+        break;
+    case burst_turn:
+        turn_burst(*thread);
         break;
     default:
-        borrowed(*thread, address, site.constants[second], second, instruction_of(site, second));
-        note_bytes(*thread, address, site, second);
+        if (is_counting(*thread)) { // else it was of idle words
+            met(*thread, address, *reinterpret_cast<const Site*>(place), event);
+        }
     }
+    look_at_clock(*thread, event == burst_turn);
 }
 
 void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,

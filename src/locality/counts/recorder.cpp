@@ -85,6 +85,11 @@ bool Recorder::open(std::string& problem) {
     // A rank's folder belongs to the first process that calls itself so: its children inherit the
     // environment.
     const auto pid = static_cast<long>(getpid());
+    pid_ = pid;
+    parent_ = getppid();
+    // Once: under DynamoRIO it takes a lock, which a save in the middle of the program's code must
+    // not wait for.
+    executable_ = platform::executable();
     char name[64];
     bool made = false;
     for (int attempt = 0; !made && attempt < 1000; ++attempt) {
@@ -199,8 +204,8 @@ bool Recorder::describe(bool ended) {
     description.mode = settings_.mode;
     description.granularity = settings_.granularity;
     description.page_size = platform::page_bytes();
-    description.pid = getpid();
-    description.parent = getppid();
+    description.pid = pid_;
+    description.parent = parent_;
     description.rank = rank_.rank;
     description.size = rank_.size;
     description.rank_source = rank_.source;
@@ -212,7 +217,7 @@ bool Recorder::describe(bool ended) {
         description.command.emplace_back(words.c_str() + at);
         at += description.command.back().size() + 1;
     }
-    description.executable = platform::executable();
+    description.executable = executable_;
     description.start_ns = start_ns_;
     description.start_unix_ns = start_unix_ns_;
     description.end_ns = ended || !end_.empty() ? now_ns() : 0;
@@ -427,7 +432,23 @@ void Recorder::look_at_time() {
         return;
     }
     const Guard guard(lock_);
-    if (!running_ || now < due_ns_.load(std::memory_order_relaxed)) {
+    do_what_is_due(now);
+}
+
+void Recorder::look_at_time_aside() {
+    if (!platform::try_lock(lock_)) {
+        return;
+    }
+    do_what_is_due(now_ns());
+    platform::unlock(lock_);
+}
+
+bool Recorder::is_own_process() const {
+    return getpid() == pid_;
+}
+
+void Recorder::do_what_is_due(std::uint64_t now) {
+    if (!running_) {
         return;
     }
     if (settings_.interval_ns != 0 && now >= next_interval_ns_) {
@@ -456,6 +477,25 @@ void Recorder::set_due() {
         due = next_save_ns_;
     }
     due_ns_.store(due, std::memory_order_relaxed);
+    // The same by the time-stamp counter, which threads look at in the middle of their code: not
+    // too late, and from a second on not exactly. At first its rate isn't known: too small is
+    // early, and then it is set anew.
+    constexpr std::uint64_t longest_ns = 1'000'000'000;
+    constexpr std::uint64_t least_known_ns = 10'000'000;
+    const std::uint64_t now = now_ns();
+    const std::uint64_t clock = __rdtsc();
+    const std::uint64_t elapsed = now - start_ns_;
+    const double ticks_per_ns =
+        elapsed < least_known_ns
+            ? 1
+            : static_cast<double>(clock - clock_start_) / static_cast<double>(elapsed);
+    const std::uint64_t left = due > now ? std::min(due - now, longest_ns) : 0;
+    __atomic_store_n(
+        &process_.due_clock,
+        due == UINT64_MAX
+            ? due
+            : clock + static_cast<std::uint64_t>(static_cast<double>(left) * ticks_per_ns) + 1,
+        __ATOMIC_RELAXED);
 }
 
 void Recorder::save() {

@@ -12,7 +12,9 @@
 //   every save_ns           the same, within the interval, and earlier after the process's start
 //                           (1 s, 2 s, 4 s …): what a crash or kill -9 leaves, with what threads
 //                           that had ended have done
-// The last two happen in the program's system calls: one that makes none for long is saved later.
+// The last two happen in the program's system calls, and where its threads' inline code calls
+// counters.cpp, which is every few thousand accesses: a process that sleeps, or computes without
+// memory, is saved later.
 // Thread rule: all functions may be called by any thread, but start() and forked(); one lock, which
 // is the caller's between before_fork() and after_fork().
 #pragma once
@@ -111,7 +113,12 @@ class Recorder {
     void phase_noted(PhaseRecord::Event event, std::uint32_t number);
     // Ends intervals of time, and saves, when it is time for that.
     void look_at_time();
+    // The same in the middle of the program's code: if the lock is another's, it does nothing.
+    void look_at_time_aside();
     void save();
+
+    // Else this is the child of a vfork, in its parent's memory: its end isn't this process's.
+    bool is_own_process() const;
 
     // A sentence that the report shows.
     void miss(const std::string& what);
@@ -141,6 +148,7 @@ class Recorder {
     void write_thread(Thread& thread, ThreadRecord::Event event);
     void write_everything();
     void end_interval();
+    void do_what_is_due(std::uint64_t now);
     void set_due();
     void next_interval(std::uint32_t phase);
     void flush();
@@ -152,6 +160,9 @@ class Recorder {
     RankEnvironment rank_; // whose folder it is
     void* lock_ = nullptr;
     bool running_ = false;
+    std::int64_t pid_ = 0;
+    std::int64_t parent_ = 0;
+    std::string executable_;
     std::uint64_t clock_start_ = 0; // time-stamp counter at start_ns
     std::uint64_t start_ns_ = 0;
     std::int64_t start_unix_ns_ = 0;

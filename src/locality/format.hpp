@@ -21,7 +21,9 @@
 //     names.rec          NameRecord           structures that the program names
 // A file that is not there has no records. Each begins with a FileHeader; then come records of
 // equal size, of which a last incomplete one doesn't count. A record whose first word is 0 was
-// about to be written when its writer was stopped: it is skipped, but has its number.
+// about to be written when its writer was stopped: it is skipped, but has its number. At the end of
+// a recording process.json gets `files`, the lengths and CRC-32 sums of all other files, and `sum`,
+// its own: what is missing, cut off or changed later is known by them.
 //
 // Invariants: everything is little-endian. Times are CLOCK_MONOTONIC in nanoseconds; 0 is unknown.
 // Addresses are the process's own. `thread` is the number of a thread in its process, from 0 in

@@ -400,7 +400,6 @@ bool ImageRecording::finish_round(std::string& problem) {
             ErrorRecord* record = error.take();
             problem = record->text;
             delete record;
-            problem_told_ = true;
             return false;
         }
     }
@@ -470,10 +469,22 @@ Error ImageRecording::make_folder() {
 }
 
 Error ImageRecording::open() {
-    if (is_open()) {
+    if (is_open() || problem_told_) {
         return {};
     }
     read_proc();
+    Error error = make_files();
+    if (error) { // told by who calls, once
+        problem_told_ = true;
+        threads_.give_up();
+        modules_.give_up();
+        stacks_.give_up();
+        touches_.give_up();
+    }
+    return error;
+}
+
+Error ImageRecording::make_files() {
     if (Error error = make_folder()) {
         return error;
     }
@@ -499,9 +510,19 @@ Error ImageRecording::open() {
     return touches_.open(folder_, allowance_);
 }
 
-void ImageRecording::add_loss(const char* what, std::uint64_t count, const std::string& why) {
-    if (count > 0) {
-        description_.lost.push_back({what, count, why});
+// What is lost of it, and what is there.
+template <typename Record>
+void ImageRecording::end_file(WaitingRecords<Record>& records, const char* what, const char* name) {
+    const bool was_made = records.file().is_open();
+    records.file().close();
+    if (records.lost() > 0) {
+        description_.lost.push_back(
+            {what, records.lost(),
+             was_made ? records.file().problem() : folder_ + "/" + name + " can't be made"});
+    }
+    if (was_made) {
+        const ByteFile& bytes = records.file().bytes();
+        description_.files.push_back({name, bytes.bytes(), bytes.checksum()});
     }
 }
 
@@ -519,17 +540,22 @@ Error ImageRecording::close(std::uint64_t time_ns, const std::string& how, bool 
     if (!is_open()) {
         return {};
     }
-    touches_.file().close();
-    stacks_.file().close();
-    threads_.file().close();
-    modules_.file().close();
+    const bool has_strings = strings_.is_open();
     strings_.close();
-    add_loss("touches", touches_.file().lost(), touches_.file().problem());
-    add_loss("calls of touches", stacks_.file().lost(), stacks_.file().problem());
-    add_loss("threads", threads_.file().lost(), threads_.file().problem());
-    add_loss("modules", modules_.file().lost(), modules_.file().problem());
-    if (!alive) {
-        end_logs(folder_, description_.lost);
+    end_file(touches_, "touches");
+    end_file(stacks_, "calls of touches", StackRecord::touches_file);
+    end_file(threads_, "threads");
+    end_file(modules_, "modules");
+    if (strings_bytes_ > strings_.bytes()) {
+        description_.lost.push_back(
+            {"bytes of modules' names", strings_bytes_ - strings_.bytes(),
+             has_strings ? strings_.problem() : folder_ + "/" + strings_file + " can't be made"});
+    }
+    if (has_strings) {
+        description_.files.push_back({strings_file, strings_.bytes(), strings_.checksum()});
+    }
+    if (!alive) { // else the tracker goes on writing
+        end_logs(folder_, description_);
     } else {
         description_.missing.push_back("the process was still running when its recording ended");
     }

@@ -53,17 +53,25 @@ class WaitingRecords {
         ++count_;
         if (file_.is_open()) {
             file_.append(record);
-        } else {
+        } else if (!given_up_) {
             waiting_.push_back(record);
         }
     }
+    // There will be no file: what waits is lost, and takes no memory.
+    void give_up() {
+        given_up_ = !file_.is_open();
+        waiting_ = {};
+    }
     RecordFile<Record>& file() { return file_; }
     std::uint64_t count() const { return count_; } // the number of the last one
+    // Of those, what has not reached its file, which may not be there.
+    std::uint64_t lost() const { return count_ - file_.records(); }
 
   private:
     RecordFile<Record> file_;
     std::vector<Record> waiting_;
     std::uint64_t count_ = 0;
+    bool given_up_ = false;
 };
 
 class ImageRecording {
@@ -111,6 +119,8 @@ class ImageRecording {
     bool is_worth_a_folder(bool executes) const;
 
     std::uint64_t touches() const { return touches_.count(); }
+    // What of them is in no file: once it is closed, what is lost.
+    std::uint64_t lost_touches() const { return touches_.lost(); }
     std::uint64_t threads() const { return thread_count_; }
     ProcessDescription& description() { return description_; }
     std::uint32_t pid() const { return pid_; }
@@ -151,8 +161,10 @@ class ImageRecording {
     void find_nodes();
     void read_proc();
     Error make_folder();
-    void take_tracker_losses();
-    void add_loss(const char* what, std::uint64_t count, const std::string& why);
+    Error make_files();
+    template <typename Record>
+    void end_file(WaitingRecords<Record>& records, const char* what,
+                  const char* name = Record::file);
 
     const RecordingSettings& settings_;
     std::uint32_t pid_;

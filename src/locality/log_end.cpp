@@ -1,10 +1,12 @@
 #include "locality/log_end.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace warren::locality {
 
@@ -30,11 +32,33 @@ off_t end_of_data(int descriptor, off_t size) {
     return 0;
 }
 
+// Adds the file as it is now; what can't be read is not told of.
+void sum_up(int descriptor, const char* name, std::vector<FileSum>& files) {
+    FileSum sum{name, 0, 0};
+    Checksum checksum;
+    std::vector<char> block(std::size_t{1} << 18);
+    ssize_t bytes = 0;
+    while ((bytes = pread(descriptor, block.data(), block.size(), static_cast<off_t>(sum.bytes))) >
+           0) {
+        checksum.add(block.data(), static_cast<std::size_t>(bytes));
+        sum.bytes += static_cast<std::uint64_t>(bytes);
+    }
+    if (bytes == 0) {
+        sum.crc32 = checksum.value();
+        files.push_back(sum);
+    }
+}
+
 template <typename Record>
-void end_log(const std::string& folder, const char* what, std::vector<Loss>& losses) {
+void end_log(const std::string& folder, const char* what, ProcessDescription& description) {
+    constexpr const char* no_room =
+        "the disk was full, files were limited, or the recording had reached its limit";
     const std::string path = folder + "/" + Record::file;
     const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (descriptor < 0) {
+        if (errno != ENOENT) {
+            description.lost.push_back({what, Loss::all, path + ": " + std::strerror(errno)});
+        }
         return;
     }
     struct stat about {};
@@ -51,19 +75,22 @@ void end_log(const std::string& folder, const char* what, std::vector<Loss>& los
             // The room stays as it is: readers skip it.
         }
         if (header.lost > 0) {
-            losses.push_back({what, header.lost, "the disk was full or the limit reached"});
+            description.lost.push_back({what, header.lost, no_room});
         }
+    } else {
+        description.lost.push_back({what, Loss::all, no_room});
     }
+    sum_up(descriptor, Record::file, description.files);
     close(descriptor);
 }
 
 } // namespace
 
-void end_logs(const std::string& folder, std::vector<Loss>& losses) {
-    end_log<AllocationRecord>(folder, "allocations", losses);
-    end_log<StackRecord>(folder, "calls of allocations", losses);
-    end_log<PhaseRecord>(folder, "phases", losses);
-    end_log<NameRecord>(folder, "names", losses);
+void end_logs(const std::string& folder, ProcessDescription& description) {
+    end_log<AllocationRecord>(folder, "allocations", description);
+    end_log<StackRecord>(folder, "calls of allocations", description);
+    end_log<PhaseRecord>(folder, "phases", description);
+    end_log<NameRecord>(folder, "names", description);
 }
 
 } // namespace warren::locality

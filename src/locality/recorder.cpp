@@ -135,7 +135,8 @@ class Recorder {
     pid_t child_ = -1;
     int child_status_ = 0;
     bool child_ended_ = false;
-    std::uint64_t touches_ = 0;
+    std::uint64_t touches_ = 0; // that are in files
+    std::uint64_t lost_touches_ = 0;
     std::uint64_t threads_ = 0;
     std::uint64_t folders_ = 0;
     std::uint64_t lost_told_ = 0;
@@ -355,15 +356,20 @@ void Recorder::end_image(std::uint32_t pid, std::uint64_t time_ns, const std::st
     }
     ImageRecording& of = *found->second;
     const bool is_first = pid == static_cast<std::uint32_t>(child_) && how != "exec";
-    if (is_first || of.is_worth_a_folder(how == "exec")) {
+    const bool wanted = is_first || of.is_worth_a_folder(how == "exec");
+    if (wanted) {
         say(of.open());
     }
-    if (of.is_open()) {
-        touches_ += of.touches();
+    const bool is_open = of.is_open();
+    say(of.close(time_ns, how, alive));
+    if (is_open) {
+        touches_ += of.touches() - of.lost_touches();
+        lost_touches_ += of.lost_touches();
         threads_ += of.threads();
         ++folders_;
+    } else if (wanted) {
+        lost_touches_ += of.touches();
     }
-    say(of.close(time_ns, how, alive));
     images_.erase(found);
 }
 
@@ -568,7 +574,8 @@ void Recorder::finish() {
     if (!options_.quiet && rank_.rank < 0) {
         say(std::to_string(touches_) + " first touches by " + std::to_string(threads_) +
             " threads of " + std::to_string(folders_) +
-            (folders_ == 1 ? " process" : " processes") + " are in " + options_.folder);
+            (folders_ == 1 ? " process" : " processes") + " are in " + options_.folder +
+            (lost_touches_ == 0 ? "" : "; " + std::to_string(lost_touches_) + " more are lost"));
     }
 }
 

@@ -94,6 +94,7 @@ bool ByteFile::flush() {
         return false;
     }
     if (write_all(descriptor_, buffer_.data(), buffer_.size(), static_cast<off_t>(in_file_))) {
+        checksum_.add(buffer_.data(), buffer_.size());
         in_file_ += buffer_.size();
         buffer_.clear();
         return true;
@@ -103,7 +104,9 @@ bool ByteFile::flush() {
     const off_t end = lseek(descriptor_, 0, SEEK_END);
     const auto arrived = static_cast<std::uint64_t>(end) - in_file_;
     if (end >= static_cast<off_t>(in_file_)) {
-        in_file_ += arrived - arrived % unit_;
+        const std::uint64_t whole = arrived - arrived % unit_;
+        checksum_.add(buffer_.data(), static_cast<std::size_t>(whole));
+        in_file_ += whole;
     }
     if (ftruncate(descriptor_, static_cast<off_t>(in_file_)) != 0) {
         return give_up(why); // readers leave out what is not whole
@@ -192,6 +195,19 @@ std::string to_json(const ProcessDescription& description) {
                    ", \"count\": " + std::to_string(loss.count) +
                    ", \"why\": " + json_string(loss.why) + "}";
         }));
+    if (of.files.empty()) {
+        return text + "\n}\n";
+    }
+    std::string files = "{";
+    for (const FileSum& file : of.files) {
+        files += (files.size() > 1 ? ", " : "") + json_string(file.name) +
+                 ": {\"bytes\": " + std::to_string(file.bytes) +
+                 ", \"crc32\": " + std::to_string(file.crc32) + "}";
+    }
+    key("files", files + "}");
+    Checksum sum;
+    sum.add(text.data(), text.size());
+    key("sum", std::to_string(sum.value()));
     return text + "\n}\n";
 }
 

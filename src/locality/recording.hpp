@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "locality/checksum.hpp"
 #include "locality/format.hpp"
 
 namespace warren::locality {
@@ -42,6 +43,8 @@ class ByteFile {
 
     // Bytes that are in the file, or wait for flush().
     std::uint64_t bytes() const { return in_file_ + buffer_.size(); }
+    // Of the bytes that are in the file.
+    std::uint32_t checksum() const { return checksum_.value(); }
     const std::string& problem() const { return problem_; } // empty: all is well
     void set_unit(std::size_t bytes) { unit_ = bytes; }     // what is after the bytes until now
 
@@ -56,6 +59,7 @@ class ByteFile {
     std::string problem_;
     std::vector<char> buffer_;
     std::uint64_t in_file_ = 0;
+    Checksum checksum_;
     std::size_t unit_ = 1;
 };
 
@@ -87,17 +91,27 @@ class RecordFile {
     }
     std::uint64_t lost() const { return appended_ - records(); }
     const std::string& problem() const { return file_.problem(); }
+    const ByteFile& bytes() const { return file_; }
 
   private:
     ByteFile file_;
     std::uint64_t appended_ = 0;
 };
 
-// How something was lost: "touches", 12, "the kernel's buffer was full".
+// How something was lost: "touches", 12, "the kernel's buffer was full". Without a number nothing
+// of the kind was kept, and nobody has counted it.
 struct Loss {
+    static constexpr std::uint64_t all = 0;
     std::string what;
-    std::uint64_t count = 0;
+    std::uint64_t count = all;
     std::string why;
+};
+
+// A file as it was written, without what its writer cut off again.
+struct FileSum {
+    std::string name;
+    std::uint64_t bytes = 0;
+    std::uint32_t crc32 = 0;
 };
 
 struct ProcessDescription {
@@ -122,9 +136,13 @@ struct ProcessDescription {
     std::vector<Loss> lost;
     std::uint64_t limit_bytes = 0; // of this folder; 0: none
     std::vector<int> nodes;        // NUMA nodes with memory
+    // What the recording is made of, known at its end: readers tell by it what is missing or
+    // changed. Empty: not known.
+    std::vector<FileSum> files;
 };
 
-// The description as a JSON object, one key a line.
+// The description as a JSON object, one key a line. One with `files` ends with a `sum`, the CRC-32
+// of all bytes before the comma in front of that key.
 std::string to_json(const ProcessDescription& description);
 
 // A string as JSON writes it, with its quotes; bytes that are no UTF-8 become the replacement

@@ -1,5 +1,6 @@
 #include "locality/recording.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +53,25 @@ TEST_F(Recording, HasItsHeaderAndItsRecordsInOrder) {
     EXPECT_EQ(bytes[52], 1);
 }
 
+TEST_F(Recording, SumsAreThoseOfZlib) {
+    Checksum sum;
+    EXPECT_EQ(sum.value(), 0U);
+    sum.add("123456789", 9); // the check value of CRC-32
+    EXPECT_EQ(sum.value(), 0xCBF43926U);
+    std::string text(1000, 'a');
+    for (std::size_t index = 0; index < text.size(); ++index) {
+        text[index] = static_cast<char>(index * index >> 3);
+    }
+    Checksum whole;
+    whole.add(text.data(), text.size());
+    Checksum pieces; // of all lengths, at all places
+    for (std::size_t begin = 0, length = 0; begin < text.size(); begin += length) {
+        length = std::min(length + 1, text.size() - begin);
+        pieces.add(text.data() + begin, length);
+    }
+    EXPECT_EQ(pieces.value(), whole.value());
+}
+
 TEST_F(Recording, NeverWritesOverAnother) {
     Allowance allowance;
     RecordFile<StackRecord> file;
@@ -96,7 +116,12 @@ TEST_F(Recording, KeepsWholeRecordsOnAFullDisk) {
     const std::uint64_t kept = (1000 - 32) / sizeof(ThreadRecord);
     EXPECT_EQ(file.records(), kept);
     EXPECT_EQ(file.lost(), 5000 - kept);
-    EXPECT_EQ(contents(path("threads.rec")).size(), 32 + kept * sizeof(ThreadRecord));
+    const std::string bytes = contents(path("threads.rec"));
+    EXPECT_EQ(bytes.size(), 32 + kept * sizeof(ThreadRecord));
+    EXPECT_EQ(file.bytes().bytes(), bytes.size());
+    Checksum sum;
+    sum.add(bytes.data(), bytes.size());
+    EXPECT_EQ(file.bytes().checksum(), sum.value()); // of what is there
 }
 
 TEST_F(Recording, DescribesItsProcessInTheRoomThatItHasFromTheStart) {
@@ -116,6 +141,21 @@ TEST_F(Recording, DescribesItsProcessInTheRoomThatItHasFromTheStart) {
     EXPECT_NE(after.find("\"end\": \"exit 3\""), std::string::npos);
     EXPECT_NE(after.find("\"count\": 12"), std::string::npos);
     EXPECT_EQ(after.size(), before.size());
+}
+
+TEST_F(Recording, DescribesItsFilesAndSumsUpTheDescription) {
+    ProcessDescription process;
+    EXPECT_EQ(to_json(process).find("\"sum\""), std::string::npos);
+    process.files = {{"touches.rec", 80, 0xCBF43926U}, {"strings.bin", 0, 0}};
+    const std::string text = to_json(process);
+    EXPECT_NE(text.find("\"files\": {\"touches.rec\": {\"bytes\": 80, \"crc32\": 3421780262}, "
+                        "\"strings.bin\": {\"bytes\": 0, \"crc32\": 0}}"),
+              std::string::npos);
+    const std::size_t end = text.find(",\n \"sum\": ");
+    ASSERT_NE(end, std::string::npos);
+    Checksum sum;
+    sum.add(text.data(), end);
+    EXPECT_EQ(text.substr(end), ",\n \"sum\": " + std::to_string(sum.value()) + "\n}\n");
 }
 
 } // namespace

@@ -7,12 +7,14 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import cases  # noqa: E402
@@ -179,6 +181,19 @@ def threads_loads_are_their_processor_time():
         imbalance = loads.max() / loads.mean() - 1
         expect(len(told) == 5 and found.kind == "processor time" and found.worker[1:].all() and
                abs(found.imbalance - imbalance) < 0.03, f"{found.imbalance}, not {imbalance}")
+
+
+@case
+def the_description_has_the_sums_of_all_files_and_its_own():
+    with Folder() as folder:
+        recorded(folder, program("locality_patterns"), "marks")
+        process, = opened(folder).processes
+        there = {path.name: path.read_bytes() for path in process.folder.iterdir()}
+        text = there.pop("process.json")
+        expect(process.info["files"] == {name: {"bytes": len(data), "crc32": zlib.crc32(data)}
+                                         for name, data in there.items()}, process.info["files"])
+        expect({"touches.rec", "strings.bin", "allocations.rec", "phases.rec"} <= set(there), there.keys())
+        expect(process.info["sum"] == zlib.crc32(text[:text.index(b',\n "sum"')]), process.info["sum"])
 
 
 @case
@@ -455,6 +470,34 @@ def a_full_disk_is_said_and_what_is_there_can_be_read():
             lost = {loss["what"]: loss["count"] for loss in process.info["lost"]}
             expect(len(process.touches) > 1000 and process.info["end"] == "exit 0", lost)
             expect(lost["touches"] + len(process.touches) >= 60000, lost)
+            expect(f" {len(process.touches)} first touches" in done.stderr and
+                   f"; {lost['touches']} more are lost" in done.stderr, done.stderr)
+            expect(process.info["files"]["touches.rec"]["bytes"] ==
+                   (process.folder / "touches.rec").stat().st_size, process.info["files"])
+        finally:
+            subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@case
+def a_disk_that_is_full_from_the_start_leaves_what_is_lost_counted():
+    if os.geteuid() != 0:
+        return
+    with Folder() as folder:
+        folder.mkdir()
+        # A block for each of the tracker's files, none for the touches: whichever comes first.
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(folder)],
+                          capture_output=True, check=False).returncode != 0:
+            return
+        try:
+            done = recorded(folder, program("locality_patterns"), "much", "60000")
+            expect("done" in done.stdout and "No space left" in done.stderr, done.stderr)
+            kept, lost = re.search(r": (\d+) first touches .*; (\d+) more are lost", done.stderr).groups()
+            expect(int(kept) < 1000 and int(kept) + int(lost) >= 60000, done.stderr)
+            expect(done.stderr.count("No space left") == 1, done.stderr)
+            process, = recording.open(folder).processes
+            what = {loss["what"]: loss["count"] for loss in process.info["lost"]}
+            expect(what["touches"] == int(lost) and what["allocations"] == 0, what)
+            expect("all allocations were lost" in "\n".join(process.warnings), process.warnings)
         finally:
             subprocess.run(["umount", "-l", str(folder)], check=False)
 

@@ -9,9 +9,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 sys.path.insert(0, sys.argv[1])
 WRITER = sys.argv[2]
+
+import numpy as np  # noqa: E402
 
 from warren.locality import recording  # noqa: E402
 
@@ -33,6 +36,16 @@ class Recordings(unittest.TestCase):
         for word in words:
             self.assertIn(word, str(caught.exception))
 
+    def damaged(self, *words, count=1):
+        """Opens it; what is damaged is said once, in these words."""
+        whole = recording.open(self.top)
+        said = [str(one) for one in whole.damage]
+        self.assertEqual(len(said), count, said)
+        for word in words:
+            self.assertIn(word, "\n".join(said))
+        self.assertEqual([text for text in whole.warnings if text in said], [])
+        return whole
+
     def change(self, name, offset, data):
         path = self.folder / name
         content = bytearray(path.read_bytes())
@@ -45,7 +58,7 @@ class Recordings(unittest.TestCase):
 
     def test_what_was_written(self):
         whole = recording.open(self.top)
-        self.assertEqual(whole.warnings, [])
+        self.assertEqual((whole.warnings, whole.damage), ([], []))
         process, = whole.ranks
         self.assertEqual((process.info["rank"], process.info["size"], process.info["command"]),
                          (3, 8, ["./program", "-x"]))
@@ -86,6 +99,8 @@ class Recordings(unittest.TestCase):
     def test_files_that_are_not_there_have_no_records(self):
         for path in self.folder.glob("*.rec"):
             path.unlink()
+        self.damaged("touches.rec is missing; lost: first touches", "threads.rec", "modules.rec",
+                     "touch_stacks.rec", count=4)  # the mode always has these
         self.assertEqual(len(self.process().touches), 0)
         self.assertEqual(self.process().allocations["thread"].tolist(), [])
 
@@ -100,15 +115,14 @@ class Recordings(unittest.TestCase):
                 width = recording.np.dtype(recording.FILES[name[:-4]][1]).itemsize
                 self.assertEqual(len(records), (end - 32) // width)
                 if (end - 32) % width:
-                    self.assertIn("ends within a record", "\n".join(whole.warnings))
+                    self.assertIn(f"{name} ends within a record", "\n".join(map(str, whole.damage)))
             (self.folder / name).write_bytes(content)
 
     def test_cut_off_within_the_header(self):
         for size in (1, 23, 31):
             self.cut("touches.rec", size)
-            whole = recording.open(self.top)
+            whole = self.damaged("touches.rec ends within its header")
             self.assertEqual(len(whole.processes[0].touches), 0)
-            self.assertIn("touches.rec ends within its header", whole.warnings[0])
             subprocess.run(["rm", "-r", str(self.top)], check=True)
             subprocess.run([WRITER, str(self.top)], check=True)
 
@@ -116,27 +130,26 @@ class Recordings(unittest.TestCase):
         self.cut("stacks.rec", 32)
         process = self.process()
         self.assertEqual(process.stack(process.allocations[0]["stack_id"]).tolist(), [])
-        self.assertIn("not written", process.warnings[0])
+        self.damaged("allocations.rec has 1 records that refer to calls that was not written")
         self.assertEqual(process.stack(process.touches[0]["stack_id"]).tolist(), [0x400400, 0x400300])
 
     def test_bytes_of_allocations_that_were_not_written_are_in_none(self):
         self.change("bytes.rec", 32 + 16, b"\3")
         process = self.process()
         self.assertEqual(process.bytes["allocation"].tolist(), [0])
-        self.assertIn("bytes.rec: 1 records refer to a allocation that was not written",
-                      "\n".join(process.warnings))
+        self.damaged("bytes.rec has 1 records that refer to an allocation that was not written")
 
     def test_names_of_modules_that_were_cut_off(self):
         self.cut("strings.bin", 4)
         process = self.process()
         self.assertEqual(process.path(process.modules[0]), "")
-        self.assertIn("1 modules have no name", process.warnings[0])
+        self.damaged("strings.bin is cut off: 1 modules have no name")
 
     def test_records_that_were_never_finished(self):
         self.change("threads.rec", 32 + 56, bytes(56))
         process = self.process()
         self.assertEqual(process.threads["thread"].tolist(), [0, 1, 2, 2, 0])
-        self.assertIn("never finished", process.warnings[0])
+        self.damaged("1 of its 6 records is left out, as record 2 was never finished")
 
     def test_room_for_records_to_come_is_no_loss(self):
         with (self.folder / "touches.rec").open("ab") as file:
@@ -153,10 +166,21 @@ class Recordings(unittest.TestCase):
         said = "\n".join(self.process().warnings)
         self.assertIn("7 touches were lost: the disk is full", said)
         self.assertIn("no end", said)
+        info["lost"] *= 2
+        info["lost"][1]["count"] = 0  # nobody has counted them
+        path.write_text(json.dumps(info))
+        whole = recording.open(self.top)
+        self.assertIn("all touches were lost: the disk is full", "\n".join(whole.warnings))
+        self.assertEqual(whole.damage, [])
 
     def test_empty_files(self):
         self.cut("touches.rec", 0)
-        self.assertIn("is empty", self.process().warnings[0])
+        self.damaged("touches.rec is empty")
+        self.change("process.json", (self.folder / "process.json").read_bytes().index(b'"end_ns": 9000'),
+                    b'"end_ns": null')
+        whole = recording.open(self.top)
+        self.assertEqual(whole.damage, [])
+        self.assertIn("touches.rec is empty: its writer was stopped", "\n".join(whole.warnings))
 
     def test_headers_that_are_wrong(self):
         for offset, data, words in (
@@ -166,65 +190,167 @@ class Recordings(unittest.TestCase):
                 (20, b"\x31", ["records of 49 bytes"])):
             content = (self.folder / "touches.rec").read_bytes()
             self.change("touches.rec", offset, data)
-            self.refused(*words)
+            self.assertEqual(len(self.damaged(*words).processes[0].touches), 0)
             (self.folder / "touches.rec").write_bytes(content)
         for content in (b"no recording", bytes(31)):
             (self.folder / "touches.rec").write_bytes(content)
-            self.refused("touches.rec", "no file of a locality recording")
+            self.damaged("touches.rec", "no file of a locality recording")
 
     def test_records_that_cannot_be(self):
         for name, offset, data, words in (
-                ("stacks.rec", 32 + 4, b"\1", ["stacks.rec is damaged: record 1 is called by"]),
-                ("touches.rec", 32 + 21, b"\1", ["touches.rec is damaged: record 1 is of a page of more than"]),
+                ("stacks.rec", 32 + 4, b"\1", ["stacks.rec is damaged", "record 1 is called by"]),
+                ("touches.rec", 32 + 21, b"\1", ["touches.rec is damaged", "record 1 is of a page of a size"]),
+                ("touches.rec", 32 + 16, b"\1", ["touches.rec is damaged", "record 1 is of a page of a size"]),
                 ("allocations.rec", 32 + 48, b"\x77", ["allocations.rec", "record 2", "unknown event"]),
                 ("allocations.rec", 32 + 4, b"\x77", ["no known kind"]),
+                ("allocations.rec", 32 + 23, b"\x77", ["larger than can be"]),
                 ("touches.rec", 32 + 1, b"\x77", ["unknown flags"]),
+                ("touches.rec", 32 + 6, b"\x77", ["thread far beyond"]),
+                ("first.rec", 32 + 6, b"\x77", ["thread far beyond"]),
+                ("counts.rec", 32 + 7, b"\xff", ["record 1 has a thread that can't be"]),
+                ("counts.rec", 32 + 31, b"\x77", ["record 1 has more reads than can be"]),
+                ("counts.rec", 32 + 15, b"\x77", ["record 1 has an address that can't be"]),
+                ("communication.rec", 32 + 7, b"\x77", ["record 1 has a producer that can't be"]),
                 ("bytes.rec", 32 + 1, b"\x77", ["bytes.rec", "record 1", "unknown flags"]),
                 ("modules.rec", 32 + 24, bytes(8), ["ends before it begins"])):
             content = (self.folder / name).read_bytes()
             self.change(name, offset, data)
-            self.refused(*words)
+            whole = self.damaged(*words)
+            self.assertEqual(len(getattr(whole.processes[0], name[:-4])),
+                             {"stacks.rec": 2, "allocations.rec": 2}.get(name, 0))
             (self.folder / name).write_bytes(content)
+
+    def test_large_files_are_read_without_what_is_damaged_in_pieces(self):
+        path = self.folder / "counts.rec"
+        content = path.read_bytes()
+        count = 2 * recording.records.CHUNK + 1000
+        made = np.frombuffer(content[32:], recording.np.dtype(recording.FILES["counts"][1])).repeat(count)
+        made["reads"] = np.arange(count)
+        bad = np.array([0, 5, recording.records.CHUNK, count - 1])
+        made["thread"][bad] = 1 << 20
+        made["allocation"][7] = 99
+        path.write_bytes(content[:32] + made.tobytes())
+        whole = self.damaged("4 of its 525,288 records are left out, as record 1 has a thread", "refer to an allocation",
+                             count=2)
+        counts = whole.processes[0].counts
+        self.assertIsInstance(counts, recording.Chosen)  # no copy
+        good = np.delete(np.arange(count), bad)
+        self.assertEqual(len(counts), len(good))
+        self.assertTrue((counts["reads"] == good).all())
+        self.assertTrue((counts[100:200]["reads"] == good[100:200]).all())
+        self.assertTrue((np.array(counts)["reads"] == good).all())
+        self.assertEqual(recording.column(counts, "allocation").tolist(),
+                         np.where(good == 7, 0, made["allocation"][8]).tolist())
+        half = recording.without(counts, recording.masked(counts, lambda piece: piece["reads"] % 2 == 0))
+        self.assertEqual(half["reads"].tolist(), good[good % 2 == 0].tolist())
+
+    def test_a_file_whose_tail_is_zeros_is_searched_in_pieces(self):
+        with (self.folder / "counts.rec").open("ab") as file:
+            file.truncate(32 + 56 * (2 * recording.records.CHUNK + 3))
+        self.assertEqual(len(self.process().counts), 1)
+
+    def sums(self, **changed):
+        """Describes the files as the recorder does."""
+        path = self.folder / "process.json"
+        info = json.loads(path.read_text())
+        info["files"] = {one.name: {"bytes": one.stat().st_size, "crc32": zlib.crc32(one.read_bytes())}
+                         for one in self.folder.iterdir() if one != path} | changed
+        text = json.dumps(info)[:-1]
+        path.write_text(f'{text},\n "sum": {zlib.crc32(text.encode())}\n}}\n')
+
+    def test_files_are_compared_with_what_was_written(self):
+        self.sums()
+        self.damaged(count=0)
+        contents = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        for name in sorted(set(contents) - {"process.json"}):
+            content = contents[name]
+            for changed, words in ((None, "is missing"),
+                                   (content[:-1], f"cut off: {len(content) - 1} of {len(content)} bytes are"),
+                                   (content[:len(content) // 2], "cut off"), (b"", "cut off: 0 of"),
+                                   (content[:-1] + bytes([content[-1] ^ 1]), "checksum"),
+                                   (content + b"x", "has 1 bytes more")):
+                (self.folder / name).unlink(missing_ok=True)
+                if changed is not None:
+                    (self.folder / name).write_bytes(changed)
+                said = [str(one) for one in recording.open(self.top).damage if one.file == name]
+                self.assertIn(f"{name} ", said[0])
+                self.assertIn(words, said[0])
+            (self.folder / name).write_bytes(content)
+        # Of a longer file what was written is whole.
+        with (self.folder / "touches.rec").open("ab") as file:
+            file.write(contents["touches.rec"][32:])
+        self.assertEqual(len(self.damaged("48 bytes more").processes[0].touches), 1)
+
+    def test_a_changed_description_is_known_by_its_sum(self):
+        self.sums()
+        self.change("process.json", (self.folder / "process.json").read_bytes().index(b"4711"), b"4712")
+        self.damaged("process.json is not what was written")
+
+    def test_files_that_nobody_knows_count_too(self):
+        self.sums(**{"more.rec": {"bytes": 3, "crc32": zlib.crc32(b"abc")}})
+        self.damaged("more.rec is missing; lost: what is in it")
+        (self.folder / "more.rec").write_bytes(b"abc")
+        self.damaged(count=0)
+        self.sums(**{"../more": {"bytes": 3, "crc32": 1}})
+        self.damaged("'files'")
 
     def test_descriptions_that_are_wrong(self):
         path = self.folder / "process.json"
-        for text, words in (("{\"format\"", ["process.json is damaged"]), ("[]", ["doesn't describe"]),
-                            ("{}", ["doesn't describe"])):
-            path.write_text(text)
-            self.refused(*words)
-        subprocess.run(["rm", "-r", str(self.top)], check=True)
-        subprocess.run([WRITER, str(self.top)], check=True)
         good = json.loads(path.read_text())
-        for key, value, words in (("version", 9, ["version 9"]), ("mode", 3, ["'mode'"]),
+        # By the records it is one of first touches.
+        for text, words in (("{\"format\"", ["process.json is damaged"]), ("[]", ["doesn't describe"]),
+                            ("{}", ["doesn't describe"]), ("", ["damaged"])):
+            path.write_text(text)
+            process, = self.damaged(*words).processes
+            self.assertEqual((process.info["mode"], process.info["rank"], len(process.touches)), ("first-touch", 3, 1))
+            self.assertIn("'mode' is taken to be 'first-touch', by the look of the records", process.warnings[0])
+        path.write_text(json.dumps({**good, "version": 9}))
+        self.refused("version 9")
+        for key, value, words in (("mode", 3, ["'mode'"]),
                                   ("rank", "3", ["'rank'"]), ("lost", None, ["'lost'"]),
                                   ("lost", [{"what": "x", "why": "y"}], ["'lost'"]),
                                   ("missing", [3], ["'missing'"]), ("start_ns", [], ["'start_ns'"]),
                                   ("command", [1], ["'command'"]), ("granularity", True, ["'granularity'"]),
-                                  ("page_size", 4095, ["no power of two"])):
+                                  ("page_size", 4095, ["'page_size'"]), ("files", {"x": 3}, ["'files'"])):
             path.write_text(json.dumps({**good, key: value}))
-            self.refused(*words)
+            process, = self.damaged(*words).processes
+            self.assertEqual((process.info["rank"], process.info["granularity"]), (3, 4096))
+
+    def test_of_a_cut_description_is_saved_what_is_whole(self):
+        path = self.folder / "process.json"
+        text = path.read_text()
+        for size in range(0, len(text.rstrip()), 3):
+            path.write_text(text[:size])
+            process, = recording.open(self.top).processes
+            self.assertEqual(len(process.damage), 1, size)
+            self.assertIn(process.info.get("pid"), (4711, -1))  # never a part of a number
+            self.assertIn(process.info.get("end_ns"), (9000, None))
+            self.assertEqual(process.info["mode"], "first-touch")
 
     def test_processes_without_a_description_are_named(self):
         bare = self.top / "rank-00004"
         bare.mkdir()
         (self.top / "notes").mkdir()
-        whole = recording.open(self.top)
+        whole = self.damaged("rank-00004 is left out", "process.json is missing")
         self.assertEqual(len(whole.processes), 1)
-        self.assertEqual(len(whole.left_out), 1)
-        self.assertIn("rank-00004 is left out", whole.warnings[0])
-        self.assertIn("has no process.json", whole.warnings[0])
         bare.rename(self.top / "renamed")
-        self.assertEqual(recording.open(self.top).left_out, [])
+        self.assertEqual(recording.open(self.top).damage, [])
         (self.top / "renamed" / "counts.rec").touch()
-        self.assertIn("renamed is left out", recording.open(self.top).left_out[0])
-        (self.folder / "process.json").unlink()
-        self.refused("no folder in it has a process.json", "rank-00003, renamed", "stopped before")
+        self.damaged("renamed is left out")
+        (self.folder / "process.json").unlink()  # what it was is seen by its files
+        self.damaged("renamed is left out", "rank-00003/process.json is missing", count=2)
+        for path in self.folder.glob("*.rec"):
+            path.unlink()
+        self.refused("process.json is missing", "1 more", "stopped before")
 
     def test_a_description_that_is_a_pipe_does_not_hang(self):
         path = self.folder / "process.json"
         path.unlink()
         os.mkfifo(path)
-        self.refused("process.json", "no regular file")
+        self.damaged("process.json", "no regular file")
+        (self.folder / "first.rec").unlink()
+        os.mkfifo(self.folder / "first.rec")
+        self.damaged("first.rec is no file", count=2)
 
     def test_what_is_no_recording(self):
         for folder, words in ((self.top / "nothing", "does not exist"), (WRITER, "no folder"),

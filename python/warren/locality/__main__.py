@@ -5,6 +5,8 @@ import errno
 import os
 import sys
 
+STATUS_DAMAGED = 3
+
 
 def parser():
     made = argparse.ArgumentParser(
@@ -17,7 +19,10 @@ def parser():
         epilog="Examples:\n"
         "  warren locality report warren-locality --html report.html\n"
         "  warren locality report before --compare after --html changed.html\n"
-        "  warren locality report run --what-if synthetic:'pack:2 numa:2 core:4 pu:1' --placement scatter\n")
+        "  warren locality report run --what-if synthetic:'pack:2 numa:2 core:4 pu:1' --placement scatter\n"
+        "\nThe exit status is 0; 3 if files of the recording are damaged, cut off or missing: then the report "
+        "is of\nwhat is whole, and says what is damaged and lost; 1 if there can't be a report; 2 if the options "
+        "are wrong.\n")
     report.add_argument("folder", metavar="DIR", help="the recording, or one process of it")
     files = report.add_argument_group("files")
     files.add_argument("--csv", metavar="FILE", help="a line per page: address, who allocated and "
@@ -69,6 +74,7 @@ def chosen_intervals(folder, phase, listed):
 
 
 def report(options):
+    """Writes what the options ask for; whether anything of the recordings is damaged."""
     from . import advice, analysis, machine, tables, text, what_if
     intervals = chosen_intervals(options.folder, options.phase, options.intervals)
     found = analysis.Analysis.of(options.folder, intervals, options.everything)
@@ -92,7 +98,8 @@ def report(options):
     if options.html:
         from . import html_report
         html_report.write(found, changes, options.html, other, where, options.placement, results)
-    if not options.quiet:
+    is_damaged = bool(found.damage or other and other.damage)
+    if not options.quiet and sys.stdout is not None:
         page = text.Page(sys.stdout, options.color, options.width)
         text.summary(found, changes, page, options.structures)
         if results:
@@ -100,7 +107,20 @@ def report(options):
         if other:
             text.comparison(found, other, page)
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        sys.stdout.write(page.text().encode(encoding, "replace").decode(encoding))
+        written(page.text().encode(encoding, "replace").decode(encoding))
+    elif is_damaged and sys.stderr is not None:
+        print(f"warren locality: {len(found.damage) + len(other.damage if other else ())} files of the recording "
+              "are damaged or missing: the report is of what is whole", file=sys.stderr)
+    return is_damaged
+
+
+def written(text):
+    """Writes to the standard output, whose reader may have seen enough."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main(arguments=None):
@@ -116,16 +136,13 @@ def main(arguments=None):
     del numpy
     from . import machine, recording, tables
     try:
-        report(options)
-        sys.stdout.flush()
+        return STATUS_DAMAGED if report(options) else 0
     except (recording.Error, machine.Error, tables.Error) as problem:
         print(f"warren locality: {problem}", file=sys.stderr)
         return 1
     except UnicodeError as problem:
         print(f"warren locality: a name can't be written: {problem}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, MemoryError) as problem:
         if isinstance(problem, MemoryError) or problem.errno == errno.ENOMEM:  # mmap's is an OSError
             print(f"warren locality: {options.folder} needs more memory than there is: {problem}",
@@ -136,7 +153,6 @@ def main(arguments=None):
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from . import metrics, recording, structures, symbols, trace as traces
+from . import damage, metrics, recording, structures, symbols, trace as traces
 
 
 class Analysis:
@@ -35,7 +35,12 @@ class Analysis:
 
     @property
     def warnings(self):
-        return self.trace.warnings + self.symbolizer.missing
+        return damage.once(self.trace.warnings + self.symbolizer.missing)
+
+    @property
+    def damage(self):
+        """What of the recording is damaged or missing, so that the report lacks it."""
+        return self.trace.damage
 
     def _resolve_first_touches(self):
         sites = np.unique(self.trace.first_site)

@@ -34,12 +34,12 @@ class Part:
         elif len(process.first):
             self.read_first()
         elif len(process.touches):
-            self._read_touches()
+            self.read_touches()
         self._identify_shared()
         self._read_threads()
         # What has been read takes memory that the analysis needs.
         for name in ("counts", "first", "touches"):
-            setattr(process, name, getattr(process, name)[:0].copy())
+            setattr(process, name, np.empty(0, getattr(process, name).dtype))
 
     def _site_of_stack(self, number):
         number = int(number)
@@ -136,6 +136,12 @@ class Part:
         row = (self.row_of[allocation] + 1).astype("<u8")
         return (page << np.uint64(self.bits)) | row
 
+    def _make_units(self, keys):
+        """Units without accesses."""
+        self.keys = keys
+        self.starts = np.zeros(len(keys) + 1, "<i8")
+        self._empty_units()
+
     def _empty_units(self):
         units = len(self.keys)
         self.line_use = lines.none()
@@ -152,10 +158,12 @@ class Part:
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
         key = recording.columns(first, key=("<u8", lambda piece: self.key_of(
             piece["address"] >> shift, piece["allocation"])))[0]
+        if len(self.process.counts) == 0:  # they are lost: the first touches are what there is
+            self._make_units(np.unique(key))
         order = np.argsort(key, kind="stable")
         once = np.ones(len(key), bool)
         np.not_equal(key[order[1:]], key[order[:-1]], out=once[1:])
-        if not once.all():  # the first that places, as in _read_touches
+        if not once.all():  # the first that places, as in read_touches
             rows = (key & np.uint64((1 << self.bits) - 1)).astype("<i8") - 1
             private = ~np.isin(np.append(self.kind, 0)[rows], touches.SHARED)
             read = (recording.column(first, "flags") & recording.FIRST_WRITE) == 0
@@ -252,7 +260,7 @@ class Part:
         self.trace.sites.extend(Site(self.index, (int(place),), (False,)) for place in places)
         return np.repeat((begin + inverse).astype("<i4"), np.diff(begins, append=len(instructions)))
 
-    def _read_touches(self):
+    def read_touches(self):
         """Units of a first-touch recording, or where the pages of a counts recording really were."""
         found = touches.Touches(self.process, self.trace.granularity)
         rows = touches.alive(self, found.address, found.time)
@@ -272,9 +280,7 @@ class Part:
             known = self.keys[at] == key
             at, chosen = at[known], chosen[known]
         else:
-            self.keys = key
-            self.starts = np.zeros(len(key) + 1, "<i8")
-            self._empty_units()
+            self._make_units(key)
             at = np.arange(len(key))
             largest = np.maximum(found.bytes[chosen], np.uint64(self.trace.granularity))
             if (largest > self.trace.granularity).any():
@@ -321,19 +327,6 @@ class Part:
                  self.thread_of_allocation, self.line_use["thread"])
         count = max(int(numbers.max(initial=-1)) + 1 for numbers in named)
         self.threads = max(count, 1)
-        # No thread, -1, is nobody's access, but may be whoever touched first.
-        if self.thread.min(initial=0) < 0 or self.first_thread.min(initial=0) < -1:
-            raise recording.Error(f"{self.process.folder} is damaged: it has a thread below 0")
-        # Numbers have no gaps but for what is lost: one far beyond all others is none.
-        few = 1024
-        if self.threads > 1 << 20:
-            raise recording.Error(f"{self.process.folder} is damaged: it has thread {count - 1}")
-        if self.threads > few:
-            seen = np.zeros(count, bool)
-            for numbers in named:
-                seen[numbers[numbers >= 0]] = True
-            if count > few + 4 * int(seen.sum()):
-                raise recording.Error(f"{self.process.folder} is damaged: it has thread {count - 1} of {seen.sum()}")
         self.cpu_ns = np.zeros(self.threads, "<u8")
         self.instructions = np.zeros(self.threads, "<u8")
         self.names = [""] * self.threads

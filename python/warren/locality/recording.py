@@ -10,17 +10,15 @@
     whole.warnings                                       # what is cut off or missing, sentences
 
 The format, its files and the meaning of every field are in src/locality/format.hpp. What can be
-saved of a recording is: a last incomplete record and records that were never finished are left out,
-with a warning. What is not a recording, is of another version or is damaged raises Error with the
-file and the reason.
+saved of a recording is: what is damaged, cut off or missing is left out, and `whole.damage` says of each
+file what is wrong and what is lost by it (damage.py). What is no recording at all, or is of another
+version, raises Error with the file and the reason.
 
 All ids of stacks are of one table here: those of allocations, of which there are fewer, are moved
 behind those of touches, which have a file of their own. `thread` in allocations, phases and names is the number that the
 thread with this tid had at that time, -1 when it is not known.
 """
 
-import json
-import mmap
 import os
 import pathlib
 import re
@@ -28,86 +26,29 @@ import re
 import numpy as np
 from numpy.lib import recfunctions
 
-from . import files
+from . import damage, description, files, records
+from .description import Error, VERSION  # noqa: F401
+from .records import *  # noqa: F401,F403
+from .records import (ALLOCATION_FILLED, FILES, KINDS, LARGE, LARGEST_PAGE, NO_THREAD, NUMBERED, Chosen,
+                      pieces)
 
 __all__ = ["Error", "Process", "Recording", "open"]
 
-VERSION = 1
-MAGIC = b"WARRENLR"
-NO_THREAD = 0xffffffff
-
-HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("kind", "S4"), ("header_bytes", "<u4"),
-                   ("record_bytes", "<u4"), ("lost", "<u8")])
-
-_STACK = [("place", "<u4"), ("caller", "<u4"), ("address", "<u8")]
-
-# The files: the four letters of their kind and the fields of their records. The first field is
-# never 0 in a record that is whole.
-FILES = {
-    "threads": (b"THRD", [
-        ("event", "<u4"), ("thread", "<u4"), ("tid", "<u4"), ("parent", "<u4"), ("time_ns", "<u8"),
-        ("cpu_ns", "<u8"), ("instructions", "<u8"), ("name", "S16")]),
-    "modules": (b"MODL", [
-        ("event", "<u4"), ("path_bytes", "<u4"), ("time_ns", "<u8"), ("begin", "<u8"), ("end", "<u8"),
-        ("file_offset", "<u8"), ("path_offset", "<u8"), ("build_id_bytes", "<u4"),
-        ("build_id", "V20")]),
-    "stacks": (b"STCK", _STACK),
-    "touch_stacks": (b"STCK", _STACK),
-    "allocations": (b"ALLO", [
-        ("event", "<u4"), ("what", "<u4"), ("address", "<u8"), ("size", "<u8"), ("time_ns", "<u8"),
-        ("tid", "<u4"), ("stack_id", "<u4"), ("previous", "<u8")]),
-    "touches": (b"TOUC", [
-        ("flags", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("bytes", "<u8"), ("time_ns", "<u8"),
-        ("physical", "<u8"), ("stack_id", "<u4"), ("node", "<i4")]),
-    "intervals": (b"INTV", [
-        ("number", "<u4"), ("phase", "<u4"), ("begin_ns", "<u8"), ("end_ns", "<u8")]),
-    "counts": (b"CNTS", [
-        ("interval", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("allocation", "<u4"),
-        ("reserved", "<u4"), ("reads", "<u8"), ("writes", "<u8"), ("bytes_read", "<u8"),
-        ("bytes_written", "<u8")]),
-    "first": (b"FRST", [
-        ("flags", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("time_ns", "<u8"),
-        ("instruction", "<u8"), ("allocation", "<u4"), ("stack_id", "<u4")]),
-    "communication": (b"COMM", [
-        ("interval", "<u4"), ("producer", "<u4"), ("consumer", "<u4"), ("reserved", "<u4"),
-        ("events", "<u8"), ("bytes", "<u8")]),
-    "bytes": (b"BYTS", [
-        ("flags", "<u4"), ("thread", "<u4"), ("address", "<u8"), ("allocation", "<u4"),
-        ("reserved", "<u4"), ("read", "<u8"), ("written", "<u8"), ("instruction", "<u8")]),
-    "phases": (b"PHAS", [
-        ("event", "<u4"), ("tid", "<u4"), ("time_ns", "<u8"), ("level", "<i4"), ("reserved", "<u4"),
-        ("name", "S104")]),
-    "names": (b"NAME", [
-        ("event", "<u4"), ("tid", "<u4"), ("address", "<u8"), ("size", "<u8"), ("time_ns", "<u8"),
-        ("name", "S128")]),
-}
-
-# The values of fields, by their names in format.hpp.
-THREAD_BEGAN, THREAD_ENDED, THREAD_SO_FAR = 1, 2, 3
-MODULE_LOADED, MODULE_UNLOADED = 1, 2
-PLACE_RETURN_ADDRESS, PLACE_INSTRUCTION = 1, 2
-ALLOCATION_BEGAN, ALLOCATION_ENDED, ALLOCATION_DISCARDED, ALLOCATION_FILLED = 1, 2, 3, 4
-LARGEST_PAGE = 1 << 40  # processors have pages of up to 16 GiB (POWER)
-KINDS = ("unknown", "heap", "mapping", "shared", "shmem", "program_break", "stack")
-TOUCH_VALID, TOUCH_WRITE, TOUCH_READ, TOUCH_KERNEL, TOUCH_MAJOR = 1, 2, 4, 8, 16
-FIRST_VALID, FIRST_WRITE, FIRST_LATE = 1, 2, 4
-OF_A_PROCESS = re.compile(r"(rank|process)-\d+(-\d+)?")  # names of folders that recorders make
+OF_A_PROCESS = re.compile(r"(rank|process)-\d+([.-]\d+)?")  # names of folders that recorders make
 FAULTS = "faults"  # the folder that goes with a recording of mode sample
-PHASE_BEGAN, PHASE_ENDED, PHASE_PCONTROL = 1, 2, 3
+STRINGS = "strings.bin"
+STACKS, NEVER_FINISHED = ("stacks", "touch_stacks"), "was never finished"
 
+# Files that are always there when a recording of a mode has come to its end.
+NEEDED = {"first-touch": {"threads", "modules", "touch_stacks", "touches", "strings"}}
+NEEDED_OF_COUNTS = {"threads", "modules", "touch_stacks", "intervals", "counts", "first", "strings"}
 
-# Of process.json: types of values, and whether they are needed.
-KEYS = {"mode": (str, True), "granularity": (int, True), "page_size": (int, True), "pid": (int, True),
-        "parent": (int, False), "rank": (int, False), "size": (int, False), "start_ns": (int, False),
-        "end_ns": (int, False), "bursts": (int, False), "end": (str, False), "host": (str, False), "executable": (str, False)}
-
-
-class Error(Exception):
-    """A recording can't be used; the text names the file and the reason."""
-
-
-class CutOff(Error):
-    """The description of a process was not written to its end: the writer was killed, or the disk was full."""
+# What no program reaches: accesses or bytes of a thread in a unit, an address, bytes that one system call
+# reads. Numbers of threads have no gaps but for what is lost: one far beyond all others is none.
+MOST_ACCESSES, MOST_ADDRESS, MOST_FILLED = 1 << 56, 1 << 57, 1 << 31
+FEW_THREADS, MOST_THREADS = 1024, 1 << 20
+# Fewer counts don't tell by their addresses how large their units are.
+FEW_COUNTS = 64
 
 
 def shown(text):
@@ -115,216 +56,225 @@ def shown(text):
     return text.encode("utf-8", "replace").decode()
 
 
-def _all_are(values, kind):
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+def _told(loss):
+    """A sentence about what a recorder has lost; no number: all of it."""
+    count = f"{loss['count']}" if loss["count"] else "all"
+    return f"{count} {loss['what']} were lost: {loss['why']}"
 
 
-# Records that are looked at at a time.
-CHUNK = 1 << 18
+def _beyond(field, most):
+    return lambda piece: piece[field] > most
 
 
-def forget(records):
-    """Lets the system take back the memory of what has been read from a mapped file."""
-    mapped = getattr(records, "_mmap", None)
-    if mapped is not None and hasattr(mapped, "madvise"):
-        mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def pieces(records):
-    """The records piece by piece, so that those of a mapped file are never all in memory."""
-    for begin in range(0, len(records), CHUNK):
-        yield records[begin:begin + CHUNK]
-        forget(records)
-
-
-def columns(records, count=None, chosen=None, **made):
-    """An array for each name=(type, function of a piece). With `chosen`, a function of a piece that
-    makes a mask, of these records only, which are `count`."""
-    result = [np.empty(len(records) if count is None else count, dtype) for dtype, _ in made.values()]
-    at = 0
-    for piece in pieces(records):
-        piece = piece if chosen is None else piece[chosen(piece)]
-        for values, (_, make) in zip(result, made.values()):
-            values[at:at + len(piece)] = make(piece)
-        at += len(piece)
-    return result
-
-
-def column(records, field, dtype=None):
-    return columns(records, field=(dtype or records.dtype[field], lambda piece: piece[field]))[0]
-
-
-def _largest(records, fields):
-    """The largest value of each of these fields."""
-    most = dict.fromkeys(fields, 0)
-    for piece in pieces(records):
-        for field in fields:
-            most[field] = max(most[field], int(piece[field].max()))
-    return most
-
-
-def header_of(kind, dtype):
-    """What a file of such records begins with."""
-    return np.array([(MAGIC, VERSION, kind, HEADER.itemsize, dtype.itemsize, 0)], HEADER).tobytes()
-
-
-def _read(path, kind, dtype, warnings, finished):
-    """The records of one file, mapped; with `finished` those whose first field is 0 are left out."""
-    if not path.exists():
-        return np.empty(0, dtype)
-    size = path.stat().st_size
-    if size == 0:
-        warnings.append(f"{path} is empty: its writer was stopped before it wrote anything")
-        return np.empty(0, dtype)
-    if size < HEADER.itemsize:
-        content = path.read_bytes()
-        if not header_of(kind, dtype).startswith(content[:24]):  # behind that is what was lost
-            raise Error(f"{path} is no file of a locality recording")
-        warnings.append(f"{path} ends within its header: there is nothing in it")
-        return np.empty(0, dtype)
-    header = np.fromfile(path, HEADER, 1)[0]
-    if header["magic"] != MAGIC:
-        raise Error(f"{path} is no file of a locality recording")
-    if header["version"] != VERSION:
-        raise Error(f"{path} has version {header['version']} of the format; this reader is for "
-                    f"version {VERSION}")
-    if header["kind"] != kind:
-        raise Error(f"{path} is damaged: its records are of kind {header['kind'].decode('latin-1')!r}, "
-                    f"not {kind.decode()!r}")
-    if header["record_bytes"] != dtype.itemsize or header["header_bytes"] != HEADER.itemsize:
-        raise Error(f"{path} is damaged: records of {header['record_bytes']} bytes behind a header of "
-                    f"{header['header_bytes']}, not of {dtype.itemsize} behind {HEADER.itemsize}")
-    count, rest = divmod(size - HEADER.itemsize, dtype.itemsize)
-    if count == 0:
-        if rest:
-            warnings.append(f"{path} ends within a record: {rest} bytes are left out")
-        return np.empty(0, dtype)
-    records = np.memmap(path, dtype, "r", HEADER.itemsize, (count,))
-    first = dtype.names[0]
-    if records[first][-1] == 0:  # room that was made for records to come is no loss
-        written = np.flatnonzero(records[first])
-        records = records[:written[-1] + 1 if written.size else 0]
-    elif rest:
-        warnings.append(f"{path} ends within a record: {rest} bytes are left out")
-    missing = len(records) - sum(np.count_nonzero(piece[first]) for piece in pieces(records))
-    if missing:
-        warnings.append(f"{path}: {missing} records were never finished and are left out")
-    return records[records[first] != 0] if finished and missing else records
-
-
-def _refuse(path, wrong, what):
-    """Raises if any of the marked records is wrong, and names the first."""
-    found = np.flatnonzero(wrong)
-    if found.size:
-        raise Error(f"{path} is damaged: record {found[0] + 1} {what}")
+def _no_thread(field, most, none):
+    """Numbers from `most` on; with `none`, no_thread is one that is good."""
+    if none:  # (which is 0 when it is counted up)
+        return lambda piece: piece[field] + np.uint32(1) > most
+    return lambda piece: piece[field] >= most
 
 
 class Process:
     """One process image: `info` (process.json), arrays by the names of their files, `warnings`."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, others=()):
+        """`others` are the descriptions of the processes of the same job, for what its own lacks."""
         self.folder = pathlib.Path(folder)
         self.name = self.folder.name
-        self.warnings = []
-        self.info = self._read_info()
-        for name, (kind, fields) in FILES.items():
-            # Places and allocations are known by their number: unfinished ones keep theirs.
-            finished = name not in ("stacks", "touch_stacks", "allocations", "phases")
-            setattr(self, name, _read(self.folder / f"{name}.rec", kind, np.dtype(fields),
-                                      self.warnings, finished))
-        strings = self.folder / "strings.bin"
-        self._strings = b""
-        if strings.exists():
-            try:
-                self._strings = files.read_regular(strings, files.DESCRIPTION_LIMIT)
-            except OSError as problem:
-                raise Error(f"{strings}: {problem.strerror}") from None
+        self.warnings, self.damage = [], []
+        self.info, found = description.read(self.folder)
+        self.damage += found
+        told = None
+        if not found or "mode" in self.info or self._has_records():
+            told = description.complete(self.info, others, self.folder, self._guess)
+        if told is None:
+            raise Error(f"{found[0].path} {found[0].what}")
+        self.warnings += told
+        self._warn(bool(found))
+        ended = self.info.get("end_ns") is not None
+        needed = NEEDED.get(self.info["mode"], NEEDED_OF_COUNTS) if ended else ()
+        sums = self.info.get("files")
+        for name in FILES:
+            expected = None if sums is None else sums.get(f"{name}.rec")
+            setattr(self, name, records.read(
+                self.folder / f"{name}.rec", name, expected,
+                "needed" if sums is None and name in needed else ended, self._tell, self.warnings.append))
+        self._strings = self._read_strings(sums, "strings" in needed)
+        for name in sorted(sums or ()):
+            if name != STRINGS and name.removesuffix(".rec") not in FILES:
+                records.Source(self.folder / name, sums[name], True, self._tell)
         self._check()
         self._join_stacks()
         self._number_threads()
 
-    def _read_info(self):
-        path = self.folder / "process.json"
-        try:
-            info = json.loads(files.read_regular(path, files.DESCRIPTION_LIMIT).decode("utf-8"))
-        except OSError as problem:
-            raise Error(f"{path}: {problem.strerror}") from None
-        except (ValueError, RecursionError) as problem:
-            raise CutOff(f"{path} is damaged: {problem}") from None
-        if not isinstance(info, dict) or info.get("format") != "warren locality recording":
-            raise Error(f"{path} doesn't describe a locality recording")
-        if info.get("version") != VERSION:
-            raise Error(f"{path} has version {info.get('version')} of the format; this reader is for "
-                        f"version {VERSION}")
-        for key, (kind, needed) in KEYS.items():
-            value = info.get(key)  # (type(), as true is an int)
-            if type(value) is not kind and (needed or value is not None):
-                raise Error(f"{path} is damaged: {key!r} is {value!r}")
-        for key in ("granularity", "page_size"):
-            if not 0 < info[key] <= 1 << 40 or info[key] & (info[key] - 1):
-                raise Error(f"{path} is damaged: {key!r} is {info[key]}, no power of two")
-        command = info.get("command", [])
-        lost, missing = info.get("lost", []), info.get("missing", [])
-        for key, good in (
-                ("command", isinstance(command, str) or _all_are(command, str)),
-                ("missing", _all_are(missing, str)),
-                ("lost", _all_are(lost, dict) and all(
-                    type(loss.get("count")) is int and isinstance(loss.get("what"), str)
-                    and isinstance(loss.get("why"), str) for loss in lost))):
-            if not good:
-                raise Error(f"{path} is damaged: {key!r} is {info[key]!r}")
-        for loss in lost:
-            self.warnings.append(f"{self.folder}: {loss['count']} {loss['what']} were lost: {loss['why']}")
-        for sentence in missing:
-            self.warnings.append(f"{self.folder}: {sentence}")
-        if info.get("end_ns") is None:
+    def _tell(self, path, what, lost=None):
+        self.damage.append(damage.of(path, what, lost))
+
+    def _has_records(self, names=tuple(FILES)):
+        for name in names:
+            try:
+                if os.stat(self.folder / f"{name}.rec").st_size > records.HEADER.itemsize:
+                    return True
+            except OSError:
+                pass
+        return False
+
+    def _guess(self):
+        """What a description says that is not there, by the files that are."""
+        if self._has_records(["touches"]):
+            return {"mode": "first-touch", "granularity": 4096, "page_size": 4096}
+        counts = records.read(self.folder / "counts.rec", "counts", None, False, lambda *_: None,
+                              lambda *_: None)
+        if len(counts) < FEW_COUNTS:
+            return {}
+        address = 0
+        for piece in pieces(counts):
+            address |= int(np.bitwise_or.reduce(piece["address"]))
+        mode = "sample" if (self.folder.parent / FAULTS).is_dir() else "counts"
+        return {"mode": mode, "granularity": min(max(address & -address, 64), 2 << 20),
+                "page_size": 4096}
+
+    def _warn(self, is_damaged):
+        self.warnings += [f"{self.folder}: {_told(loss)}" for loss in self.info.get("lost", [])]
+        self.warnings += [f"{self.folder}: {sentence}" for sentence in self.info.get("missing", [])]
+        if self.info.get("end_ns") is None and not is_damaged:
             self.warnings.append(f"{self.folder}: the recording has no end: the recorder was stopped, "
                                  "or has not finished; it goes as far as it was written")
-        return info
+
+    def _read_strings(self, sums, is_needed):
+        path = self.folder / STRINGS
+        source = records.Source(path, (sums or {}).get(STRINGS), is_needed and sums is None, self._tell)
+        if not source.is_there:
+            return b""
+        try:
+            return files.read_regular(path, files.DESCRIPTION_LIMIT)[:source.size]
+        except OSError as problem:
+            self._tell(path, f"can't be read: {problem.strerror}")
+            return b""
+
+    def _leave_out(self, name, wrong):
+        """`wrong`: masks of records and what is wrong with them."""
+        bad = None
+        for mask, what in wrong:
+            if not mask.any():
+                continue
+            if bad is None:
+                bad, first, told = mask, int(np.argmax(mask)), what
+                continue
+            if int(np.argmax(mask)) < first:
+                first, told = int(np.argmax(mask)), what
+            bad = bad | mask
+        if bad is None:
+            return
+        count = int(np.count_nonzero(bad))
+        found = getattr(self, name)
+        self._tell(self.folder / f"{name}.rec", f"is damaged: {count:,} of its {len(bad):,} records "
+                   f"{'is' if count == 1 else 'are'} left out, as record {first + 1} {told}")
+        if name in NUMBERED:
+            cleared = np.array(found)
+            cleared[bad] = np.zeros((), cleared.dtype)
+            setattr(self, name, cleared)
+        else:
+            setattr(self, name, records.without(found, ~bad))
+
+    def _limits(self):
+        """By names of files: what makes a record one that can't be, and numbers of other files' records with
+        the most that there are."""
+        threads = self._threads_limit()
+        wrong = {
+            "threads": [(_beyond("event", 3), "has an unknown event"),
+                        (_no_thread("thread", threads, True), "has a thread far beyond all others")],
+            "modules": [(_beyond("event", 2), "has an unknown event"),
+                        (lambda piece: piece["end"] <= piece["begin"], "ends before it begins"),
+                        (_beyond("end", MOST_ADDRESS), "has an address that can't be")],
+            "allocations": [(_beyond("event", 4), "has an unknown event"),
+                            (_beyond("what", len(KINDS) - 1), "is of no known kind"),
+                            (lambda piece: (piece["size"] > MOST_ADDRESS) | (
+                                (piece["event"] == ALLOCATION_FILLED) & (piece["size"] > MOST_FILLED)),
+                             "is larger than can be")],
+            "phases": [(_beyond("event", 3), "has an unknown event")],
+            "names": [(_beyond("event", 1), "has an unknown event")],
+            "touches": [(_beyond("flags", 31), "has unknown flags"),
+                        (_no_thread("thread", threads, True), "has a thread far beyond all others"),
+                        (lambda piece: (piece["bytes"] > LARGEST_PAGE)
+                         | (piece["bytes"] & (piece["bytes"] - np.uint64(1)) != 0),
+                         "is of a page of a size that no processor has")],
+            "first": [(_beyond("flags", 7), "has unknown flags"),
+                      (_beyond("address", MOST_ADDRESS), "has an address that can't be"),
+                      (_no_thread("thread", threads, True), "has a thread far beyond all others")],
+            "bytes": [(_beyond("flags", 1), "has unknown flags"),
+                      (_beyond("address", MOST_ADDRESS), "has an address that can't be"),
+                      (_no_thread("thread", threads, True), "has a thread far beyond all others")],
+            "counts": [(_beyond("address", MOST_ADDRESS), "has an address that can't be"),
+                       (_no_thread("thread", threads, False), "has a thread that can't be")]
+            + [(_beyond(field, MOST_ACCESSES), f"has more {field.replace('_', ' ')} than can be")
+               for field in ("reads", "writes", "bytes_read", "bytes_written")],
+            "communication": [(_no_thread(field, threads, False), f"has a {field} that can't be")
+                              for field in ("producer", "consumer")]
+            + [(_beyond("bytes", MOST_ACCESSES), "has more bytes than can be")],
+        }
+        stacks, allocations = len(self.stacks), len(self.allocations)
+        numbers = {"allocations": {"stack_id": stacks},
+                   "touches": {"stack_id": len(self.touch_stacks)},
+                   "first": {"stack_id": len(self.touch_stacks), "allocation": allocations},
+                   "counts": {"allocation": allocations}, "bytes": {"allocation": allocations}}
+        return wrong, numbers
+
+    def _threads_limit(self):
+        """Threads have numbers below this."""
+        names = ("threads", "counts", "first", "touches", "bytes")
+        one = np.uint32(1)  # no_thread becomes 0
+        most = max((int((piece["thread"] + one).max()) for name in names
+                    for piece in pieces(getattr(self, name))), default=0)
+        if most <= FEW_THREADS:
+            return FEW_THREADS
+        seen = np.zeros(MOST_THREADS + 2, bool)
+        for name in names:
+            for piece in pieces(getattr(self, name)):
+                seen[np.minimum(piece["thread"] + one, np.uint32(MOST_THREADS + 1))] = True
+        numbers = np.flatnonzero(seen[1:-1])
+        beyond = numbers[numbers >= FEW_THREADS + 4 * np.arange(1, len(numbers) + 1)]
+        return int(beyond[0]) if len(beyond) else MOST_THREADS
 
     def _check(self):
-        for name in ("stacks", "touch_stacks"):
+        for name in STACKS:
             stacks = getattr(self, name)
-            numbers = np.arange(1, len(stacks) + 1)
-            _refuse(self.folder / f"{name}.rec", (stacks["caller"] >= numbers) | (stacks["place"] > 2),
-                    "is called by one that comes after it, or is of no known kind")
-        limits = {"threads": ("event", 3), "modules": ("event", 2), "allocations": ("event", 4),
-                  "phases": ("event", 3), "names": ("event", 1), "touches": ("flags", 31),
-                  "first": ("flags", 7), "bytes": ("flags", 1)}
-        numbers = {"allocations": {"stack_id": len(self.stacks)},
-                   "touches": {"stack_id": len(self.touch_stacks), "bytes": LARGEST_PAGE},
-                   "first": {"stack_id": len(self.touch_stacks), "allocation": len(self.allocations)},
-                   "counts": {"allocation": len(self.allocations)},
-                   "bytes": {"allocation": len(self.allocations)}}
-        largest = {name: _largest(getattr(self, name), list(numbers.get(name, ()))
-                                  + ([limits[name][0]] if name in limits else []))
-                   for name in limits | numbers}
-        if largest["touches"]["bytes"] > LARGEST_PAGE:
-            _refuse(self.folder / "touches.rec", self.touches["bytes"] > LARGEST_PAGE,
-                    "is of a page of more than 1 TiB, which no processor is known to have")
-        for name, (field, most) in limits.items():
-            if largest[name][field] > most:
-                _refuse(self.folder / f"{name}.rec", getattr(self, name)[field] > most,
-                        f"has an unknown {field}")
-        _refuse(self.folder / "allocations.rec", self.allocations["what"] >= len(KINDS),
-                "is of no known kind")
-        _refuse(self.folder / "modules.rec", self.modules["end"] <= self.modules["begin"],
-                "ends before it begins")
+            late = stacks["caller"] >= np.arange(1, len(stacks) + 1)
+            self._leave_out(name, [(stacks["place"] == 0, NEVER_FINISHED), (stacks["place"] > 2, "is of no known kind"),
+                                   (late, "is called by one that comes after it")])
+        wrong, numbers = self._limits()
+        for name, (_, fields) in FILES.items():
+            if name not in STACKS:
+                self._check_file(name, fields[0][0], wrong.get(name, []), numbers.get(name, {}))
         outside = self.modules["path_offset"] + self.modules["path_bytes"] > len(self._strings)
         if outside.any():
-            self.warnings.append(f"{self.folder / 'strings.bin'} is cut off: {outside.sum()} modules "
-                                 "have no name")
-        for name, fields in numbers.items():
-            for field, most in fields.items():
-                if largest[name][field] <= most:
-                    continue
-                # The other file was cut off, which is said once.
-                cleared = np.array(getattr(self, name))
-                beyond = cleared[field] > most
-                self.warnings.append(f"{self.folder / name}.rec: {np.count_nonzero(beyond)} records refer "
-                                     f"to a {field} that was not written; it is unknown")
-                cleared[field][beyond] = 0
-                setattr(self, name, cleared)
+            self._tell(self.folder / STRINGS, f"is cut off: {outside.sum()} modules have no name")
+
+    def _check_file(self, name, first, rules, numbers):
+        found = getattr(self, name)
+        rules = [(lambda piece: piece[first] == 0, NEVER_FINISHED), *rules]
+        bad, beyond, at = [None] * len(rules), dict.fromkeys(numbers, 0), 0
+        for piece in pieces(found):
+            for index, (is_wrong, _) in enumerate(rules):
+                mask = is_wrong(piece)
+                if mask.any():
+                    if bad[index] is None:
+                        bad[index] = np.zeros(len(found), bool)
+                    bad[index][at:at + len(piece)] = mask
+            for field, most in numbers.items():
+                if piece[field].max() > most:
+                    beyond[field] += int(np.count_nonzero(piece[field] > most))
+            at += len(piece)
+        self._leave_out(name, [(mask, what) for mask, (_, what) in zip(bad, rules) if mask is not None])
+        found = getattr(self, name)
+        for field in numbers:
+            if beyond[field]:
+                self._tell(self.folder / f"{name}.rec", f"has {beyond[field]:,} records that refer to "
+                           f"{'an allocation' if field == 'allocation' else 'calls'} that was not written",
+                           "what they refer to")
+        most = {field: most for field, most in numbers.items() if beyond[field]}
+        if most:
+            found = Chosen(getattr(found, "mapped", found), getattr(found, "good", None), most)
+        setattr(self, name, found if name in LARGE else np.asarray(found))
 
     def _join_stacks(self):
         """One table of places for allocations and touches."""
@@ -368,23 +318,24 @@ class Process:
     def join_faults(self, images):
         """Takes the touches of that first-touch recording, of those of its pid, which it began in."""
         start = self.info.get("start_ns") or 0
-        before = [image for image in images if (image.info.get("start_ns") or 0) <= start]
+        before = [image for image in images if (image.info.get("start_ns") or 0) <= start or not start]
         if not before:
             self.warnings.append(f"{self.folder}: first touches are known of bursts only, where the page "
                                  "was not there before")
             return
         image = max(before, key=lambda one: one.info.get("start_ns") or 0)
-        tids = np.zeros(int(image.threads["thread"].max(initial=0)) + 1, "<u8")
-        tids[image.threads["thread"]] = image.threads["tid"]
+        known = image.threads[image.threads["thread"] < MOST_THREADS]
+        tids = np.zeros(int(known["thread"].max(initial=0)) + 1, "<u8")
+        tids[known["thread"]] = known["tid"]
         touches = np.array(image.touches)
         thread = touches["thread"]
         numbers = self.thread_of(tids[np.minimum(thread, len(tids) - 1)], touches["time_ns"])
         touches["thread"] = np.where(thread < len(tids), numbers, -1).astype("<u4")
         touches["stack_id"] = 0  # of code that the counting recorder has made
         self.touches = touches
-        for loss in image.info.get("lost", []):
-            self.warnings.append(f"{image.folder}: {loss['count']} {loss['what']} were lost: {loss['why']}")
-        self.warnings.extend(f"{self.folder}: {sentence}" for sentence in image.info.get("missing", []))
+        self.damage += image.damage
+        self.warnings += [f"{image.folder}: {_told(loss)}" for loss in image.info.get("lost", [])]
+        self.warnings += [f"{self.folder}: {sentence}" for sentence in image.info.get("missing", [])]
 
     @property
     def size(self):
@@ -416,51 +367,61 @@ class Process:
 
 
 class Recording:
-    """All processes of a recording, ranks first; `warnings` are those of all."""
+    """All processes of a recording, ranks first; `warnings` and `damage` are those of all."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         if not self.folder.is_dir():
             raise Error(f"{folder} is no folder with a recording" if self.folder.exists() else
                         f"{folder} does not exist")
-        if (self.folder / "process.json").exists():
-            folders = [self.folder]
+        self.left_out = []  # damage by which nothing is known of a process
+        is_one = (self.folder / description.NAME).exists() or (
+            not any(_is_of_a_process(entry) for entry in self.folder.iterdir()) and any(self.folder.glob("*.rec")))
+        if is_one:
+            self.processes = [Process(self.folder)]
         else:
-            folders = [entry for entry in self.folder.iterdir() if (entry / "process.json").exists()]
-        bare = [] if folders == [self.folder] else sorted(filter(_lacks_description, self.folder.iterdir()))
-        if not folders:
-            raise Error(f"{folder} holds no recording: no folder in it has a process.json"
-                        + (f" ({', '.join(entry.name for entry in bare[:3])}"
-                           f"{' and others' if len(bare) > 3 else ''}: their writer was stopped before it "
-                           "wrote one, or the disk was full)" if bare else ""))
-        read = []
-        left_out = [(entry.name, f"{entry} has no process.json: its writer was stopped before it wrote one, "
-                     "or the disk was full") for entry in bare]
-        for entry in folders:
-            try:
-                read.append(Process(entry))
-            except CutOff as problem:
-                left_out.append((entry.name, problem))
-        if not read:
-            raise next(problem for _, problem in left_out if isinstance(problem, CutOff))
-        self.processes = sorted(read, key=_order)
-        self._join_faults()
-        self.left_out = [f"{name} is left out, as nothing describes it: {problem}"
-                         for name, problem in sorted(left_out, key=lambda one: one[0])]
-        self.warnings = self.left_out + [text for process in self.processes for text in process.warnings]
+            self.processes = self._read_all()
+        self.processes.sort(key=_order)
+        self._join_faults(self.folder.parent if is_one else self.folder)
 
-    def _join_faults(self):
+    def _read_all(self):
+        folders = sorted(entry for entry in self.folder.iterdir() if _is_of_a_process(entry))
+        if not folders:
+            raise Error(f"{self.folder} holds no recording: no folder in it has a process.json")
+        return _processes(folders, self.left_out)
+
+    def _join_faults(self, folder):
         """Gives processes of mode sample the touches that the kernel told of another recorder."""
+        samples = [process for process in self.processes if process.info["mode"] == "sample"]
+        if not samples:
+            return
+        try:
+            folders = sorted(entry for entry in (folder / FAULTS).iterdir() if _is_of_a_process(entry))
+        except OSError:  # it isn't there
+            folders = []
+        if self.folder != folder:  # other processes' are no matter of one alone
+            folders = [entry for entry in folders if _is_about(entry, samples[0])]
         images = {}
-        for entry in (self.folder / FAULTS).glob("*/process.json"):
-            try:
-                image = Process(entry.parent)
-            except CutOff:
-                continue  # the processes whose faults are lacking say so
+        for image in _processes(folders, self.left_out, must=False) if folders else []:
             images.setdefault((image.info.get("host"), image.info["pid"]), []).append(image)
-        for process in self.processes:
-            if process.info["mode"] == "sample":
-                process.join_faults(images.get((process.info.get("host"), process.info["pid"]), []))
+            images.setdefault(image.name, []).append(image)
+        for process in samples:
+            found = images.get((process.info.get("host"), process.info["pid"]))
+            process.join_faults(found or images.get(process.name, []))
+
+    @property
+    def warnings(self):
+        return damage.once(text for process in self.processes for text in process.warnings)
+
+    @property
+    def damage(self):
+        return damage.once(self.left_out + [one for process in self.processes for one in process.damage])
+
+    def leave_out(self, process, what):
+        """Does without a process, whose damage stays known."""
+        self.processes.remove(process)
+        self.left_out += [damage.of(process.folder, f"is left out: it {what}", "the whole process"),
+                          *process.damage]
 
     @property
     def ranks(self):
@@ -486,11 +447,44 @@ class Recording:
         self.processes = sorted(kept, key=_order)
 
 
-def _lacks_description(entry):
-    """Whether it is the folder of a process that nothing describes."""
-    if entry.name == FAULTS or not entry.is_dir() or (entry / "process.json").exists():
+def _is_of_a_process(entry):
+    """Whether it is the folder of a process, described or not."""
+    if entry.name == FAULTS or not entry.is_dir():
         return False
-    return any(entry.glob("*.rec")) or OF_A_PROCESS.fullmatch(entry.name) is not None
+    return (entry / description.NAME).exists() or any(entry.glob("*.rec")) \
+        or OF_A_PROCESS.fullmatch(entry.name) is not None
+
+
+def _is_about(entry, process):
+    """Whether that folder is of this process."""
+    try:
+        info, _ = description.read(entry)
+    except Error:
+        return False
+    return info.get("pid") == process.info["pid"] or entry.name == process.name
+
+
+def _processes(folders, left_out, must=True):
+    """The processes of these folders. What can't be used is added to `left_out`; if that is all, and there
+    must be one, it is an Error."""
+    described = {}
+    for folder in folders:
+        try:
+            described[folder] = description.read(folder)[0]
+        except Error:
+            described[folder] = {}
+    read, problems = [], []
+    for folder in folders:
+        try:
+            read.append(Process(folder, [info for other, info in described.items() if other != folder]))
+        except Error as problem:
+            problems.append(problem)
+            left_out.append(damage.of(folder, f"is left out, as nothing describes it: {problem}",
+                                      "the whole process"))
+    if must and not read:
+        raise Error(str(problems[0]) if len(problems) == 1 else
+                    f"{problems[0]} (and {len(problems) - 1} more are left out alike)")
+    return read
 
 
 def _order(process):

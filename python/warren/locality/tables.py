@@ -174,6 +174,7 @@ def summary(analysis, changes, results=()):
         "what_if": [{key: _plain(value) for key, value in vars(result).items()}
                     for result in results],
         "warnings": analysis.warnings,
+        "damage": [one.facts() for one in analysis.damage],
     }
 
 

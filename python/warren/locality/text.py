@@ -6,8 +6,8 @@ import shutil
 
 import numpy as np
 
-# Of threads, in the summary.
-PAIRS = 6
+# Of threads, and of damaged files, in the summary.
+PAIRS, DAMAGED = 6, 32
 BOLD, DIM, RED, YELLOW, GREEN, CYAN = "1", "2", "31", "33", "32", "36"
 
 
@@ -144,12 +144,23 @@ def summary(analysis, changes, page, structures=15):
     _structures(analysis, page, structures)
     _communication(analysis.trace, page)
     _advice(analysis, changes, page)
+    _damage(analysis, page)
     if analysis.warnings:
         page.heading("Note")
         for warning in analysis.warnings[:8]:
             page.wrapped(warning, codes=(YELLOW,))
         if len(analysis.warnings) > 8:
             page.wrapped(f"and {len(analysis.warnings) - 8} more")
+
+
+def _damage(analysis, page):
+    if not analysis.damage:
+        return
+    page.heading("Damaged: the report is of what is whole")
+    for one in analysis.damage[:DAMAGED]:
+        page.wrapped(str(one), codes=(RED,))
+    if len(analysis.damage) > DAMAGED:
+        page.wrapped(f"and {len(analysis.damage) - DAMAGED} more (--json has all)")
 
 
 def _structures(analysis, page, limit):
@@ -260,6 +271,7 @@ def _points(one, other):
 
 
 def comparison(before, after, page):
+    _damage(after, page)
     page.heading("Before and after")
     rows = []
     for name, key in (("locality", "locality"), ("first touch correct", "correctness"),

@@ -47,7 +47,7 @@ class Touches:
 
 
 # Pages that system calls filled, all together, and small ones in large ones: more are left out.
-MAX_FILLED, MAX_WITHIN = 1 << 24, 1 << 26
+MAX_FILLED, MAX_WITHIN = 1 << 24, 1 << 24
 
 
 def filled(process, granularity):
@@ -56,7 +56,7 @@ def filled(process, granularity):
     calls = calls[calls["size"] > 0]
     first = calls["address"] // granularity
     pages = ((calls["address"] + calls["size"] - 1) // granularity - first + 1).astype("<i8")
-    calls = calls[np.cumsum(pages) <= MAX_FILLED]
+    calls = calls[np.cumsum(pages, dtype=float) <= MAX_FILLED]
     first, pages = first[:len(calls)], pages[:len(calls)]
     within = np.arange(pages.sum()) - np.repeat(np.cumsum(pages) - pages, pages)
     found = {name: np.repeat(calls[name], pages) for name in ("time_ns", "thread", "stack_id")}
@@ -94,10 +94,14 @@ def read_sampled(part):
     """First touches of a sample recording: what the kernel's faults tell; where there are none, what
     bursts have seen of pages that were not there before."""
     first = part.process.first
-    part.process.first = first = first[(first["flags"] & recording.FIRST_LATE) == 0]
+    seen = recording.masked(first, lambda piece: (piece["flags"] & recording.FIRST_LATE) == 0)
+    part.process.first = first = first if seen.all() else recording.without(first, seen)
     if len(part.process.touches) == 0:
         if len(first):
             part.read_first(inherits=False)
+        return
+    if len(part.process.counts) == 0:  # it ended before any were saved: the touches are what there is
+        part.read_touches()
         return
     _read_faults(part)
     # Where in the program: what bursts know of the same thread.

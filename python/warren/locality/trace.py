@@ -17,7 +17,7 @@ import os
 
 import numpy as np
 
-from . import lines, recording, touches
+from . import damage, lines, recording, touches
 from .part import Part, Site  # noqa: F401 (a site is part of a trace)
 
 # Threads that a matrix of all pairs is made for.
@@ -67,6 +67,7 @@ class Trace:
     communication: np.ndarray = None     # bytes or events, producer × consumer; None: unknown
     bursts: int = 0                      # of mode sample
     warnings: list = dataclasses.field(default_factory=list)
+    damage: list = dataclasses.field(default_factory=list)  # damage.Damage: what of it is lacking
 
     @property
     def units(self):
@@ -160,34 +161,69 @@ def _larger_children(processes):
     return found
 
 
+def _ways(whole):
+    """The modes and granularities. Those of a damaged description that nobody else has are no more than
+    damage: what has them is left out."""
+    def of(processes):
+        return ({process.info["mode"] for process in processes},
+                {process.info["granularity"] for process in processes})
+
+    sound = [process for process in whole.processes
+             if not any(one.file == "process.json" for one in process.damage)]
+    modes, sizes = of(sound or whole.processes)
+    for process in list(whole.processes):
+        if sound and (process.info["mode"] not in modes or process.info["granularity"] not in sizes):
+            whole.leave_out(process, f"tells of mode {process.info['mode']!r} and a granularity of "
+                                     f"{process.info['granularity']}, which no other process has")
+    return modes, sizes
+
+
+def _parts(trace, whole, intervals):
+    """The parts of all processes. What is damaged in a way that nothing before has seen is left out."""
+    parts = []
+    for process in list(whole.processes):
+        sites = len(trace.sites)
+        try:
+            parts.append(Part(trace, len(parts), process, intervals))
+        except (ArithmeticError, LookupError, ValueError) as problem:
+            if not process.damage:
+                raise
+            del trace.sites[sites:]
+            whole.leave_out(process, f"can't be put together: {problem!r}")
+    if not parts:
+        raise recording.Error(f"{whole.folder} is damaged: {whole.damage[0]}")
+    return parts
+
+
 def load(folder, intervals=None, everything=False):
     """The trace of a recording. `intervals` are numbers of the intervals whose accesses count, or such
     sets by the names of processes. Of a job its ranks are what is looked at, unless `everything` is."""
     whole = recording.open(folder)
-    notes = []
+    found, notes = whole.damage, []
     if not everything:
         whole.leave_out_replaced()
         notes = _larger_children(whole.processes)
         whole.processes = _of_interest(whole.processes)
-    modes = {process.info["mode"] for process in whole.processes}
-    sizes = {process.info["granularity"] for process in whole.processes}
+    modes, sizes = _ways(whole)
     if len(modes) > 1 or len(sizes) > 1:
         raise recording.Error(f"{folder}: its processes were recorded in different ways: modes "
                               f"{sorted(modes)}, granularities {sorted(sizes)}")
-    trace = Trace(mode=modes.pop(), granularity=sizes.pop(), processes=whole.processes,
-                  warnings=notes + whole.left_out + [text for process in whole.processes for text in process.warnings])
-    if trace.mode in ("counts", "sample") and any(len(process.counts) and not len(process.allocations)
-                                      for process in whole.processes):
+    trace = Trace(mode=modes.pop(), granularity=sizes.pop())
+    parts = _parts(trace, whole, intervals)
+    trace.processes = [part.process for part in parts]
+    trace.warnings = damage.once(notes + whole.warnings + trace.warnings)
+    trace.damage = damage.once(found + whole.damage)
+    if trace.mode in ("counts", "sample") and any(len(part.thread) and not len(part.address)
+                                                      for part in parts):
         trace.warnings.insert(0, "there are no allocations: of memory that was freed and used again all "
                               "lives are added up")
-    if trace.mode == "sample":
-        bursts = sum(process.info.get("bursts") or 0 for process in whole.processes)
+    if trace.mode == "sample" and any(len(part.thread) for part in parts):
+        bursts = sum(process.info.get("bursts") or 0 for process in trace.processes)
         trace.bursts = bursts
         trace.warnings.insert(0, f"accesses are estimates from {bursts:,} bursts: the standard error of a "
                               "share s of them is about the root of s (1 - s) / "
                               f"{bursts:,}, {100 * (0.25 / max(bursts, 1)) ** 0.5:.1f} points at 50 %; "
                               "those of a single page are rougher")
-    parts = [Part(trace, index, process, intervals) for index, process in enumerate(whole.processes)]
     _put_together(trace, parts)
     _join_shared(trace, np.concatenate([part.identity for part in parts]))
     return trace

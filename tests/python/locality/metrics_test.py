@@ -285,25 +285,36 @@ class Recordings(unittest.TestCase):
             raise ValueError
         self.assertFalse(path.exists())
 
-    def test_a_process_whose_description_was_cut_off_is_left_out_alone(self):
+    def test_a_process_whose_description_is_cut_off_is_reported_with_that_of_others(self):
         base = 1 << 32
         for number in (1, 2):
             made.write_process(self.folder / f"process-{number}", counts=made.counts([[10 * number]], base),
                                first=made.first([0], base), threads=made.threads(1))
         cut, whole = (self.folder / f"process-{number}" / "process.json" for number in (2, 1))
-        for size in (0, 1, cut.stat().st_size // 2, cut.stat().st_size - 1):
+        text = cut.read_text()
+        for size in (0, 1, len(text) // 2, len(text) - 1):
             os.truncate(cut, size)
             out = self.folder / "out.json"
             status, shown, _ = self.run_report(self.folder, "--json", str(out))
-            self.assertEqual(status, 0)
-            self.assertIn("process-2 is left out, as nothing describes it", " ".join(shown.split()))
-            self.assertIn(str(cut), recording.Recording(self.folder).warnings[0])
-            self.assertEqual(json.loads(out.read_text())["program"]["accesses"], 10)
-            cut.write_text(whole.read_text())
+            self.assertEqual(status, 3)
+            self.assertIn("process.json is damaged", " ".join(shown.split()))
+            self.assertEqual("'granularity' is taken to be 4096, as in the other processes"
+                             in " ".join(shown.split()), size < 2)
+            data = json.loads(out.read_text())
+            self.assertEqual(data["damage"][0]["path"], str(cut))
+            self.assertEqual(data["program"]["accesses"], 30)
+            cut.write_text(text)
         for path in (cut, whole):
             os.truncate(path, 5)
         with self.assertRaisesRegex(recording.Error, "process.json is damaged"):
             recording.Recording(self.folder)
+        for process in (1, 2):  # enough to tell the granularity by
+            made.write_process(self.folder / "many" / f"process-{process}", threads=made.threads(1),
+                               counts=made.counts(np.ones((64, 1), int), base, 0, 512), granularity=512)
+            os.truncate(self.folder / "many" / f"process-{process}" / "process.json", 5)
+        loaded = traces.load(self.folder / "many")
+        self.assertEqual((loaded.mode, loaded.granularity, loaded.units, len(loaded.damage)),
+                         ("counts", 512, 128, 2))
 
     def test_reads_do_not_place_private_memory(self):
         base = 1 << 32
@@ -505,7 +516,7 @@ class Recordings(unittest.TestCase):
     def test_changes_that_round_to_nothing_have_no_sign(self):
         for exact, shown in ((-0.0004, "0.0"), (0.0004, "0.0"), (0, "0.0"), (-0.0006, "-0.1"), (0.25, "+25.0")):
             before, after = (mock.Mock(program=mock.Mock(locality=one, correctness=None, exclusivity=one),
-                                       balance=mock.Mock(imbalance=None)) for one in (0.5, 0.5 + exact))
+                                       balance=mock.Mock(imbalance=None), damage=[]) for one in (0.5, 0.5 + exact))
             page = text.Page(io.StringIO(), "never", 80)
             text.comparison(before, after, page)
             found = [line.split()[-1] for line in page.lines if "%" in line]
@@ -531,16 +542,20 @@ class Recordings(unittest.TestCase):
         whole = counts.read_bytes()
         counts.write_bytes(whole[:-5])
         code, out, _ = self.run_report(run)
-        self.assertEqual(code, 0)
+        self.assertEqual(code, 3)
         self.assertIn("ends within a record", " ".join(out.split()))
         for thread in (100_000, 0xe6000000):  # tables have a column each
             changed = bytearray(whole)
             changed[32 + 4:32 + 8] = thread.to_bytes(4, "little")
             counts.write_bytes(changed)
-            code, _, said = self.run_report(run, "--csv", self.folder / "out.csv")
-            self.assertTrue(code == 1 and "damaged: it has" in said, said)
+            code, said, _ = self.run_report(run, "--csv", self.folder / "out.csv")
+            self.assertEqual(code, 3)
+            self.assertIn("1 of its 70 records is left out, as record 1 has a thread", " ".join(said.split()))
+            self.assertEqual(len((self.folder / "out.csv").read_text().splitlines()), 40)
         counts.write_bytes(b"damaged!" + whole[8:])
-        self.assertIn("no file of a locality recording", self.run_report(run)[2])
+        code, said, _ = self.run_report(run)
+        self.assertEqual(code, 3)
+        self.assertIn("no file of a locality recording", " ".join(said.split()))
 
     def test_damaged_bytes_of_lines_are_said_or_left_out(self):
         both = {"flags": 1, "address": 1 << 32, "allocation": 1, "instruction": 0x1234}
@@ -563,7 +578,8 @@ class Recordings(unittest.TestCase):
             content[at] = generator.integers(0, 256, len(at))
             path.write_bytes(content.tobytes())
             code, out, said = self.run_report(run)
-            self.assertTrue(out if code == 0 else "bytes.rec" in said or "damaged" in said, (content.tolist(), said))
+            self.assertEqual(said, "", content.tolist())
+            self.assertTrue("bytes.rec" in "".join(out.split()) if code == 3 else code == 0, (content.tolist(), out))
 
 
 class Sharing(unittest.TestCase):

@@ -10,7 +10,8 @@ from warren.locality import recording
 
 
 def write_process(folder, mode="counts", rank=None, granularity=4096, paths=(), info=None, **files):
-    """A process's folder. files: name=list of dictionaries or structured array; `paths` of modules."""
+    """A process's folder. files: name=list of dictionaries or structured array; `paths` of modules. What is
+    always there at the end of a recording is, too."""
     os.makedirs(folder)
     facts = {"format": "warren locality recording", "version": recording.VERSION, "mode": mode,
              "granularity": granularity, "page_size": 4096, "pid": 100 + (rank or 0), "rank": rank,
@@ -18,7 +19,8 @@ def write_process(folder, mode="counts", rank=None, granularity=4096, paths=(), 
     facts.update(info or {})
     with open(os.path.join(folder, "process.json"), "w", encoding="utf-8") as file:
         json.dump(facts, file)
-    for name, records in files.items():
+    needed = recording.NEEDED.get(mode, recording.NEEDED_OF_COUNTS) - {"strings"}
+    for name, records in {**dict.fromkeys(sorted(needed), ()), **files}.items():
         kind, fields = recording.FILES[name]
         dtype = np.dtype(fields)
         if not isinstance(records, np.ndarray):

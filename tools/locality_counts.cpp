@@ -62,12 +62,21 @@ const char* const help_text =
     "                          64 what caches without limits would transfer (costs time; not in\n"
     "                          mode sample)\n"
     "  --interval SECONDS      counts per interval of time (none: of the whole run)\n"
-    "  --save SECONDS          how often what is counted is written, in a system call of the\n"
-    "                          program, for the case that it is killed (10, but at first after\n"
-    "                          1, 2, 4 and 8 seconds; 0: at the end only)\n"
+    "  --save SECONDS          how often what is counted is written, while the program runs, for\n"
+    "                          the case that it is killed (10, but at first after 1, 2, 4 and 8\n"
+    "                          seconds; 0: at the end only)\n"
     "  --threshold BYTES       record heap blocks from this size on (4096)\n"
     "  --stack-depth CALLS     deepest call stacks of allocations (32, at most 64)\n"
-    "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
+    "  --limit BYTES           most that a process may take on the disk (4G), at least 1M. A "
+    "quarter\n"
+    "                          is for counts, one for allocations and phases, and the half "
+    "between\n"
+    "                          for what comes first; in mode sample a quarter of all is for first\n"
+    "                          touches. While there is room for two more saves, also on the disk,\n"
+    "                          counts are saved and intervals end; if at the end not all fits, "
+    "the\n"
+    "                          units that threads have accessed most are kept, with their first\n"
+    "                          touches. What is lost is counted, and the report says so\n"
     "\n"
     "--mode hooks has the same options and needs no DynamoRIO, but programs that are compiled with "
     "what\n"
@@ -79,10 +88,10 @@ const char* const help_text =
     "Programs can mark phases by warren/locality.h and MPI_Pcontrol, which begin new intervals.\n"
     "What it doesn't record: accesses within system calls; allocations of programs that are "
     "linked\n"
-    "statically or have a malloc of their own. It saves in system calls of the program only, so a\n"
-    "program that makes none has nothing saved when it is killed. In mode sample kill -9 of "
-    "`warren`\n"
-    "leaves the program running, and its first touches unrecorded from then on.\n";
+    "statically or have a malloc of their own. Modes counts and sample save in system calls and\n"
+    "where the program uses memory: if it is killed while it does neither for long, what it did\n"
+    "since the last save is lost. Mode hooks saves whatever it does. In mode sample kill -9 of\n"
+    "`warren` leaves the program running, and its first touches unrecorded from then on.\n";
 
 bool bytes_in(const std::string& text, std::uint64_t& bytes) {
     static constexpr char letters[] = "KMGT";
@@ -303,13 +312,19 @@ int make_folder(std::string& folder) {
     return 0;
 }
 
+// Mode sample: what is left for counts and allocations.
+std::uint64_t limit_beside_faults(const Settings& settings) {
+    return settings.mode == "sample" ? settings.limit_bytes - settings.limit_bytes / 4
+                                     : settings.limit_bytes;
+}
+
 // Mode sample: who touches which page first is what the kernel tells, not what bursts see. Starts
 // the program as a child. False, with nothing done: the kernel tells nothing.
 bool record_faults(const Settings& settings, const std::string& engine,
                    const std::vector<std::string>& command, int& status, int& signal) {
     locality::RecordOptions wanted;
     wanted.folder = settings.folder + "/" + locality::faults_folder;
-    wanted.limit_bytes = settings.limit_bytes;
+    wanted.limit_bytes = settings.limit_bytes - limit_beside_faults(settings);
     wanted.beside_another = true;
     wanted.quiet = true;
     wanted.program = engine;
@@ -411,9 +426,10 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
     setenv("LD_PRELOAD", others != nullptr ? (tracker + ":" + others).c_str() : tracker.c_str(), 1);
     setenv("DYNAMORIO_EXE_PATH", real != nullptr ? real : program.c_str(), 1);
     setenv("DYNAMORIO_RUNUNDER", "1", 1);
+    Settings within = settings;
+    within.limit_bytes = limit_beside_faults(settings);
     setenv("DYNAMORIO_OPTIONS",
-           ("-code_api -client_lib '" + client + ";0;" + write_settings(settings) + "'").c_str(),
-           1);
+           ("-code_api -client_lib '" + client + ";0;" + write_settings(within) + "'").c_str(), 1);
     if (settings.mode == "sample") {
         int status = 0;
         if (record_faults(settings, engine, command, status, signal)) {

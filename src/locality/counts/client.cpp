@@ -16,6 +16,7 @@
 #include "dr_api.h"
 #include "drmgr.h"
 #include "drwrap.h"
+#include "locality/counts/aside.hpp"
 #include "locality/counts/instrument.hpp"
 #include "locality/counts/recorder.hpp"
 #include "locality/counts/settings.hpp"
@@ -24,6 +25,7 @@ namespace warren::locality::counts {
 namespace {
 
 Recorder* recorder;
+Aside aside;
 int thread_field;
 
 Thread* this_thread(void* context) {
@@ -54,6 +56,10 @@ void end_thread(void* context) {
     dr_fprintf(STDERR, "warren locality: %s\n", problem.c_str());
     dr_exit_process(125);
     __builtin_unreachable();
+}
+
+void look_at_time() {
+    aside.run([](void*) { recorder->look_at_time_aside(); }, nullptr);
 }
 
 // --- What the program loads
@@ -181,10 +187,10 @@ void load_module(void*, const module_data_t* module, bool) {
     // Bursts leave out the dynamic linker, of whose code much is made that runs once or twice.
     const char* const name = dr_module_preferred_name(module);
     const bool linker = name != nullptr && std::strncmp(name, "ld-linux", 8) == 0;
-    const bool accesses = linker && recorder->settings().mode == "sample";
-    if (tracker || accesses) {
+    const bool outside_bursts = linker && recorder->settings().mode == "sample";
+    if (tracker || outside_bursts) {
         leave_alone(reinterpret_cast<std::uint64_t>(module->start),
-                    reinterpret_cast<std::uint64_t>(module->end), accesses);
+                    reinterpret_cast<std::uint64_t>(module->end), outside_bursts);
     }
 }
 
@@ -268,8 +274,10 @@ bool before_call(void* context, int number) {
         break;
     case SYS_execve:
     case SYS_execveat:
-        recorder->save();
-        recorder->set_end("exec");
+        if (recorder->is_own_process()) {
+            recorder->save();
+            recorder->set_end(executed);
+        }
         break;
     case SYS_close_range:
         if (argument(1) > argument(0)) {
@@ -291,7 +299,9 @@ bool before_call(void* context, int number) {
         }
         break;
     case SYS_exit_group:
-        recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
+        if (recorder->is_own_process()) {
+            recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
+        }
         break;
     case SYS_read:
     case SYS_pread64:
@@ -325,7 +335,9 @@ void after_call(void* context, int number) {
     switch (number) {
     case SYS_execve:
     case SYS_execveat:
-        recorder->set_end(""); // it failed: the process goes on
+        if (recorder->is_own_process()) {
+            recorder->set_end(""); // it failed: the process goes on
+        }
         break;
     case SYS_mremap:
         if (thread != nullptr && (result > 0 || result < -4095)) {
@@ -357,6 +369,7 @@ void forked(void* context) {
     std::string problem;
     // The thread's object goes with all others.
     drmgr_set_tls_field(context, thread_field, nullptr);
+    aside.forget();
     if (!recorder->forked(problem)) {
         dr_fprintf(STDERR, "warren locality: a forked process is not recorded: %s\n",
                    problem.c_str());
@@ -427,6 +440,12 @@ void start(int count, const char** words) {
     recorder = new Recorder;
     if (!drmgr_init() || !drwrap_init() || !recorder->start(settings, problem)) {
         give_up(problem);
+    }
+    if (aside.make()) {
+        recorder->process().look_at_time = look_at_time;
+    } else {
+        recorder->miss("what is counted is saved in the program's system calls only: the processor "
+                       "has no way to keep its registers meanwhile (xsave)");
     }
     if (!start_instrumentation(recorder->process().layout, settings.mode == "sample")) {
         give_up("DynamoRIO's parts can't be started");

@@ -152,6 +152,10 @@ struct Process {
     std::uint64_t c_library_begin; // its code
     std::uint64_t c_library_end;
     std::uint64_t times_changed; // that memory may have got other pages: pages_changed
+    // Called by threads in the middle of their code when the time-stamp counter has come to
+    // due_clock, until that is larger again; null: nobody wants it.
+    void (*look_at_time)();
+    std::uint64_t due_clock;
 };
 
 // Of 64 neighbouring pages, which have been seen to be there.
@@ -191,6 +195,7 @@ struct ThreadCounters {
     std::uint32_t** inline_words; // what inline code uses
     std::uint32_t* idle_words;
     std::uint32_t weight_less_one;
+    std::uint32_t events; // what inline code met, to look at the clock seldom
     ResidentPages resident[resident_windows];
     Turns turns; // not in mode sample, nor where inline code doesn't count
 };

@@ -86,9 +86,7 @@ std::vector<std::string> limits(bool sample) {
                : "accesses within system calls are not counted; memory that read, pread64 or "
                  "recvfrom fill is first touched by who calls them, memory that others fill by "
                  "whoever accesses it next";
-    return {unseen,
-            "what is counted is saved in the program's system calls only: a process that is killed "
-            "loses what it did since the last"};
+    return {unseen};
 }
 
 } // namespace warren::locality::counts::platform

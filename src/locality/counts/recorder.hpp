@@ -12,7 +12,9 @@
 //   every save_ns           the same, within the interval, and earlier after the process's start
 //                           (1 s, 2 s, 4 s …): what a crash or kill -9 leaves, with what threads
 //                           that had ended have done
-// The last two happen in the program's system calls: one that makes none for long is saved later.
+// The last two happen in the program's system calls, and where its threads' inline code calls
+// counters.cpp, which is every few thousand accesses: a process that sleeps, or computes without
+// memory, is saved later.
 // Thread rule: all functions may be called by any thread, but start() and forked(); one lock, which
 // is the caller's between before_fork() and after_fork().
 #pragma once
@@ -30,6 +32,7 @@
 #include "locality/counts/settings.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/recording.hpp"
+#include "locality/room.hpp"
 #include "locality/tracker/link.hpp"
 
 namespace warren::locality::counts {
@@ -56,10 +59,13 @@ struct Thread {
     // Up to where `counters.first_firsts` is written.
     Chunk<FirstTouch>* written_chunk = nullptr;
     std::uint64_t written = 0;
-    Allocation last_ended{}; // by this thread
-    Bursts bursts;           // mode sample
+    std::uint64_t firsts_done = 0; // in all chunks: written, or lost
+    Allocation last_ended{};       // by this thread
+    Bursts bursts;                 // mode sample
     std::uint64_t instructions_so_far() const;
 };
+
+constexpr const char* executed = "exec"; // how a process ends that executes another program
 
 class Recorder {
   public:
@@ -111,7 +117,12 @@ class Recorder {
     void phase_noted(PhaseRecord::Event event, std::uint32_t number);
     // Ends intervals of time, and saves, when it is time for that.
     void look_at_time();
+    // The same in the middle of the program's code: if the lock is another's, it does nothing.
+    void look_at_time_aside();
     void save();
+
+    // Else this is the child of a vfork, in its parent's memory: its end isn't this process's.
+    bool is_own_process() const;
 
     // A sentence that the report shows.
     void miss(const std::string& what);
@@ -135,12 +146,23 @@ class Recorder {
     void write_range(std::uint64_t begin, std::uint64_t end);
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
-    void write_firsts(Thread& thread);
+    std::uint64_t unwritten(const Thread& thread, std::uint64_t unit) const; // accesses
+    // Of units that have the mark; the others' are lost.
+    void write_firsts(Thread& thread, std::uint8_t mark = 0);
+    std::uint64_t limit() const;
+    std::uint64_t room_left() const;
+    std::uint64_t room_needed(const std::vector<Thread*>& threads) const; // to write all of them
+    std::uint64_t bytes_per_count() const;
+    bool has_room_for_two(); // else it says so
+    void write_threads(const std::vector<Thread*>& threads, ThreadRecord::Event event);
+    void write_most_used(const std::vector<Thread*>& threads);
+    void miss_locked(const std::string& what);
     std::uint32_t stack_of(const FirstTouch& touch); // no_stack: the instruction is all
     void write_communication(Thread& thread);
     void write_thread(Thread& thread, ThreadRecord::Event event);
     void write_everything();
     void end_interval();
+    void do_what_is_due(std::uint64_t now);
     void set_due();
     void next_interval(std::uint32_t phase);
     void flush();
@@ -152,6 +174,9 @@ class Recorder {
     RankEnvironment rank_; // whose folder it is
     void* lock_ = nullptr;
     bool running_ = false;
+    std::int64_t pid_ = 0;
+    std::int64_t parent_ = 0;
+    std::string executable_;
     std::uint64_t clock_start_ = 0; // time-stamp counter at start_ns
     std::uint64_t start_ns_ = 0;
     std::int64_t start_unix_ns_ = 0;
@@ -173,7 +198,11 @@ class Recorder {
     std::uint64_t next_save_ns_ = 0;
     std::atomic<std::uint64_t> due_ns_{0}; // of the two
     std::uint64_t break_ = 0;              // of the program, the last that it asked for
-    Allowance allowance_;
+    Room room_{};
+    std::uint64_t common_room_ = 0; // with the tracker
+    std::uint64_t lost_counts_ = 0; // of threads that have ended, for which there was no room
+    std::uint64_t left_out_ = 0;    // the same, when all were written the last time
+    std::uint64_t lost_firsts_ = 0;
     Output<ThreadRecord> thread_file_;
     Output<ModuleRecord> module_file_;
     OutputBytes strings_file_;

@@ -11,11 +11,18 @@
 #include "locality/counts/stub.hpp"
 
 namespace warren::locality::counts {
+namespace {
+
+// Nobody reads the flags there before they are written.
+bool flags_are_free(void* context, instr_t* where) {
+    bool dead = false;
+    return drreg_are_aflags_dead(context, where, &dead) == DRREG_SUCCESS && dead;
+}
+
+} // namespace
 
 void insert_seldom_count(void* context, instrlist_t* block, instr_t* where, unsigned instructions) {
-    bool dead = false;
-    drreg_are_aflags_dead(context, where, &dead);
-    if (dead) {
+    if (flags_are_free(context, where)) {
         instrlist_meta_preinsert(
             block, where,
             INSTR_CREATE_sub(context, slot(budget_slot),
@@ -29,9 +36,8 @@ void insert_seldom_begin(void* context, instrlist_t* block, instr_t* where, unsi
     const auto insert = [&](instr_t* instruction) {
         instrlist_meta_preinsert(block, where, instruction);
     };
-    bool dead = false;
-    drreg_are_aflags_dead(context, where, &dead);
-    if (!dead) {
+    const bool free = flags_are_free(context, where);
+    if (!free) {
         insert_flags_kept(context, block, where);
     }
     instr_t* const on = INSTR_CREATE_label(context);
@@ -48,7 +54,7 @@ void insert_seldom_begin(void* context, instrlist_t* block, instr_t* where, unsi
     insert(back);
     insert(INSTR_CREATE_mov_ld(context, rcx, slot(kept_slot)));
     insert(on);
-    if (dead) {
+    if (free) {
         insert(label_of(context, safe));
     } else {
         insert_flags_restored(context, block, where);

@@ -1,0 +1,303 @@
+/* Threads that compute without system calls, for as long as the test wants: what is saved of them
+ * when the process is killed, and that saving doesn't disturb what they do.
+ *   steady alone | threads | idle   print pages, write each 1,000 times, and compute for ever
+ *   steady spawn                    the same, after a program has been run by posix_spawn
+ *   steady timer                    has a timer of its own, of the time that it computes
+ *   steady exec N                   becomes itself N times while threads compute
+ *   steady fork                     forks 20 times while threads compute
+ *   steady ends                     threads come and end, one way or another, while others compute
+ *   steady abort                    a fatal signal meanwhile
+ *   steady hot SECONDS              writes 12,000 pages once, the last 200 of them 500 times more,
+ * and all again and again for so long; says where and how often steady vectors sums in vector
+ * registers, with rounding of its own Exits with 1 if anything is not as it was. */
+#define _GNU_SOURCE
+#include <fenv.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { page_bytes = 4096, threads = 3, writes = 1000 };
+
+static void* pages(size_t number) {
+    void* const memory =
+        mmap(NULL, number * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        exit(1);
+    }
+    return memory;
+}
+
+__attribute__((noinline)) static void write_page(volatile long* page) {
+    for (int turn = 0; turn < writes; ++turn) {
+        page[turn % 512] = turn;
+    }
+}
+
+/* Branches, strides, and a division, so that it is no single loop. */
+__attribute__((noinline)) static long compute(volatile long* memory, long turns) {
+    long sum = 0;
+    for (long turn = 0; turn < turns; ++turn) {
+        memory[turn % (64 * 512)] += turn;
+        sum += turn % 7 == 3 ? memory[turn * 17 % (64 * 512)] : turn;
+    }
+    return sum;
+}
+
+static double seconds(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void* begun(void* page) {
+    volatile long* const memory = pages(64);
+    write_page(page);
+    compute(memory, 1L << 62);
+    return NULL;
+}
+
+static void start(pthread_t* made, int number, void* (*function)(void*), char* first) {
+    for (int index = 0; index < number; ++index) {
+        if (pthread_create(&made[index], NULL, function, first + index * page_bytes) != 0) {
+            exit(1);
+        }
+    }
+}
+
+static void alone(int others, int idle) {
+    char* const first = pages(threads + 1);
+    pthread_t made[threads];
+    for (int index = 0; index <= others; ++index) {
+        printf("page %p\n", (void*)(first + index * page_bytes));
+    }
+    fflush(stdout);
+    start(made, others, begun, first + page_bytes);
+    if (idle) { /* and the others compute */
+        write_page((volatile long*)first);
+        pthread_join(made[0], NULL);
+    }
+    begun(first);
+}
+
+static void spawn(void) {
+    char* const words[] = {"true", NULL};
+    pid_t child;
+    int status = 1;
+    if (posix_spawnp(&child, "true", NULL, NULL, words, environ) != 0 ||
+        waitpid(child, &status, 0) != child || status != 0) {
+        exit(1);
+    }
+    alone(0, 0);
+}
+
+static volatile sig_atomic_t ticks;
+
+static void tick(int number) {
+    (void)number;
+    ++ticks;
+}
+
+/* As often as its time goes by, whatever else does. */
+static void timer(void) {
+    const struct itimerval every = {{0, 20000}, {0, 20000}};
+    signal(SIGVTALRM, tick);
+    setitimer(ITIMER_VIRTUAL, &every, NULL);
+    volatile long* const memory = pages(64);
+    for (const double begin = seconds(CLOCK_MONOTONIC); seconds(CLOCK_MONOTONIC) < begin + 3;) {
+        compute(memory, 10000000);
+    }
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    const double expected =
+        ((double)used.ru_utime.tv_sec + 1e-6 * (double)used.ru_utime.tv_usec) / 0.02;
+    printf("%d ticks of %.0f\n", (int)ticks, expected);
+    if (ticks < expected / 2 || ticks > expected * 1.1 + 2) {
+        exit(1);
+    }
+}
+
+static void execute(char* self, int left) {
+    char* const first = pages(threads);
+    pthread_t made[threads];
+    if (left == 0) {
+        return;
+    }
+    start(made, threads, begun, first);
+    volatile long* const memory = pages(64);
+    compute(memory, 20000000);
+    if (execl("/nonexistent/program", "program", NULL) == 0) {
+        exit(1);
+    }
+    compute(memory, 5000000);
+    char text[16];
+    snprintf(text, sizeof text, "%d", left - 1);
+    execl(self, self, "exec", text, NULL);
+    exit(1);
+}
+
+static void fork_often(void) {
+    char* const first = pages(threads);
+    pthread_t made[threads];
+    start(made, threads, begun, first);
+    volatile long* const memory = pages(64);
+    for (int turn = 0; turn < 20; ++turn) {
+        const pid_t child = fork();
+        if (child == 0) {
+            compute(memory, 3000000);
+            _exit(turn);
+        }
+        int status = 0;
+        compute(memory, 1000000);
+        if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != turn) {
+            exit(1);
+        }
+    }
+}
+
+static void* ends(void* page) {
+    volatile long* const memory = pages(64);
+    write_page(page);
+    compute(memory, 200000);
+    munmap((void*)memory, 64 * page_bytes);
+    if ((((size_t)page) / page_bytes) % 2 == 0) {
+        pthread_exit(NULL);
+    }
+    return NULL;
+}
+
+static void end_often(void) {
+    char* const first = pages(2 * threads);
+    pthread_t computing[threads];
+    start(computing, threads, begun, first);
+    for (int turn = 0; turn < 100; ++turn) {
+        pthread_t made[threads];
+        start(made, threads, ends, first + threads * page_bytes);
+        for (int index = 0; index < threads; ++index) {
+            pthread_join(made[index], NULL);
+        }
+    }
+    pthread_exit(NULL); /* of the first thread; another ends the process */
+}
+
+static void* end_process(void* unused) {
+    (void)unused;
+    volatile long* const memory = pages(64);
+    compute(memory, 30000000);
+    exit(0);
+}
+
+static void abort_soon(void) {
+    char* const first = pages(threads);
+    pthread_t made[threads];
+    start(made, threads, begun, first);
+    compute(pages(64), 50000000);
+    abort();
+}
+
+/* 1 / 3 rounded down and up differ, and a sum stays in sixteen vectors all the time. */
+__attribute__((noinline, target("avx"))) static int sums(volatile long* memory) {
+    __m256d sum[8];
+    for (int index = 0; index < 8; ++index) {
+        sum[index] = _mm256_setzero_pd();
+    }
+    const __m256d one = _mm256_set1_pd(1);
+    for (long turn = 0; turn < 40000000; ++turn) {
+        memory[turn % (64 * 512)] += turn;
+        for (int index = 0; index < 8; ++index) {
+            sum[index] = _mm256_add_pd(sum[index], one);
+        }
+    }
+    for (int index = 0; index < 8; ++index) {
+        double parts[4];
+        _mm256_storeu_pd(parts, sum[index]);
+        for (int part = 0; part < 4; ++part) {
+            if (parts[part] != 40000000) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+static void vectors(void) {
+    fesetround(FE_UPWARD);
+    volatile double third = 1;
+    third /= 3;
+    if (!__builtin_cpu_supports("avx")) {
+        exit(77);
+    }
+    if (!sums(pages(64))) {
+        exit(1);
+    }
+    volatile double again = 1;
+    again /= 3;
+    if (third != again || fegetround() != FE_UPWARD) {
+        exit(1);
+    }
+}
+
+/* No system call: the clock is read without. */
+static void hot(double how_long) {
+    enum { all = 12000, often = 200, more = 500 };
+    char* const first = pages(all);
+    for (int page = 0; page < all; ++page) {
+        *(volatile long*)(first + page * page_bytes) = page;
+    }
+    for (int turn = 0; turn < more; ++turn) {
+        for (int page = all - often; page < all; ++page) {
+            *(volatile long*)(first + page * page_bytes) = turn;
+        }
+    }
+    int turns = 0;
+    for (const double end = seconds(CLOCK_MONOTONIC) + how_long; seconds(CLOCK_MONOTONIC) < end;
+         ++turns) {
+        for (int page = 0; page < all; ++page) {
+            *(volatile long*)(first + page * page_bytes) = turns;
+        }
+    }
+    printf("page %p %d\n", (void*)first, turns);
+}
+
+int main(int count, char** words) {
+    const char* const what = count > 1 ? words[1] : "";
+    if (strcmp(what, "alone") == 0) {
+        alone(0, 0);
+    } else if (strcmp(what, "threads") == 0) {
+        alone(threads, 0);
+    } else if (strcmp(what, "idle") == 0) {
+        alone(threads, 1);
+    } else if (strcmp(what, "spawn") == 0) {
+        spawn();
+    } else if (strcmp(what, "timer") == 0) {
+        timer();
+    } else if (strcmp(what, "exec") == 0) {
+        execute(words[0], atoi(words[2]));
+    } else if (strcmp(what, "fork") == 0) {
+        fork_often();
+    } else if (strcmp(what, "ends") == 0) {
+        pthread_t last;
+        if (pthread_create(&last, NULL, end_process, NULL) != 0) {
+            return 1;
+        }
+        end_often();
+    } else if (strcmp(what, "abort") == 0) {
+        abort_soon();
+    } else if (strcmp(what, "hot") == 0) {
+        hot(atof(words[2]));
+    } else if (strcmp(what, "vectors") == 0) {
+        vectors();
+    } else {
+        return 2;
+    }
+    return 0;
+}

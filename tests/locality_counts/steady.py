@@ -1,0 +1,166 @@
+"""Programs that compute without system calls (steady.c), saved meanwhile.
+    steady.py BUILD TEST[@MODE] PROGRAM ARGUMENT …
+Status 77: DynamoRIO isn't built, or the processor lacks what the program needs."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+from recorded import MODE, PAGE, SKIPPED, arguments, build, command, processes_in, program, record, test_name
+
+WRITES = 1000  # of each page that the program prints
+LIMIT = 60  # seconds that a save may take to be seen
+
+
+def accesses(process):
+    return sum(reads + writes for reads, writes, *_ in process.counts.values())
+
+
+def exact(process, pages):
+    """What was written before all the computing is there, to the last."""
+    if MODE == "sample":  # what is in the first bursts only
+        return all(process.writes(page) for page in pages[:1])
+    return all(sum(process.writes(page).values()) == WRITES for page in pages)
+
+
+def pages_of(running):
+    pages = [int(running.stdout.readline().split()[1], 16)]
+    for _ in range(3 if arguments[0] in ("threads", "idle") else 0):
+        pages.append(int(running.stdout.readline().split()[1], 16))
+    return pages
+
+
+def killed(scratch):
+    """Counts are saved while the program computes, again and again, and are there when it is killed."""
+    with subprocess.Popen(command(scratch + "/recording", "--save", "0.05") + [program, *arguments],
+                          stdout=subprocess.PIPE, text=True) as running:
+        try:
+            pages = pages_of(running)
+            limit = time.monotonic() + LIMIT
+            while not exact(found := processes_in(scratch + "/recording")[0], pages):
+                assert time.monotonic() < limit, (pages, [found.writes(page) for page in pages])
+                time.sleep(0.05)
+            before = accesses(found)
+            while accesses(processes_in(scratch + "/recording")[0]) < before + 100000:
+                assert time.monotonic() < limit, "saved once only"
+                time.sleep(0.05)
+        finally:
+            os.kill(found.about["pid"], signal.SIGKILL)
+        assert running.wait(timeout=60) == -signal.SIGKILL
+    (process,) = [one for one in processes_in(scratch + "/recording") if one.about["pid"] == found.about["pid"]]
+    assert exact(process, pages) and accesses(process) >= before + 100000
+    assert process.about["end"] is None and process.about["end_ns"] is None, process.about
+    assert process.about["lost"] == [], process.about["lost"]
+
+
+def unharmed(scratch):
+    """The program does what it does alone, whatever is saved meanwhile."""
+    status = -signal.SIGABRT if arguments[0] == "abort" else 0
+    alone = subprocess.run([program, *arguments], capture_output=True, timeout=60, check=False).returncode
+    if alone == SKIPPED:
+        sys.exit(SKIPPED)
+    assert alone == status, alone
+    _, processes = record(scratch, "--save", "0.02", status=status)
+    ends = sorted(str(process.about["end"]) for process in processes)
+    expected = {"exec": ["exec"] * int((arguments[1:] or ["0"])[0]) + ["exit 0"],
+                "fork": sorted(["exit 0", *(f"exit {turn}" for turn in range(20))])}.get(arguments[0], ends)
+    assert ends == expected, ends
+    assert all(process.counts and not process.about["lost"] for process in processes)
+
+
+def hot_pages(output):
+    """How often each page of `steady hot` was written."""
+    _, first, turns = output.split()
+    return {int(first, 16) + page * PAGE: 1 + int(turns) + (500 if page >= 11800 else 0) for page in range(12000)}
+
+
+def check_most_used(process, expected):
+    """Not all fits: the units with most accesses are there with their first touches, the rest is counted."""
+    firsts = {at for _, _, at, *_ in process.firsts}
+    for page, writes in expected.items():
+        if writes > 500:
+            assert process.writes(page) == {0: writes} and page in firsts, (page, process.writes(page), writes)
+        else:
+            assert process.writes(page) in ({}, {0: writes}), (page, process.writes(page), writes)
+    kept = sum(page in firsts for page in expected)
+    lost = {loss["what"]: loss["count"] for loss in process.about["lost"]}
+    assert 200 < kept < 12000 and lost["first touches"] >= 12000 - kept, (kept, lost)
+    assert lost["counts"] >= sum(not process.writes(page) for page in expected) > 0, lost
+    assert all(lost.values()), lost
+
+
+def check_sums(process):
+    """The description says how long the recorder's files are, and their checksums."""
+    sums = process.about["files"]
+    for name in ("threads.rec", "modules.rec", "strings.bin", "intervals.rec", "counts.rec", "first.rec",
+                 "touch_stacks.rec"):
+        data = pathlib.Path(process.folder, name).read_bytes()
+        assert sums[name] == {"bytes": len(data), "crc32": zlib.crc32(data)}, (name, sums[name], len(data))
+
+
+def size_of(folder):
+    """Of all files, in mode sample those of first touches too."""
+    return sum(one.stat().st_size for one in pathlib.Path(folder).rglob("*") if one.is_file())
+
+
+def limited(scratch):
+    said = []
+    output, (process,) = record(scratch, "--limit", "1M", said=said)
+    check_most_used(process, hot_pages(output))
+    check_sums(process)
+    assert "counts are lost: there was no room" in said[0], said
+    assert size_of(scratch + "/recording") <= 1 << 20
+
+
+def saved_within_limit(scratch):
+    """Saves leave room for what is written at the end, which is exact."""
+    output, (process,) = record(scratch, "--limit", "4M", "--save", "0.02")
+    expected = hot_pages(output)
+    assert all(process.writes(page) == {0: writes} for page, writes in expected.items())
+    assert process.about["lost"] == [] and any("room became short" in what for what in process.about["missing"])
+    assert 2 << 20 < size_of(scratch + "/recording") <= 4 << 20
+    check_sums(process)
+
+
+def full_disk(scratch):
+    folder = scratch + "/disk"
+    os.makedirs(folder)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1536k", "none", folder], capture_output=True,
+                      check=False).returncode:
+        print("skipped: it may not mount a small file system")
+        sys.exit(SKIPPED)
+    try:
+        output, (process,) = record(folder)
+        check_most_used(process, hot_pages(output))
+        check_sums(process)
+        assert process.about["end"] == "exit 0"
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def summed(scratch):
+    """A program that executes another leaves a whole recording as well."""
+    _, processes = record(scratch, "--communication", "--granularity", "64")
+    assert sorted(process.about["end"] for process in processes) == ["exec", "exit 0"], processes
+    for process in processes:
+        check_sums(process)
+        assert "communication.rec" in process.about["files"] and "bytes.rec" in process.about["files"]
+
+
+def main():
+    parts = build / "lib/warren"
+    if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
+        print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as scratch:
+        tests = (killed, unharmed, limited, saved_within_limit, full_disk, summed)
+        {test.__name__: test for test in tests}[test_name](scratch)
+    return 0
+
+
+sys.exit(main())

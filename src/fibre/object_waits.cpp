@@ -87,7 +87,7 @@ std::uint32_t ObjectWaits::tell(const void* object, std::uint32_t count) {
     if (place.count.load(std::memory_order_relaxed) == 0 || !scheduler()->enabled()) {
         return 0;
     }
-    const Inside inside;
+    const Section section;
     std::uint64_t last_arrival = 0; // no more than are there now: who is told may come again
     std::uint32_t told = 0;
     std::array<std::atomic<std::uint32_t>*, told_at_once> waits{};
@@ -120,13 +120,13 @@ bool ObjectWaits::is_waited_for(const void* object) {
     if (place.count.load(std::memory_order_relaxed) == 0) {
         return false;
     }
-    const Inside inside;
+    const Section section;
     const std::lock_guard guard(place.lock);
     return find(place, object) != nullptr;
 }
 
 std::uint32_t ObjectWaits::tell_safely(const void* object, std::uint32_t count) {
-    if (!Inside::has_caller()) {
+    if (!Section::has_caller()) {
         return tell(object, count);
     }
     std::atomic_thread_fence(std::memory_order_seq_cst); // invariant 2
@@ -158,7 +158,7 @@ void ObjectWaits::call_for(Place& place) {
 }
 
 void ObjectWaits::tell_due() {
-    const Inside inside;
+    const Section section;
     Place* place = due_.exchange(nullptr, std::memory_order_seq_cst);
     while (place != nullptr) {
         Place* const next = place->next_due;
@@ -213,7 +213,7 @@ ObjectWait::ObjectWait(const void* object, const Looks& looks, std::uint32_t exp
       looks_(looks),
       expected_(expected),
       begin_ns_(monotonic_ns()) {
-    const Inside inside;
+    const Section section;
     const std::lock_guard guard(place_.lock);
     ObjectWaits::put_in(place_, *this);
 }
@@ -222,7 +222,7 @@ void ObjectWait::repeat() {
     told_.store(0, std::memory_order_relaxed);
     begin_ns_ = monotonic_ns(); // who told it was perhaps about to free it
     {
-        const Inside inside;
+        const Section section;
         const std::lock_guard guard(place_.lock);
         ObjectWaits::put_in(place_, *this);
     }
@@ -230,7 +230,7 @@ void ObjectWait::repeat() {
 }
 
 bool ObjectWait::withdraw() {
-    const Inside inside;
+    const Section section;
     const std::lock_guard guard(place_.lock);
     if (told_.load(std::memory_order_relaxed) != 0) {
         return false;

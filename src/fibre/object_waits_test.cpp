@@ -363,7 +363,7 @@ TEST(ObjectWaitsTest, handlers_of_signals_wake_words) {
                                         Looks::ByHandlers::for_nothing};
         struct sigaction action {};
         action.sa_handler = [](int) {
-            interrupted += Inside::has_caller() && Scheduler::current() != nullptr ? 1 : 0;
+            interrupted += Section::has_caller() && Scheduler::current() != nullptr ? 1 : 0;
             scheduler()->object_waits().tell_safely(&word, UINT32_MAX);
         };
         sigaction(SIGUSR1, &action, nullptr);

@@ -1,9 +1,9 @@
 // What a worker does when it has no fibre to run.
 #include <algorithm>
-#include <dirent.h>
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
@@ -37,16 +37,14 @@ constexpr std::uint64_t deadlock_ns = 100'000'000;
 
 // The kernel threads of this process.
 std::size_t Scheduler::count_threads() {
-    DIR* folder = opendir("/proc/self/task");
-    if (folder == nullptr) {
+    // Each has a folder in that one, which is a link to it, beside its two names. (To read it would
+    // take a descriptor.)
+    constexpr std::size_t own_links = 2;
+    struct stat folder {};
+    if (stat("/proc/self/task", &folder) != 0 || folder.st_nlink <= own_links) {
         return SIZE_MAX; // there may be any
     }
-    std::size_t count = 0;
-    while (const dirent* entry = readdir(folder)) {
-        count += entry->d_name[0] != '.';
-    }
-    closedir(folder);
-    return count;
+    return folder.st_nlink - own_links;
 }
 
 // Refused: it runs where it did.
@@ -69,7 +67,8 @@ void* Scheduler::run_worker(void* given) {
     if (scheduler()->options_.begin_worker != nullptr) {
         scheduler()->options_.begin_worker();
     }
-    const Inside inside;
+    here.worker = &worker;
+    const Section section;
     scheduler()->work(worker);
 }
 
@@ -209,6 +208,7 @@ Fibre* Scheduler::steal(Worker& worker) {
 }
 
 void Scheduler::sleep(Worker& worker) {
+    { const Section::Gap handlers; } // what they bring about is seen before it counts as asleep
     std::uint32_t seen = 0;
     {
         const std::lock_guard guard(worker.queue.lock());
@@ -237,7 +237,10 @@ void Scheduler::sleep(Worker& worker) {
         until = std::min(until, now + deadlock_ns);
     }
     const timespec limit = time_of(until > now ? until - now : 0);
-    kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
+    {
+        const Section::Gap handlers; // who is woken by one is called, as by any thread
+        kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
+    }
     const std::lock_guard guard(worker.queue.lock());
     if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
         awake_.fetch_add(1, std::memory_order_seq_cst);

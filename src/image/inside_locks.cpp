@@ -353,7 +353,7 @@ int init_mutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
 }
 
 int lock_mutex(pthread_mutex_t* mutex) {
-    if (fibre::Scheduler::current() == nullptr) {
+    if (fibre::here.own == nullptr) {
         return ::pthread_mutex_lock(mutex);
     }
     if (has_priorities(*mutex)) {
@@ -367,7 +367,7 @@ int lock_mutex(pthread_mutex_t* mutex) {
 }
 
 int try_to_lock_mutex(pthread_mutex_t* mutex) {
-    if (fibre::Scheduler::current() != nullptr && has_priorities(*mutex)) {
+    if (fibre::here.own != nullptr && has_priorities(*mutex)) {
         return refuse_priorities();
     }
     return ::pthread_mutex_trylock(mutex);
@@ -375,7 +375,7 @@ int try_to_lock_mutex(pthread_mutex_t* mutex) {
 
 int lock_mutex_by_clock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
     Deadline deadline;
-    if (fibre::Scheduler::current() != nullptr && has_priorities(*mutex)) {
+    if (fibre::here.own != nullptr && has_priorities(*mutex)) {
         return refuse_priorities();
     }
     if (!is_fibre() || !Deadline::of(clock, *time, deadline)) {
@@ -521,7 +521,7 @@ int unlock_read_write(pthread_rwlock_t* lock) {
 // --- Semaphores
 
 int wait_semaphore(sem_t* semaphore) {
-    if (fibre::Scheduler::current() != nullptr && ::sem_trywait(semaphore) == 0) {
+    if (fibre::here.own != nullptr && ::sem_trywait(semaphore) == 0) {
         return 0;
     }
     return is_fibre() ? wait_till(semaphore, Deadline::never()) : ::sem_wait(semaphore);

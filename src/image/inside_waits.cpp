@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <sched.h>
 #include <unistd.h>
@@ -42,9 +41,7 @@ void sleep_for(std::uint64_t ns) {
 } // namespace
 
 bool is_fibre() {
-    stack_t signals{};
-    return fibre::Scheduler::current() != nullptr && sigaltstack(nullptr, &signals) == 0 &&
-           (signals.ss_flags & SS_ONSTACK) == 0;
+    return fibre::Scheduler::current() != nullptr;
 }
 
 int yield_processor() {

@@ -272,9 +272,7 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET: {
         Deadline deadline;
-        // (A handler that has interrupted a switch waits in the system.)
-        if (!is_fibre() || fibre::Inside::has_caller() || (command == FUTEX_WAIT_BITSET && !any) ||
-            first % sizeof *word != 0 ||
+        if (!is_fibre() || (command == FUTEX_WAIT_BITSET && !any) || first % sizeof *word != 0 ||
             !deadline_of(command, (second & FUTEX_CLOCK_REALTIME) != 0,
                          reinterpret_cast<const timespec*>(fourth), deadline)) {
             return call();
@@ -312,7 +310,7 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_TRYLOCK_PI:
     case FUTEX_UNLOCK_PI:
         // The system would have the worker own it.
-        return fibre::Scheduler::current() != nullptr ? failed(ENOSYS) : call();
+        return fibre::here.own != nullptr ? failed(ENOSYS) : call();
     default:
         return call();
     }

@@ -379,7 +379,7 @@ void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
         return;
     }
     Way best;
-    if (peer.judge->add(way_class, trial, !transport_.peer_copy_refused(), best)) {
+    if (peer.judge->add(way_class, trial, bytes, !transport_.peer_copy_refused(), best)) {
         transport_.advise(peer.peer, WayClass::mask(way_class), WayClass::advice(way_class, best));
     }
 }
@@ -486,6 +486,11 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
     }
     if (result == transport::PeerCopy::refused) {
         transport_.advise(sender, no_fetching, no_fetching);
+    } else if (trial.began != 0) {
+        // A way that fails is not to be taken again and again because nothing is known of it.
+        trial.ended = way_clock();
+        trial.failed = true;
+        judge(peer_of(sender), offered.bytes, trial);
     }
     receive.moved = 0;
     receive.trial = {};

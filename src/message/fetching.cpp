@@ -126,7 +126,8 @@ bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
     if (peer.asking == nullptr) {
         peer.asking.reset(new (std::nothrow) Asking);
     }
-    return peer.asking != nullptr && peer.asking->next(offered.bytes, trial) != Way::fetch;
+    return peer.asking != nullptr &&
+           peer.asking->next(offered.bytes, trial, !transport_.peer_copy_refused()) != Way::fetch;
 }
 
 bool Engine::help_peers() {

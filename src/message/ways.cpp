@@ -25,6 +25,12 @@ constexpr std::uint64_t late_ns = 20000;
 // time that it has changed nothing, up to 512.
 constexpr std::uint32_t enough_to_tell = 8;
 constexpr float much_slower = 1.6F;
+
+// What a byte costs, ns, of a message that couldn't be fetched: more than any other way takes.
+constexpr float endless = 1e9F;
+
+// Between two measured messages of one class: what was measured before is of another time.
+constexpr std::uint64_t stale_ns = 10'000'000'000;
 constexpr std::uint32_t most_in_vain = 6;
 
 constexpr std::array<Way, way_count> all_ways = {Way::push, Way::pass, Way::fetch};
@@ -94,11 +100,28 @@ std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const 
                : copy * (trial.unexpected ? 3 : 2);
 }
 
-bool WayJudge::add(std::uint32_t way_class, const Trial& trial, bool may_fetch, Way& best) {
-    const std::uint64_t taken = cost(way_class, trial);
+void WayJudge::drop_stale(Class& now, const Trial& trial) {
+    const auto index = static_cast<std::size_t>(trial.way);
+    // A way has one row in each round: the last round has come to no end. (What comes late, of the
+    // row itself, began before that was full.)
+    const bool is_next_round = now.full[index] && trial.began > now.full_since[index];
+    const bool is_late = now.last_end != 0 && trial.began > now.last_end + stale_ns;
+    now.last_end = trial.ended;
+    if (is_next_round || is_late) {
+        now.full = {};
+        now.seen = 0;
+    }
+}
+
+bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
+                   Way& best) {
+    const float taken =
+        trial.failed ? endless
+                     : static_cast<float>(cost(way_class, trial)) / static_cast<float>(bytes);
     last_end_ = trial.ended;
     Class& now = classes_[way_class];
     const Rhythm& rhythm = WayClass::rhythm(way_class);
+    drop_stale(now, trial);
     if (now.way != trial.way) {
         now.way = trial.way;
         now.seen = 0;
@@ -109,8 +132,9 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, bool may_fetch, 
             return false;
         }
         const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
-        now.rows[index][place] = static_cast<float>(taken);
+        now.rows[index][place] = taken;
         now.full[index] = place + 1 == rhythm.measured;
+        now.full_since[index] = trial.ended;
     }
     // (Of full rows, too: fetching may have been refused since.)
     if (!judge(now, rhythm, may_fetch)) {
@@ -158,8 +182,8 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch) {
 bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes,
                       Advice& again) {
     // How late the receiver came is no matter of the way.
-    const auto taken = static_cast<float>(trial.ended - std::max(trial.looked, last_end_)) /
-                       static_cast<float>(bytes);
+    const auto copy_ns = static_cast<float>(trial.ended - std::max(trial.looked, last_end_));
+    const float taken = trial.failed ? endless : copy_ns / static_cast<float>(bytes);
     last_end_ = trial.ended;
     Class& now = classes_[way_class];
     if (trial.way != now.best) {
@@ -214,12 +238,15 @@ void OwnWays::end(std::uint64_t bytes, const Trial& trial) {
         return;
     }
     Way best;
-    if (judge_.add(way_class, trial, (advice_ & no_fetching) == 0, best)) {
+    if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best)) {
         advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
     }
 }
 
-Way Asking::next(std::uint64_t bytes, Trial& trial) {
+Way Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch) {
+    if (!may_fetch) {
+        ways_.refuse_fetching();
+    }
     const Way way = ways_.next(bytes, trial, under_way_ > 0);
     trial.asked = true;
     under_way_ += way == Way::fetch ? 0 : 1;

@@ -11,7 +11,8 @@
 // each pair finds out by measuring, for each class of sizes by itself. Now and then, ever more
 // seldom while the answer stays the same, the sender sends a row of messages the way that it has
 // been told, and a row each other way, all of them with the time at which it began. The receiver
-// takes the times that they need, and advises the sender, in a word of the pair's box. How late a
+// takes the times that they need, per byte, and advises the sender, in a word of the pair's box.
+// What couldn't be fetched counts as endless. How late a
 // receiver comes, to what has been sent long before, belongs to no way: of such messages the copies
 // count. Long messages that have the choice all carry the time, which costs little beside them:
 // when several in a row take much longer than the first that went the best way, the receiver has
@@ -192,14 +193,16 @@ struct Trial {
     Way way;
     bool asked = false;   // of a message whose way the receiver has chosen
     bool ignored = false; // nothing is to be learnt from it
+    bool failed = false;  // what was to be fetched couldn't be
 };
 
 // The receiver's half, for one sender.
 class WayJudge {
   public:
     WayJudge();
-    // A message of a row has arrived. True: the advice for its class is now `best`.
-    bool add(std::uint32_t way_class, const Trial& trial, bool may_fetch, Way& best);
+    // A message of a row has arrived, or failed to. True: the advice for its class is now `best`.
+    bool add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
+             Way& best);
     // A long one outside of rows. True: it is time to measure anew, and `again` the bit in the
     // advice that says so.
     bool drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, Advice& again);
@@ -207,9 +210,11 @@ class WayJudge {
   private:
     using Row = std::array<float, WayClass::short_rhythm.measured>;
     struct Class {
-        std::array<Row, way_count> rows = {}; // by way
+        std::array<Row, way_count> rows = {}; // by way, per byte: a class has many sizes
         std::array<bool, way_count> full = {};
-        Way way = Way::push; // of the row that is arriving
+        std::array<std::uint64_t, way_count> full_since = {}; // of those
+        std::uint64_t last_end = 0;                           // of what was measured
+        Way way = Way::push;                                  // of the row that is arriving
         Way best = Way::push;
         std::uint32_t seen = 0; // of that row
         // Outside of rows: the least time per byte of the first messages that went the best way,
@@ -224,6 +229,8 @@ class WayJudge {
 
     // What a message has cost, ns.
     std::uint64_t cost(std::uint32_t way_class, const Trial& trial) const;
+    // Forgets rows that don't belong to the one of which a message has come.
+    static void drop_stale(Class& now, const Trial& trial);
     // The quickest of the rows, if all that can be chosen are there.
     static bool judge(Class& now, const Rhythm& rhythm, bool may_fetch);
 
@@ -242,6 +249,8 @@ class OwnWays {
     Way next(std::uint64_t bytes, Trial& trial, bool beside = false);
     // It has gone, as the trial says. Data that comes to nothing need not be ended.
     void end(std::uint64_t bytes, const Trial& trial);
+    // From now on nothing goes by fetching.
+    void refuse_fetching() { advice_ |= no_fetching; }
 
   private:
     Ways ways_;
@@ -255,7 +264,7 @@ class OwnWays {
 class Asking {
   public:
     // How the next one goes; `trial` is what to end it with.
-    Way next(std::uint64_t bytes, Trial& trial);
+    Way next(std::uint64_t bytes, Trial& trial, bool may_fetch = true);
     // It is there, or will never be (`trial.ignored`).
     void end(std::uint64_t bytes, const Trial& trial);
 

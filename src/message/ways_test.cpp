@@ -23,7 +23,7 @@ struct Pair {
         const Trial trial = {began, began, clock, false, !measured, way};
         Way best;
         const bool may_fetch = (advice & no_fetching) == 0;
-        if (measured && judge.add(way_class, trial, may_fetch, best)) {
+        if (measured && judge.add(way_class, trial, 1 << 20, may_fetch, best)) {
             ++judged;
             advice = (advice & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
         }
@@ -167,13 +167,13 @@ TEST(ways, messages_in_a_row_count_from_the_one_before) {
         return Trial{1000, looked, clock += takes, false, false, way};
     };
     for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
-        decided |= judge.add(0, in_row(Way::push, 500), true, best);
+        decided |= judge.add(0, in_row(Way::push, 500), 8192, true, best);
     }
     for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
-        decided |= judge.add(0, in_row(Way::pass, 600), true, best);
+        decided |= judge.add(0, in_row(Way::pass, 600), 8192, true, best);
     }
     for (std::uint32_t i = 0; i < WayClass::short_rhythm.row(); ++i) {
-        decided |= judge.add(0, in_row(Way::fetch, 400), true, best);
+        decided |= judge.add(0, in_row(Way::fetch, 400), 8192, true, best);
     }
     EXPECT_TRUE(decided);
     EXPECT_EQ(best, Way::fetch);
@@ -238,7 +238,8 @@ Way best_for_late_receivers(bool unexpected, std::uint64_t fetched, std::uint64_
             // Pushed data that nobody waits for yet is looked at when it comes.
             const std::uint64_t looked = began + (unexpected && way != Way::fetch ? 1000 : late);
             clock = looked + (way == Way::fetch ? fetched : (way == Way::push ? pushed : 9000));
-            decided |= judge.add(0, {began, looked, clock, unexpected, false, way}, true, best);
+            decided |=
+                judge.add(0, {began, looked, clock, unexpected, false, way}, 8192, true, best);
         }
     }
     EXPECT_TRUE(decided);
@@ -251,6 +252,73 @@ TEST(ways, how_late_receivers_come_is_no_matter_of_the_way) {
     EXPECT_EQ(best_for_late_receivers(false, 5000, 2000), Way::push);
     EXPECT_EQ(best_for_late_receivers(true, 5000, 2000), Way::fetch);
     EXPECT_EQ(best_for_late_receivers(true, 7000, 2000), Way::push);
+}
+
+// A judge to which rows of a long class come.
+struct Rows {
+    // A row of one way, each message of so many bytes, which takes so long: whether it decides.
+    bool row(Way way, std::uint64_t bytes, std::uint64_t ns, bool failed = false) {
+        bool decided = false;
+        for (int i = 0; i < WayClass::long_rhythm.row(); ++i) {
+            const std::uint64_t began = clock += 100;
+            clock += ns;
+            Trial trial = {began, began, clock, false, false, way};
+            trial.failed = failed;
+            decided |= judge.add(way_class, trial, bytes, true, best);
+        }
+        return decided;
+    }
+    bool all(std::uint64_t push_ns, std::uint64_t fetch_ns) {
+        bool decided = row(Way::push, 1 << 20, push_ns);
+        decided |= is_open(Way::pass, true) && row(Way::pass, 1 << 20, 2 * push_ns);
+        return row(Way::fetch, 1 << 20, fetch_ns) || decided;
+    }
+
+    static constexpr std::uint32_t way_class = WayClass::count - 1;
+    WayJudge judge;
+    std::uint64_t clock = 1000;
+    Way best = Way::fetch;
+};
+
+TEST(ways, messages_of_a_class_count_by_their_bytes) {
+    Rows rows;
+    rows.row(Way::push, 1 << 20, 1500);
+    rows.row(Way::pass, 1 << 20, 3000);
+    EXPECT_TRUE(rows.row(Way::fetch, 2 << 20, 2000)); // longer, but quicker
+    EXPECT_EQ(rows.best, Way::fetch);
+    rows.row(Way::push, 2 << 20, 1500);
+    rows.row(Way::pass, 2 << 20, 3000);
+    EXPECT_TRUE(rows.row(Way::fetch, 1 << 20, 1400));
+    EXPECT_EQ(rows.best, Way::push);
+}
+
+TEST(ways, rows_of_a_round_that_came_to_no_end_are_not_compared_with_later_ones) {
+    Rows rows;
+    rows.row(Way::push, 1 << 20, 1000);
+    rows.row(Way::pass, 1 << 20, 2000);
+    EXPECT_TRUE(rows.all(5000, 3000));
+    EXPECT_EQ(rows.best, Way::fetch);
+}
+
+TEST(ways, what_was_measured_long_before_is_not_compared_with_what_is_now) {
+    Rows rows;
+    rows.row(Way::push, 1 << 20, 1000);
+    rows.row(Way::pass, 1 << 20, 2000);
+    rows.clock += std::uint64_t{1} << 40;
+    EXPECT_FALSE(rows.row(Way::fetch, 1 << 20, 3000));
+    EXPECT_TRUE(rows.all(5000, 3000));
+    EXPECT_EQ(rows.best, Way::fetch);
+}
+
+TEST(ways, a_way_that_fails_is_not_the_quickest) {
+    Rows rows;
+    rows.row(Way::push, 1 << 20, 1000);
+    rows.row(Way::pass, 1 << 20, 2000);
+    EXPECT_TRUE(rows.row(Way::fetch, 1 << 20, 10, true));
+    EXPECT_EQ(rows.best, Way::push);
+    // But it may come to work.
+    EXPECT_TRUE(rows.all(1000, 500));
+    EXPECT_EQ(rows.best, Way::fetch);
 }
 
 TEST(ways, a_receiver_that_may_not_fetch_is_asked_no_more) {
@@ -326,6 +394,16 @@ TEST(asking, a_receiver_takes_the_quicker_way_and_learns_nothing_from_fetches_be
         EXPECT_LT(receiver.fetched(windows, window, pushing_is_quick), 4000 / 10);
         receiver.fetched(2 * windows, window, fetching_is_quick);
         EXPECT_GT(receiver.fetched(windows, window, fetching_is_quick), windows * window / 2);
+    }
+}
+
+TEST(asking, a_receiver_that_may_not_fetch_asks_for_all) {
+    Asking asking;
+    Trial trial;
+    for (int i = 0; i < 5000; ++i) {
+        EXPECT_NE(asking.next(1 << 20, trial, false), Way::fetch);
+        trial.ended = trial.began + 1000;
+        asking.end(1 << 20, trial);
     }
 }
 

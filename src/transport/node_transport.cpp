@@ -5,6 +5,8 @@
 #include <cstring>
 #include <sys/uio.h>
 
+#include "transport/process_life.hpp"
+
 namespace warren::transport {
 
 NodeTransport::NodeTransport(Rank& rank)
@@ -353,21 +355,16 @@ PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t addres
     if (box == nullptr || bytes < joint_limit || peer_copy_refused_) {
         return read_peer(peer, address, to, bytes);
     }
+    const std::uint64_t begin_ns = process_clock_ns(); // who helps from now on is alive
     return box->joint_copy().receive(
         address, reinterpret_cast<std::uint64_t>(to), bytes, mutual,
         [&](const JointCopy::Block& block) {
             return read_peer(peer, block.from, reinterpret_cast<void*>(block.to), block.bytes);
         },
-        [&] { return has_died(peer, address); });
-}
-
-bool NodeTransport::has_died(std::uint32_t peer, std::uint64_t address) const {
-    std::byte byte;
-    const iovec local = {.iov_base = &byte, .iov_len = 1};
-    const iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = 1};
-    const int pid = rank_.segment.slot(peer).pid.load(std::memory_order_relaxed);
-    // (Also while nobody has yet collected what is left of it.)
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) < 0 && errno == ESRCH;
+        [&] {
+            return has_ended(rank_.segment.slot(peer).pid.load(std::memory_order_relaxed),
+                             begin_ns);
+        });
 }
 
 bool NodeTransport::help_peer(const Channel& channel) {

@@ -226,8 +226,6 @@ class NodeTransport {
     // it has something to fetch from this rank.
     PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
                              std::uint64_t bytes, bool mutual);
-    // Whether a rank's process has no memory any more, of which it has read before.
-    bool has_died(std::uint32_t peer, std::uint64_t address) const;
     // Copies a block of what the channel's peer fetches just now. False: there was none. For a
     // channel with a box.
     bool help_peer(const Channel& channel);

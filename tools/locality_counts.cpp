@@ -67,7 +67,16 @@ const char* const help_text =
     "                          seconds; 0: at the end only)\n"
     "  --threshold BYTES       record heap blocks from this size on (4096)\n"
     "  --stack-depth CALLS     deepest call stacks of allocations (32, at most 64)\n"
-    "  --limit BYTES           most that a process may take on the disk (4G), at least 1M\n"
+    "  --limit BYTES           most that a process may take on the disk (4G), at least 1M. A "
+    "quarter\n"
+    "                          is for counts, one for allocations and phases, and the half "
+    "between\n"
+    "                          for what comes first; in mode sample a quarter of all is for first\n"
+    "                          touches. While there is room for two more saves, also on the disk,\n"
+    "                          counts are saved and intervals end; if at the end not all fits, "
+    "the\n"
+    "                          units that threads have accessed most are kept, with their first\n"
+    "                          touches. What is lost is counted, and the report says so\n"
     "\n"
     "--mode hooks has the same options and needs no DynamoRIO, but programs that are compiled with "
     "what\n"
@@ -303,13 +312,19 @@ int make_folder(std::string& folder) {
     return 0;
 }
 
+// Mode sample: what is left for counts and allocations.
+std::uint64_t limit_beside_faults(const Settings& settings) {
+    return settings.mode == "sample" ? settings.limit_bytes - settings.limit_bytes / 4
+                                     : settings.limit_bytes;
+}
+
 // Mode sample: who touches which page first is what the kernel tells, not what bursts see. Starts
 // the program as a child. False, with nothing done: the kernel tells nothing.
 bool record_faults(const Settings& settings, const std::string& engine,
                    const std::vector<std::string>& command, int& status, int& signal) {
     locality::RecordOptions wanted;
     wanted.folder = settings.folder + "/" + locality::faults_folder;
-    wanted.limit_bytes = settings.limit_bytes;
+    wanted.limit_bytes = settings.limit_bytes - limit_beside_faults(settings);
     wanted.beside_another = true;
     wanted.quiet = true;
     wanted.program = engine;
@@ -411,9 +426,10 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
     setenv("LD_PRELOAD", others != nullptr ? (tracker + ":" + others).c_str() : tracker.c_str(), 1);
     setenv("DYNAMORIO_EXE_PATH", real != nullptr ? real : program.c_str(), 1);
     setenv("DYNAMORIO_RUNUNDER", "1", 1);
+    Settings within = settings;
+    within.limit_bytes = limit_beside_faults(settings);
     setenv("DYNAMORIO_OPTIONS",
-           ("-code_api -client_lib '" + client + ";0;" + write_settings(settings) + "'").c_str(),
-           1);
+           ("-code_api -client_lib '" + client + ";0;" + write_settings(within) + "'").c_str(), 1);
     if (settings.mode == "sample") {
         int status = 0;
         if (record_faults(settings, engine, command, status, signal)) {

@@ -79,8 +79,8 @@ std::size_t ImageRecording::PlaceHash::operator()(const PlaceKey& key) const {
 ImageRecording::ImageRecording(const RecordingSettings& settings, std::uint32_t pid,
                                std::uint32_t parent, std::uint64_t start_ns)
     : settings_(settings), pid_(pid) {
-    // The other half is the tracker's.
-    allowance_.bytes = settings.limit_bytes / 2;
+    // The other half is the tracker's, if that writes here.
+    allowance_.bytes = settings.limit_bytes / (settings.beside_another ? 1 : 2);
     description_.mode = "first-touch";
     description_.granularity = description_.page_size = page_bytes;
     description_.pid = pid;

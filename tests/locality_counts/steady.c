@@ -7,8 +7,9 @@
  *   steady fork                     forks 20 times while threads compute
  *   steady ends                     threads come and end, one way or another, while others compute
  *   steady abort                    a fatal signal meanwhile
- *   steady vectors                  sums in vector registers, with rounding of its own
- * Exits with 1 if anything is not as it was. */
+ *   steady hot SECONDS              writes 12,000 pages once, the last 200 of them 500 times more,
+ * and all again and again for so long; says where and how often steady vectors sums in vector
+ * registers, with rounding of its own Exits with 1 if anything is not as it was. */
 #define _GNU_SOURCE
 #include <fenv.h>
 #include <immintrin.h>
@@ -245,6 +246,28 @@ static void vectors(void) {
     }
 }
 
+/* No system call: the clock is read without. */
+static void hot(double how_long) {
+    enum { all = 12000, often = 200, more = 500 };
+    char* const first = pages(all);
+    for (int page = 0; page < all; ++page) {
+        *(volatile long*)(first + page * page_bytes) = page;
+    }
+    for (int turn = 0; turn < more; ++turn) {
+        for (int page = all - often; page < all; ++page) {
+            *(volatile long*)(first + page * page_bytes) = turn;
+        }
+    }
+    int turns = 0;
+    for (const double end = seconds(CLOCK_MONOTONIC) + how_long; seconds(CLOCK_MONOTONIC) < end;
+         ++turns) {
+        for (int page = 0; page < all; ++page) {
+            *(volatile long*)(first + page * page_bytes) = turns;
+        }
+    }
+    printf("page %p %d\n", (void*)first, turns);
+}
+
 int main(int count, char** words) {
     const char* const what = count > 1 ? words[1] : "";
     if (strcmp(what, "alone") == 0) {
@@ -269,6 +292,8 @@ int main(int count, char** words) {
         end_often();
     } else if (strcmp(what, "abort") == 0) {
         abort_soon();
+    } else if (strcmp(what, "hot") == 0) {
+        hot(atof(words[2]));
     } else if (strcmp(what, "vectors") == 0) {
         vectors();
     } else {

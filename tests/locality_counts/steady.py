@@ -3,13 +3,15 @@
 Status 77: DynamoRIO isn't built, or the processor lacks what the program needs."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
-from recorded import MODE, SKIPPED, arguments, build, command, processes_in, program, record, test_name
+from recorded import MODE, PAGE, SKIPPED, arguments, build, command, processes_in, program, record, test_name
 
 WRITES = 1000  # of each page that the program prints
 LIMIT = 60  # seconds that a save may take to be seen
@@ -71,13 +73,93 @@ def unharmed(scratch):
     assert all(process.counts and not process.about["lost"] for process in processes)
 
 
+def hot_pages(output):
+    """How often each page of `steady hot` was written."""
+    _, first, turns = output.split()
+    return {int(first, 16) + page * PAGE: 1 + int(turns) + (500 if page >= 11800 else 0) for page in range(12000)}
+
+
+def check_most_used(process, expected):
+    """Not all fits: the units with most accesses are there with their first touches, the rest is counted."""
+    firsts = {at for _, _, at, *_ in process.firsts}
+    for page, writes in expected.items():
+        if writes > 500:
+            assert process.writes(page) == {0: writes} and page in firsts, (page, process.writes(page), writes)
+        else:
+            assert process.writes(page) in ({}, {0: writes}), (page, process.writes(page), writes)
+    kept = sum(page in firsts for page in expected)
+    lost = {loss["what"]: loss["count"] for loss in process.about["lost"]}
+    assert 200 < kept < 12000 and lost["first touches"] >= 12000 - kept, (kept, lost)
+    assert lost["counts"] >= sum(not process.writes(page) for page in expected) > 0, lost
+    assert all(lost.values()), lost
+
+
+def check_sums(process):
+    """The description says how long the recorder's files are, and their checksums."""
+    sums = process.about["files"]
+    for name in ("threads.rec", "modules.rec", "strings.bin", "intervals.rec", "counts.rec", "first.rec",
+                 "touch_stacks.rec"):
+        data = pathlib.Path(process.folder, name).read_bytes()
+        assert sums[name] == {"bytes": len(data), "crc32": zlib.crc32(data)}, (name, sums[name], len(data))
+
+
+def size_of(folder):
+    """Of all files, in mode sample those of first touches too."""
+    return sum(one.stat().st_size for one in pathlib.Path(folder).rglob("*") if one.is_file())
+
+
+def limited(scratch):
+    said = []
+    output, (process,) = record(scratch, "--limit", "1M", said=said)
+    check_most_used(process, hot_pages(output))
+    check_sums(process)
+    assert "counts are lost: there was no room" in said[0], said
+    assert size_of(scratch + "/recording") <= 1 << 20
+
+
+def saved_within_limit(scratch):
+    """Saves leave room for what is written at the end, which is exact."""
+    output, (process,) = record(scratch, "--limit", "4M", "--save", "0.02")
+    expected = hot_pages(output)
+    assert all(process.writes(page) == {0: writes} for page, writes in expected.items())
+    assert process.about["lost"] == [] and any("room became short" in what for what in process.about["missing"])
+    assert 2 << 20 < size_of(scratch + "/recording") <= 4 << 20
+    check_sums(process)
+
+
+def full_disk(scratch):
+    folder = scratch + "/disk"
+    os.makedirs(folder)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1536k", "none", folder], capture_output=True,
+                      check=False).returncode:
+        print("skipped: it may not mount a small file system")
+        sys.exit(SKIPPED)
+    try:
+        output, (process,) = record(folder)
+        check_most_used(process, hot_pages(output))
+        check_sums(process)
+        assert process.about["end"] == "exit 0"
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def summed(scratch):
+    """A program that executes another leaves a whole recording as well."""
+    _, processes = record(scratch, "--communication", "--granularity", "64")
+    assert sorted(process.about["end"] for process in processes) == ["exec", "exit 0"], processes
+    for process in processes:
+        check_sums(process)
+        assert "communication.rec" in process.about["files"] and "bytes.rec" in process.about["files"]
+
+
 def main():
     parts = build / "lib/warren"
     if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
-        {"killed": killed, "unharmed": unharmed}[test_name](scratch)
+        tests = (killed, unharmed, limited, saved_within_limit, full_disk, summed)
+        {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 
 

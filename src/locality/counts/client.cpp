@@ -276,7 +276,7 @@ bool before_call(void* context, int number) {
     case SYS_execveat:
         if (recorder->is_own_process()) {
             recorder->save();
-            recorder->set_end("exec");
+            recorder->set_end(executed);
         }
         break;
     case SYS_close_range:

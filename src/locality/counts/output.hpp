@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <string>
 
+#include "locality/checksum.hpp"
 #include "locality/recording.hpp"
+#include "locality/room.hpp"
 
 namespace warren::locality::counts {
 
@@ -22,7 +24,7 @@ class OutputBytes {
     ~OutputBytes() { close(); }
 
     // Records of `unit` bytes after a head of `head` bytes.
-    bool open(const std::string& path, std::size_t unit, std::size_t head, Allowance& allowance);
+    bool open(const std::string& path, std::size_t unit, std::size_t head, Room& room);
     void append(const void* data, std::size_t bytes);
     void flush();
     void close();
@@ -31,6 +33,8 @@ class OutputBytes {
 
     std::uint64_t bytes() const { return in_file_ + waiting_; }
     const std::string& problem() const { return problem_; }
+    // What is in the file.
+    FileSum sum(const char* name) const { return {name, in_file_, checksum_.value()}; }
 
   private:
     void give_up(const std::string& why);
@@ -38,11 +42,12 @@ class OutputBytes {
     static constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
 
     int file_ = -1;
-    Allowance* allowance_ = nullptr;
+    Room* room_ = nullptr;
     std::size_t unit_ = 1;
     std::size_t head_ = 0;
     std::size_t waiting_ = 0;
     std::uint64_t in_file_ = 0;
+    Checksum checksum_; // of that
     char* buffer_ = nullptr;
     std::string path_;
     std::string problem_;
@@ -51,8 +56,8 @@ class OutputBytes {
 template <typename Record>
 class Output {
   public:
-    bool open(const std::string& folder, Allowance& allowance, const char* name = Record::file) {
-        if (!bytes_.open(folder + "/" + name, sizeof(Record), sizeof(FileHeader), allowance)) {
+    bool open(const std::string& folder, Room& room, const char* name = Record::file) {
+        if (!bytes_.open(folder + "/" + name, sizeof(Record), sizeof(FileHeader), room)) {
             return false;
         }
         const FileHeader header = header_of<Record>();
@@ -75,6 +80,7 @@ class Output {
         return appended_ - there;
     }
     const std::string& problem() const { return bytes_.problem(); }
+    FileSum sum(const char* name = Record::file) const { return bytes_.sum(name); }
 
   private:
     OutputBytes bytes_;

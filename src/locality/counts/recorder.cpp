@@ -18,6 +18,7 @@ namespace warren::locality::counts {
 namespace {
 
 constexpr std::uint64_t first_save_ns = 1'000'000'000; // after the start
+constexpr std::uint64_t description_bytes = 32 << 10;  // of the limit, with blanks for the end
 
 constexpr const char* estimated =
     "accesses were counted in bursts, and numbers of accesses and bytes are estimates; what bursts "
@@ -114,8 +115,9 @@ bool Recorder::open(std::string& problem) {
     start_ns_ = now_ns();
     clock_start_ = __rdtsc();
     start_unix_ns_ = static_cast<std::int64_t>(time_of(CLOCK_REALTIME));
-    // Half is the tracker's.
-    allowance_.bytes = settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes / 2;
+    common_room_ = limit() / 2 - description_bytes;
+    room_ = {limit() / 4, &common_room_};
+    lost_counts_ = left_out_ = lost_firsts_ = 0;
     tracked_ = false;
     allocations_.clear();
     touch_stacks_.clear();
@@ -130,14 +132,13 @@ bool Recorder::open(std::string& problem) {
     strings_bytes_ = 0;
     next_thread_ = 0;
     end_.clear();
-    running_ =
-        thread_file_.open(folder_, allowance_) && module_file_.open(folder_, allowance_) &&
-        strings_file_.open(folder_ + "/" + strings_file, 1, 0, allowance_) &&
-        interval_file_.open(folder_, allowance_) && count_file_.open(folder_, allowance_) &&
-        first_file_.open(folder_, allowance_) &&
-        touch_stack_file_.open(folder_, allowance_, StackRecord::touches_file) &&
-        (!process_.layout.communication() || communication_file_.open(folder_, allowance_)) &&
-        (!process_.layout.lines() || bytes_file_.open(folder_, allowance_));
+    running_ = thread_file_.open(folder_, room_) && module_file_.open(folder_, room_) &&
+               strings_file_.open(folder_ + "/" + strings_file, 1, 0, room_) &&
+               interval_file_.open(folder_, room_) && count_file_.open(folder_, room_) &&
+               first_file_.open(folder_, room_) &&
+               touch_stack_file_.open(folder_, room_, StackRecord::touches_file) &&
+               (!process_.layout.communication() || communication_file_.open(folder_, room_)) &&
+               (!process_.layout.lines() || bytes_file_.open(folder_, room_));
     if (!running_) {
         problem = "files in " + folder_ + " can't be made";
         return false;
@@ -263,15 +264,23 @@ bool Recorder::describe(bool ended) {
             {"transfers", process_.lost_transfers,
              "they came from threads with numbers from " + std::to_string(most_producers) + " on"});
     }
-    const auto losses = [&](const auto& file, const char* what) {
-        if (!file.problem().empty()) {
-            description.lost.push_back({what, file.lost(), file.problem()});
+    const auto lose = [&](const char* what, std::uint64_t count, const std::string& why) {
+        if (count != 0) {
+            description.lost.push_back({what, count, why});
             if (ended) {
-                platform::say(std::to_string(file.lost()) + " " + what +
-                              " are lost: " + file.problem());
+                platform::say(std::to_string(count) + " " + what + " are lost: " + why);
             }
         }
     };
+    const auto losses = [&](const auto& file, const char* what) {
+        lose(what, file.lost(), file.problem());
+    };
+    lose("counts", lost_counts_ + left_out_,
+         "there was no room for them on the disk, or up to the limit: those of a thread and unit "
+         "with the fewest accesses");
+    lose("first touches", lost_firsts_,
+         "there was no room for them on the disk, or up to the limit: of units whose counts are "
+         "lost");
     losses(thread_file_, "threads");
     losses(module_file_, "modules");
     losses(interval_file_, "intervals");
@@ -280,7 +289,26 @@ bool Recorder::describe(bool ended) {
     losses(touch_stack_file_, "callers of first touches");
     losses(communication_file_, "transfers");
     losses(bytes_file_, "bytes of lines");
+    if (ended || end_ == executed) { // else they go on
+        description.files = {thread_file_.sum(),
+                             module_file_.sum(),
+                             strings_file_.sum(strings_file),
+                             interval_file_.sum(),
+                             count_file_.sum(),
+                             first_file_.sum(),
+                             touch_stack_file_.sum(StackRecord::touches_file)};
+        if (process_.layout.communication()) {
+            description.files.push_back(communication_file_.sum());
+        }
+        if (process_.layout.lines()) {
+            description.files.push_back(bytes_file_.sum());
+        }
+    }
     return write_text(description_file_, to_json(description));
+}
+
+std::uint64_t Recorder::limit() const {
+    return settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes;
 }
 
 std::uint64_t Thread::instructions_so_far() const {
@@ -336,10 +364,10 @@ void Recorder::delete_thread(Thread* thread) {
 void Recorder::thread_ended(Thread* thread) {
     const Guard guard(lock_);
     if (running_) {
-        write_firsts(*thread);
-        write_all_counts(*thread);
-        write_communication(*thread);
-        write_thread(*thread, ThreadRecord::ended);
+        const std::uint64_t left_out = left_out_;
+        write_threads({thread}, ThreadRecord::ended);
+        lost_counts_ += left_out_;
+        left_out_ = left_out;
         flush(); // nobody will do more to it, whatever kills the process later
     }
     bursts_ended_ += thread->bursts.bursts();
@@ -388,7 +416,8 @@ void Recorder::welcome_tracker(Welcome& welcome) {
     welcome.version = link_version;
     welcome.stack_depth = static_cast<std::uint32_t>(settings_.stack_depth);
     welcome.threshold = settings_.threshold;
-    welcome.limit_bytes = settings_.limit_bytes == 0 ? UINT64_MAX : settings_.limit_bytes / 2;
+    welcome.limit_bytes = limit() / 4;
+    welcome.common_bytes = &common_room_;
     std::memcpy(welcome.folder, folder_.c_str(), folder_.size() + 1);
     tracked_ = true;
     describe(false);
@@ -405,7 +434,7 @@ void Recorder::end_interval() {
 }
 
 void Recorder::next_interval(std::uint32_t phase) {
-    if (!running_) {
+    if (!running_ || !has_room_for_two()) {
         return;
     }
     write_everything();
@@ -448,7 +477,7 @@ bool Recorder::is_own_process() const {
 }
 
 void Recorder::do_what_is_due(std::uint64_t now) {
-    if (!running_) {
+    if (!running_ || !is_own_process()) { // whose threads it would not find in /proc
         return;
     }
     if (settings_.interval_ns != 0 && now >= next_interval_ns_) {
@@ -456,8 +485,10 @@ void Recorder::do_what_is_due(std::uint64_t now) {
         next_interval_ns_ = now + settings_.interval_ns;
     }
     if (settings_.save_ns != 0 && now >= next_save_ns_) {
-        write_everything();
-        flush();
+        if (has_room_for_two()) {
+            write_everything();
+            flush();
+        }
         describe(false);
         // A young process is saved more often: what is lost of it is no more than what is kept.
         // Where much is touched it may take long: at most a tenth of the time goes into it.
@@ -510,6 +541,10 @@ void Recorder::save() {
 
 void Recorder::miss(const std::string& what) {
     const Guard guard(lock_);
+    miss_locked(what);
+}
+
+void Recorder::miss_locked(const std::string& what) {
     for (const std::string& known : missing_) {
         if (known == what) {
             return;

@@ -32,6 +32,7 @@
 #include "locality/counts/settings.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/recording.hpp"
+#include "locality/room.hpp"
 #include "locality/tracker/link.hpp"
 
 namespace warren::locality::counts {
@@ -58,10 +59,13 @@ struct Thread {
     // Up to where `counters.first_firsts` is written.
     Chunk<FirstTouch>* written_chunk = nullptr;
     std::uint64_t written = 0;
-    Allocation last_ended{}; // by this thread
-    Bursts bursts;           // mode sample
+    std::uint64_t firsts_done = 0; // in all chunks: written, or lost
+    Allocation last_ended{};       // by this thread
+    Bursts bursts;                 // mode sample
     std::uint64_t instructions_so_far() const;
 };
+
+constexpr const char* executed = "exec"; // how a process ends that executes another program
 
 class Recorder {
   public:
@@ -142,7 +146,17 @@ class Recorder {
     void write_range(std::uint64_t begin, std::uint64_t end);
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
-    void write_firsts(Thread& thread);
+    std::uint64_t unwritten(const Thread& thread, std::uint64_t unit) const; // accesses
+    // Of units that have the mark; the others' are lost.
+    void write_firsts(Thread& thread, std::uint8_t mark = 0);
+    std::uint64_t limit() const;
+    std::uint64_t room_left() const;
+    std::uint64_t room_needed(const std::vector<Thread*>& threads) const; // to write all of them
+    std::uint64_t bytes_per_count() const;
+    bool has_room_for_two(); // else it says so
+    void write_threads(const std::vector<Thread*>& threads, ThreadRecord::Event event);
+    void write_most_used(const std::vector<Thread*>& threads);
+    void miss_locked(const std::string& what);
     std::uint32_t stack_of(const FirstTouch& touch); // no_stack: the instruction is all
     void write_communication(Thread& thread);
     void write_thread(Thread& thread, ThreadRecord::Event event);
@@ -184,7 +198,11 @@ class Recorder {
     std::uint64_t next_save_ns_ = 0;
     std::atomic<std::uint64_t> due_ns_{0}; // of the two
     std::uint64_t break_ = 0;              // of the program, the last that it asked for
-    Allowance allowance_;
+    Room room_{};
+    std::uint64_t common_room_ = 0; // with the tracker
+    std::uint64_t lost_counts_ = 0; // of threads that have ended, for which there was no room
+    std::uint64_t left_out_ = 0;    // the same, when all were written the last time
+    std::uint64_t lost_firsts_ = 0;
     Output<ThreadRecord> thread_file_;
     Output<ModuleRecord> module_file_;
     OutputBytes strings_file_;

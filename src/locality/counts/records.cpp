@@ -40,6 +40,15 @@ void Recorder::write_thread(Thread& thread, ThreadRecord::Event event) {
     }
 }
 
+std::uint64_t Recorder::unwritten(const Thread& thread, std::uint64_t unit) const {
+    const std::uint64_t index = process_.layout.index(unit);
+    const Sums sums = sums_of(thread.counters, index);
+    const Sums& folded = thread.counters.accounts[index].folded;
+    const std::uint64_t now = sums.reads + sums.writes;
+    const std::uint64_t before = folded.reads + folded.writes;
+    return now > before ? now - before : 0;
+}
+
 void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
     const std::uint64_t index = process_.layout.index(unit);
     const Sums sums = sums_of(thread.counters, index);
@@ -110,7 +119,7 @@ std::uint32_t Recorder::stack_of(const FirstTouch& touch) {
     return known->second;
 }
 
-void Recorder::write_firsts(Thread& thread) {
+void Recorder::write_firsts(Thread& thread, std::uint8_t mark) {
     if (thread.counters.uncounted) {
         return;
     }
@@ -125,6 +134,11 @@ void Recorder::write_firsts(Thread& thread) {
         const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
         for (; thread.written < count; ++thread.written) {
             const FirstTouch& touch = chunk->items[thread.written];
+            ++thread.firsts_done;
+            if ((process_.touched[process_.layout.index(touch.address)] & mark) != mark) {
+                ++lost_firsts_;
+                continue;
+            }
             FirstRecord record{};
             record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U) |
                            (touch.late != 0 ? FirstRecord::late : 0U);
@@ -172,12 +186,7 @@ void Recorder::write_communication(Thread& thread) {
 }
 
 void Recorder::write_everything() {
-    for (Thread* thread : threads_) {
-        write_firsts(*thread);
-        write_all_counts(*thread);
-        write_communication(*thread);
-        write_thread(*thread, ThreadRecord::so_far);
-    }
+    write_threads(threads_, ThreadRecord::so_far);
 }
 
 void Recorder::flush() {

@@ -216,7 +216,7 @@ void execute_begins() {
         if (inside && is_own_process() && getpid() == own_pid) {
             note_modules();
             recorder().save();
-            recorder().set_end("exec");
+            recorder().set_end(counts::executed);
         }
     }
 }

@@ -8,7 +8,7 @@
 namespace warren::locality {
 
 constexpr const char* link_variable = "WARREN_LOCALITY_RECORDER";
-constexpr std::uint32_t link_version = 1;
+constexpr std::uint32_t link_version = 2;
 
 struct Hello {
     std::uint32_t version;
@@ -23,7 +23,9 @@ struct Welcome {
     std::uint32_t stack_depth;
     std::uint64_t threshold;   // bytes
     std::uint64_t limit_bytes; // of the tracker's files together
-    char folder[4000];         // absolute, of this process; empty: not wanted
+    // More of them, that they share with a recorder in the same process (room.hpp); else null.
+    std::uint64_t* common_bytes;
+    char folder[4000]; // absolute, of this process; empty: not wanted
 };
 
 // A library in the program that records by itself (locality/hooks) takes the recorder's place: it

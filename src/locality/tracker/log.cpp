@@ -57,6 +57,20 @@ bool make_blocks(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
     return true;
 }
 
+// As many as there is room for, up to so many: a half, a quarter …, of whole pages. 0: none.
+std::uint64_t take_blocks(LogRoom& room, int descriptor, std::uint64_t offset, std::uint64_t most) {
+    for (std::uint64_t bytes = most; bytes >= page_bytes; bytes /= 2) {
+        if (!room.bytes.take(bytes)) {
+            continue;
+        }
+        if (make_blocks(descriptor, offset, bytes)) {
+            return bytes;
+        }
+        room.bytes.give_back(bytes);
+    }
+    return 0;
+}
+
 char* map(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
     const long at = call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_POPULATE, descriptor, offset);
@@ -66,17 +80,18 @@ char* map(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
 } // namespace
 
 bool Log::open(LogRoom& room, const char* name, const FileHeader& header) {
-    if (full_ || room.left_bytes < first_window_bytes) {
+    if (full_ || room.bytes.left() < page_bytes) {
         full_ = true;
         return false;
     }
     const int descriptor = open_file(room, name, O_RDWR | O_CREAT | O_EXCL);
-    if (descriptor < 0 || !make_blocks(descriptor, 0, first_window_bytes)) {
-        full_ = true;
-    } else {
+    const std::uint64_t bytes =
+        descriptor < 0 ? 0 : take_blocks(room, descriptor, 0, first_window_bytes);
+    full_ = bytes == 0;
+    if (!full_) {
         char* memory = map(descriptor, 0, page_bytes);
         control_ = reinterpret_cast<FileHeader*>(memory);
-        window_ = map(descriptor, 0, first_window_bytes);
+        window_ = map(descriptor, 0, bytes);
         full_ = control_ == nullptr || window_ == nullptr;
     }
     if (descriptor >= 0) {
@@ -86,10 +101,9 @@ bool Log::open(LogRoom& room, const char* name, const FileHeader& header) {
         control_ = nullptr;
         return false;
     }
-    room.left_bytes -= first_window_bytes;
     *control_ = header;
     window_begin_ = 0;
-    window_end_ = first_window_bytes;
+    window_end_ = bytes;
     next_ = sizeof(FileHeader);
     return true;
 }
@@ -108,7 +122,7 @@ char* Log::make_place(LogRoom& room, const char* name, std::uint64_t bytes) {
 
 // The next window begins with the page in which the last one's records end.
 bool Log::map_more(LogRoom& room, const char* name) {
-    if (room.left_bytes < window_bytes) {
+    if (room.bytes.left() < page_bytes) {
         return false;
     }
     const int descriptor = open_file(room, name, O_RDWR);
@@ -117,8 +131,9 @@ bool Log::map_more(LogRoom& room, const char* name) {
     }
     const std::uint64_t begin = next_ & ~(page_bytes - 1);
     char* memory = nullptr;
-    if (make_blocks(descriptor, window_end_, window_bytes)) {
-        memory = map(descriptor, begin, window_end_ + window_bytes - begin);
+    const std::uint64_t bytes = take_blocks(room, descriptor, window_end_, window_bytes);
+    if (bytes != 0) {
+        memory = map(descriptor, begin, window_end_ + bytes - begin);
     }
     call(SYS_close, descriptor);
     if (memory == nullptr) {
@@ -127,8 +142,7 @@ bool Log::map_more(LogRoom& room, const char* name) {
     call(SYS_munmap, window_, window_end_ - window_begin_);
     window_ = memory;
     window_begin_ = begin;
-    window_end_ += window_bytes;
-    room.left_bytes -= window_bytes;
+    window_end_ += bytes;
     return true;
 }
 

@@ -9,13 +9,14 @@
 #include <cstdint>
 
 #include "locality/format.hpp"
+#include "locality/room.hpp"
 
 namespace warren::locality::tracker {
 
 // What the logs of a process have together.
 struct LogRoom {
     char folder[4000]; // absolute
-    std::uint64_t left_bytes;
+    Room bytes;
 };
 
 class Log {

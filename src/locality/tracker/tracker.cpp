@@ -285,7 +285,7 @@ void begin_recording(State& of) {
     }
     of.pid = static_cast<std::uint32_t>(syscall(SYS_getpid));
     of.stack_depth = welcome.stack_depth;
-    of.room.left_bytes = welcome.limit_bytes;
+    of.room.bytes = {welcome.limit_bytes, welcome.common_bytes};
     for (std::size_t at = 0; at + 1 < sizeof welcome.folder; ++at) {
         of.room.folder[at] = welcome.folder[at];
     }

@@ -1,0 +1,39 @@
+// The bytes that a process's folder may take (`--limit`), where its recorder and its tracker run in
+// the same process: a quarter is each one's own, and the half between them is whoever's asks first.
+// So neither leaves room that the other lacks, and neither takes all. Plain data. Thread rule:
+// `own` one thread at a time, `common` any.
+#pragma once
+
+#include <cstdint>
+
+namespace warren::locality {
+
+struct Room {
+    std::uint64_t own;
+    std::uint64_t* common; // null: there is none
+
+    // False, with nothing taken: so much isn't left.
+    bool take(std::uint64_t bytes) {
+        const std::uint64_t more = bytes > own ? bytes - own : 0;
+        if (more != 0) {
+            if (common == nullptr) {
+                return false;
+            }
+            std::uint64_t left = __atomic_load_n(common, __ATOMIC_RELAXED);
+            do {
+                if (left < more) {
+                    return false;
+                }
+            } while (!__atomic_compare_exchange_n(common, &left, left - more, false,
+                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        }
+        own -= bytes - more;
+        return true;
+    }
+    void give_back(std::uint64_t bytes) { own += bytes; }
+    std::uint64_t left() const {
+        return own + (common == nullptr ? 0 : __atomic_load_n(common, __ATOMIC_RELAXED));
+    }
+};
+
+} // namespace warren::locality

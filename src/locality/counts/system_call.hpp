@@ -1,5 +1,5 @@
-// A system call in the middle of the program's own code, where no function of a library may be called,
-// nor errno be changed. Thread rule: any thread.
+// A system call in the middle of the program's own code, where no function of a library may be
+// called, nor errno be changed. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 namespace warren::locality::counts {
 
 // Negative errors, as the kernel returns them.
-inline long system_call(long number, std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d,
-                 std::uint64_t e, std::uint64_t f) {
+inline long system_call(long number, std::uint64_t a, std::uint64_t b, std::uint64_t c,
+                        std::uint64_t d, std::uint64_t e, std::uint64_t f) {
     long result = number;
     register std::uint64_t r10 asm("r10") = d;
     register std::uint64_t r8 asm("r8") = e;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <mutex>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@ namespace warren::fibre {
 
 namespace {
 
+constexpr auto relaxed = std::memory_order_relaxed;
 constexpr int last_signal = 64;
 using KernelMask = std::uint64_t;
 
@@ -82,14 +84,17 @@ HeldSignals& Handlers::held_here() {
 
 void Section::let_come() {
     HeldSignals& held = Handlers::held_here();
-    if (!held.are_held) {
+    if (!held.are_held.load(relaxed)) {
         return;
     }
+    sigset_t mask;
+    sigemptyset(&mask);
+    *reinterpret_cast<KernelMask*>(&mask) = held.mask.load(relaxed);
+    held.are_held.store(false, relaxed);
+    holding.fetch_sub(1, relaxed);
+    // (By the C library: where ThreadSanitizer stands before it, it lets come what it has kept.)
     const int error = errno;
-    const KernelMask mask = held.mask;
-    held.are_held = false;
-    holding.fetch_sub(1, std::memory_order_relaxed);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask); // they come here
+    pthread_sigmask(SIG_SETMASK, &mask, nullptr); // they come here
     errno = error;
 }
 
@@ -105,10 +110,13 @@ bool Handlers::put_off(int number, siginfo_t& about, ucontext_t& context) {
     }
     HeldSignals& held = held_here();
     // Another one may have come amid this, whose context blocks what this one's handler does.
-    held.mask = held.are_held ? held.mask & mask_of(context) : mask_of(context);
-    if (!held.are_held) {
-        held.are_held = true;
-        Section::holding.fetch_add(1, std::memory_order_relaxed);
+    const KernelMask mask = mask_of(context);
+    if (held.are_held.load(relaxed)) {
+        held.mask.store(held.mask.load(relaxed) & mask, relaxed);
+    } else {
+        held.mask.store(mask, relaxed);
+        held.are_held.store(true, relaxed);
+        Section::holding.fetch_add(1, relaxed);
     }
     mask_of(context) = ~KernelMask{0}; // when the handler has returned
     errno = error;

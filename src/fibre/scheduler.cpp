@@ -296,9 +296,6 @@ void Scheduler::resume(Worker& worker, Fibre& next) {
 }
 
 void Scheduler::see_to_due() {
-    if (object_waits_.are_due()) {
-        object_waits_.tell_due();
-    }
     if (timers_.earliest() != UINT64_MAX) {
         expire_timers();
     }
@@ -306,17 +303,9 @@ void Scheduler::see_to_due() {
 
 // At the clock it looks now and then: the others may have so much to do that nobody is ever idle.
 [[gnu::always_inline]] inline void Scheduler::see_to_due_now_and_then(Worker& worker) {
-    if (++worker.unclocked >= switches_per_clock || object_waits_.are_due()) [[unlikely]] {
-        see_to_due_at_last(worker);
-    }
-}
-
-void Scheduler::see_to_due_at_last(Worker& worker) {
-    if (worker.unclocked >= switches_per_clock) {
+    if (++worker.unclocked >= switches_per_clock) [[unlikely]] {
         worker.unclocked = 0;
         see_to_due();
-    } else {
-        object_waits_.tell_due();
     }
 }
 
@@ -349,10 +338,10 @@ void Scheduler::go_idle(Fibre& self, Fibre* next) {
     resumed(&self, switch_context(&self.context, &worker.idle, &self));
 }
 
-// A thread that is no fibre. In a handler that has interrupted one: while it sleeps, another worker
-// can stand in (section.hpp, invariant 3).
+// A thread that is no fibre. In a handler that has interrupted one, or a worker without: while it
+// sleeps, another worker can stand in (section.hpp, invariant 3).
 void Scheduler::give_way_in_kernel() {
-    if (here.own == nullptr) {
+    if (here.own == nullptr && here.worker == nullptr) {
         sched_yield();
         return;
     }
@@ -416,7 +405,7 @@ bool Scheduler::is_others_turn(Fibre& self) {
         help_others(self);
         return false;
     }
-    if (!may_be_due()) {
+    if (timers_.earliest() == UINT64_MAX) {
         return false;
     }
     see_to_due(); // it may never be anybody's turn otherwise

@@ -86,8 +86,6 @@ class Scheduler {
     // until its look at that time says so.
     void wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns, ObjectWait& object);
     void wake(std::atomic<std::uint32_t>& word, int count);
-    // Has a worker that sleeps, if there is one, see to what is due. Also in handlers of signals.
-    void call_one_that_sleeps();
     // Whether the calling thread may gather: it is a fibre.
     bool may_gather() const;
     // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
@@ -175,7 +173,6 @@ class Scheduler {
     void call_helper(Worker& from);
     void call_helper_for_many(Worker& worker);
     void see_to_due_now_and_then(Worker& worker);
-    void see_to_due_at_last(Worker& worker);
     void leave(Fibre& self);
     static bool is_away(const Fibre& self);
     void go_home(Fibre& self);
@@ -217,8 +214,6 @@ class Scheduler {
     static bool take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken);
     void release(const void* event, Worker& worker);
     static void show(Fibre& fibre);
-    // Whether it is worth it to see to timers and tellings.
-    bool may_be_due() const { return timers_.earliest() != UINT64_MAX || object_waits_.are_due(); }
     void see_to_due();
     void expire_timers();
     bool look_for_deadlock();

@@ -34,10 +34,10 @@ namespace warren::fibre {
 struct Fibre;
 struct Worker;
 
-// Of a kernel thread that has put signals off.
+// Of a kernel thread that has put signals off; that one's own.
 struct HeldSignals {
-    bool are_held = false;
-    std::uint64_t mask = 0; // as the kernel has it: of those that are blocked anyway
+    std::atomic<bool> are_held{false};
+    std::atomic<std::uint64_t> mask{0}; // as the kernel has it: of those that are blocked anyway
 };
 
 // What each thread, fibre or not, knows of itself.

@@ -250,19 +250,6 @@ bool Scheduler::stand_in(Worker& worker) {
     return true;
 }
 
-// Without locks: the worker finds by itself that it sleeps no more, and that something is due.
-void Scheduler::call_one_that_sleeps() {
-    const std::uint32_t count = started_.load(std::memory_order_acquire);
-    for (std::uint32_t number = 0; number < count; ++number) {
-        Worker& worker = *workers_[number];
-        if (worker.sleeping.load(std::memory_order_seq_cst)) {
-            worker.bell.fetch_add(1, std::memory_order_seq_cst);
-            kernel_wake(worker.bell, 1);
-            return;
-        }
-    }
-}
-
 // Wakes a worker if it sleeps.
 bool Scheduler::call(Worker& worker) {
     bool wakes = false;

@@ -55,12 +55,19 @@ TEST(SparesTest, who_blocks_a_worker_is_seen_where_no_descriptor_is_free) {
     alone([] {
         static int ends[2];
         ASSERT_EQ(pipe(ends), 0);
+        static std::atomic<bool> begun{false};
         auto fibres = std::make_unique<Fibres>(2, std::vector<int>{-1});
         fibres->add([] {
+            begun = true;
             char byte = 0;
             EXPECT_EQ(read(ends[0], &byte, 1), 1);
         });
-        fibres->add([] { EXPECT_EQ(write(ends[1], "1", 1), 1); });
+        fibres->add([] { // (it is ready then, and behind the other)
+            while (!begun) {
+                scheduler()->give_way();
+            }
+            EXPECT_EQ(write(ends[1], "1", 1), 1);
+        });
         leave_no_descriptors();
         fibres->run();
     });

@@ -121,9 +121,6 @@ Fibre* Scheduler::look_for_a_while(Worker& worker) {
                 return take(worker);
             }
         }
-        if (object_waits_.are_due()) {
-            object_waits_.tell_due();
-        }
         if (Fibre* next = steal(worker)) {
             return next;
         }
@@ -221,13 +218,8 @@ void Scheduler::sleep(Worker& worker) {
     }
     const bool others = awake_.fetch_sub(1, std::memory_order_seq_cst) != 1;
     const std::uint64_t now = monotonic_ns();
-    // Who is called from a handler of a signal has been sleeping by then, or sees here what is due.
-    const bool is_due = object_waits_.are_due();
-    bool looks_again = false;
-    if (!others && !is_due) {
-        looks_again = look_for_deadlock();
-    }
-    std::uint64_t until = is_due ? now : timers_.earliest();
+    const bool looks_again = !others && look_for_deadlock();
+    std::uint64_t until = timers_.earliest();
     const bool helps =
         options_.steals || worker.principal.load(std::memory_order_relaxed) != nullptr;
     if (others && helps && !worker.relieved.load(std::memory_order_relaxed)) {

@@ -139,10 +139,9 @@ constexpr Looks own_reading = {may_be_read, shortest_look_ns, longest_look_ns};
 constexpr Looks shared_reading = {may_be_read, shortest_look_ns, longest_shared_look_ns};
 constexpr Looks own_writing = {may_be_written, shortest_look_ns, longest_look_ns};
 constexpr Looks shared_writing = {may_be_written, shortest_look_ns, longest_shared_look_ns};
-constexpr Looks own_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_look_ns,
-                                 Looks::ByHandlers::if_free};
-constexpr Looks shared_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_shared_look_ns,
-                                    Looks::ByHandlers::if_free};
+constexpr Looks own_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_look_ns};
+constexpr Looks shared_semaphore = {semaphore_may_be_free, shortest_look_ns,
+                                    longest_shared_look_ns};
 constexpr Looks untold = {nullptr, longest_look_ns, longest_look_ns};
 
 // The lock is free, or readers need give way no more. (One writer that comes too early waits
@@ -541,9 +540,9 @@ int wait_semaphore_till(sem_t* semaphore, const timespec* time) {
 
 int post_semaphore(sem_t* semaphore) {
     const int result = ::sem_post(semaphore);
-    if (fibre::Scheduler* const scheduler = result == 0 ? fibre::scheduler() : nullptr) {
+    if (result == 0) {
         const int before = errno;
-        scheduler->object_waits().tell_soon(semaphore); // it may be a handler of a signal
+        tell(semaphore, 1);
         errno = before;
     }
     return result;

@@ -2,8 +2,7 @@
 // for by syscall (std::atomic's wait, latches, semaphores and the static variables of C++). A fibre
 // parks, and looks at its word by itself now and then, as in inside_locks.cpp. Who calls the
 // system without the C library (OpenMP of gcc) waits in the system: that keeps the worker, and a
-// fibre that waits for it finds what has changed when it looks. A handler of a signal may wake a
-// futex that fibres wait for; where it has interrupted a switch, it wakes all of them, and soon.
+// fibre that waits for it finds what has changed when it looks.
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -31,18 +30,12 @@ bool has_changed(const void* word, std::uint32_t expected) {
     return __atomic_load_n(static_cast<const std::uint32_t*>(word), __ATOMIC_RELAXED) != expected;
 }
 
-constexpr Looks own_word = {has_changed, 20'000, 100'000'000, Looks::ByHandlers::for_nothing};
-constexpr Looks shared_word = {has_changed, 20'000, 10'000'000, Looks::ByHandlers::for_nothing};
+constexpr Looks own_word = {has_changed, 20'000, 100'000'000};
+constexpr Looks shared_word = {has_changed, 20'000, 10'000'000};
 
 std::uint32_t tell(const void* word, std::uint32_t count) {
     fibre::Scheduler* const scheduler = fibre::scheduler();
     return scheduler != nullptr ? scheduler->object_waits().tell(word, count) : 0;
-}
-
-// As FUTEX_WAKE of a program, which may be a handler of a signal.
-std::uint32_t tell_safely(const void* word, std::uint32_t count) {
-    fibre::Scheduler* const scheduler = fibre::scheduler();
-    return scheduler != nullptr ? scheduler->object_waits().tell_safely(word, count) : 0;
 }
 
 // Parks the fibre while the word says what is expected, until somebody tells or the time has come.
@@ -287,8 +280,7 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
         const auto count = static_cast<int>(third);
-        const std::uint32_t told =
-            count > 0 ? tell_safely(word, static_cast<std::uint32_t>(count)) : 0;
+        const std::uint32_t told = count > 0 ? tell(word, static_cast<std::uint32_t>(count)) : 0;
         third = count - static_cast<int>(told);
         if (told != 0 && third == 0) {
             return told;
@@ -301,8 +293,8 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_WAKE_OP: {
         // Fibres go on for nothing, as the system allows.
         const long result = call();
-        tell_safely(word, UINT_MAX);
-        tell_safely(reinterpret_cast<const void*>(fifth), UINT_MAX);
+        tell(word, UINT_MAX);
+        tell(reinterpret_cast<const void*>(fifth), UINT_MAX);
         return result;
     }
     case FUTEX_LOCK_PI:

@@ -17,6 +17,13 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/build/python/requirements.txt) # it is whole
   set(WARREN_PYTHON ${CMAKE_SOURCE_DIR}/build/python/bin/python3)
 endif()
 
+# warren_left_out(WHY test…): says at configure time which tests there won't be.
+function(warren_left_out why)
+  list(JOIN ARGN ", " names)
+  message(STATUS "Tests left out: ${names}: ${why}")
+endfunction()
+set(WARREN_NO_PYTHON "build/python isn't there (run tools/python_packages.sh, then configure again)")
+
 # Of all that is built, unit tests take the longest, nearly all of it in GoogleTest's headers and in
 # optimising assertions. So they share the headers, precompiled, and are optimised little: not at all
 # with a sanitizer, but where their own loops are long.

@@ -1,6 +1,7 @@
 """`warren locality report`: see --help."""
 
 import argparse
+import contextlib
 import errno
 import os
 import sys
@@ -108,10 +109,17 @@ def report(options):
             text.comparison(found, other, page)
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         written(page.text().encode(encoding, "replace").decode(encoding))
-    elif is_damaged and sys.stderr is not None:
-        print(f"warren locality: {len(found.damage) + len(other.damage if other else ())} files of the recording "
-              "are damaged or missing: the report is of what is whole", file=sys.stderr)
+    elif is_damaged:
+        count = len(found.damage) + (len(other.damage) if other else 0)
+        say(f"{count} {'files of the recording are' if count > 1 else 'file of the recording is'} damaged or "
+            "missing: the report is of what is whole")
     return is_damaged
+
+
+def say(text):
+    """On the standard error, if there is one."""
+    with contextlib.suppress(OSError, AttributeError):
+        print(f"warren locality: {text}", file=sys.stderr, flush=True)
 
 
 def written(text):
@@ -129,27 +137,24 @@ def main(arguments=None):
         import numpy
     except ImportError:
         python = sys.executable or "python3"
-        print(f"warren locality: {python} has no numpy. Install the packages of python/requirements.txt "
-              "(tools/python_packages.sh does so in a source tree), or name another Python in "
-              "WARREN_PYTHON", file=sys.stderr)
+        say(f"{python} has no numpy. Install the packages of python/requirements.txt "
+            "(tools/python_packages.sh does so in a source tree), or name another Python in WARREN_PYTHON")
         return 1
     del numpy
     from . import machine, recording, tables
     try:
         return STATUS_DAMAGED if report(options) else 0
     except (recording.Error, machine.Error, tables.Error) as problem:
-        print(f"warren locality: {problem}", file=sys.stderr)
+        say(problem)
         return 1
     except UnicodeError as problem:
-        print(f"warren locality: a name can't be written: {problem}", file=sys.stderr)
+        say(f"a name can't be written: {problem}")
         return 1
     except (OSError, MemoryError) as problem:
         if isinstance(problem, MemoryError) or problem.errno == errno.ENOMEM:  # mmap's is an OSError
-            print(f"warren locality: {options.folder} needs more memory than there is: {problem}",
-                  file=sys.stderr)
+            say(f"{options.folder} needs more memory than there is: {problem}")
         else:
-            print(f"warren locality: {problem.filename or 'the summary'}: {problem.strerror}",
-                  file=sys.stderr)
+            say(f"{problem.filename or 'the summary'}: {problem.strerror}")
         return 1
     except KeyboardInterrupt:
         return 130

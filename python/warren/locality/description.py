@@ -19,6 +19,7 @@ KEYS = {"mode": (str, True), "granularity": (int, True), "page_size": (int, True
         "parent": (int, False), "rank": (int, False), "size": (int, False), "start_ns": (int, False),
         "end_ns": (int, False), "bursts": (int, False), "end": (str, False), "host": (str, False),
         "executable": (str, False)}
+MODES = ("first-touch", "counts", "sample", "hooks")
 MORE_KEYS = ("command", "lost", "missing", "files")
 LARGEST_UNIT = 1 << 40
 
@@ -49,6 +50,8 @@ def _is_good(key, value):
         kind, needed = KEYS[key]  # (type(), as true is an int)
         if type(value) is not kind and (needed or value is not None):
             return False
+        if key == "mode":
+            return value in MODES
         if key in ("granularity", "page_size"):
             return 0 < value <= LARGEST_UNIT and value & (value - 1) == 0
         return kind is not int or value is None or -1 << 63 <= value < 1 << 64
@@ -104,6 +107,8 @@ def read(folder):
             if key in info or not found:
                 found.append(damage.of(path, f"is damaged: {key!r} is {str(info.get(key))[:80]!r}", f"its {key!r}"))
             info.pop(key, None)
+    if info.get("files") and "sum" not in info and not found:
+        found.append(damage.of(path, "is not what was written: it has no sum", "values of it may be wrong"))
     return info, found
 
 

@@ -188,6 +188,7 @@ class Process:
                         (_beyond("end", MOST_ADDRESS), "has an address that can't be")],
             "allocations": [(_beyond("event", 4), "has an unknown event"),
                             (_beyond("what", len(KINDS) - 1), "is of no known kind"),
+                            (_beyond("address", MOST_ADDRESS), "has an address that can't be"),
                             (lambda piece: (piece["size"] > MOST_ADDRESS) | (
                                 (piece["event"] == ALLOCATION_FILLED) & (piece["size"] > MOST_FILLED)),
                              "is larger than can be")],

@@ -87,13 +87,15 @@ class Symbolizer:
         self._kind, self._program = find_symbolizer()
         self._frames = {}
         self._told = set()
+        # Caches of this one alone, which go with it, and with the recording's mapped files.
+        self.file = functools.lru_cache(None)(self.file)
+        self.code = functools.lru_cache(None)(self.code)
 
     def tell(self, sentence):
         if sentence not in self._told:
             self._told.add(sentence)
             self.missing.append(sentence)
 
-    @functools.lru_cache(None)
     def file(self, path, build_id=""):
         """The ELF file, None if it is not there or another than the recorded one."""
         if not path.startswith("/") or path.endswith(" (deleted)"):
@@ -124,7 +126,6 @@ class Symbolizer:
                 inside = address - int(record["begin"]) + begin
         return record, file, inside
 
-    @functools.lru_cache(None)
     def code(self, process, address, is_return):
         """The Code of an address; of a return address, that of the call."""
         found = self.module(process, address)

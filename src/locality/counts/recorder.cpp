@@ -562,8 +562,8 @@ void Recorder::set_end(const std::string& how) {
 }
 
 void Recorder::finish() {
-    // All other threads are gone, perhaps one of them with the lock.
-    constexpr int longest_ms = 500;
+    // All other threads are gone, perhaps one of them with the lock; or one is still saving much.
+    constexpr int longest_ms = 5000;
     for (int turn = 0; !platform::try_lock(lock_) && turn < longest_ms; ++turn) {
         platform::sleep_ms(1);
     }

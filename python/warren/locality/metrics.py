@@ -17,7 +17,7 @@ import dataclasses
 
 import numpy as np
 
-from .trace import MOST_COMMUNICATING
+from .trace import MOST_COMMUNICATING, blocks
 
 # A thread with less than this part of the largest load is a helper, which no work is meant for
 # (one that only waits for the others, say), and is left out of the imbalance.
@@ -49,27 +49,27 @@ class PerUnit:
 
 
 def per_unit(trace):
-    starts, units = trace.starts, trace.units
-    sizes = np.diff(starts)
-    filled = np.flatnonzero(sizes)
-    begins = starts[:-1][filled]
-    total, most = np.zeros(units, "<u8"), np.zeros(units, "<u8")
-    writers = np.zeros(units, "<i4")
-    by_first = np.zeros(units, "<u8")
-    best = np.full(units, -1, "<i4")
-    if len(filled):
-        total[filled] = np.add.reduceat(trace.accesses, begins)
-        most[filled] = np.maximum.reduceat(trace.accesses, begins)
-        writers[filled] = np.add.reduceat((trace.writes > 0).astype("<i4"), begins)
-        unit_of_row = np.repeat(np.arange(units, dtype="<i4"), sizes)
-        own = np.flatnonzero(trace.thread == trace.first_thread[unit_of_row])
-        by_first[unit_of_row[own]] = trace.accesses[own]
-        highest = np.flatnonzero(trace.accesses == most[unit_of_row])[::-1]
-        best[unit_of_row[highest]] = trace.thread[highest]  # the last assignment is the first thread
-        del unit_of_row
-        keeps = (by_first == most) & (total > 0)
-        best[keeps] = trace.first_thread[keeps]
-    return PerUnit(total, by_first, most, best, sizes.astype("<i4"), writers,
+    units = trace.units
+    total, most, by_first = (np.zeros(units, "<u8") for _ in range(3))
+    writers, best = np.zeros(units, "<i4"), np.full(units, -1, "<i4")
+    for of, rows in blocks(trace):
+        sizes = np.diff(trace.starts[of.start:of.stop + 1])
+        filled = np.flatnonzero(sizes)
+        if len(filled) == 0:
+            continue
+        begins = trace.starts[of][filled] - rows.start
+        accesses, thread, first = trace.accesses[rows], trace.thread[rows], trace.first_thread[of]
+        total[of][filled] = np.add.reduceat(accesses, begins)
+        most[of][filled] = np.maximum.reduceat(accesses, begins)
+        writers[of][filled] = np.add.reduceat((trace.writes[rows] > 0).astype("<i4"), begins)
+        unit_of_row = np.repeat(np.arange(len(sizes), dtype="<i4"), sizes)
+        own = np.flatnonzero(thread == first[unit_of_row])
+        by_first[of][unit_of_row[own]] = accesses[own]
+        highest = np.flatnonzero(accesses == most[of][unit_of_row])[::-1]
+        best[of][unit_of_row[highest]] = thread[highest]  # the last assignment is the first thread
+        keeps = (by_first[of] == most[of]) & (total[of] > 0)
+        best[of][keeps] = first[keeps]
+    return PerUnit(total, by_first, most, best, np.diff(trace.starts).astype("<i4"), writers,
                    np.asarray(trace.first_thread) >= 0)
 
 
@@ -160,26 +160,28 @@ def communication(trace):
     if trace.threads > MOST_COMMUNICATING:
         return None
     matrix = np.zeros((trace.threads, trace.threads))
-    sizes = np.diff(trace.starts)
-    # Rows of a unit are neighbours: compare each with the one `distance` after it.
-    unit_of_row = np.repeat(np.arange(trace.units, dtype="<i4"), sizes)
-    for distance in range(1, min(int(sizes.max(initial=0)), 64)):
-        same = np.flatnonzero(unit_of_row[distance:] == unit_of_row[:-distance])
-        if len(same) == 0:
-            break
-        low, high = trace.thread[same], trace.thread[same + distance]
-        common = np.minimum(trace.accesses[same], trace.accesses[same + distance])
-        flat = np.bincount(low.astype("<i8") * trace.threads + high, weights=common,
-                           minlength=trace.threads ** 2).reshape(matrix.shape)
-        matrix += flat + flat.T
-    return matrix
+    for of, rows in blocks(trace):
+        sizes = np.diff(trace.starts[of.start:of.stop + 1])
+        thread, accesses = trace.thread[rows], trace.accesses[rows]
+        # Rows of a unit are neighbours: compare each with the one `distance` after it.
+        unit_of_row = np.repeat(np.arange(len(sizes), dtype="<i4"), sizes)
+        for distance in range(1, min(int(sizes.max(initial=0)), 64)):
+            same = np.flatnonzero(unit_of_row[distance:] == unit_of_row[:-distance])
+            if len(same) == 0:
+                break
+            common = np.minimum(accesses[same], accesses[same + distance])
+            matrix += np.bincount(
+                thread[same].astype("<i8") * trace.threads + thread[same + distance], weights=common,
+                minlength=trace.threads ** 2).reshape(matrix.shape)
+    return matrix + matrix.T
 
 
 def with_first_threads(trace, units, first_thread):
     """The per-unit figures if other threads had touched first: all else stays."""
-    sizes = np.diff(trace.starts)
     by_first = np.zeros(trace.units, "<u8")
-    unit_of_row = np.repeat(np.arange(trace.units, dtype="<i4"), sizes)
-    own = np.flatnonzero(trace.thread == first_thread[unit_of_row])
-    by_first[unit_of_row[own]] = trace.accesses[own]
+    for of, rows in blocks(trace):
+        sizes = np.diff(trace.starts[of.start:of.stop + 1])
+        unit_of_row = np.repeat(np.arange(len(sizes), dtype="<i4"), sizes)
+        own = np.flatnonzero(trace.thread[rows] == first_thread[of][unit_of_row])
+        by_first[of][unit_of_row[own]] = trace.accesses[rows][own]
     return dataclasses.replace(units, by_first=by_first, known=np.asarray(first_thread) >= 0)

@@ -96,13 +96,12 @@ class Part:
         count = len(counts)
         if wanted is not None:
             count = sum(np.count_nonzero(chosen(piece)) for piece in recording.pieces(counts))
-        key, thread, accesses, writes, moved = recording.columns(
-            counts, count, None if wanted is None else chosen,
+        def columns(**made):
+            return recording.columns(counts, count, None if wanted is None else chosen, **made)
+
+        key, thread = columns(
             key=("<u8", lambda piece: self.key_of(piece["address"] >> shift, piece["allocation"])),
-            thread=("<i4", lambda piece: touches.signed(piece["thread"])),
-            accesses=("<u8", lambda piece: piece["reads"] + piece["writes"]),
-            writes=("<u8", lambda piece: piece["writes"]),
-            moved=("<u8", lambda piece: piece["bytes_read"] + piece["bytes_written"]))
+            thread=("<i4", lambda piece: touches.signed(piece["thread"])))
         order = _order_of(key, thread)
         if order is not None:
             key, thread = key[order], thread[order]
@@ -111,23 +110,27 @@ class Part:
         np.not_equal(key[1:], key[:-1], out=fresh[1:])
         new_unit = fresh.copy()
         fresh[1:] |= thread[1:] != thread[:-1]
-        rows = np.flatnonzero(fresh)
-        self.thread = thread[rows]
-        begins = np.flatnonzero(new_unit[rows])
-        self.keys = key[rows[begins]]
-        self.starts = np.append(begins, len(rows)).astype("<i8")
+        if fresh.all():  # a row each, as is usual
+            rows, begins, self.thread = None, np.flatnonzero(new_unit), thread
+            self.keys = key[begins]
+        else:
+            rows = np.flatnonzero(fresh)
+            begins = np.flatnonzero(new_unit[rows])
+            self.thread, self.keys = thread[rows], key[rows[begins]]
+        self.starts = np.append(begins, len(self.thread)).astype("<i8", copy=False)
         del key, thread, fresh, new_unit, begins
 
-        def summed(values):
+        # One after the other: the file is read again, as all of them at once, in its order and then in
+        # that of units, would be the most that is in memory at any time.
+        def summed(make):
+            values, = columns(values=("<u8", make))
             values = values if order is None else values[order]
-            return values if len(rows) == len(values) else np.add.reduceat(values, rows)
+            return values if rows is None else np.add.reduceat(values, rows)
 
-        self.accesses = summed(accesses)
-        del accesses
-        self.writes = summed(writes)
-        del writes
-        self.moved = summed(moved)
-        del moved
+        self.accesses = summed(lambda piece: piece["reads"] + piece["writes"])
+        self.writes = summed(lambda piece: piece["writes"])
+        self.moved = summed(lambda piece: piece["bytes_read"] + piece["bytes_written"])
+        del order, rows
         self._empty_units()
         self.line_use = lines.read(self)
 
@@ -344,12 +347,13 @@ def _order_of(key, thread):
     if not len(key):
         return None
     bits = int(thread.max()).bit_length()
+    narrow = "<u4" if len(key) < 1 << 32 else "<i8"
     if thread.min() < 0 or int(key.max()).bit_length() + bits > 64:
-        return np.lexsort((thread, key))
+        return np.lexsort((thread, key)).astype(narrow)
     # One number instead of two: sorting stably is quick where there are sorted stretches, as of each thread.
     both = key << np.uint64(bits)
     both |= thread.view("<u4")
-    return None if (both[1:] >= both[:-1]).all() else np.argsort(both, kind="stable")
+    return None if (both[1:] >= both[:-1]).all() else np.argsort(both, kind="stable").astype(narrow)
 
 
 def _ends_of_life(records, begins):

@@ -132,6 +132,19 @@ def selected(trace, units):
     return dataclasses.replace(trace, starts=starts, **chosen)
 
 
+# Rows that are looked at at a time, where what is made of them would take more memory than they.
+ROWS = 1 << 21
+
+
+def blocks(trace):
+    """The trace in pieces: (units, rows), slices of neighbouring units with their rows."""
+    most = int(trace.starts[-1]) if trace.units else 0
+    cuts = np.searchsorted(trace.starts, np.arange(ROWS, most, ROWS)).tolist()
+    cuts = sorted({0, trace.units, *cuts})
+    for begin, end in zip(cuts[:-1], cuts[1:]):
+        yield slice(begin, end), slice(int(trace.starts[begin]), int(trace.starts[end]))
+
+
 LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "hydra_pmi_proxy", "srun"}
 
 
@@ -225,7 +238,9 @@ def load(folder, intervals=None, everything=False):
                               f"{bursts:,}, {100 * (0.25 / max(bursts, 1)) ** 0.5:.1f} points at 50 %; "
                               "those of a single page are rougher")
     _put_together(trace, parts)
-    _join_shared(trace, np.concatenate([part.identity for part in parts]))
+    identity = parts[0].identity if len(parts) == 1 else np.concatenate([part.identity for part in parts])
+    del parts  # what they have more takes memory
+    _join_shared(trace, identity)
     return trace
 
 
@@ -265,9 +280,9 @@ def _put_together(trace, parts):
     if any(part.unit_bytes is not None for part in parts):
         joined("unit_bytes", (np.full(len(part.keys), trace.granularity) if part.unit_bytes is None
                               else part.unit_bytes for part in parts), "<u8")
-    joined("starts", [np.zeros(1, "<i8")] + [part.starts[1:] + by for part, by in zip(parts, rows)],
+    joined("starts", [parts[0].starts] + [part.starts[1:] + by for part, by in zip(parts[1:], rows[1:])],
            "<i8")
-    joined("thread", (part.thread + by for part, by in zip(parts, threads)), "<i4")
+    joined("thread", (part.thread + by if by else part.thread for part, by in zip(parts, threads)), "<i4")
     trace.line_use = lines.joined(parts, threads)
     joined("accesses", (part.accesses for part in parts), "<u8")
     joined("writes", (part.writes for part in parts), "<u8")

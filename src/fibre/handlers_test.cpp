@@ -308,49 +308,6 @@ TEST(HandlersTest, wait_for_fibres_of_the_worker_that_they_keep) {
     }
 }
 
-// The handler runs in a worker that has slept, and what it waits for comes to that one's queue.
-TEST(HandlersTest, of_a_worker_without_fibres_wait_for_what_becomes_ready_there) {
-    for (const bool yields : {false, true}) {
-        alone([yields] {
-            static bool gives_way = yields;
-            static std::atomic<std::uint32_t> word{0};
-            static std::atomic<std::uint32_t> begun{0};
-            set_handler([] {
-                begun = 1;
-                EXPECT_NE(here.worker, nullptr);
-                while (word == 0) {
-                    if (gives_way) {
-                        scheduler()->give_way();
-                    } else {
-                        kernel_wait(word, 0, nullptr);
-                    }
-                }
-            });
-            auto fibres = std::make_unique<Fibres>(1, std::vector<int>{-1});
-            static std::atomic<std::uint32_t> gate{0};
-            fibres->add([] {
-                while (gate == 0) {
-                    scheduler()->wait(gate, 0, nullptr, nullptr);
-                }
-                word = 1;
-                kernel_wake(word, 1);
-            });
-            EXPECT_EQ(fibres->made->start(), 0);
-            const Worker& worker = fibres->made->worker(0);
-            while (!worker.sleeping || fibres->made->fibre(0).state != State::parked) {
-                usleep(1000);
-            }
-            syscall(SYS_tgkill, getpid(), worker.thread.load(), SIGUSR1);
-            while (begun == 0) {
-                usleep(1000);
-            }
-            gate = 1;
-            scheduler()->wake(gate, 1);
-            fibres->finish();
-        });
-    }
-}
-
 // After it counts as asleep, when it looks whether all fibres wait for each other: nobody else
 // would ever call it.
 TEST(HandlersTest, come_before_a_worker_sleeps) {

@@ -19,6 +19,8 @@
 //     is no fibre, as the kernel keeps what goes back at its end (the mask of signals, the
 //     alternate stack) by kernel thread: its waits and sleeps are the kernel's and keep the worker,
 //     for which a spare one stands in, and instead of giving way it sleeps for a moment.
+//     (Nobody stands in for a worker without a fibre: what becomes ready for it while a handler
+//     runs there is taken by others that may, or waits till that has ended.)
 //  4. One that leaves by siglongjmp is over when what it has left calls the scheduler.
 // What this doesn't see: handlers set by a program's own system calls, without the C library.
 // Thread rule: a thread's own.

@@ -186,13 +186,12 @@ void Scheduler::look_after(Worker& worker) {
     while (last->spare != nullptr) {
         last = last->spare;
     }
-    // (One without a fibre, which has been called, is in a handler of a signal.)
     const Fibre* blocks = last->running.load(std::memory_order_relaxed);
-    if (last->sleeping.load(std::memory_order_relaxed) || !sleeps(*last)) {
+    if (blocks == nullptr || !sleeps(*last)) {
         if (last != &worker) {
             hand_over(worker, *last);
         }
-    } else if (stand_in(*last) && blocks != nullptr && options_.blocked != nullptr) {
+    } else if (stand_in(*last) && options_.blocked != nullptr) {
         options_.blocked(blocks->number);
     }
 }

@@ -13,6 +13,7 @@ import dataclasses
 import numpy as np
 
 from . import metrics, sharing
+from .trace import ROWS
 
 # Changes below both are not worth a line.
 SMALLEST_GAIN = 0.001
@@ -84,10 +85,13 @@ def _from_lines(analysis, limit):
 def _from_counts(analysis, limit):
     trace, units = analysis.trace, analysis.units
     wrong_units = units.wrong
-    gains = np.bincount(analysis.unit_structure, weights=(units.most - units.by_first) * wrong_units,
-                        minlength=len(analysis.structures))
-    wrong = np.bincount(analysis.unit_structure, weights=wrong_units,
-                        minlength=len(analysis.structures))
+    gains, wrong = np.zeros((2, len(analysis.structures)))
+    for begin in range(0, trace.units, ROWS):
+        of = slice(begin, begin + ROWS)
+        structure, to_mend = analysis.unit_structure[of], wrong_units[of]
+        gains += np.bincount(structure, weights=(units.most[of] - units.by_first[of]) * to_mend,
+                             minlength=len(gains))
+        wrong += np.bincount(structure, weights=to_mend, minlength=len(wrong))
     order = np.lexsort((wrong, gains))[::-1]
     program = analysis.program
     if not program.accesses:

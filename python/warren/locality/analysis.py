@@ -91,9 +91,12 @@ class Analysis:
     def accesses_by_thread(self):
         """Accesses per structure (rows) and thread."""
         threads = self.trace.threads
-        row = np.repeat(self.unit_structure, np.diff(self.trace.starts)).astype("<i8")
-        return np.bincount(row * threads + self.trace.thread, weights=self.trace.accesses,
-                           minlength=len(self.structures) * threads).reshape(-1, threads)
+        flat = np.zeros(len(self.structures) * threads)
+        for of, rows in traces.blocks(self.trace):
+            row = np.repeat(self.unit_structure[of], np.diff(self.trace.starts[of.start:of.stop + 1])).astype("<i8")
+            flat += np.bincount(row * threads + self.trace.thread[rows], weights=self.trace.accesses[rows],
+                                minlength=len(flat))
+        return flat.reshape(-1, threads)
 
     def variables(self, units):
         """Names of the variables of programs and libraries in these units."""

@@ -17,7 +17,7 @@ import dataclasses
 
 import numpy as np
 
-from .trace import MOST_COMMUNICATING, blocks
+from .trace import MOST_COMMUNICATING, ROWS, blocks
 
 # A thread with less than this part of the largest load is a helper, which no work is meant for
 # (one that only waits for the others, say), and is left out of the imbalance.
@@ -96,6 +96,15 @@ def _ratio(part, whole):
 def sums(units, unit_bytes, groups, count):
     """What summaries are made of: sums over `count` groups of units, a column each. `groups` gives each
     unit's, -1 for none. Sums of several groups together are those of what they hold."""
+    result = np.zeros((11, count))
+    for begin in range(0, len(groups), ROWS):
+        of = slice(begin, begin + ROWS)
+        part = PerUnit(*(getattr(units, field.name)[of] for field in dataclasses.fields(PerUnit)))
+        result += _sums(part, unit_bytes if np.isscalar(unit_bytes) else unit_bytes[of], groups[of], count)
+    return result
+
+
+def _sums(units, unit_bytes, groups, count):
     groups = groups.astype("<i8")
     inside = None if (groups >= 0).all() else groups >= 0
     where = groups if inside is None else groups[inside]

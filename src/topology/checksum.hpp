@@ -2,18 +2,17 @@
 // other's places), not against somebody who can compute it.
 //
 // Words of 8 bytes go to sixteen lanes by turns: vectors, so many that none waits for the one
-// before. A lane has two sums: of its words, rotated by a bit before each, so that two flipped top
-// bits don't cancel each other; and of that sum after each word, which tells words in other places
-// from each other. After 64 words, when the first sum is turned as it was, the second one is mixed
-// into it: words exchanged at that distance would else cancel each other in both, some 3 in 100 of
-// small numbers. (Groups of 8 bytes to 4 KiB exchanged at distances of 128 bytes to 24 KiB are
-// tested: each is seen.)
+// before; zeros fill the last step. A lane has two sums: of its words, rotated by a bit before
+// each, so that two flipped top bits don't cancel each other; and of that sum after each word,
+// which tells words in other places from each other. After 64 words, when the first sum is turned
+// as it was, and at the end the second one is mixed into it: words exchanged at that distance would
+// else often cancel each other in both.
 //
-// Seen for certain is a change of one word of a lane, and so of up to 120 bytes in a row: its two
-// sums differ from then on, whatever follows. (The sums of all lanes and the words behind the last
-// whole step are mixed to 64 bits, which are the same by chance once in 2^64.) Of several changes
-// of a lane nothing is certain: there are such as cancel each other, and whoever looks for them
-// finds them.
+// A change of one word of a lane, and so of up to 120 bytes in a row, changes the lane's pair of
+// sums for certain: each step takes different pairs to different ones. The pairs of all lanes are
+// then mixed to 64 bits, where different ones may meet by chance. Several changes of one lane may
+// cancel each other: of small numbers and sets of few exchanged at 8 KiB and its multiples some in
+// 10,000 do, and whoever looks for such changes finds them.
 #pragma once
 
 #include <cstddef>

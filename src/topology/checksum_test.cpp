@@ -62,6 +62,78 @@ TEST(Checksum, finds_groups_that_are_exchanged) {
     EXPECT_EQ(checksum(bytes, count), right);
 }
 
+// Of two words in a row: a top bit's difference comes to one bit of what the next word is mixed
+// with.
+TEST(Checksum, finds_two_flipped_bits_of_neighbours_at_the_end) {
+    std::vector<std::byte> bytes(1808, std::byte{0x5a}); // 16 bytes behind the last whole step
+    const std::uint64_t right = checksum(bytes.data(), bytes.size());
+    const auto flip = [&bytes](std::size_t bit) {
+        bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    };
+    const std::size_t word = (bytes.size() - 16) * 8;
+    for (std::size_t one = 0; one < 64; ++one) {
+        flip(word + one);
+        for (std::size_t other = 64; other < 128; ++other) {
+            flip(word + other);
+            ASSERT_NE(checksum(bytes.data(), bytes.size()), right) << one << " and " << other;
+            flip(word + other);
+        }
+        flip(word + one);
+    }
+}
+
+// Of small numbers, whose sums have many zeros, in arrays whose last turn has any length.
+TEST(Checksum, finds_each_flipped_bit) {
+    std::mt19937 random(1); // NOLINT: repeatable
+    for (std::size_t steps = 64; steps < 128; steps += 3) {
+        std::vector<std::uint64_t> words(steps * 16);
+        for (std::uint64_t& word : words) {
+            word = random() % 300;
+        }
+        const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
+        const std::uint64_t right = checksum(bytes, words.size() * sizeof words[0]);
+        for (std::size_t word = 0; word < words.size(); word += 1 + word % 2) {
+            for (unsigned bit = word % 3; bit < 64; bit += 3) {
+                words[word] ^= std::uint64_t{1} << bit;
+                ASSERT_NE(checksum(bytes, words.size() * sizeof words[0]), right)
+                    << steps << " steps, bit " << bit << " of word " << word;
+                words[word] ^= std::uint64_t{1} << bit;
+            }
+        }
+    }
+}
+
+// Of each 10,000 pairs of neighbouring turns' words, small numbers or sets of few, one may go
+// unseen.
+TEST(Checksum, finds_nearly_all_words_that_are_exchanged_between_turns) {
+    std::mt19937 random(1); // NOLINT: repeatable
+    constexpr std::size_t turn = std::size_t{64} * 16;
+    std::vector<std::uint64_t> words(4 * turn + 5 * 16 + 3);
+    const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
+    unsigned tried = 0;
+    unsigned unseen = 0;
+    for (int attempt = 0; attempt < 40; ++attempt) {
+        for (std::uint64_t& word : words) {
+            word = attempt % 2 == 0 ? random() % 16
+                                    : std::uint64_t{random() % 8 == 0} << random() % 64;
+        }
+        const std::uint64_t right = checksum(bytes, words.size() * sizeof words[0]);
+        for (std::size_t one = 0; one < std::size_t{4} * 16; ++one) { // where a turn begins
+            for (std::size_t other = one + turn; other < words.size(); other += turn) {
+                if (words[one] == words[other]) {
+                    continue;
+                }
+                std::swap(words[one], words[other]);
+                ++tried;
+                unseen += checksum(bytes, words.size() * sizeof words[0]) == right ? 1 : 0;
+                std::swap(words[one], words[other]);
+            }
+        }
+    }
+    EXPECT_GT(tried, 1000);
+    EXPECT_LE(unseen * 1000, tried) << unseen << " of " << tried;
+}
+
 TEST(Checksum, is_the_same_on_all_processors) {
     std::mt19937 random(1); // NOLINT: repeatable
     std::vector<std::byte> bytes(50000);

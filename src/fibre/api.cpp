@@ -1,6 +1,5 @@
 #include "fibre/api.hpp"
 
-#include "fibre/handlers.hpp"
 #include "fibre/scheduler.hpp"
 
 #define WARREN_API extern "C" [[gnu::visibility("default")]]
@@ -80,28 +79,13 @@ WARREN_API void warren_fibre_end(void) {
 }
 
 WARREN_API bool warren_fibre_is_one(void) {
-    return here.own != nullptr;
+    return Scheduler::current() != nullptr;
 }
 
 WARREN_API bool warren_fibre_sleep_until(std::uint64_t time_ns) {
-    if (here.own == nullptr) {
+    if (Scheduler::current() == nullptr) {
         return false;
     }
     scheduler()->sleep_until(time_ns);
     return true;
-}
-
-WARREN_API int warren_fibre_set_action(int number, const struct sigaction* action,
-                                       struct sigaction* before) {
-    return scheduler() != nullptr ? Handlers::set(number, action, before)
-                                  : sigaction(number, action, before);
-}
-
-WARREN_API bool warren_fibre_put_off(int number, siginfo_t* about, void* context) {
-    return Handlers::put_off(number, *about, *static_cast<ucontext_t*>(context));
-}
-
-WARREN_API void warren_fibre_run_handler(const struct sigaction* action, int number,
-                                         siginfo_t* about, void* context) {
-    Handlers::run(*action, number, about, static_cast<ucontext_t*>(context));
 }

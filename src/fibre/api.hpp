@@ -4,7 +4,6 @@
 // Thread rule: that of Scheduler.
 #pragma once
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,18 +46,9 @@ void warren_fibre_point(void);
 void warren_fibre_last_load(void);
 // The calling fibre stays as it is for ever: its memory may be looked at.
 [[noreturn]] void warren_fibre_end(void);
-// Whether the calling thread is a fibre, or a handler of a signal that has interrupted one.
+// Whether the calling thread is a fibre.
 bool warren_fibre_is_one(void);
-// Puts the calling fibre, if it is one, to sleep until then (monotonic clock); the same of such a
-// handler. Returns whether it is one.
+// Puts the calling fibre, if it is one, to sleep until then (monotonic clock). Returns whether it
+// is one.
 bool warren_fibre_sleep_until(std::uint64_t time_ns);
-
-// For handlers of signals (fibre/handlers.hpp), also where there are no fibres.
-// sigaction of programs, for signals that the host leaves to them.
-int warren_fibre_set_action(int number, const struct sigaction* action, struct sigaction* before);
-// First in a handler of the host's: true: it has come where none may run, comes again, and returns.
-bool warren_fibre_put_off(int number, siginfo_t* about, void* context);
-// Calls a program's handler.
-void warren_fibre_run_handler(const struct sigaction* action, int number, siginfo_t* about,
-                              void* context);
 }

@@ -15,7 +15,7 @@ bool Scheduler::may_gather() const {
 
 void Scheduler::gather(const void* event, bool (*happened)(void*), void* condition,
                        std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note) {
-    const Section section;
+    const Inside inside;
     Fibre& self = *current();
     if (self.bell.load(std::memory_order_relaxed) == nullptr) [[unlikely]] {
         Bucket& bucket = bucket_of(&bell);
@@ -101,7 +101,7 @@ void Scheduler::release(const void* event) {
     if (!enabled()) {
         return;
     }
-    const Section section;
+    const Inside inside;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     // The own worker's last: the others begin meanwhile.
     const std::uint32_t count = started_.load(std::memory_order_acquire);
@@ -187,7 +187,7 @@ void Scheduler::show(Fibre& fibre) {
 }
 
 void Scheduler::show_waits() {
-    const Section section;
+    const Inside inside;
     for (std::uint32_t number = 0; number < made_; ++number) {
         Fibre& fibre = fibres_[number];
         const State before = fibre.state.load(std::memory_order_acquire);

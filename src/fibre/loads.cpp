@@ -116,7 +116,7 @@ void Scheduler::write_loads() {
 }
 
 void Scheduler::write_last_load() {
-    const Fibre* fibre = here.own; // which may end in a handler of a signal
+    const Fibre* fibre = current();
     if (!options_.loads || fibre == nullptr) {
         return;
     }

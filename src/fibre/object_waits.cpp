@@ -43,6 +43,7 @@ void ObjectWaits::put_in(Place& place, ObjectWait& wait) {
     } else {
         first = &wait;
         wait.before_ = nullptr;
+        wait.round_ = 0;
         wait.object_before_ = nullptr;
         wait.object_next_ = std::exchange(place.first, &wait);
         if (wait.object_next_ != nullptr) {
@@ -67,6 +68,7 @@ void ObjectWaits::take_out(Place& place, ObjectWait& wait) {
         (wait.object_before_ == nullptr ? place.first : wait.object_before_->object_next_) = heir;
         if (wait.next_ != nullptr) {
             heir->last_ = wait.last_;
+            heir->round_ = wait.round_;
             heir->object_before_ = wait.object_before_;
             heir->object_next_ = wait.object_next_;
             if (heir->object_next_ != nullptr) {
@@ -85,7 +87,7 @@ std::uint32_t ObjectWaits::tell(const void* object, std::uint32_t count) {
     if (place.count.load(std::memory_order_relaxed) == 0 || !scheduler()->enabled()) {
         return 0;
     }
-    const Section section;
+    const Inside inside;
     std::uint64_t last_arrival = 0; // no more than are there now: who is told may come again
     std::uint32_t told = 0;
     std::array<std::atomic<std::uint32_t>*, told_at_once> waits{};
@@ -118,9 +120,91 @@ bool ObjectWaits::is_waited_for(const void* object) {
     if (place.count.load(std::memory_order_relaxed) == 0) {
         return false;
     }
-    const Section section;
+    const Inside inside;
     const std::lock_guard guard(place.lock);
     return find(place, object) != nullptr;
+}
+
+std::uint32_t ObjectWaits::tell_safely(const void* object, std::uint32_t count) {
+    if (!Inside::has_caller()) {
+        return tell(object, count);
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst); // invariant 2
+    Place& place = place_of(object);
+    if (place.count.load(std::memory_order_relaxed) != 0 && scheduler()->enabled()) {
+        place.is_due_for_nothing.store(true, std::memory_order_seq_cst);
+        call_for(place);
+    }
+    return 0;
+}
+
+void ObjectWaits::tell_soon(const void* object) {
+    std::atomic_thread_fence(std::memory_order_seq_cst); // invariant 2
+    Place& place = place_of(object);
+    if (place.count.load(std::memory_order_relaxed) == 0 || !scheduler()->enabled()) {
+        return;
+    }
+    call_for(place);
+}
+
+void ObjectWaits::call_for(Place& place) {
+    if (!place.is_due.exchange(true, std::memory_order_seq_cst)) {
+        Place* next = due_.load(std::memory_order_relaxed);
+        do {
+            place.next_due = next;
+        } while (!due_.compare_exchange_weak(next, &place, std::memory_order_seq_cst));
+    }
+    scheduler()->call_one_that_sleeps();
+}
+
+void ObjectWaits::tell_due() {
+    const Inside inside;
+    Place* place = due_.exchange(nullptr, std::memory_order_seq_cst);
+    while (place != nullptr) {
+        Place* const next = place->next_due;
+        place->is_due.exchange(false, std::memory_order_seq_cst); // it may come again from here on
+        tell_due(*place, place->is_due_for_nothing.exchange(false, std::memory_order_seq_cst));
+        place = next;
+    }
+}
+
+void ObjectWaits::tell_due(Place& place, bool for_nothing) {
+    using ByHandlers = Looks::ByHandlers;
+    struct Found {
+        const void* object;
+        std::uint32_t count;
+    };
+    std::array<Found, told_at_once> found{};
+    std::size_t number = 0;
+    std::uint64_t round = 0; // each object once in it, but for those that come meanwhile
+    std::uint64_t last_arrival = 0;
+    do {
+        number = 0;
+        {
+            const std::lock_guard guard(place.lock);
+            if (round == 0) {
+                round = ++place.rounds;
+                last_arrival = place.arrivals;
+            }
+            for (ObjectWait* first = place.first; first != nullptr && number < found.size();
+                 first = first->object_next_) {
+                const ByHandlers way = first->looks_.by_handlers;
+                if (first->round_ == round || first->arrival_ > last_arrival) {
+                    continue;
+                }
+                if (way == ByHandlers::if_free &&
+                    first->looks_.may_be_free(first->object_, first->expected_)) {
+                    found[number++] = {first->object_, 1};
+                } else if (way == ByHandlers::for_nothing && for_nothing) {
+                    found[number++] = {first->object_, UINT32_MAX};
+                }
+                first->round_ = round;
+            }
+        }
+        for (std::size_t index = 0; index < number; ++index) {
+            tell(found[index].object, found[index].count);
+        }
+    } while (number == found.size());
 }
 
 ObjectWait::ObjectWait(const void* object, const Looks& looks, std::uint32_t expected)
@@ -129,7 +213,7 @@ ObjectWait::ObjectWait(const void* object, const Looks& looks, std::uint32_t exp
       looks_(looks),
       expected_(expected),
       begin_ns_(monotonic_ns()) {
-    const Section section;
+    const Inside inside;
     const std::lock_guard guard(place_.lock);
     ObjectWaits::put_in(place_, *this);
 }
@@ -138,7 +222,7 @@ void ObjectWait::repeat() {
     told_.store(0, std::memory_order_relaxed);
     begin_ns_ = monotonic_ns(); // who told it was perhaps about to free it
     {
-        const Section section;
+        const Inside inside;
         const std::lock_guard guard(place_.lock);
         ObjectWaits::put_in(place_, *this);
     }
@@ -146,7 +230,7 @@ void ObjectWait::repeat() {
 }
 
 bool ObjectWait::withdraw() {
-    const Section section;
+    const Inside inside;
     const std::lock_guard guard(place_.lock);
     if (told_.load(std::memory_order_relaxed) != 0) {
         return false;

@@ -17,8 +17,11 @@
 //     object, and after a full fence looks at the count, then at the queue under the lock. So
 //     either the fibre sees the change, or it is told.
 //  3. Once one is told, nobody uses more of it than its address: it may be gone.
+//  4. Who may take no locks (a handler of a signal) has the place on the stack of those that are
+//     due, then calls a worker that sleeps. A worker looks at the stack before each switch, and,
+//     after it counts as sleeping, before it sleeps.
 // Thread rule: a wait is its thread's, and kernel threads may have some, too; tell() by any thread,
-// also in handlers of signals (section.hpp).
+// not in handlers of signals; tell_safely() and tell_soon() also there.
 #pragma once
 
 #include <atomic>
@@ -38,7 +41,17 @@ class ObjectWaits {
 
     // The first `count` of those that wait for this object go on. Returns how many.
     std::uint32_t tell(const void* object, std::uint32_t count);
+    // The same also in handlers of signals. Where that has interrupted who may have locks, all go
+    // on soon that wait for this object and may go on for nothing, perhaps for others, too: then
+    // none is counted.
+    std::uint32_t tell_safely(const void* object, std::uint32_t count);
     bool is_waited_for(const void* object);
+    // The first that waits for this object goes on soon, if it may be free then and its looks are
+    // of that kind.
+    void tell_soon(const void* object);
+    // Whether there are some of those; tells them.
+    bool are_due() const { return due_.load(std::memory_order_relaxed) != nullptr; }
+    void tell_due();
 
   private:
     friend class ObjectWait;
@@ -47,7 +60,11 @@ class ObjectWaits {
         SpinLock lock;
         std::atomic<std::uint32_t> count{0};
         std::uint64_t arrivals = 0;
+        std::uint64_t rounds = 0;    // of tell_due()
         ObjectWait* first = nullptr; // of the first object
+        std::atomic<bool> is_due{false};
+        std::atomic<bool> is_due_for_nothing{false}; // set before
+        Place* next_due = nullptr;
     };
 
     Place& place_of(const void* object) {
@@ -55,12 +72,15 @@ class ObjectWaits {
         const auto address = reinterpret_cast<std::uintptr_t>(object);
         return places_[(address >> 2) * 0x9e3779b97f4a7c15U >> shift_];
     }
+    void call_for(Place& place);
+    void tell_due(Place& place, bool for_nothing);
     static ObjectWait* find(const Place& place, const void* object);
     static void put_in(Place& place, ObjectWait& wait);
     static void take_out(Place& place, ObjectWait& wait);
 
     std::unique_ptr<Place[]> places_;
     unsigned shift_ = 0;
+    alignas(64) std::atomic<Place*> due_{nullptr};
 };
 
 // How a wait looks by itself: an eighth of its time after the last look, between these limits.
@@ -69,6 +89,9 @@ struct Looks {
     bool (*may_be_free)(const void* object, std::uint32_t expected);
     std::uint64_t shortest_ns;
     std::uint64_t longest_ns;
+    // How it is told of what a handler of a signal has brought about; if_free: may_be_free is
+    // called under the place's lock, too: it takes none.
+    enum class ByHandlers : std::uint8_t { never, if_free, for_nothing } by_handlers = {};
 };
 
 // One wait of the calling thread, on its stack.
@@ -108,8 +131,10 @@ class ObjectWait {
     std::uint64_t arrival_ = 0;
     ObjectWait* before_ = nullptr; // null: the first of its object
     ObjectWait* next_ = nullptr;
-    // Of the first one: the last; other objects' first ones.
+    // Of the first one: the last; the last round of tell_due() that has looked at the object; other
+    // objects' first ones.
     ObjectWait* last_ = nullptr;
+    std::uint64_t round_ = 0;
     ObjectWait* object_before_ = nullptr;
     ObjectWait* object_next_ = nullptr;
 };

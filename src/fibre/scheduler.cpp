@@ -4,11 +4,8 @@
 #include <bit>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <utility>
 
 #include "fibre/debug.hpp"
@@ -28,12 +25,10 @@ constexpr std::uint32_t turns_per_look = 64;
 // took no more than so many ticks, some 4 µs.
 constexpr std::uint64_t calls_per_looks = 4;
 constexpr std::uint64_t poll_ticks = 10'000;
-// What a handler sleeps instead of giving way: long beside what the kernel takes for that, so that
-// the monitor finds it asleep, and short beside what it waits for.
-constexpr std::uint64_t moment_in_handler_ns = 100'000;
 // Far more than programs have calls that sleep at a time.
 constexpr std::size_t spare_limit = 1024;
 
+[[gnu::tls_model("initial-exec")]] thread_local Fibre* current_fibre = nullptr;
 Scheduler* only_scheduler = nullptr;
 
 struct Body {
@@ -42,8 +37,9 @@ struct Body {
     Fibre* fibre;
 };
 
-// Where what a fibre knows of itself is from its thread pointer.
-const std::ptrdiff_t here_offset = reinterpret_cast<std::byte*>(&here) - thread_pointer();
+// Where a fibre's current_fibre is from its thread pointer.
+const std::ptrdiff_t current_fibre_offset =
+    reinterpret_cast<std::byte*>(&current_fibre) - thread_pointer();
 
 Worker& worker_of(const Fibre& fibre) {
     return *fibre.worker.load(std::memory_order_relaxed);
@@ -84,7 +80,7 @@ Scheduler::Scheduler(const SchedulerOptions& options)
     only_scheduler = this;
     pthread_atfork(nullptr, nullptr, [] {
         only_scheduler->enabled_.store(false, std::memory_order_relaxed);
-        here.fibre = here.own = nullptr;
+        current_fibre = nullptr;
     });
 }
 
@@ -98,17 +94,11 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
     fibre.worker.store(workers_[first_worker(made_)].get(), std::memory_order_relaxed);
     auto body = std::make_unique<Body>(Body{function, argument, &fibre});
     const int error = donate(
-        fibre, stack, bytes,
-        [](Fibre& made) {
-            only_scheduler->push(made);
-            // It is resumed amid a switch.
-            here.fibre = here.own = &made;
-            here.is_inside = true;
-        },
+        fibre, stack, bytes, [](Fibre& made) { only_scheduler->push(made); },
         [](void* given) {
-            Section::leave();
             const std::unique_ptr<Body> owned(static_cast<Body*>(given));
             const Body copy = *owned;
+            current_fibre = copy.fibre;
             copy.function(copy.argument);
             only_scheduler->end();
         },
@@ -152,13 +142,17 @@ int Scheduler::start_worker(Worker& worker) {
     return error;
 }
 
+Fibre* Scheduler::current() {
+    return current_fibre;
+}
+
 // --- Queues
 
 // Of many fibres each has left the caches by the time that it is its turn again: has the processor
 // fetch what a switch to the one behind the next needs, and where that is of the one behind it.
 [[gnu::always_inline]] inline void Scheduler::expect(const Fibre& fibre) {
     fetch_soon(fibre.context);
-    __builtin_prefetch(fibre.context.thread_pointer + here_offset);
+    __builtin_prefetch(fibre.context.thread_pointer + current_fibre_offset);
     __builtin_prefetch(fibre.next);
 }
 
@@ -185,7 +179,7 @@ void Scheduler::push(Fibre& fibre) {
 
 // The same of a row of them.
 void Scheduler::push_all(Worker& worker, const ReadyQueue::Row& row) {
-    if (const Fibre* const self = here.fibre; self != nullptr && &worker_of(*self) == &worker) {
+    if (const Fibre* const self = current_fibre; self != nullptr && &worker_of(*self) == &worker) {
         worker.queue.put(row);
         call_helper_for_many(worker);
         return;
@@ -296,6 +290,9 @@ void Scheduler::resume(Worker& worker, Fibre& next) {
 }
 
 void Scheduler::see_to_due() {
+    if (object_waits_.are_due()) {
+        object_waits_.tell_due();
+    }
     if (timers_.earliest() != UINT64_MAX) {
         expire_timers();
     }
@@ -303,9 +300,17 @@ void Scheduler::see_to_due() {
 
 // At the clock it looks now and then: the others may have so much to do that nobody is ever idle.
 [[gnu::always_inline]] inline void Scheduler::see_to_due_now_and_then(Worker& worker) {
-    if (++worker.unclocked >= switches_per_clock) [[unlikely]] {
+    if (++worker.unclocked >= switches_per_clock || object_waits_.are_due()) [[unlikely]] {
+        see_to_due_at_last(worker);
+    }
+}
+
+void Scheduler::see_to_due_at_last(Worker& worker) {
+    if (worker.unclocked >= switches_per_clock) {
         worker.unclocked = 0;
         see_to_due();
+    } else {
+        object_waits_.tell_due();
     }
 }
 
@@ -338,17 +343,6 @@ void Scheduler::go_idle(Fibre& self, Fibre* next) {
     resumed(&self, switch_context(&self.context, &worker.idle, &self));
 }
 
-// A thread that is no fibre. In a handler that has interrupted one, or a worker without: while it
-// sleeps, another worker can stand in (section.hpp, invariant 3).
-void Scheduler::give_way_in_kernel() {
-    if (here.own == nullptr && here.worker == nullptr) {
-        sched_yield();
-        return;
-    }
-    const timespec moment = time_of(moment_in_handler_ns);
-    nanosleep(&moment, nullptr);
-}
-
 // Whether it has a home, which is neither its worker nor whom that one stands in for.
 bool Scheduler::is_away(const Fibre& self) {
     const Worker* const home = self.home.load(std::memory_order_relaxed);
@@ -363,12 +357,12 @@ void Scheduler::go_home(Fibre& self) {
 }
 
 void Scheduler::give_way() {
-    Fibre* const self = current();
+    Fibre* const self = current_fibre;
     if (self == nullptr) [[unlikely]] {
-        give_way_in_kernel();
+        sched_yield();
         return;
     }
-    const Section section;
+    const Inside inside;
     Worker& worker = worker_of(*self);
     if (is_away(*self)) [[unlikely]] {
         go_home(*self);
@@ -405,7 +399,7 @@ bool Scheduler::is_others_turn(Fibre& self) {
         help_others(self);
         return false;
     }
-    if (timers_.earliest() == UINT64_MAX) {
+    if (!may_be_due()) {
         return false;
     }
     see_to_due(); // it may never be anybody's turn otherwise
@@ -439,7 +433,7 @@ void Scheduler::help_others(Fibre& self) {
 }
 
 void Scheduler::found_nothing(std::uint64_t looks_ticks) {
-    if (Fibre* self = current()) {
+    if (Fibre* self = current_fibre) {
         Worker& worker = worker_of(*self);
         const bool polls = worker.stretches.unaccounted(ticks()) <
                            std::min(calls_per_looks * looks_ticks, poll_ticks);
@@ -450,8 +444,8 @@ void Scheduler::found_nothing(std::uint64_t looks_ticks) {
 }
 
 void Scheduler::at_point() {
-    const Section section;
-    Fibre* self = current();
+    const Inside inside;
+    Fibre* self = current_fibre;
     if (self != nullptr && balancing_ != nullptr) {
         balancing_->point(*self);
         if (is_away(*self)) {
@@ -461,8 +455,8 @@ void Scheduler::at_point() {
 }
 
 void Scheduler::at_collective() {
-    const Section section;
-    if (Fibre* self = current(); self != nullptr && balancing_ != nullptr) {
+    const Inside inside;
+    if (Fibre* self = current_fibre; self != nullptr && balancing_ != nullptr) {
         balancing_->collective(*self);
         if (is_away(*self)) {
             go_home(*self);
@@ -471,13 +465,8 @@ void Scheduler::at_collective() {
 }
 
 void Scheduler::end() {
-    const Section section;
-    Fibre& self = *here.own;
-    if (here.fibre == nullptr) {
-        // In a handler of a signal, which its kernel thread returns from here.
-        syscall(SYS_rt_sigprocmask, SIG_SETMASK, &here.handler_mask, nullptr,
-                sizeof here.handler_mask);
-    }
+    const Inside inside;
+    Fibre& self = *current_fibre;
     // As write_load does, in the other order: whoever is the later of both, the table says it.
     self.state.store(State::ended, std::memory_order_seq_cst);
     if (options_.loads) {
@@ -489,6 +478,143 @@ void Scheduler::end() {
     }
     leave(self);
     __builtin_unreachable();
+}
+
+// --- Waiting
+
+void Scheduler::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                     const timespec* timeout, WaitNote* note) {
+    Fibre* self = current_fibre;
+    if (self == nullptr) {
+        // Counted before the kernel looks at the word, which a waker has changed before it looks at
+        // the count.
+        kernel_sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        kernel_wait(word, expected, timeout);
+        kernel_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+        return;
+    }
+    const std::uint64_t time_ns =
+        timeout == nullptr
+            ? 0
+            : monotonic_ns() + static_cast<std::uint64_t>(timeout->tv_sec) * 1'000'000'000 +
+                  static_cast<std::uint64_t>(timeout->tv_nsec);
+    park(*self, word, expected, time_ns, note, nullptr);
+}
+
+void Scheduler::wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns,
+                             ObjectWait& object) {
+    if (Fibre* self = current_fibre) {
+        park(*self, told, 0, time_ns, nullptr, &object);
+        return;
+    }
+    const std::uint64_t now_ns = monotonic_ns();
+    const timespec left = time_of(time_ns > now_ns ? time_ns - now_ns : 0);
+    wait(told, 0, &left, nullptr);
+}
+
+// Time 0: no limit.
+void Scheduler::park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                     std::uint64_t time_ns, WaitNote* note, ObjectWait* object) {
+    const Inside inside;
+    Bucket& bucket = bucket_of(&word);
+    bucket.lock.lock();
+    if (word.load(std::memory_order_seq_cst) != expected) {
+        bucket.lock.unlock();
+        return;
+    }
+    const std::uint64_t park = self.parks.load(std::memory_order_relaxed) + 1;
+    self.parks.store(park, std::memory_order_relaxed);
+    self.word.store(&word, std::memory_order_relaxed);
+    self.note.store(note, std::memory_order_relaxed);
+    self.object = object;
+    self.state.store(time_ns == 0 ? State::parked : State::parked_till, std::memory_order_relaxed);
+    self.next = nullptr;
+    *bucket.end = &self;
+    bucket.end = &self.next;
+    if (time_ns != 0) {
+        timers_.add({time_ns, &self, park});
+    }
+    bucket.lock.unlock();
+    leave(self);
+}
+
+// The fibre at `link` waits no more.
+void Scheduler::take_off(Bucket& bucket, Fibre** link) {
+    Fibre& fibre = **link;
+    *link = fibre.next;
+    if (bucket.end == &fibre.next) {
+        bucket.end = link;
+    }
+    fibre.state.store(State::ready, std::memory_order_relaxed);
+}
+
+void Scheduler::wake(std::atomic<std::uint32_t>& word, int count) {
+    if (enabled()) {
+        const Inside inside;
+        Fibre* woken = nullptr;
+        Fibre** woken_end = &woken;
+        Bucket& bucket = bucket_of(&word);
+        bucket.lock.lock();
+        for (Fibre** link = &bucket.first; *link != nullptr && count > 0;) {
+            Fibre* fibre = *link;
+            if (fibre->word.load(std::memory_order_relaxed) != &word) {
+                link = &fibre->next;
+                continue;
+            }
+            take_off(bucket, link);
+            fibre->next = nullptr;
+            *woken_end = fibre;
+            woken_end = &fibre->next;
+            --count;
+        }
+        if (count > 0 && bucket.bells != nullptr && take_out_by_bell(bucket, &word, *woken_end)) {
+            --count;
+        }
+        bucket.lock.unlock();
+        while (woken != nullptr) {
+            push(*std::exchange(woken, woken->next));
+        }
+    }
+    if (count > 0 && (!enabled() || kernel_sleepers_.load(std::memory_order_seq_cst) != 0)) {
+        kernel_wake(word, count);
+    }
+}
+
+void Scheduler::sleep_until(std::uint64_t time_ns) {
+    Fibre& self = *current_fibre;
+    for (std::uint64_t now = monotonic_ns(); now < time_ns; now = monotonic_ns()) {
+        const timespec left_time = time_of(time_ns - now);
+        wait(self.nap, 0, &left_time, nullptr);
+    }
+}
+
+void Scheduler::expire_timers() {
+    const std::uint64_t now = monotonic_ns();
+    Timers::Entry entry{};
+    while (timers_.earliest() <= now && timers_.take(now, entry)) {
+        Fibre& fibre = *entry.fibre;
+        Bucket& bucket = bucket_of(fibre.word.load(std::memory_order_relaxed));
+        bool expired = false;
+        bucket.lock.lock();
+        // It may have been woken, and wait for something else: then it is not here, or in a later
+        // park.
+        for (Fibre** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
+            if (*link == &fibre && fibre.parks.load(std::memory_order_relaxed) == entry.park) {
+                const std::uint64_t later = fibre.object != nullptr ? fibre.object->look(now) : 0;
+                if (later == 0) {
+                    take_off(bucket, link);
+                    expired = true;
+                } else {
+                    timers_.add({later, &fibre, entry.park});
+                }
+                break;
+            }
+        }
+        bucket.lock.unlock();
+        if (expired) {
+            push(fibre);
+        }
+    }
 }
 
 } // namespace warren::fibre

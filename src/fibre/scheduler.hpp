@@ -37,17 +37,40 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "balance/load_table.hpp"
 #include "fibre/balancing.hpp"
 #include "fibre/fibre.hpp"
 #include "fibre/object_waits.hpp"
-#include "fibre/section.hpp"
 #include "fibre/timers.hpp"
 #include "fibre/worker.hpp"
 
 namespace warren::fibre {
+
+// Lives while the calling thread, or fibre, may hold locks of this room, or is a worker that looks
+// for work: a handler of a signal that comes meanwhile may take none (ObjectWaits::tell_safely).
+class Inside {
+  public:
+    Inside() : before_(std::exchange(is_inside, true)) {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    ~Inside() {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        is_inside = before_;
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+    static bool has_caller() { return is_inside; }
+
+  private:
+    // A fibre's own, as all its thread-local variables.
+    [[gnu::tls_model("initial-exec")]] static constinit inline thread_local bool is_inside = false;
+
+    const bool before_;
+};
 
 struct SchedulerOptions {
     std::vector<int> processors; // one worker on each; -1: not bound
@@ -72,13 +95,8 @@ class Scheduler {
     // Starts the workers. Returns an errno.
     int start();
 
-    // The fibre that the calling thread is; null: it is none, or runs a handler of a signal.
-    static Fibre* current() {
-        Fibre* const fibre = here.fibre;
-        return __builtin_expect(fibre != nullptr || here.own == nullptr, 1)
-                   ? fibre
-                   : current_behind_handler();
-    }
+    // The fibre that the calling thread is; null: it is none.
+    static Fibre* current();
 
     void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout,
               WaitNote* note);
@@ -86,6 +104,8 @@ class Scheduler {
     // until its look at that time says so.
     void wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns, ObjectWait& object);
     void wake(std::atomic<std::uint32_t>& word, int count);
+    // Has a worker that sleeps, if there is one, see to what is due. Also in handlers of signals.
+    void call_one_that_sleeps();
     // Whether the calling thread may gather: it is a fibre.
     bool may_gather() const;
     // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
@@ -159,8 +179,6 @@ class Scheduler {
         return buckets_[(address >> 2) * 0x9e3779b97f4a7c15U >> bucket_shift_];
     }
 
-    static Fibre* current_behind_handler();
-    static void give_way_in_kernel();
     void park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
               std::uint64_t time_ns, WaitNote* note, ObjectWait* object);
     static Fibre* take(Worker& worker);
@@ -173,6 +191,7 @@ class Scheduler {
     void call_helper(Worker& from);
     void call_helper_for_many(Worker& worker);
     void see_to_due_now_and_then(Worker& worker);
+    void see_to_due_at_last(Worker& worker);
     void leave(Fibre& self);
     static bool is_away(const Fibre& self);
     void go_home(Fibre& self);
@@ -198,7 +217,6 @@ class Scheduler {
     void sleep(Worker& worker);
     void hand_on(Worker& spare);
     static void* run_monitor(void*);
-    static bool sleeps(Worker& worker);
     void look_after(Worker& worker);
     void hand_over(Worker& from, Worker& to);
     static Worker& represented(Worker& worker);
@@ -214,6 +232,8 @@ class Scheduler {
     static bool take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken);
     void release(const void* event, Worker& worker);
     static void show(Fibre& fibre);
+    // Whether it is worth it to see to timers and tellings.
+    bool may_be_due() const { return timers_.earliest() != UINT64_MAX || object_waits_.are_due(); }
     void see_to_due();
     void expire_timers();
     bool look_for_deadlock();

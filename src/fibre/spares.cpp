@@ -24,8 +24,6 @@
 //  7. A worker that is being started is awake, and so is one more while the monitor has fibres in
 //     its hands. If nobody else is awake afterwards, who slept last has not looked whether all
 //     fibres wait for each other: a worker is called to do it.
-#include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -64,9 +62,7 @@ void Scheduler::hand_on(Worker& spare) {
 void* Scheduler::run_monitor(void*) {
     Scheduler& all = *scheduler();
     pthread_setname_np(pthread_self(), "monitor");
-    sigset_t all_signals;
-    sigfillset(&all_signals);
-    pthread_sigmask(SIG_SETMASK, &all_signals, nullptr); // section.hpp, invariant 1
+    const Inside inside;
     std::uint64_t shown_ns = 0;
     while (true) {
         const timespec pause = time_of(
@@ -91,40 +87,20 @@ void* Scheduler::run_monitor(void*) {
 
 namespace {
 
-enum class Shown : std::uint8_t { asleep, awake, nothing };
-
-// Whether a thread of this process sleeps in the kernel; nothing: no descriptor is free to ask by.
-Shown ask_for(int thread) {
+// Whether a thread of this process sleeps in the kernel.
+bool sleeps(int thread) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return errno == EMFILE || errno == ENFILE ? Shown::nothing : Shown::awake;
-    }
     char text[256];
-    const ssize_t got = read(file, text, sizeof text - 1);
+    const ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
     close(file);
     if (got <= 0) {
-        return Shown::awake;
+        return false;
     }
     text[got] = '\0';
     const char* name_end = std::strrchr(text, ')');
-    const bool sleeps =
-        name_end != nullptr && name_end[1] == ' ' && (name_end[2] == 'S' || name_end[2] == 'D');
-    return sleeps ? Shown::asleep : Shown::awake;
-}
-
-// The processor time that a thread has used.
-std::uint64_t used_ns(int thread) {
-    // As the kernel numbers these clocks (clock_getcpuclockid of the C library knows processes').
-    constexpr unsigned of_thread = 4;
-    constexpr unsigned scheduled = 2;
-    const auto clock =
-        static_cast<clockid_t>(~static_cast<unsigned>(thread) << 3 | of_thread | scheduled);
-    timespec used{};
-    clock_gettime(clock, &used);
-    return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
-           static_cast<std::uint64_t>(used.tv_nsec);
+    return name_end != nullptr && name_end[1] == ' ' && (name_end[2] == 'S' || name_end[2] == 'D');
 }
 
 } // namespace
@@ -132,27 +108,13 @@ std::uint64_t used_ns(int thread) {
 // All that is in one queue goes to another.
 void Scheduler::hand_over(Worker& from, Worker& to) {
     awake_.fetch_add(1, std::memory_order_seq_cst); // invariant 7
-    const auto is_asleep = [&] {
-        return ask_for(from.thread.load(std::memory_order_relaxed)) == Shown::asleep;
-    };
+    const auto is_asleep = [&] { return sleeps(from.thread.load(std::memory_order_relaxed)); };
     if (const ReadyQueue::Row row = from.queue.take_all(is_asleep); row.count != 0) {
         push_all(to, row);
     }
     if (awake_.fetch_sub(1, std::memory_order_seq_cst) == 1) {
         call(to);
     }
-}
-
-// Where it can't be asked for, who has not run since the monitor looked last counts as asleep: one
-// that has merely lost its processor for so long is helped in vain.
-bool Scheduler::sleeps(Worker& worker) {
-    const int thread = worker.thread.load(std::memory_order_relaxed);
-    const Shown shown = ask_for(thread);
-    if (shown != Shown::nothing) {
-        return shown == Shown::asleep;
-    }
-    const std::uint64_t used = used_ns(thread);
-    return std::exchange(worker.seen_used_ns, used) == used;
 }
 
 void Scheduler::look_after(Worker& worker) {
@@ -187,7 +149,7 @@ void Scheduler::look_after(Worker& worker) {
         last = last->spare;
     }
     const Fibre* blocks = last->running.load(std::memory_order_relaxed);
-    if (blocks == nullptr || !sleeps(*last)) {
+    if (blocks == nullptr || !sleeps(last->thread.load(std::memory_order_relaxed))) {
         if (last != &worker) {
             hand_over(worker, *last);
         }
@@ -247,6 +209,19 @@ bool Scheduler::stand_in(Worker& worker) {
     worker.spare = &spare;
     worker.deputy.store(&spare, std::memory_order_release);
     return true;
+}
+
+// Without locks: the worker finds by itself that it sleeps no more, and that something is due.
+void Scheduler::call_one_that_sleeps() {
+    const std::uint32_t count = started_.load(std::memory_order_acquire);
+    for (std::uint32_t number = 0; number < count; ++number) {
+        Worker& worker = *workers_[number];
+        if (worker.sleeping.load(std::memory_order_seq_cst)) {
+            worker.bell.fetch_add(1, std::memory_order_seq_cst);
+            kernel_wake(worker.bell, 1);
+            return;
+        }
+    }
 }
 
 // Wakes a worker if it sleeps.

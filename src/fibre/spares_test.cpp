@@ -1,18 +1,15 @@
 // Tests of spare workers (spares.cpp).
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <ctime>
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,50 +37,6 @@ TEST(SparesTest, fibres_that_sleep_in_the_kernel_do_not_keep_others_from_running
         fibres->add([] { EXPECT_EQ(write(ends[1], "123456", 6), 6); });
         fibres->run();
         EXPECT_EQ(read_bytes, 6);
-    });
-}
-
-// From now on the process can open nothing.
-void leave_no_descriptors() {
-    const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-    ASSERT_EQ(open("/proc/self/stat", O_RDONLY), -1);
-    ASSERT_EQ(errno, EMFILE);
-}
-
-TEST(SparesTest, who_blocks_a_worker_is_seen_where_no_descriptor_is_free) {
-    alone([] {
-        static int ends[2];
-        ASSERT_EQ(pipe(ends), 0);
-        static std::atomic<bool> begun{false};
-        auto fibres = std::make_unique<Fibres>(2, std::vector<int>{-1});
-        fibres->add([] {
-            begun = true;
-            char byte = 0;
-            EXPECT_EQ(read(ends[0], &byte, 1), 1);
-        });
-        fibres->add([] { // (it is ready then, and behind the other)
-            while (!begun) {
-                scheduler()->give_way();
-            }
-            EXPECT_EQ(write(ends[1], "1", 1), 1);
-        });
-        leave_no_descriptors();
-        fibres->run();
-    });
-}
-
-TEST(SparesTest, a_standstill_is_seen_where_no_descriptor_is_free) {
-    alone([] {
-        static std::atomic<std::uint32_t> word{0};
-        static WaitNote note;
-        note.show = [](void*) {};
-        auto fibres = std::make_unique<Fibres>(1, std::vector<int>{-1},
-                                               [] { _exit(testing::Test::HasFailure() ? 1 : 0); });
-        fibres->add([] { scheduler()->wait(word, 0, nullptr, &note); });
-        leave_no_descriptors();
-        fibres->run();
-        ADD_FAILURE() << "it has ended";
     });
 }
 

@@ -11,7 +11,6 @@
 #include "fibre/fibre.hpp"
 #include "fibre/gathering.hpp"
 #include "fibre/ready_queue.hpp"
-#include "fibre/section.hpp"
 #include "fibre/stretches.hpp"
 
 namespace warren::fibre {
@@ -56,10 +55,8 @@ struct alignas(64) Worker {
     std::atomic<Worker*> principal{nullptr};
     // The monitor's: what it saw last.
     std::uint64_t seen_switches = 0;
-    std::uint64_t seen_used_ns = 0; // processor time, where it can't be seen whether it sleeps
     // How often any fibre has given way to nobody since others were looked at.
     std::uint32_t gave_way_in_vain = 0;
-    HeldSignals held;        // by its kernel thread, amid a section
     std::vector<Look> looks; // at all workers
     std::uint64_t ran = 0;   // how many times it has had a fibre to run after none
     Worker* spare = nullptr; // that stands in for this one

@@ -1,9 +1,9 @@
 // What a worker does when it has no fibre to run.
 #include <algorithm>
+#include <dirent.h>
 #include <mutex>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
@@ -37,14 +37,16 @@ constexpr std::uint64_t deadlock_ns = 100'000'000;
 
 // The kernel threads of this process.
 std::size_t Scheduler::count_threads() {
-    // Each has a folder in that one, which is a link to it, beside its two names. (To read it would
-    // take a descriptor.)
-    constexpr std::size_t own_links = 2;
-    struct stat folder {};
-    if (stat("/proc/self/task", &folder) != 0 || folder.st_nlink <= own_links) {
+    DIR* folder = opendir("/proc/self/task");
+    if (folder == nullptr) {
         return SIZE_MAX; // there may be any
     }
-    return folder.st_nlink - own_links;
+    std::size_t count = 0;
+    while (const dirent* entry = readdir(folder)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(folder);
+    return count;
 }
 
 // Refused: it runs where it did.
@@ -67,8 +69,7 @@ void* Scheduler::run_worker(void* given) {
     if (scheduler()->options_.begin_worker != nullptr) {
         scheduler()->options_.begin_worker();
     }
-    here.worker = &worker;
-    const Section section;
+    const Inside inside;
     scheduler()->work(worker);
 }
 
@@ -120,6 +121,9 @@ Fibre* Scheduler::look_for_a_while(Worker& worker) {
             if (worker.queue.count() != 0) {
                 return take(worker);
             }
+        }
+        if (object_waits_.are_due()) {
+            object_waits_.tell_due();
         }
         if (Fibre* next = steal(worker)) {
             return next;
@@ -205,7 +209,6 @@ Fibre* Scheduler::steal(Worker& worker) {
 }
 
 void Scheduler::sleep(Worker& worker) {
-    { const Section::Gap handlers; } // what they bring about is seen before it counts as asleep
     std::uint32_t seen = 0;
     {
         const std::lock_guard guard(worker.queue.lock());
@@ -218,8 +221,13 @@ void Scheduler::sleep(Worker& worker) {
     }
     const bool others = awake_.fetch_sub(1, std::memory_order_seq_cst) != 1;
     const std::uint64_t now = monotonic_ns();
-    const bool looks_again = !others && look_for_deadlock();
-    std::uint64_t until = timers_.earliest();
+    // Who is called from a handler of a signal has been sleeping by then, or sees here what is due.
+    const bool is_due = object_waits_.are_due();
+    bool looks_again = false;
+    if (!others && !is_due) {
+        looks_again = look_for_deadlock();
+    }
+    std::uint64_t until = is_due ? now : timers_.earliest();
     const bool helps =
         options_.steals || worker.principal.load(std::memory_order_relaxed) != nullptr;
     if (others && helps && !worker.relieved.load(std::memory_order_relaxed)) {
@@ -229,10 +237,7 @@ void Scheduler::sleep(Worker& worker) {
         until = std::min(until, now + deadlock_ns);
     }
     const timespec limit = time_of(until > now ? until - now : 0);
-    {
-        const Section::Gap handlers; // who is woken by one is called, as by any thread
-        kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
-    }
+    kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
     const std::lock_guard guard(worker.queue.lock());
     if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
         awake_.fetch_add(1, std::memory_order_seq_cst);

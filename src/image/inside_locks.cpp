@@ -139,9 +139,10 @@ constexpr Looks own_reading = {may_be_read, shortest_look_ns, longest_look_ns};
 constexpr Looks shared_reading = {may_be_read, shortest_look_ns, longest_shared_look_ns};
 constexpr Looks own_writing = {may_be_written, shortest_look_ns, longest_look_ns};
 constexpr Looks shared_writing = {may_be_written, shortest_look_ns, longest_shared_look_ns};
-constexpr Looks own_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_look_ns};
-constexpr Looks shared_semaphore = {semaphore_may_be_free, shortest_look_ns,
-                                    longest_shared_look_ns};
+constexpr Looks own_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_look_ns,
+                                 Looks::ByHandlers::if_free};
+constexpr Looks shared_semaphore = {semaphore_may_be_free, shortest_look_ns, longest_shared_look_ns,
+                                    Looks::ByHandlers::if_free};
 constexpr Looks untold = {nullptr, longest_look_ns, longest_look_ns};
 
 // The lock is free, or readers need give way no more. (One writer that comes too early waits
@@ -352,7 +353,7 @@ int init_mutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
 }
 
 int lock_mutex(pthread_mutex_t* mutex) {
-    if (fibre::here.own == nullptr) {
+    if (fibre::Scheduler::current() == nullptr) {
         return ::pthread_mutex_lock(mutex);
     }
     if (has_priorities(*mutex)) {
@@ -366,7 +367,7 @@ int lock_mutex(pthread_mutex_t* mutex) {
 }
 
 int try_to_lock_mutex(pthread_mutex_t* mutex) {
-    if (fibre::here.own != nullptr && has_priorities(*mutex)) {
+    if (fibre::Scheduler::current() != nullptr && has_priorities(*mutex)) {
         return refuse_priorities();
     }
     return ::pthread_mutex_trylock(mutex);
@@ -374,7 +375,7 @@ int try_to_lock_mutex(pthread_mutex_t* mutex) {
 
 int lock_mutex_by_clock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
     Deadline deadline;
-    if (fibre::here.own != nullptr && has_priorities(*mutex)) {
+    if (fibre::Scheduler::current() != nullptr && has_priorities(*mutex)) {
         return refuse_priorities();
     }
     if (!is_fibre() || !Deadline::of(clock, *time, deadline)) {
@@ -520,7 +521,7 @@ int unlock_read_write(pthread_rwlock_t* lock) {
 // --- Semaphores
 
 int wait_semaphore(sem_t* semaphore) {
-    if (fibre::here.own != nullptr && ::sem_trywait(semaphore) == 0) {
+    if (fibre::Scheduler::current() != nullptr && ::sem_trywait(semaphore) == 0) {
         return 0;
     }
     return is_fibre() ? wait_till(semaphore, Deadline::never()) : ::sem_wait(semaphore);
@@ -540,9 +541,9 @@ int wait_semaphore_till(sem_t* semaphore, const timespec* time) {
 
 int post_semaphore(sem_t* semaphore) {
     const int result = ::sem_post(semaphore);
-    if (result == 0) {
+    if (fibre::Scheduler* const scheduler = result == 0 ? fibre::scheduler() : nullptr) {
         const int before = errno;
-        tell(semaphore, 1);
+        scheduler->object_waits().tell_soon(semaphore); // it may be a handler of a signal
         errno = before;
     }
     return result;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <sched.h>
 #include <unistd.h>
@@ -41,7 +42,9 @@ void sleep_for(std::uint64_t ns) {
 } // namespace
 
 bool is_fibre() {
-    return fibre::Scheduler::current() != nullptr;
+    stack_t signals{};
+    return fibre::Scheduler::current() != nullptr && sigaltstack(nullptr, &signals) == 0 &&
+           (signals.ss_flags & SS_ONSTACK) == 0;
 }
 
 int yield_processor() {

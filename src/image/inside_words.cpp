@@ -2,7 +2,8 @@
 // for by syscall (std::atomic's wait, latches, semaphores and the static variables of C++). A fibre
 // parks, and looks at its word by itself now and then, as in inside_locks.cpp. Who calls the
 // system without the C library (OpenMP of gcc) waits in the system: that keeps the worker, and a
-// fibre that waits for it finds what has changed when it looks.
+// fibre that waits for it finds what has changed when it looks. A handler of a signal may wake a
+// futex that fibres wait for; where it has interrupted a switch, it wakes all of them, and soon.
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -30,12 +31,18 @@ bool has_changed(const void* word, std::uint32_t expected) {
     return __atomic_load_n(static_cast<const std::uint32_t*>(word), __ATOMIC_RELAXED) != expected;
 }
 
-constexpr Looks own_word = {has_changed, 20'000, 100'000'000};
-constexpr Looks shared_word = {has_changed, 20'000, 10'000'000};
+constexpr Looks own_word = {has_changed, 20'000, 100'000'000, Looks::ByHandlers::for_nothing};
+constexpr Looks shared_word = {has_changed, 20'000, 10'000'000, Looks::ByHandlers::for_nothing};
 
 std::uint32_t tell(const void* word, std::uint32_t count) {
     fibre::Scheduler* const scheduler = fibre::scheduler();
     return scheduler != nullptr ? scheduler->object_waits().tell(word, count) : 0;
+}
+
+// As FUTEX_WAKE of a program, which may be a handler of a signal.
+std::uint32_t tell_safely(const void* word, std::uint32_t count) {
+    fibre::Scheduler* const scheduler = fibre::scheduler();
+    return scheduler != nullptr ? scheduler->object_waits().tell_safely(word, count) : 0;
 }
 
 // Parks the fibre while the word says what is expected, until somebody tells or the time has come.
@@ -265,7 +272,9 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET: {
         Deadline deadline;
-        if (!is_fibre() || (command == FUTEX_WAIT_BITSET && !any) || first % sizeof *word != 0 ||
+        // (A handler that has interrupted a switch waits in the system.)
+        if (!is_fibre() || fibre::Inside::has_caller() || (command == FUTEX_WAIT_BITSET && !any) ||
+            first % sizeof *word != 0 ||
             !deadline_of(command, (second & FUTEX_CLOCK_REALTIME) != 0,
                          reinterpret_cast<const timespec*>(fourth), deadline)) {
             return call();
@@ -280,7 +289,8 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET: {
         const auto count = static_cast<int>(third);
-        const std::uint32_t told = count > 0 ? tell(word, static_cast<std::uint32_t>(count)) : 0;
+        const std::uint32_t told =
+            count > 0 ? tell_safely(word, static_cast<std::uint32_t>(count)) : 0;
         third = count - static_cast<int>(told);
         if (told != 0 && third == 0) {
             return told;
@@ -293,8 +303,8 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_WAKE_OP: {
         // Fibres go on for nothing, as the system allows.
         const long result = call();
-        tell(word, UINT_MAX);
-        tell(reinterpret_cast<const void*>(fifth), UINT_MAX);
+        tell_safely(word, UINT_MAX);
+        tell_safely(reinterpret_cast<const void*>(fifth), UINT_MAX);
         return result;
     }
     case FUTEX_LOCK_PI:
@@ -302,7 +312,7 @@ long system_call(long number, long first, long second, long third, long fourth, 
     case FUTEX_TRYLOCK_PI:
     case FUTEX_UNLOCK_PI:
         // The system would have the worker own it.
-        return fibre::here.own != nullptr ? failed(ENOSYS) : call();
+        return fibre::Scheduler::current() != nullptr ? failed(ENOSYS) : call();
     default:
         return call();
     }

@@ -11,8 +11,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "base/futex.hpp"
-#include "fibre/api.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -82,7 +80,11 @@ void run_handler(const struct sigaction& action, int number, siginfo_t* informat
         sigaddset(&own, number);
         pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
     }
-    warren_fibre_run_handler(&action, number, information, context);
+    if ((action.sa_flags & SA_SIGINFO) != 0) {
+        action.sa_sigaction(number, information, context);
+    } else {
+        action.sa_handler(number);
+    }
     pthread_sigmask(SIG_SETMASK, &former, nullptr);
 }
 
@@ -99,9 +101,6 @@ bool is_overflow(std::uint32_t rank, const void* address, const void* context) {
 }
 
 void crashed(int number, siginfo_t* information, void* context) {
-    if (warren_fibre_put_off(number, information, context)) {
-        return;
-    }
     const bool is_sent = information->si_code <= 0; // by kill, raise or the like
     const bool is_of_others =
         is_sent && information->si_pid != 0 && information->si_pid != getpid();
@@ -135,7 +134,7 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
     const std::size_t index = index_of(number);
     const std::uint32_t rank = rank_of_thread();
     if (index == crash_signal_count || rank == no_rank) {
-        return warren_fibre_set_action(number, action, former);
+        return sigaction(number, action, former);
     }
     Actions& all = actions();
     const std::lock_guard guard(all.lock);
@@ -154,13 +153,12 @@ using Handler = void (*)(int);
 
 // signal of programs.
 Handler set_handler(int number, Handler handler) {
-    if (handler == SIG_ERR || (fibres() == nullptr && index_of(number) == crash_signal_count)) {
+    if (index_of(number) == crash_signal_count) {
         return signal(number, handler);
     }
     struct sigaction action {};
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;
-    sigaddset(&action.sa_mask, number); // as the C library's does
     struct sigaction former {};
     return set_action(number, &action, &former) == 0 ? former.sa_handler : SIG_ERR;
 }
@@ -223,7 +221,6 @@ void die_by(int number) {
             information.si_code = SI_TKILL;
             information.si_pid = getpid();
             ucontext_t context{};
-            pthread_sigmask(SIG_BLOCK, nullptr, &context.uc_sigmask);
             run_handler(action, number, &information, &context);
         }
         report_crash(rank, number);

@@ -42,6 +42,9 @@ STACKS, NEVER_FINISHED = ("stacks", "touch_stacks"), "was never finished"
 # Files that are always there when a recording of a mode has come to its end.
 NEEDED = {"first-touch": {"threads", "modules", "touch_stacks", "touches", "strings"}}
 NEEDED_OF_COUNTS = {"threads", "modules", "touch_stacks", "intervals", "counts", "first", "strings"}
+# Files of the tracker, which counts in their headers what it had no room for: what they are of.
+OF_TRACKER = {"allocations": "allocations", "stacks": "calls of allocations", "phases": "phases",
+              "names": "names"}
 
 # What no program reaches: accesses or bytes of a thread in a unit, an address, bytes that one system call
 # reads. Numbers of threads have no gaps but for what is lost: one far beyond all others is none.
@@ -97,11 +100,13 @@ class Process:
             expected = None if sums is None else sums.get(f"{name}.rec")
             setattr(self, name, records.read(
                 self.folder / f"{name}.rec", name, expected,
-                "needed" if sums is None and name in needed else ended, self._tell, self.warnings.append))
+                "needed" if sums is None and name in needed else ended, self._tell, self.warnings.append,
+                self.info.get("end") == "exec"))
         self._strings = self._read_strings(sums, "strings" in needed)
         for name in sorted(sums or ()):
             if name != STRINGS and name.removesuffix(".rec") not in FILES:
                 records.Source(self.folder / name, sums[name], True, self._tell)
+        self._warn_of_losses(ended)
         self._check()
         self._join_stacks()
         self._number_threads()
@@ -140,9 +145,20 @@ class Process:
             self.warnings.append(f"{self.folder}: the recording has no end: the recorder was stopped, "
                                  "or has not finished; it goes as far as it was written")
 
+    def _warn_of_losses(self, ended):
+        """Of what the tracker had no room for; at the end of first-touch mode the recorder has said it."""
+        if ended and self.info["mode"] == "first-touch":
+            return
+        for name, what in OF_TRACKER.items():
+            if count := records.lost(self.folder / f"{name}.rec"):
+                self.warnings.append(f"{self.folder}: " + _told({
+                    "count": count, "what": what, "why": "the disk was full, files were limited, or the "
+                    "recording had reached its limit"}))
+
     def _read_strings(self, sums, is_needed):
         path = self.folder / STRINGS
-        source = records.Source(path, (sums or {}).get(STRINGS), is_needed and sums is None, self._tell)
+        source = records.Source(path, (sums or {}).get(STRINGS), is_needed and sums is None, self._tell,
+                                1 if self.info.get("end") == "exec" else None)
         if not source.is_there:
             return b""
         try:

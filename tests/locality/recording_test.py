@@ -8,6 +8,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import tracemalloc
+import types
 import unittest
 import zlib
 
@@ -16,7 +18,7 @@ WRITER = sys.argv[2]
 
 import numpy as np  # noqa: E402
 
-from warren.locality import recording  # noqa: E402
+from warren.locality import lines, recording  # noqa: E402
 
 
 class Recordings(unittest.TestCase):
@@ -279,6 +281,28 @@ class Recordings(unittest.TestCase):
         with (self.folder / "counts.rec").open("ab") as file:
             file.truncate(32 + 56 * (2 * recording.records.CHUNK + 3))
         self.assertEqual(len(self.process().counts), 1)
+
+    def test_which_bytes_threads_use_is_read_without_a_copy_of_the_records(self):
+        path = self.folder / "bytes.rec"
+        content = path.read_bytes()
+        count = 1 << 17
+        made = np.frombuffer(content[32:], recording.np.dtype(recording.FILES["bytes"][1])).repeat(count)
+        made["thread"] = np.arange(count) % 2
+        made["address"] = np.arange(count) % 1024 // 2 * 64
+        made["read"], made["instruction"] = 1 << (np.arange(count) % 64).astype("<u8"), np.arange(count)
+        made["thread"][:2] = 0xffffffff  # nobody
+        path.write_bytes(content[:32] + made.tobytes())
+        part = types.SimpleNamespace(
+            process=self.process(), keys=np.arange(256, dtype="<u8"), trace=types.SimpleNamespace(granularity=64),
+            key_of=lambda unit, allocation: unit, sites_of_instructions=lambda ones: ones.astype("<i4"))
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        uses = lines.read(part)
+        self.assertLess(tracemalloc.get_traced_memory()[1], made.nbytes)
+        self.assertEqual(uses["unit"].tolist(), np.arange(256).repeat(2).tolist())
+        self.assertEqual(uses["thread"].tolist(), [0, 1] * 256)
+        self.assertEqual(uses["read"].tolist(), [1 << number % 64 for number in range(512)])
+        self.assertEqual(uses["site"].tolist(), [1024, 1025, *range(2, 512)])  # the first of each
 
     def sums(self, **changed):
         """Describes the files as the recorder does."""

@@ -8,6 +8,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import tracemalloc
+import types
 import unittest
 import zlib
 
@@ -16,7 +18,7 @@ WRITER = sys.argv[2]
 
 import numpy as np  # noqa: E402
 
-from warren.locality import recording  # noqa: E402
+from warren.locality import lines, recording  # noqa: E402
 
 
 class Recordings(unittest.TestCase):
@@ -58,8 +60,11 @@ class Recordings(unittest.TestCase):
 
     def test_what_was_written(self):
         whole = recording.open(self.top)
-        self.assertEqual((whole.warnings, whole.damage), ([], []))
+        self.assertEqual(whole.damage, [])
+        self.assertEqual(whole.warnings, [f"{self.top}: of the job's 8 ranks 7 are not in it, rank 0 for one: they "
+                                          "were recorded elsewhere, not at all, or are lost"])
         process, = whole.ranks
+        self.assertEqual(process.warnings, [])
         self.assertEqual((process.info["rank"], process.info["size"], process.info["command"]),
                          (3, 8, ["./program", "-x"]))
         self.assertEqual(process.info["nodes"], [0, 1])
@@ -157,6 +162,34 @@ class Recordings(unittest.TestCase):
         process = self.process()
         self.assertEqual((len(process.touches), process.warnings), (1, []))
 
+    def test_room_that_is_no_multiple_of_a_record_is_no_loss(self):
+        for name in ("allocations", "stacks", "phases", "names"):  # windows of pages, as the tracker maps them
+            path = self.folder / f"{name}.rec"
+            content = path.read_bytes()
+            width = np.dtype(recording.FILES[name][1]).itemsize
+            # Full but for the rest, and with room for many.
+            for records in ((content[32:] * 4096)[:(4096 - 32) // width * width], content[32:]):
+                path.write_bytes((content[:32] + records).ljust(4096, b"\0"))
+                self.damaged(count=0)
+            path.write_bytes(content[:32] + (content[32:] * 4096)[:(4096 - 32) // width * width + 9])
+            self.assertIn(f"{name}.rec ends within a record: 9 bytes",
+                          "\n".join(str(one) for one in recording.open(self.top).damage))
+            path.write_bytes(content)
+
+    def test_what_the_tracker_had_no_room_for_is_said(self):
+        for name in ("allocations.rec", "stacks.rec", "phases.rec", "names.rec"):
+            self.change(name, 24, (7).to_bytes(8, "little"))
+        path = self.folder / "process.json"
+        info = json.loads(path.read_text())
+        expected = {f"{self.folder}: 7 {what} were lost: the disk was full, files were limited, or the recording "
+                    "had reached its limit" for what in ("allocations", "calls of allocations", "phases", "names")}
+        for mode, end, said in (("first-touch", 9000, set()), ("first-touch", None, expected),
+                                ("counts", 9000, expected), ("sample", None, expected)):
+            path.write_text(json.dumps({**info, "mode": mode, "end_ns": end}))
+            with self.subTest(mode=mode, end=end):
+                warnings = recording.open(self.top).processes[0].warnings
+                self.assertEqual({text for text in warnings if "were lost" in text}, said)
+
     def test_what_the_recorder_lost_is_said(self):
         path = self.folder / "process.json"
         info = json.loads(path.read_text())
@@ -249,6 +282,28 @@ class Recordings(unittest.TestCase):
             file.truncate(32 + 56 * (2 * recording.records.CHUNK + 3))
         self.assertEqual(len(self.process().counts), 1)
 
+    def test_which_bytes_threads_use_is_read_without_a_copy_of_the_records(self):
+        path = self.folder / "bytes.rec"
+        content = path.read_bytes()
+        count = 1 << 17
+        made = np.frombuffer(content[32:], recording.np.dtype(recording.FILES["bytes"][1])).repeat(count)
+        made["thread"] = np.arange(count) % 2
+        made["address"] = np.arange(count) % 1024 // 2 * 64
+        made["read"], made["instruction"] = 1 << (np.arange(count) % 64).astype("<u8"), np.arange(count)
+        made["thread"][:2] = 0xffffffff  # nobody
+        path.write_bytes(content[:32] + made.tobytes())
+        part = types.SimpleNamespace(
+            process=self.process(), keys=np.arange(256, dtype="<u8"), trace=types.SimpleNamespace(granularity=64),
+            key_of=lambda unit, allocation: unit, sites_of_instructions=lambda ones: ones.astype("<i4"))
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        uses = lines.read(part)
+        self.assertLess(tracemalloc.get_traced_memory()[1], made.nbytes)
+        self.assertEqual(uses["unit"].tolist(), np.arange(256).repeat(2).tolist())
+        self.assertEqual(uses["thread"].tolist(), [0, 1] * 256)
+        self.assertEqual(uses["read"].tolist(), [1 << number % 64 for number in range(512)])
+        self.assertEqual(uses["site"].tolist(), [1024, 1025, *range(2, 512)])  # the first of each
+
     def sums(self, **changed):
         """Describes the files as the recorder does."""
         path = self.folder / "process.json"
@@ -281,8 +336,30 @@ class Recordings(unittest.TestCase):
             file.write(contents["touches.rec"][32:])
         self.assertEqual(len(self.damaged("48 bytes more").processes[0].touches), 1)
 
+    def test_replaced_programs_may_have_records_behind_what_was_summed_up(self):
+        path = self.folder / "process.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "end": "exec"}))
+        self.sums()
+        for name, more, count in (("touches.rec", bytes(47) + b"\1", 0), ("strings.bin", b"xyz", 0),
+                                  ("touches.rec", b"\1" * 47, 1)):
+            file = self.folder / name
+            content = file.read_bytes()
+            file.write_bytes(content + more)
+            process, = self.damaged(count=count).processes
+            self.assertEqual(len(process.touches), 1)
+            file.write_bytes(content[:-1] + b"\x7f" + more)
+            self.assertIn("checksum", "\n".join(str(one) for one in recording.open(self.top).damage))
+            file.write_bytes(content)
+
     def test_a_changed_description_is_known_by_its_sum(self):
         self.sums()
+        text = (self.folder / "process.json").read_bytes()
+        for key in (b'"version": ', b'"format": "', b'"forma'):  # no other version: it is damaged
+            at = text.index(key) + len(key)
+            (self.folder / "process.json").write_bytes(text[:at] + bytes([text[at] ^ 2]) + text[at + 1:])
+            process, = self.damaged("process.json is not what was written").processes
+            self.assertEqual((process.info["pid"], process.info["rank"], process.warnings), (4711, 3, []))
+        (self.folder / "process.json").write_bytes(text)
         self.change("process.json", (self.folder / "process.json").read_bytes().index(b"4711"), b"4712")
         self.damaged("process.json is not what was written")
 

@@ -93,14 +93,17 @@ def read(folder):
         info = _saved(data.decode("utf-8", "replace"))
         found.append(damage.of(path, f"is damaged: {problem}", "what is not whole of it"))
     else:
-        if not isinstance(info, dict) or info.get("format") != FORMAT:
+        if not isinstance(info, dict):
             return {}, [damage.of(path, "doesn't describe a locality recording")]
-        if info.get("version") != VERSION:
-            raise Error(f"{path} has version {info.get('version')} of the format; this reader is for "
-                        f"version {VERSION}")
+        # The sum comes first: what it doesn't fit isn't of another format or version, but damaged.
         end = data.rfind(b',\n "sum"')
         if "sum" in info and (end < 0 or zlib.crc32(data[:end]) != info["sum"]):
             found.append(damage.of(path, "is not what was written", "values of it may be wrong"))
+        elif info.get("format") != FORMAT:
+            found.append(damage.of(path, "doesn't describe a locality recording"))
+        elif info.get("version") != VERSION:
+            raise Error(f"{path} has version {info.get('version')} of the format; this reader is for "
+                        f"version {VERSION}")
     for key in (*KEYS, *MORE_KEYS):
         needed = key in KEYS and KEYS[key][1]
         if (key in info or needed) and not _is_good(key, info.get(key)):

@@ -18,22 +18,29 @@ def read(part):
     records = part.process.bytes
     if len(records) == 0 or len(part.keys) == 0:
         return none()
-    key = part.key_of(records["address"] >> np.uint64(part.trace.granularity.bit_length() - 1),
-                   records["allocation"])
-    at = np.minimum(np.searchsorted(part.keys, key), len(part.keys) - 1)
-    known = (part.keys[at] == key) & (records["thread"] < recording.NO_THREAD >> 1)
-    at, records = at[known], records[known]
-    order = np.lexsort((records["thread"], at))
-    at, records = at[order], records[order]
-    fresh = np.ones(len(at), bool)
-    fresh[1:] = (np.diff(at) != 0) | (np.diff(records["thread"].astype("<i8")) != 0)
+    shift = np.uint64(part.trace.granularity.bit_length() - 1)
+
+    def unit(piece):
+        key = part.key_of(piece["address"] >> shift, piece["allocation"])
+        at = np.minimum(np.searchsorted(part.keys, key), len(part.keys) - 1)
+        known = (part.keys[at] == key) & (piece["thread"] < recording.NO_THREAD >> 1)
+        return np.where(known, at, -1)
+
+    # A column at a time: copies of whole records take nearly twice the memory.
+    units, threads = recording.columns(records, unit=("<i4", unit),
+                                       thread=("<u4", lambda piece: piece["thread"]))
+    order = np.lexsort((threads, units))
+    order = order[np.count_nonzero(units < 0):]
+    units, threads = units[order], threads[order]
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = (np.diff(units) != 0) | (threads[1:] != threads[:-1])
     rows = np.flatnonzero(fresh)
     uses = np.zeros(len(rows), USE)
-    uses["unit"], uses["thread"] = at[rows], records["thread"][rows]
+    uses["unit"], uses["thread"] = units[rows], threads[rows]
     if len(rows):
-        uses["site"] = part.sites_of_instructions(records["instruction"][rows])
+        uses["site"] = part.sites_of_instructions(recording.column(records, "instruction")[order[rows]])
         for name in ("read", "written"):
-            uses[name] = np.bitwise_or.reduceat(records[name], rows)
+            uses[name] = np.bitwise_or.reduceat(recording.column(records, name)[order], rows)
     return uses
 
 

@@ -42,11 +42,14 @@ STACKS, NEVER_FINISHED = ("stacks", "touch_stacks"), "was never finished"
 # Files that are always there when a recording of a mode has come to its end.
 NEEDED = {"first-touch": {"threads", "modules", "touch_stacks", "touches", "strings"}}
 NEEDED_OF_COUNTS = {"threads", "modules", "touch_stacks", "intervals", "counts", "first", "strings"}
+# Files of the tracker, which counts in their headers what it had no room for: what they are of.
+OF_TRACKER = {"allocations": "allocations", "stacks": "calls of allocations", "phases": "phases",
+              "names": "names"}
 
 # What no program reaches: accesses or bytes of a thread in a unit, an address, bytes that one system call
 # reads. Numbers of threads have no gaps but for what is lost: one far beyond all others is none.
 MOST_ACCESSES, MOST_ADDRESS, MOST_FILLED = 1 << 56, 1 << 57, 1 << 31
-FEW_THREADS, MOST_THREADS = 1024, 1 << 20
+FEW_THREADS, MOST_THREADS, MOST_RANKS = 1024, 1 << 20, 1 << 22
 # Fewer counts don't tell by their addresses how large their units are.
 FEW_COUNTS = 64
 
@@ -97,11 +100,13 @@ class Process:
             expected = None if sums is None else sums.get(f"{name}.rec")
             setattr(self, name, records.read(
                 self.folder / f"{name}.rec", name, expected,
-                "needed" if sums is None and name in needed else ended, self._tell, self.warnings.append))
+                "needed" if sums is None and name in needed else ended, self._tell, self.warnings.append,
+                self.info.get("end") == "exec"))
         self._strings = self._read_strings(sums, "strings" in needed)
         for name in sorted(sums or ()):
             if name != STRINGS and name.removesuffix(".rec") not in FILES:
                 records.Source(self.folder / name, sums[name], True, self._tell)
+        self._warn_of_losses(ended)
         self._check()
         self._join_stacks()
         self._number_threads()
@@ -140,9 +145,20 @@ class Process:
             self.warnings.append(f"{self.folder}: the recording has no end: the recorder was stopped, "
                                  "or has not finished; it goes as far as it was written")
 
+    def _warn_of_losses(self, ended):
+        """Of what the tracker had no room for; at the end of first-touch mode the recorder has said it."""
+        if ended and self.info["mode"] == "first-touch":
+            return
+        for name, what in OF_TRACKER.items():
+            if count := records.lost(self.folder / f"{name}.rec"):
+                self.warnings.append(f"{self.folder}: " + _told({
+                    "count": count, "what": what, "why": "the disk was full, files were limited, or the "
+                    "recording had reached its limit"}))
+
     def _read_strings(self, sums, is_needed):
         path = self.folder / STRINGS
-        source = records.Source(path, (sums or {}).get(STRINGS), is_needed and sums is None, self._tell)
+        source = records.Source(path, (sums or {}).get(STRINGS), is_needed and sums is None, self._tell,
+                                1 if self.info.get("end") == "exec" else None)
         if not source.is_there:
             return b""
         try:
@@ -322,9 +338,10 @@ class Process:
         before = [image for image in images if (image.info.get("start_ns") or 0) <= start or not start]
         if not before:
             self.warnings.append(f"{self.folder}: first touches are known of bursts only, where the page "
-                                 "was not there before")
+                                 f"was not there before: {FAULTS}/ has none of it")
             return
         image = max(before, key=lambda one: one.info.get("start_ns") or 0)
+        self._warn_of_the_end(image)
         known = image.threads[image.threads["thread"] < MOST_THREADS]
         tids = np.zeros(int(known["thread"].max(initial=0)) + 1, "<u8")
         tids[known["thread"]] = known["tid"]
@@ -337,6 +354,20 @@ class Process:
         self.damage += image.damage
         self.warnings += [f"{image.folder}: {_told(loss)}" for loss in image.info.get("lost", [])]
         self.warnings += [f"{self.folder}: {sentence}" for sentence in image.info.get("missing", [])]
+
+    def _warn_of_the_end(self, image):
+        """Of first touches that the recorder beside, which was stopped, has not seen."""
+        if image.info.get("end_ns") is not None or any(one.file == description.NAME for one in image.damage):
+            return
+        last = max((int(piece["time_ns"].max()) for piece in pieces(image.touches)), default=0)
+        end = self.info.get("end_ns") or max(
+            [int(getattr(self, name)[field].max(initial=0)) for name, field in
+             (("threads", "time_ns"), ("intervals", "end_ns"), ("allocations", "time_ns"))]
+            + [int(piece["time_ns"].max()) for piece in pieces(self.first)])
+        if end > last:
+            start = self.info.get("start_ns") or image.info.get("start_ns") or last
+            self.warnings.append(f"{image.folder}: first touches are known of the first "
+                                 f"{max(last - start, 0) / 1e9:.1f} s only: the recorder was stopped")
 
     @property
     def size(self):
@@ -376,12 +407,16 @@ class Recording:
             raise Error(f"{folder} is no folder with a recording" if self.folder.exists() else
                         f"{folder} does not exist")
         self.left_out = []  # damage by which nothing is known of a process
-        is_one = (self.folder / description.NAME).exists() or (
-            not any(_is_of_a_process(entry) for entry in self.folder.iterdir()) and any(self.folder.glob("*.rec")))
+        self.told = []  # warnings of the whole
+        inside = os.listdir(self.folder)
+        is_one = description.NAME in inside or (
+            not any(_is_of_a_process(self.folder / name) for name in inside)
+            and any(name.endswith(".rec") for name in inside))
         if is_one:
             self.processes = [Process(self.folder)]
         else:
             self.processes = self._read_all()
+            self._miss_ranks()
         self.processes.sort(key=_order)
         self._join_faults(self.folder.parent if is_one else self.folder)
 
@@ -391,28 +426,69 @@ class Recording:
             raise Error(f"{self.folder} holds no recording: no folder in it has a process.json")
         return _processes(folders, self.left_out)
 
+    def _miss_ranks(self):
+        """Ranks of the job that aren't there. Where most are, the others have been lost; else they may be
+        in folders of other nodes, or were not to be recorded."""
+        sizes = [process.info["size"] for process in self.ranks if process.info.get("size") is not None]
+        size = max(sizes, default=0)
+        if not 0 < size <= MOST_RANKS:
+            return
+        known = {process.info["rank"] for process in self.ranks}
+        lacking = [rank for rank in range(size) if rank not in known]
+        told = {one.path.name for one in self.left_out}
+        there = set(os.listdir(self.folder))
+        try:
+            there_of_faults = set(os.listdir(self.folder / FAULTS))
+        except OSError:
+            there_of_faults = set()
+        for name in [f"rank-{rank:05}" for rank in lacking]:
+            if name not in told and (2 * len(lacking) < size or name in there or name in there_of_faults):
+                what = "is no folder" if name in there else "is missing"
+                self.left_out.append(damage.of(self.folder / name, f"{what}: the job had {size} ranks",
+                                               "the whole process"))
+                told.add(name)
+        elsewhere = [rank for rank in lacking if f"rank-{rank:05}" not in told]
+        if elsewhere:
+            self.told.append(f"{self.folder}: of the job's {size} ranks {len(elsewhere)} are not in it, rank "
+                             f"{elsewhere[0]} for one: they were recorded elsewhere, not at all, or are lost")
+
     def _join_faults(self, folder):
         """Gives processes of mode sample the touches that the kernel told of another recorder."""
         samples = [process for process in self.processes if process.info["mode"] == "sample"]
         if not samples:
             return
+        faults = folder / FAULTS
         try:
-            folders = sorted(entry for entry in (folder / FAULTS).iterdir() if _is_of_a_process(entry))
-        except OSError:  # it isn't there
-            folders = []
+            everyone = sorted(entry for entry in (faults / name for name in os.listdir(faults))
+                              if _is_of_a_process(entry))
+        except FileNotFoundError:  # so it is, too, where the kernel tells nothing
+            everyone = None
+        except OSError as problem:
+            self.left_out.append(damage.of(faults, f"can't be read: {problem.strerror}", "first touches"))
+            everyone = None
+        folders = everyone or []
         if self.folder != folder:  # other processes' are no matter of one alone
             folders = [entry for entry in folders if _is_about(entry, samples[0])]
         images = {}
         for image in _processes(folders, self.left_out, must=False) if folders else []:
             images.setdefault((image.info.get("host"), image.info["pid"]), []).append(image)
             images.setdefault(image.name, []).append(image)
+        pids = {process.info["pid"] for process in samples}
         for process in samples:
-            found = images.get((process.info.get("host"), process.info["pid"]))
-            process.join_faults(found or images.get(process.name, []))
+            found = images.get((process.info.get("host"), process.info["pid"])) \
+                or images.get(process.name, [])
+            process.join_faults(found)
+            # Of those that others have made or replaced the recorder may have seen too little for a folder.
+            is_always = process.info.get("end_ns") is not None and process.info.get("end") != "exec" \
+                and (process.info.get("rank") is not None or process.info.get("parent") not in pids)
+            path = faults / process.name
+            if not found and everyone is not None and is_always and path not in folders \
+                    and not _was_stopped(everyone, process):
+                self.left_out.append(damage.of(path, "is missing", "first touches"))
 
     @property
     def warnings(self):
-        return damage.once(text for process in self.processes for text in process.warnings)
+        return damage.once(self.told + [text for process in self.processes for text in process.warnings])
 
     @property
     def damage(self):
@@ -449,31 +525,43 @@ class Recording:
 
 
 def _is_of_a_process(entry):
-    """Whether it is the folder of a process, described or not."""
-    if entry.name == FAULTS or not entry.is_dir():
+    """Whether it is the folder of a process, described or not; one that can't be read, by its name."""
+    if entry.name == FAULTS:
         return False
-    return (entry / description.NAME).exists() or any(entry.glob("*.rec")) \
-        or OF_A_PROCESS.fullmatch(entry.name) is not None
+    is_named = OF_A_PROCESS.fullmatch(entry.name) is not None
+    try:
+        inside = os.listdir(entry)
+    except NotADirectoryError:
+        return False
+    except OSError:
+        return is_named
+    return is_named or any(name == description.NAME or name.endswith(".rec") for name in inside)
+
+
+def _described(folder):
+    """What is whole of its description."""
+    try:
+        return description.read(folder)[0]
+    except Error:
+        return {}
 
 
 def _is_about(entry, process):
     """Whether that folder is of this process."""
-    try:
-        info, _ = description.read(entry)
-    except Error:
-        return False
-    return info.get("pid") == process.info["pid"] or entry.name == process.name
+    return _described(entry).get("pid") == process.info["pid"] or entry.name == process.name
+
+
+def _was_stopped(folders, process):
+    """Whether the recorder of a process's faults was stopped before its end, by what it left of others."""
+    known = [_described(folder) for folder in folders]
+    return any(info.get("end_ns") is None for info in known
+               if info and info.get("host") == process.info.get("host"))
 
 
 def _processes(folders, left_out, must=True):
     """The processes of these folders. What can't be used is added to `left_out`; if that is all, and there
     must be one, it is an Error."""
-    described = {}
-    for folder in folders:
-        try:
-            described[folder] = description.read(folder)[0]
-        except Error:
-            described[folder] = {}
+    described = {folder: _described(folder) for folder in folders}
     read, problems = [], []
     for folder in folders:
         try:

@@ -10,6 +10,7 @@ and left out. Of a large file that is done as its pieces are read (Chosen), as a
 would take as much memory as the file.
 """
 
+import errno
 import mmap
 import os
 import stat
@@ -188,9 +189,10 @@ def header_of(kind, dtype):
 class Source:
     """A file of a recording: its length, as far as it was written, and whether it is what was written."""
 
-    def __init__(self, path, expected, is_needed, tell):
-        """`expected` is what process.json says of the file, or None."""
-        self.path, self.tell = path, tell
+    def __init__(self, path, expected, is_needed, tell, more=None):
+        """`expected` is what process.json says of the file, or None. `more`: bytes of a record, any number of
+        which may be behind what was summed up."""
+        self.path, self.tell, self.more = path, tell, more
         self.size = 0        # bytes that may be read
         self.is_there = self.is_told = False
         try:
@@ -199,6 +201,7 @@ class Source:
             if expected is not None or is_needed:
                 self._say("is missing")
         except OSError as problem:
+            self.is_there, self.size = False, 0
             self._say(f"can't be read: {problem.strerror}")
 
     def _say(self, what, lost=None):
@@ -210,37 +213,50 @@ class Source:
         if not stat.S_ISREG(there.st_mode):
             self._say("is no file")
             return
-        self.is_there, self.size = True, there.st_size
-        if expected is None:
-            return
-        wanted = expected["bytes"]
-        if there.st_size < wanted:
-            self._say(f"is cut off: {there.st_size:,} of {wanted:,} bytes are there")
+        with files.open_regular(self.path, 1 << 62) as file:
+            self.is_there, self.size = True, there.st_size
+            if expected is not None:
+                self._compare(file, expected)
+
+    def _compare(self, file, expected):
+        wanted, more = expected["bytes"], self.size - expected["bytes"]
+        if more < 0:
+            self._say(f"is cut off: {self.size:,} of {wanted:,} bytes are there")
             return
         self.size = wanted
-        if there.st_size > wanted:
-            self._say(f"has {there.st_size - wanted:,} bytes more than were written", "nothing that was in it")
+        if more and (not self.more or more % self.more):
+            self._say(f"has {more:,} bytes more than were written", "nothing that was in it")
         sum_, left = 0, wanted
-        with files.open_regular(self.path, 1 << 62) as file:
-            block = memoryview(bytearray(min(BLOCK, max(left, 1))))
-            while left > 0 and (count := file.readinto(block[:min(left, len(block))])):
-                sum_, left = zlib.crc32(block[:count], sum_), left - count
+        block = memoryview(bytearray(min(BLOCK, max(left, 1))))
+        while left > 0 and (count := file.readinto(block[:min(left, len(block))])):
+            sum_, left = zlib.crc32(block[:count], sum_), left - count
         if sum_ != expected["crc32"]:
             self._say("is not what was written: its checksum is another",
                       "nothing that can be told; figures that come from it may be wrong")
 
 
-def read(path, name, expected, ended, tell, warn):
+def read(path, name, expected, ended, tell, warn, replaced=False):
     """The records of one file, mapped, as far as they are whole. `ended`: its writer had the time to write
-    it; `is_needed`: it always does."""
+    it; "needed": it always does. `replaced`: by another program, before which older recorders went on
+    writing behind what they had summed up."""
     kind, fields = FILES[name]
     dtype = np.dtype(fields)
-    nothing = np.empty(0, dtype)
-    source = Source(path, expected, ended == "needed", tell)
+    source = Source(path, expected, ended == "needed", tell, dtype.itemsize if replaced else None)
     if not source.is_there or (expected is not None and expected["bytes"] == 0):
-        return nothing
+        return np.empty(0, dtype)
     say = (lambda path, what: warn(f"{path} {what}")) if not ended else \
         (lambda path, what: None) if source.is_told else tell
+    try:
+        return _map(source, kind, dtype, say, tell)
+    except (OSError, ValueError) as problem:  # ValueError: it has become shorter
+        if getattr(problem, "errno", None) == errno.ENOMEM:
+            raise
+        tell(path, f"can't be read: {getattr(problem, 'strerror', problem)}")
+        return np.empty(0, dtype)
+
+
+def _map(source, kind, dtype, say, tell):
+    path, nothing = source.path, np.empty(0, dtype)
     if source.size < HEADER.itemsize:
         content = files.read_regular(path, files.DESCRIPTION_LIMIT)[:source.size]
         if not header_of(kind, dtype).startswith(content[:24]):  # behind that is what was lost
@@ -267,11 +283,22 @@ def read(path, name, expected, ended, tell, warn):
         return nothing
     count, rest = divmod(source.size - HEADER.itemsize, dtype.itemsize)
     records = np.memmap(path, dtype, "r", HEADER.itemsize, (count,)) if count else nothing
-    if count and records[dtype.names[0]][-1] == 0:  # room that was made for records to come is no loss
+    # Room that was made for records to come is no loss, nor is what of it is no whole record's.
+    if count and records[dtype.names[0]][-1] == 0:
         records = records[:_written(records)]
-    elif rest and not source.is_told:
+    elif rest and not source.is_told and np.fromfile(path, "u1", rest, offset=source.size - rest).any():
         tell(path, f"ends within a record: {rest} bytes are left out", "that record, and what was behind it")
     return records
+
+
+def lost(path):
+    """How many records its writer in the program had no room for, by its header."""
+    try:
+        with files.open_regular(path, 1 << 62) as file:
+            header = np.frombuffer(file.read(HEADER.itemsize).ljust(HEADER.itemsize, b"\0"), HEADER)
+    except OSError:
+        return 0
+    return int(header["lost"][0]) if header["magic"][0] == MAGIC else 0
 
 
 def _written(records):

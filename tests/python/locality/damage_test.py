@@ -2,6 +2,7 @@
 whole, says what is lost, and its exit status tells that it isn't all."""
 
 import contextlib
+import ctypes
 import io
 import json
 import os
@@ -88,6 +89,30 @@ def write(top, mode, sums=True):
             write_counts(folder, rank, mode, 4096 if mode == "sample" else 64, sums)
         if mode == "sample":
             write_first_touch(top / "faults" / folder.name, pid=100 + rank, sums=sums)
+
+
+@contextlib.contextmanager
+def as_others():
+    """As for those who aren't the superuser: modes of files hold."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, before = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()  # version 3; this thread
+    if libc.capget(header, before):
+        raise unittest.SkipTest("the kernel tells no capabilities")
+    now = (ctypes.c_uint32 * 6)(*before)
+    now[0] &= ~0b110  # DAC_OVERRIDE and DAC_READ_SEARCH of the effective ones
+    libc.capset(header, now)
+    try:
+        yield
+    finally:
+        libc.capset(header, before)
+
+
+def change_description(folder, **changed):
+    path = pathlib.Path(folder, "process.json")
+    info = {**json.loads(path.read_text()), **changed}
+    info.pop("sum", None)
+    text = json.dumps(info)[:-1]
+    path.write_text(f'{text},\n "sum": {zlib.crc32(text.encode())}\n}}\n')
 
 
 class Damage(unittest.TestCase):
@@ -183,6 +208,111 @@ class Damage(unittest.TestCase):
                                 data is None and name in always or data == b"" and path.suffix == ".rec":
                             self.assertEqual(status, 3, shown)
                 path.write_bytes(content)
+
+    def test_what_cannot_be_read_is_left_out(self):
+        for mode in ("first-touch", "counts", "sample"):
+            top = self.top / mode
+            write(top, mode)
+            faults = [top / "faults" / "rank-00001", top / "faults"] if mode == "sample" else []
+            folders = [top / "rank-00001", *faults]
+            for path in [*folders, *(file for folder in folders[:2] for file in sorted(folder.iterdir()))]:
+                before = path.stat().st_mode
+                for bits in (0, 0o444) if path.is_dir() else (0,):
+                    with self.subTest(path=str(path.relative_to(self.top)), bits=bits):
+                        path.chmod(bits)
+                        try:
+                            with as_others():
+                                status, shown = self.report(top)
+                        finally:
+                            path.chmod(before)
+                        self.assertEqual(status, 3, shown)
+                        self.assertIn(f"{path}", shown)
+                        self.assertIn("can't be read: Permission denied", shown)
+            self.assertEqual(self.report(top)[0], 0)
+
+    def test_ranks_that_are_gone(self):
+        for rank in range(4):
+            write_counts(self.top / f"rank-0000{rank}", rank)
+            change_description(self.top / f"rank-0000{rank}", size=4)
+        self.assertEqual(self.report(self.top)[0], 0)
+        aside = self.top.parent / "aside"
+        (self.top / "rank-00003").rename(aside)
+        status, shown = self.report(self.top)
+        self.assertEqual(status, 3)
+        self.assertIn("rank-00003 is missing: the job had 4 ranks; lost: the whole process", shown)
+        (self.top / "rank-00003").write_bytes(b"")
+        status, shown = self.report(self.top)
+        self.assertEqual(status, 3)
+        self.assertIn("rank-00003 is no folder: the job had 4 ranks", shown)
+        (self.top / "rank-00003").unlink()
+        shutil.rmtree(self.top / "rank-00001")  # they may be those of another node
+        status, shown = self.report(self.top)
+        self.assertEqual(status, 0)
+        self.assertIn("of the job's 4 ranks 2 are not in it, rank 1 for one", shown)
+        self.assertEqual(self.report(self.top / "rank-00000")[0], 0)
+        write_first_touch(self.top / "faults" / "rank-00001", pid=101)  # it was recorded into this folder
+        status, shown = self.report(self.top)
+        self.assertEqual(status, 3)
+        self.assertIn("rank-00001 is missing", shown)
+
+    def test_first_touches_of_a_sample_that_are_gone(self):
+        write(self.top, "sample")
+        faults = self.top / "faults"
+        shutil.rmtree(faults / "rank-00001")
+        for folder in (self.top, self.top / "rank-00001"):
+            status, shown = self.report(folder)
+            self.assertEqual(status, 3, shown)
+            self.assertIn(f"{faults / 'rank-00001'} is missing; lost: first touches", shown)
+        self.assertEqual(self.report(self.top / "rank-00000")[0], 0)
+        # The recorder of both was stopped, or this one went on to another program, or was made by the other.
+        for where, changed in (("faults/rank-00000", {"end_ns": None}), ("rank-00001", {"end_ns": None}),
+                               ("rank-00001", {"end": "exec"}), ("rank-00001", {"rank": None, "parent": 100})):
+            before = (self.top / where / "process.json").read_text()
+            change_description(self.top / where, **changed)
+            status, shown = self.report(self.top, "--everything")
+            self.assertEqual((status, "known of bursts only" in shown), (0, True), shown)
+            (self.top / where / "process.json").write_text(before)
+        shutil.rmtree(faults / "rank-00000")
+        self.assertEqual(self.report(self.top)[0], 3)
+        faults.rmdir()
+        status, shown = self.report(self.top)  # as where the kernel tells nothing
+        self.assertEqual((status, "known of bursts only" in shown), (0, True), shown)
+        faults.write_bytes(b"")
+        status, shown = self.report(self.top)
+        self.assertEqual(status, 3)
+        self.assertIn(f"{faults} can't be read: Not a directory; lost: first touches", shown)
+
+    def test_first_touches_up_to_where_their_recorder_was_stopped(self):
+        write(self.top, "sample")
+        said = "rank-00001: first touches are known of the first 0.0 s only: the recorder was stopped"
+        for folder, end, is_said in (("rank-00001", 9000, False), ("faults/rank-00001", None, True),
+                                     ("rank-00001", None, True), ("rank-00001", 20, False)):
+            change_description(self.top / folder, end_ns=end)
+            with self.subTest(folder=folder, end=end):
+                status, shown = self.report(self.top)
+                self.assertEqual(status, 0, shown)
+                self.assertEqual(said in shown, is_said, shown)
+                self.assertNotIn("rank-00000: first touches are", shown)
+
+    def test_files_that_the_recorder_does_not_sum_up(self):
+        """The tracker writes them; what is cut within a record is seen."""
+        write(self.top, "counts")
+        folder = self.top / "rank-00001"
+        info = json.loads((folder / "process.json").read_text())
+        names = ("allocations", "stacks", "phases", "names")
+        change_description(folder, files={name: one for name, one in info["files"].items()
+                                          if name.removesuffix(".rec") not in names})
+        for name in names:
+            path = folder / f"{name}.rec"
+            content = path.read_bytes()
+            path.write_bytes(content + bytes(1000))
+            status, shown = self.report(self.top)
+            self.assertEqual(status, 0, shown)
+            path.write_bytes(content[:-np.dtype(recording.FILES[name][1]).itemsize + 12])
+            status, shown = self.report(self.top)
+            self.assertEqual(status, 3)
+            self.assertIn(f"{name}.rec ends within a record: 12 bytes are left out", shown)
+            path.write_bytes(content)
 
     def test_everything_at_once_in_all_processes(self):
         """Whatever is left of it, there is a report or a reason why not, and no traceback."""

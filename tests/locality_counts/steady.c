@@ -4,6 +4,7 @@
  *   steady spawn                    the same, after a program has been run by posix_spawn
  *   steady timer                    has a timer of its own, of the time that it computes
  *   steady exec N                   becomes itself N times while threads compute
+ *   steady churn N                  the same while threads get and free memory
  *   steady fork                     forks 20 times while threads compute
  *   steady ends                     threads come and end, one way or another, while others compute
  *   steady abort                    a fatal signal meanwhile
@@ -126,13 +127,26 @@ static void timer(void) {
     }
 }
 
-static void execute(char* self, int left) {
+/* What is counted in memory is written when that is freed. */
+static void* churns(void* unused) {
+    (void)unused;
+    for (;;) {
+        volatile char* const block = malloc(64 * page_bytes);
+        for (int page = 0; page < 64; ++page) {
+            block[page * page_bytes] = 1;
+        }
+        free((void*)block);
+    }
+    return NULL;
+}
+
+static void execute(char* self, const char* how, int left) {
     char* const first = pages(threads);
     pthread_t made[threads];
     if (left == 0) {
         return;
     }
-    start(made, threads, begun, first);
+    start(made, threads, strcmp(how, "churn") == 0 ? churns : begun, first);
     volatile long* const memory = pages(64);
     compute(memory, 20000000);
     if (execl("/nonexistent/program", "program", NULL) == 0) {
@@ -141,7 +155,7 @@ static void execute(char* self, int left) {
     compute(memory, 5000000);
     char text[16];
     snprintf(text, sizeof text, "%d", left - 1);
-    execl(self, self, "exec", text, NULL);
+    execl(self, self, how, text, NULL);
     exit(1);
 }
 
@@ -280,8 +294,8 @@ int main(int count, char** words) {
         spawn();
     } else if (strcmp(what, "timer") == 0) {
         timer();
-    } else if (strcmp(what, "exec") == 0) {
-        execute(words[0], atoi(words[2]));
+    } else if (strcmp(what, "exec") == 0 || strcmp(what, "churn") == 0) {
+        execute(words[0], what, atoi(words[2]));
     } else if (strcmp(what, "fork") == 0) {
         fork_often();
     } else if (strcmp(what, "ends") == 0) {

@@ -126,7 +126,8 @@ class Recorder {
 
     // A sentence that the report shows.
     void miss(const std::string& what);
-    // How the process is about to end; empty: it goes on.
+    // How the process is about to end; empty: it goes on. From `executed` on files stay as they
+    // are until it goes on: the process may be gone at any time, and they have been summed up.
     void set_end(const std::string& how);
     void finish();
 
@@ -166,6 +167,7 @@ class Recorder {
     void set_due();
     void next_interval(std::uint32_t phase);
     void flush();
+    void hold(bool held);
     void delete_thread(Thread* thread);
 
     Settings settings_;
@@ -174,6 +176,7 @@ class Recorder {
     RankEnvironment rank_; // whose folder it is
     void* lock_ = nullptr;
     bool running_ = false;
+    bool held_ = false; // nothing is written
     std::int64_t pid_ = 0;
     std::int64_t parent_ = 0;
     std::string executable_;

@@ -201,4 +201,17 @@ void Recorder::flush() {
     interval_file_.flush();
 }
 
+void Recorder::hold(bool held) {
+    held_ = held;
+    thread_file_.hold(held);
+    module_file_.hold(held);
+    strings_file_.hold(held);
+    interval_file_.hold(held);
+    count_file_.hold(held);
+    first_file_.hold(held);
+    touch_stack_file_.hold(held);
+    communication_file_.hold(held);
+    bytes_file_.hold(held);
+}
+
 } // namespace warren::locality::counts

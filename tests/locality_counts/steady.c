@@ -4,7 +4,7 @@
  *   steady spawn                    the same, after a program has been run by posix_spawn
  *   steady timer                    has a timer of its own, of the time that it computes
  *   steady exec N                   becomes itself N times while threads compute
- *   steady churn N                  the same while threads get and free memory
+ *   steady churn N                  the same while threads get and free memory, and begin and end
  *   steady fork                     forks 20 times while threads compute
  *   steady ends                     threads come and end, one way or another, while others compute
  *   steady abort                    a fatal signal meanwhile
@@ -127,7 +127,11 @@ static void timer(void) {
     }
 }
 
-/* What is counted in memory is written when that is freed. */
+static void* does_nothing(void* unused) {
+    return unused;
+}
+
+/* What is counted in memory is written when that is freed, and when a thread ends. */
 static void* churns(void* unused) {
     (void)unused;
     for (;;) {
@@ -136,6 +140,9 @@ static void* churns(void* unused) {
             block[page * page_bytes] = 1;
         }
         free((void*)block);
+        pthread_t made;
+        start(&made, 1, does_nothing, NULL);
+        pthread_join(made, NULL);
     }
     return NULL;
 }

@@ -98,9 +98,11 @@ bool Recorder::describe(bool ended) {
     lose("counts", lost_counts_ + left_out_,
          "there was no room for them on the disk, or up to the limit: those of a thread and unit "
          "with the fewest accesses");
+    lose("counts", lost_ended_,
+         "there was no room for them on the disk, or up to the limit, beside what was in use: of "
+         "memory that was freed (in units that it shared with other memory they are that one's)");
     lose("first touches", lost_firsts_,
-         "there was no room for them on the disk, or up to the limit: of units whose counts are "
-         "lost");
+         "there was no room for them on the disk, or up to the limit, beside the counts");
     losses(thread_file_, "threads");
     losses(module_file_, "modules");
     losses(interval_file_, "intervals");

@@ -33,7 +33,8 @@ class OutputBytes {
     // Closes without writing what waits: in a forked child, which it does not belong to.
     void abandon();
 
-    std::uint64_t bytes() const { return in_file_ + waiting_ + held_back_.size(); }
+    std::uint64_t waiting() const { return waiting_ + held_back_.size(); }
+    std::uint64_t bytes() const { return in_file_ + waiting(); }
     const std::string& problem() const { return problem_; }
     // What is in the file.
     FileSum sum(const char* name) const { return {name, in_file_, checksum_.value()}; }
@@ -86,6 +87,7 @@ class Output {
             bytes < sizeof(FileHeader) ? 0 : (bytes - sizeof(FileHeader)) / sizeof(Record);
         return appended_ - there;
     }
+    std::uint64_t waiting() const { return bytes_.waiting(); } // bytes, not in the file yet
     const std::string& problem() const { return bytes_.problem(); }
     FileSum sum(const char* name = Record::file) const { return bytes_.sum(name); }
 

@@ -109,7 +109,9 @@ bool Recorder::open(std::string& problem) {
     held_ = false;
     common_room_ = limit() / 2 - description_bytes;
     room_ = {limit() / 4, &common_room_};
-    lost_counts_ = left_out_ = lost_firsts_ = 0;
+    lost_counts_ = left_out_ = lost_ended_ = lost_firsts_ = 0;
+    is_short_ = false;
+    room_then_ = next_signal_ns_ = 0;
     tracked_ = false;
     allocations_.clear();
     touch_stacks_.clear();
@@ -414,14 +416,32 @@ void Recorder::set_due() {
         __ATOMIC_RELAXED);
 }
 
-void Recorder::save() {
+void Recorder::save(bool is_last) {
     const Guard guard(lock_);
     if (!running_ || held_) {
         return;
     }
-    write_everything();
-    flush();
+    if (is_last || has_room_for_two()) {
+        write_everything();
+        flush();
+    }
     describe(false);
+}
+
+void Recorder::save_at_signal() {
+    const std::uint64_t now = now_ns();
+    {
+        const Guard guard(lock_);
+        if (now < next_signal_ns_) {
+            return;
+        }
+        next_signal_ns_ = UINT64_MAX;
+    }
+    save(false);
+    const std::uint64_t end = now_ns();
+    const Guard guard(lock_);
+    next_signal_ns_ =
+        end + std::max(std::min(settings_.save_ns, end - start_ns_), 10 * (end - now));
 }
 
 void Recorder::miss(const std::string& what) {

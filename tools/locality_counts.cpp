@@ -73,9 +73,10 @@ const char* const help_text =
     "between\n"
     "                          for what comes first; in mode sample a quarter of all is for first\n"
     "                          touches. While there is room for two more saves, also on the disk,\n"
-    "                          counts are saved and intervals end; if at the end not all fits, "
-    "the\n"
-    "                          units that threads have accessed most are kept, with their first\n"
+    "                          counts are saved, also of memory that is freed, and intervals "
+    "end; if\n"
+    "                          at the end not all fits, the units that threads have accessed most\n"
+    "                          are kept, with their first\n"
     "                          touches. What is lost is counted, and the report says so\n"
     "\n"
     "--mode hooks has the same options and needs no DynamoRIO, but programs that are compiled with "
@@ -90,8 +91,13 @@ const char* const help_text =
     "linked\n"
     "statically or have a malloc of their own. Modes counts and sample save in system calls and\n"
     "where the program uses memory: if it is killed while it does neither for long, what it did\n"
-    "since the last save is lost. Mode hooks saves whatever it does. In mode sample kill -9 of\n"
-    "`warren` leaves the program running, and its first touches unrecorded from then on.\n";
+    "since the last save is lost. Mode hooks saves whatever it does. In mode counts a signal that\n"
+    "comes while its thread counts may be handled only when the thread leaves the loop that it is "
+    "in:\n"
+    "a program whose loop waits for a single signal, without calls, may not end; modes sample and\n"
+    "hooks record it. In mode sample kill -9 of `warren` leaves the program running, and its "
+    "first\n"
+    "touches unrecorded from then on.\n";
 
 bool bytes_in(const std::string& text, std::uint64_t& bytes) {
     static constexpr char letters[] = "KMGT";

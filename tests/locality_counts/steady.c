@@ -4,12 +4,16 @@
  *   steady spawn                    the same, after a program has been run by posix_spawn
  *   steady timer                    has a timer of its own, of the time that it computes
  *   steady exec N                   becomes itself N times while threads compute
+ *   steady churn N                  the same while threads get and free memory, and begin and end
  *   steady fork                     forks 20 times while threads compute
  *   steady ends                     threads come and end, one way or another, while others compute
  *   steady abort                    a fatal signal meanwhile
+ *   steady cold N                   writes 20 pages, gets memory and frees it, N times
+ *   steady faults N                 writes 20 pages, has a signal that it handles, N times
  *   steady hot SECONDS              writes 12,000 pages once, the last 200 of them 500 times more,
- * and all again and again for so long; says where and how often steady vectors sums in vector
- * registers, with rounding of its own Exits with 1 if anything is not as it was. */
+ *                                   and all for so long; says where and how often
+ *   steady vectors                  sums in vector registers, with rounding of its own
+ * Exits with 1 if anything is not as it was. */
 #define _GNU_SOURCE
 #include <fenv.h>
 #include <immintrin.h>
@@ -126,13 +130,33 @@ static void timer(void) {
     }
 }
 
-static void execute(char* self, int left) {
+static void* does_nothing(void* unused) {
+    return unused;
+}
+
+/* What is counted in memory is written when that is freed, and when a thread ends. */
+static void* churns(void* unused) {
+    (void)unused;
+    for (;;) {
+        volatile char* const block = malloc(64 * page_bytes);
+        for (int page = 0; page < 64; ++page) {
+            block[page * page_bytes] = 1;
+        }
+        free((void*)block);
+        pthread_t made;
+        start(&made, 1, does_nothing, NULL);
+        pthread_join(made, NULL);
+    }
+    return NULL;
+}
+
+static void execute(char* self, const char* how, int left) {
     char* const first = pages(threads);
     pthread_t made[threads];
     if (left == 0) {
         return;
     }
-    start(made, threads, begun, first);
+    start(made, threads, strcmp(how, "churn") == 0 ? churns : begun, first);
     volatile long* const memory = pages(64);
     compute(memory, 20000000);
     if (execl("/nonexistent/program", "program", NULL) == 0) {
@@ -141,7 +165,7 @@ static void execute(char* self, int left) {
     compute(memory, 5000000);
     char text[16];
     snprintf(text, sizeof text, "%d", left - 1);
-    execl(self, self, "exec", text, NULL);
+    execl(self, self, how, text, NULL);
     exit(1);
 }
 
@@ -246,6 +270,40 @@ static void vectors(void) {
     }
 }
 
+static char* protected_page;
+
+static void allow(int number) {
+    (void)number;
+    mprotect(protected_page, page_bytes, PROT_READ | PROT_WRITE);
+}
+
+static void cold(long turns, int faults) {
+    enum { often = 20, each = 50, blocks = 64, others = 1000 };
+    char* const first = pages(often);
+    char* const other = pages(others);
+    signal(SIGSEGV, allow);
+    for (long turn = 0; turn < turns; ++turn) {
+        for (int write = 0; write < often * each; ++write) {
+            *(volatile long*)(first + write % often * page_bytes) = turn;
+        }
+        if (faults) {
+            for (int page = 0; page < others; ++page) {
+                *(volatile char*)(other + page * page_bytes) = 1;
+            }
+            protected_page = other + turn % others * page_bytes;
+            mprotect(protected_page, page_bytes, PROT_READ);
+            *(volatile char*)protected_page = 2;
+        } else {
+            volatile char* const block = malloc((size_t)blocks * page_bytes);
+            for (int page = 0; page < blocks; ++page) {
+                block[page * page_bytes] = 1;
+            }
+            free((void*)block);
+        }
+    }
+    printf("page %p %ld\n", (void*)first, turns * each);
+}
+
 /* No system call: the clock is read without. */
 static void hot(double how_long) {
     enum { all = 12000, often = 200, more = 500 };
@@ -280,8 +338,8 @@ int main(int count, char** words) {
         spawn();
     } else if (strcmp(what, "timer") == 0) {
         timer();
-    } else if (strcmp(what, "exec") == 0) {
-        execute(words[0], atoi(words[2]));
+    } else if (strcmp(what, "exec") == 0 || strcmp(what, "churn") == 0) {
+        execute(words[0], what, atoi(words[2]));
     } else if (strcmp(what, "fork") == 0) {
         fork_often();
     } else if (strcmp(what, "ends") == 0) {
@@ -292,6 +350,8 @@ int main(int count, char** words) {
         end_often();
     } else if (strcmp(what, "abort") == 0) {
         abort_soon();
+    } else if (strcmp(what, "cold") == 0 || strcmp(what, "faults") == 0) {
+        cold(atol(words[2]), strcmp(what, "faults") == 0);
     } else if (strcmp(what, "hot") == 0) {
         hot(atof(words[2]));
     } else if (strcmp(what, "vectors") == 0) {

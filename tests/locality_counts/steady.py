@@ -108,12 +108,35 @@ def size_of(folder):
     return sum(one.stat().st_size for one in pathlib.Path(folder).rglob("*") if one.is_file())
 
 
+def check_used(output, process):
+    """What was counted in memory that came and went has not taken the room of what is there all the time."""
+    _, first, writes = output.split()
+    firsts = {at for _, _, at, *_ in process.firsts}
+    for page in range(int(first, 16), int(first, 16) + 20 * PAGE, PAGE):
+        assert process.writes(page) == {0: int(writes)} and page in firsts, (page, process.writes(page), writes)
+    assert all("fewest" not in loss["why"] for loss in process.about["lost"]), process.about["lost"]
+    if arguments[0] == "cold":
+        lost = [loss for loss in process.about["lost"] if "memory that was freed" in loss["why"]]
+        written = sum(sums[1] for sums in process.counts.values()) - 20 * int(writes)
+        assert len(lost) == 1 and lost[0]["count"] > 0, process.about["lost"]
+        assert written > 1000, written  # while there was room
+    else:
+        assert process.about["lost"] == [], process.about["lost"]
+
+
+def check_short(output, process):
+    if arguments[0] == "hot":
+        check_most_used(process, hot_pages(output))
+    else:
+        check_used(output, process)
+    check_sums(process)
+
+
 def limited(scratch):
     said = []
     output, (process,) = record(scratch, "--limit", "1M", said=said)
-    check_most_used(process, hot_pages(output))
-    check_sums(process)
-    assert "counts are lost: there was no room" in said[0], said
+    check_short(output, process)
+    assert ("counts are lost: there was no room" in said[0]) == (arguments[0] != "faults"), said
     assert size_of(scratch + "/recording") <= 1 << 20
 
 
@@ -136,8 +159,7 @@ def full_disk(scratch):
         sys.exit(SKIPPED)
     try:
         output, (process,) = record(folder)
-        check_most_used(process, hot_pages(output))
-        check_sums(process)
+        check_short(output, process)
         assert process.about["end"] == "exit 0"
     finally:
         subprocess.run(["umount", folder], check=True)
@@ -146,7 +168,8 @@ def full_disk(scratch):
 def summed(scratch):
     """A program that executes another leaves a whole recording as well."""
     _, processes = record(scratch, "--communication", "--granularity", "64")
-    assert sorted(process.about["end"] for process in processes) == ["exec", "exit 0"], processes
+    ends = sorted(process.about["end"] for process in processes)
+    assert ends == ["exec"] * int(arguments[1]) + ["exit 0"], ends
     for process in processes:
         check_sums(process)
         assert "communication.rec" in process.about["files"] and "bytes.rec" in process.about["files"]

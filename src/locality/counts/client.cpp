@@ -239,6 +239,28 @@ bool wanted(void*, int) {
     return true;
 }
 
+std::uint64_t handled; // signals, a bit each: the program has a handler for it
+
+// What sigaction is asked for, at `action`.
+void note_handler(std::uint64_t signal, std::uint64_t action) {
+    struct {
+        std::uint64_t handler;
+        std::uint64_t flags;
+    } wanted{};
+    std::size_t got = 0;
+    if (signal == 0 || signal > 63 || action == 0 ||
+        !dr_safe_read(reinterpret_cast<const void*>(action), sizeof wanted, &wanted, &got)) {
+        return;
+    }
+    const std::uint64_t bit = std::uint64_t{1} << signal;
+    // A handler for once is none the next time.
+    if (wanted.handler > 1 && (wanted.flags & SA_RESETHAND) == 0) {
+        __atomic_fetch_or(&handled, bit, __ATOMIC_RELAXED);
+    } else {
+        __atomic_fetch_and(&handled, ~bit, __ATOMIC_RELAXED);
+    }
+}
+
 bool before_call(void* context, int number) {
     const auto argument = [&](int index) {
         return static_cast<std::uint64_t>(dr_syscall_get_param(context, index));
@@ -275,7 +297,7 @@ bool before_call(void* context, int number) {
     case SYS_execve:
     case SYS_execveat:
         if (recorder->is_own_process()) {
-            recorder->save();
+            recorder->save(true);
             recorder->set_end(executed);
         }
         break;
@@ -294,8 +316,13 @@ bool before_call(void* context, int number) {
             // another one. (tkill names a thread, of whichever process.)
             const auto whom = static_cast<std::int32_t>(argument(0));
             if (number == SYS_tkill || whom <= 0 || whom == getpid()) {
-                recorder->save();
+                recorder->save(number != SYS_tkill && (whom == 0 || whom == getpid()));
             }
+        }
+        break;
+    case SYS_rt_sigaction:
+        if (recorder->is_own_process()) {
+            note_handler(argument(0), argument(1));
         }
         break;
     case SYS_exit_group:
@@ -388,7 +415,11 @@ dr_signal_action_t on_signal(void* context, dr_siginfo_t* information) {
     settle(this_thread(context)); // in whose middle it may be
     if (information->sig == SIGSEGV || information->sig == SIGBUS || information->sig == SIGABRT ||
         information->sig == SIGILL || information->sig == SIGFPE) {
-        recorder->save(); // it may be the end
+        if ((__atomic_load_n(&handled, __ATOMIC_RELAXED) >> information->sig & 1) != 0) {
+            recorder->save_at_signal(); // its handler may be the end
+        } else {
+            recorder->save(true);
+        }
     }
     return DR_SIGNAL_DELIVER;
 }

@@ -64,10 +64,14 @@ void Recorder::for_touched(std::uint64_t begin, std::uint64_t end, const Use& us
 
 // What is counted in the units of [begin, end) up to now.
 void Recorder::write_range(std::uint64_t begin, std::uint64_t end) {
+    look_for_room();
     for_touched(begin, end, [&](std::uint64_t at) {
+        if (is_short_ && (at < begin || at + settings_.granularity > end)) {
+            return; // there is other memory in it, which may be in use
+        }
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
-                write_counts(*thread, at, allocation_for(*thread, at));
+                settle_counts(*thread, at, allocation_for(*thread, at));
             }
         }
     });
@@ -83,13 +87,17 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
     }
     const bool written = previous != 0;
     const std::uint64_t unit = settings_.granularity;
+    look_for_room();
     for_touched(allocation.begin, allocation.end, [&](std::uint64_t at) {
         const bool whole = at >= allocation.begin && at + unit <= allocation.end;
         for (Thread* thread : threads_) {
+            const bool is_its = whole && written && thread == by;
+            if (is_short_ && (!whole || is_its)) {
+                continue; // it stays in use
+            }
             if (!thread->counters.uncounted) {
-                write_counts(*thread, at,
-                             whole && written && thread == by ? allocation.number
-                                                              : allocation_for(*thread, at));
+                settle_counts(*thread, at,
+                              is_its ? allocation.number : allocation_for(*thread, at));
             }
         }
     });
@@ -106,9 +114,7 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
 // A part of it, or all.
 void Recorder::end_allocation(Thread* by, const Allocation& allocation, std::uint64_t begin,
                               std::uint64_t end) {
-    for (Thread* thread : threads_) {
-        write_firsts(*thread);
-    }
+    settle_firsts();
     write_range(begin, end);
     allocations_.erase(allocation.begin);
     if (allocation.begin < begin) {
@@ -160,14 +166,12 @@ void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
     if (begin >= end) {
         return;
     }
-    for (Thread* thread : threads_) {
-        write_firsts(*thread);
-    }
+    settle_firsts();
     for_touched(begin, end, [&](std::uint64_t address) {
         const std::uint64_t index = process_.layout.index(address);
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
-                write_counts(*thread, address, allocation_for(*thread, address));
+                settle_counts(*thread, address, allocation_for(*thread, address));
                 forget(thread->counters, index);
             }
         }

@@ -1,10 +1,16 @@
 #include "locality/counts/output.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "locality/counts/platform.hpp"
 
 namespace warren::locality::counts {
+namespace {
+
+constexpr const char* limit_reached = "the recording has reached its limit";
+
+} // namespace
 
 bool OutputBytes::open(const std::string& path, std::size_t unit, std::size_t head, Room& room) {
     close();
@@ -14,6 +20,8 @@ bool OutputBytes::open(const std::string& path, std::size_t unit, std::size_t he
     head_ = head;
     room_ = &room;
     waiting_ = 0;
+    held_ = refused_ = false;
+    held_back_.clear();
     in_file_ = 0;
     checksum_ = {};
     file_ = platform::open_new(path.c_str());
@@ -30,28 +38,65 @@ bool OutputBytes::open(const std::string& path, std::size_t unit, std::size_t he
 void OutputBytes::give_up(const std::string& why) {
     problem_ = path_ + ": " + why;
     waiting_ = 0;
+    held_back_.clear();
 }
 
 void OutputBytes::append(const void* data, std::size_t bytes) {
-    if (file_ < 0 || !problem_.empty()) {
+    if (file_ < 0 || !problem_.empty() || refused_) {
         return;
     }
     if (!room_->take(bytes)) {
+        if (held_) {
+            refused_ = true; // what waits is still to be written
+            return;
+        }
         flush();
         if (problem_.empty()) {
-            give_up("the recording has reached its limit");
+            give_up(limit_reached);
         }
+        return;
+    }
+    put(static_cast<const char*>(data), bytes);
+}
+
+void OutputBytes::put(const char* data, std::size_t bytes) {
+    if (held_ && (!held_back_.empty() || waiting_ + bytes > buffer_bytes)) {
+        held_back_.append(data, bytes);
         return;
     }
     if (waiting_ + bytes > buffer_bytes) {
         flush();
+        if (!problem_.empty()) {
+            return;
+        }
     }
     std::memcpy(buffer_ + waiting_, data, bytes);
     waiting_ += bytes;
 }
 
+void OutputBytes::hold(bool held) {
+    held_ = held;
+    if (held) {
+        return;
+    }
+    std::string held_back;
+    held_back.swap(held_back_);
+    for (std::size_t at = 0; at < held_back.size() && problem_.empty();) {
+        const std::size_t piece = std::min(held_back.size() - at, buffer_bytes);
+        put(held_back.data() + at, piece);
+        at += piece;
+    }
+    if (refused_) {
+        refused_ = false;
+        flush();
+        if (problem_.empty()) {
+            give_up(limit_reached);
+        }
+    }
+}
+
 void OutputBytes::flush() {
-    if (file_ < 0 || !problem_.empty()) {
+    if (file_ < 0 || held_ || !problem_.empty()) {
         return;
     }
     std::size_t done = 0;
@@ -75,6 +120,7 @@ void OutputBytes::flush() {
 }
 
 void OutputBytes::close() {
+    hold(false);
     flush();
     abandon();
 }
@@ -89,6 +135,7 @@ void OutputBytes::abandon() {
         buffer_ = nullptr;
     }
     waiting_ = 0;
+    held_back_.clear();
 }
 
 bool write_text(int file, const std::string& text) {

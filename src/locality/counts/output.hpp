@@ -3,6 +3,7 @@
 //
 // Records reach a file whole and in order. A file that can't be written any more (the disk is full,
 // the limit is reached) is cut to whole records, says why, and counts what is lost after that.
+// While a file is held, it stays as it is, and what is appended waits in memory.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -27,17 +28,20 @@ class OutputBytes {
     bool open(const std::string& path, std::size_t unit, std::size_t head, Room& room);
     void append(const void* data, std::size_t bytes);
     void flush();
-    void close();
+    void hold(bool held); // false: what waits is written
+    void close();         // what is held is written, too
     // Closes without writing what waits: in a forked child, which it does not belong to.
     void abandon();
 
-    std::uint64_t bytes() const { return in_file_ + waiting_; }
+    std::uint64_t waiting() const { return waiting_ + held_back_.size(); }
+    std::uint64_t bytes() const { return in_file_ + waiting(); }
     const std::string& problem() const { return problem_; }
     // What is in the file.
     FileSum sum(const char* name) const { return {name, in_file_, checksum_.value()}; }
 
   private:
     void give_up(const std::string& why);
+    void put(const char* data, std::size_t bytes); // the room is taken
 
     static constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
 
@@ -49,6 +53,9 @@ class OutputBytes {
     std::uint64_t in_file_ = 0;
     Checksum checksum_; // of that
     char* buffer_ = nullptr;
+    bool held_ = false;
+    bool refused_ = false;  // while it was held: there was no room
+    std::string held_back_; // what the buffer has no room for meanwhile
     std::string path_;
     std::string problem_;
 };
@@ -71,6 +78,7 @@ class Output {
         return ++appended_;
     }
     void flush() { bytes_.flush(); }
+    void hold(bool held) { bytes_.hold(held); }
     void close() { bytes_.close(); }
     void abandon() { bytes_.abandon(); }
     std::uint64_t lost() const {
@@ -79,6 +87,7 @@ class Output {
             bytes < sizeof(FileHeader) ? 0 : (bytes - sizeof(FileHeader)) / sizeof(Record);
         return appended_ - there;
     }
+    std::uint64_t waiting() const { return bytes_.waiting(); } // bytes, not in the file yet
     const std::string& problem() const { return bytes_.problem(); }
     FileSum sum(const char* name = Record::file) const { return bytes_.sum(name); }
 

@@ -20,15 +20,6 @@ namespace {
 constexpr std::uint64_t first_save_ns = 1'000'000'000; // after the start
 constexpr std::uint64_t description_bytes = 32 << 10;  // of the limit, with blanks for the end
 
-constexpr const char* estimated =
-    "accesses were counted in bursts, and numbers of accesses and bytes are estimates; what bursts "
-    "have not met is not there, nor what the dynamic linker accesses";
-
-constexpr const char* untracked =
-    "allocations and phases are not recorded: the program has not loaded the library that follows "
-    "them (it is linked statically, or has cleared LD_PRELOAD), so the heap is other memory, and "
-    "all lives of memory that was used again are added up";
-
 const char* variable(const char* name) {
     return std::getenv(name);
 }
@@ -115,9 +106,12 @@ bool Recorder::open(std::string& problem) {
     start_ns_ = now_ns();
     clock_start_ = __rdtsc();
     start_unix_ns_ = static_cast<std::int64_t>(time_of(CLOCK_REALTIME));
+    held_ = false;
     common_room_ = limit() / 2 - description_bytes;
     room_ = {limit() / 4, &common_room_};
-    lost_counts_ = left_out_ = lost_firsts_ = 0;
+    lost_counts_ = left_out_ = lost_ended_ = lost_firsts_ = 0;
+    is_short_ = false;
+    room_then_ = next_signal_ns_ = 0;
     tracked_ = false;
     allocations_.clear();
     touch_stacks_.clear();
@@ -198,113 +192,6 @@ bool Recorder::forked(std::string& problem) {
     bursts_ended_ = 0;
     process_.pool = {};
     return open(problem);
-}
-
-bool Recorder::describe(bool ended) {
-    ProcessDescription description;
-    description.mode = settings_.mode;
-    description.granularity = settings_.granularity;
-    description.page_size = platform::page_bytes();
-    description.pid = pid_;
-    description.parent = parent_;
-    description.rank = rank_.rank;
-    description.size = rank_.size;
-    description.rank_source = rank_.source;
-    char host[256] = "";
-    gethostname(host, sizeof host - 1);
-    description.host = host;
-    const std::string words = read_file("/proc/self/cmdline");
-    for (std::size_t at = 0; at < words.size();) {
-        description.command.emplace_back(words.c_str() + at);
-        at += description.command.back().size() + 1;
-    }
-    description.executable = executable_;
-    description.start_ns = start_ns_;
-    description.start_unix_ns = start_unix_ns_;
-    description.end_ns = ended || !end_.empty() ? now_ns() : 0;
-    description.end = end_;
-    description.limit_bytes = settings_.limit_bytes;
-    description.threshold = settings_.threshold;
-    description.bursts = bursts_ended_;
-    for (const Thread* thread : threads_) {
-        description.bursts += thread->bursts.bursts();
-    }
-    description.missing = missing_;
-    if (samples()) {
-        description.missing.emplace_back(estimated);
-    }
-    if (!tracked_) {
-        description.missing.emplace_back(untracked);
-    }
-    for (const std::string& limit : platform::limits(samples())) {
-        description.missing.push_back(limit);
-    }
-    if (uncounted_threads_ != 0) {
-        description.lost.push_back(
-            {"threads", uncounted_threads_, "there was no address space for their counters"});
-    }
-    if (process_.clashes != 0) {
-        description.lost.push_back(
-            {"units", process_.clashes,
-             "addresses that differ by a multiple of " +
-                 std::to_string(process_.layout.span_bytes() >> 30) +
-                 " GiB share counters; a coarser granularity tells them apart"});
-    }
-    if (process_.failures != 0) {
-        description.lost.push_back({"units", process_.failures, "the kernel gave no memory"});
-    }
-    if (const std::uint64_t missed = missed_accesses_.load(std::memory_order_relaxed)) {
-        description.lost.push_back(
-            {"accesses", missed,
-             "they came while the recorder was at work, in signal handlers, or from threads that "
-             "had ended"});
-    }
-    if (process_.lost_transfers != 0) {
-        description.lost.push_back(
-            {"transfers", process_.lost_transfers,
-             "they came from threads with numbers from " + std::to_string(most_producers) + " on"});
-    }
-    const auto lose = [&](const char* what, std::uint64_t count, const std::string& why) {
-        if (count != 0) {
-            description.lost.push_back({what, count, why});
-            if (ended) {
-                platform::say(std::to_string(count) + " " + what + " are lost: " + why);
-            }
-        }
-    };
-    const auto losses = [&](const auto& file, const char* what) {
-        lose(what, file.lost(), file.problem());
-    };
-    lose("counts", lost_counts_ + left_out_,
-         "there was no room for them on the disk, or up to the limit: those of a thread and unit "
-         "with the fewest accesses");
-    lose("first touches", lost_firsts_,
-         "there was no room for them on the disk, or up to the limit: of units whose counts are "
-         "lost");
-    losses(thread_file_, "threads");
-    losses(module_file_, "modules");
-    losses(interval_file_, "intervals");
-    losses(count_file_, "counts");
-    losses(first_file_, "first touches");
-    losses(touch_stack_file_, "callers of first touches");
-    losses(communication_file_, "transfers");
-    losses(bytes_file_, "bytes of lines");
-    if (ended || end_ == executed) { // else they go on
-        description.files = {thread_file_.sum(),
-                             module_file_.sum(),
-                             strings_file_.sum(strings_file),
-                             interval_file_.sum(),
-                             count_file_.sum(),
-                             first_file_.sum(),
-                             touch_stack_file_.sum(StackRecord::touches_file)};
-        if (process_.layout.communication()) {
-            description.files.push_back(communication_file_.sum());
-        }
-        if (process_.layout.lines()) {
-            description.files.push_back(bytes_file_.sum());
-        }
-    }
-    return write_text(description_file_, to_json(description));
 }
 
 std::uint64_t Recorder::limit() const {
@@ -434,7 +321,7 @@ void Recorder::end_interval() {
 }
 
 void Recorder::next_interval(std::uint32_t phase) {
-    if (!running_ || !has_room_for_two()) {
+    if (!running_ || held_ || !has_room_for_two()) {
         return;
     }
     write_everything();
@@ -477,7 +364,7 @@ bool Recorder::is_own_process() const {
 }
 
 void Recorder::do_what_is_due(std::uint64_t now) {
-    if (!running_ || !is_own_process()) { // whose threads it would not find in /proc
+    if (!running_ || held_ || !is_own_process()) { // whose threads it would not find in /proc
         return;
     }
     if (settings_.interval_ns != 0 && now >= next_interval_ns_) {
@@ -529,14 +416,32 @@ void Recorder::set_due() {
         __ATOMIC_RELAXED);
 }
 
-void Recorder::save() {
+void Recorder::save(bool is_last) {
     const Guard guard(lock_);
-    if (!running_) {
+    if (!running_ || held_) {
         return;
     }
-    write_everything();
-    flush();
+    if (is_last || has_room_for_two()) {
+        write_everything();
+        flush();
+    }
     describe(false);
+}
+
+void Recorder::save_at_signal() {
+    const std::uint64_t now = now_ns();
+    {
+        const Guard guard(lock_);
+        if (now < next_signal_ns_) {
+            return;
+        }
+        next_signal_ns_ = UINT64_MAX;
+    }
+    save(false);
+    const std::uint64_t end = now_ns();
+    const Guard guard(lock_);
+    next_signal_ns_ =
+        end + std::max(std::min(settings_.save_ns, end - start_ns_), 10 * (end - now));
 }
 
 void Recorder::miss(const std::string& what) {
@@ -556,8 +461,17 @@ void Recorder::miss_locked(const std::string& what) {
 void Recorder::set_end(const std::string& how) {
     const Guard guard(lock_);
     end_ = how;
-    if (running_) {
-        describe(false);
+    if (!running_) {
+        return;
+    }
+    // Other threads go on until the kernel ends them; what they still do is not in the sums.
+    const bool was_held = held_;
+    flush();
+    hold(how == executed);
+    describe(false);
+    if (const std::uint32_t phase = phases_.empty() ? 0 : phases_.back();
+        was_held && !held_ && phase != phase_) {
+        next_interval(phase);
     }
 }
 
@@ -570,6 +484,7 @@ void Recorder::finish() {
     if (!running_) {
         return;
     }
+    hold(false);
     write_everything();
     end_interval();
     flush();

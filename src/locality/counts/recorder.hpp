@@ -119,14 +119,17 @@ class Recorder {
     void look_at_time();
     // The same in the middle of the program's code: if the lock is another's, it does nothing.
     void look_at_time_aside();
-    void save();
+    void save(bool is_last); // else only while there is room
+    // The same at a signal that the program handles, which may come again and again.
+    void save_at_signal();
 
     // Else this is the child of a vfork, in its parent's memory: its end isn't this process's.
     bool is_own_process() const;
 
     // A sentence that the report shows.
     void miss(const std::string& what);
-    // How the process is about to end; empty: it goes on.
+    // How the process is about to end; empty: it goes on. From `executed` on files stay as they
+    // are until it goes on: the process may be gone at any time, and they have been summed up.
     void set_end(const std::string& how);
     void finish();
 
@@ -144,17 +147,28 @@ class Recorder {
     template <typename Use>
     void for_touched(std::uint64_t begin, std::uint64_t end, const Use& use) const;
     void write_range(std::uint64_t begin, std::uint64_t end);
+    // Writes them, or, where the room is wanted for what is in use, loses them.
+    void settle_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
+    void settle_firsts(); // of all threads, before their allocation ends
+    void look_for_room();
+    bool take_counts(Thread& thread, std::uint64_t unit, CountRecord& record); // false: none
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
     std::uint64_t unwritten(const Thread& thread, std::uint64_t unit) const; // accesses
-    // Of units that have the mark; the others' are lost.
-    void write_firsts(Thread& thread, std::uint8_t mark = 0);
+    void write_firsts(Thread& thread);
+    // All of units that have the mark, and as many others as are left; the rest is lost.
+    void write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& others);
+    // Calls use(touch) for those that are neither written nor lost.
+    template <typename Use>
+    static void for_new_firsts(const Thread& thread, const Use& use);
     std::uint64_t limit() const;
+    std::uint64_t disk_left() const;
     std::uint64_t room_left() const;
     std::uint64_t room_needed(const std::vector<Thread*>& threads) const; // to write all of them
     std::uint64_t bytes_per_count() const;
     bool has_room_for_two(); // else it says so
     void write_threads(const std::vector<Thread*>& threads, ThreadRecord::Event event);
+    // Of these threads, those that are among the most used of all.
     void write_most_used(const std::vector<Thread*>& threads);
     void miss_locked(const std::string& what);
     std::uint32_t stack_of(const FirstTouch& touch); // no_stack: the instruction is all
@@ -166,6 +180,7 @@ class Recorder {
     void set_due();
     void next_interval(std::uint32_t phase);
     void flush();
+    void hold(bool held);
     void delete_thread(Thread* thread);
 
     Settings settings_;
@@ -174,6 +189,7 @@ class Recorder {
     RankEnvironment rank_; // whose folder it is
     void* lock_ = nullptr;
     bool running_ = false;
+    bool held_ = false; // nothing is written
     std::int64_t pid_ = 0;
     std::int64_t parent_ = 0;
     std::string executable_;
@@ -196,12 +212,17 @@ class Recorder {
     std::uint64_t interval_begin_ns_ = 0;
     std::uint64_t next_interval_ns_ = 0;
     std::uint64_t next_save_ns_ = 0;
+    std::uint64_t next_signal_ns_ = 0;     // at which is saved
     std::atomic<std::uint64_t> due_ns_{0}; // of the two
     std::uint64_t break_ = 0;              // of the program, the last that it asked for
     Room room_{};
     std::uint64_t common_room_ = 0; // with the tracker
     std::uint64_t lost_counts_ = 0; // of threads that have ended, for which there was no room
     std::uint64_t left_out_ = 0;    // the same, when all were written the last time
+    std::uint64_t lost_ended_ = 0;  // counts of memory that was freed
+    bool is_short_ = false;         // of room for more than is in use
+    std::uint64_t disk_left_ = 0;   // when it was looked at
+    std::uint64_t room_then_ = 0;   // room_.left() then
     std::uint64_t lost_firsts_ = 0;
     Output<ThreadRecord> thread_file_;
     Output<ModuleRecord> module_file_;

@@ -49,26 +49,33 @@ std::uint64_t Recorder::unwritten(const Thread& thread, std::uint64_t unit) cons
     return now > before ? now - before : 0;
 }
 
-void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
+bool Recorder::take_counts(Thread& thread, std::uint64_t unit, CountRecord& record) {
     const std::uint64_t index = process_.layout.index(unit);
     const Sums sums = sums_of(thread.counters, index);
     Sums& folded = thread.counters.accounts[index].folded;
     const auto difference = [](std::uint64_t now, std::uint64_t before) {
         return now > before ? now - before : 0; // less: seen in the middle of a borrow
     };
-    CountRecord record{};
     record.reads = difference(sums.reads, folded.reads);
     record.writes = difference(sums.writes, folded.writes);
     record.bytes_read = difference(sums.bytes_read, folded.bytes_read);
     record.bytes_written = difference(sums.bytes_written, folded.bytes_written);
     // Bytes alone are there if a word was emptied meanwhile: they came after their accesses.
     if ((record.reads | record.writes | record.bytes_read | record.bytes_written) == 0) {
-        return;
+        return false;
     }
     folded.reads += record.reads;
     folded.writes += record.writes;
     folded.bytes_read += record.bytes_read;
     folded.bytes_written += record.bytes_written;
+    return true;
+}
+
+void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
+    CountRecord record{};
+    if (!take_counts(thread, unit, record)) {
+        return;
+    }
     record.interval = interval_;
     record.thread = thread.counters.number;
     record.address = unit;
@@ -77,7 +84,7 @@ void Recorder::write_counts(Thread& thread, std::uint64_t unit, std::uint32_t al
     if (thread.counters.bytes == nullptr) {
         return;
     }
-    BytesUsed& used = thread.counters.bytes[index];
+    BytesUsed& used = thread.counters.bytes[process_.layout.index(unit)];
     BytesRecord bytes{};
     bytes.flags = 1;
     bytes.thread = record.thread;
@@ -119,7 +126,12 @@ std::uint32_t Recorder::stack_of(const FirstTouch& touch) {
     return known->second;
 }
 
-void Recorder::write_firsts(Thread& thread, std::uint8_t mark) {
+void Recorder::write_firsts(Thread& thread) {
+    std::uint64_t others = UINT64_MAX;
+    write_firsts(thread, 0, others);
+}
+
+void Recorder::write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& others) {
     if (thread.counters.uncounted) {
         return;
     }
@@ -135,9 +147,13 @@ void Recorder::write_firsts(Thread& thread, std::uint8_t mark) {
         for (; thread.written < count; ++thread.written) {
             const FirstTouch& touch = chunk->items[thread.written];
             ++thread.firsts_done;
-            if ((process_.touched[process_.layout.index(touch.address)] & mark) != mark) {
-                ++lost_firsts_;
-                continue;
+            const std::uint8_t marks = process_.touched[process_.layout.index(touch.address)];
+            if ((marks & mark) != mark) {
+                if (others == 0) {
+                    ++lost_firsts_;
+                    continue;
+                }
+                --others;
             }
             FirstRecord record{};
             record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U) |
@@ -199,6 +215,19 @@ void Recorder::flush() {
     bytes_file_.flush();
     count_file_.flush();
     interval_file_.flush();
+}
+
+void Recorder::hold(bool held) {
+    held_ = held;
+    thread_file_.hold(held);
+    module_file_.hold(held);
+    strings_file_.hold(held);
+    interval_file_.hold(held);
+    count_file_.hold(held);
+    first_file_.hold(held);
+    touch_stack_file_.hold(held);
+    communication_file_.hold(held);
+    bytes_file_.hold(held);
 }
 
 } // namespace warren::locality::counts

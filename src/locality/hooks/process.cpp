@@ -215,7 +215,7 @@ void execute_begins() {
         const Inside inside;
         if (inside && is_own_process() && getpid() == own_pid) {
             note_modules();
-            recorder().save();
+            recorder().save(true);
             recorder().set_end(counts::executed);
         }
     }

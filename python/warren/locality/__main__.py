@@ -7,6 +7,8 @@ import os
 import sys
 
 STATUS_DAMAGED = 3
+# Sentences about damage in an error.
+MOST_TOLD = 8
 
 
 def parser():
@@ -69,14 +71,17 @@ def chosen_intervals(folder, phase, listed):
         numbers[process.name] = {int(interval["number"]) for interval in process.intervals
                                  if begun.get(int(interval["phase"])) == phase}
     if not any(numbers.values()):
-        raise recording.Error(f"{folder} has no accesses in a phase {phase!r}; its phases: "
-                              f"{', '.join(sorted(known)) or 'none'}")
+        text = f"{folder} has no accesses in a phase {phase!r}; its phases: {', '.join(sorted(known)) or 'none'}"
+        told = [str(one) for one in whole.damage]
+        if len(told) > MOST_TOLD:
+            told[MOST_TOLD:] = [f"and {len(told) - MOST_TOLD} more"]
+        raise recording.Error(". ".join([text + (". It is damaged" if told else ""), *told]))
     return numbers
 
 
 def report(options):
     """Writes what the options ask for; whether anything of the recordings is damaged."""
-    from . import advice, analysis, machine, tables, text, what_if
+    from . import advice, analysis, damage, machine, recording, tables, text, what_if
     intervals = chosen_intervals(options.folder, options.phase, options.intervals)
     found = analysis.Analysis.of(options.folder, intervals, options.everything)
     changes = advice.advise(found)
@@ -93,7 +98,7 @@ def report(options):
     if options.csv:
         tables.write_csv(found, options.csv)
     if options.json:
-        tables.write_json(found, changes, results, options.json)
+        tables.write_json(found, changes, results, options.json, other)
     if options.parquet:
         tables.write_parquet(found, options.parquet)
     if options.html:
@@ -106,11 +111,11 @@ def report(options):
         if results:
             text.what_if(where, options.placement, results, page)
         if other:
-            text.comparison(found, other, page)
+            text.comparison(found, other, page, recording.shown(options.compare))
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         written(page.text().encode(encoding, "replace").decode(encoding))
     elif is_damaged:
-        count = len(found.damage) + (len(other.damage) if other else 0)
+        count = damage.places(found.damage + (other.damage if other else []))
         say(f"{count} {'files of the recording are' if count > 1 else 'file of the recording is'} damaged or "
             "missing: the report is of what is whole")
     return is_damaged

@@ -1,6 +1,7 @@
 """What of a recording is damaged, cut off or missing, and what a report lacks because of it."""
 
 import dataclasses
+import os
 import pathlib
 
 # What is lost with each file.
@@ -21,6 +22,7 @@ OF_FILE = {
     "names.rec": "names that the program gave",
     "strings.bin": "names of programs and libraries",
 }
+OF_RECORDINGS = {pathlib.PurePath(name).suffix for name in OF_FILE}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,14 +31,8 @@ class Damage:
     path: pathlib.Path
     what: str
     lost: str
-
-    @property
-    def process(self):
-        return self.path.parent.name if self.path.suffix else self.path.name
-
-    @property
-    def file(self):
-        return self.path.name if self.path.suffix else ""
+    process: str    # the name of its folder
+    file: str       # empty: it is of the whole process
 
     def __str__(self):
         return f"{self.path} {self.what}; lost: {self.lost}"
@@ -48,8 +44,25 @@ class Damage:
 
 
 def of(path, what, lost=None):
+    """`path` is that of a file of a process, or its folder's."""
     path = pathlib.Path(path)
-    return Damage(path, what, lost or OF_FILE.get(path.name, "what is in it"))
+    # (Names of folders have dots, too: rank-00002.2.)
+    is_file = path.name in OF_FILE or path.suffix in OF_RECORDINGS and not os.path.isdir(path)
+    process, file = (path.parent.name, path.name) if is_file else (path.name, "")
+    return Damage(path, what, lost or OF_FILE.get(path.name, "what is in it"), process, file)
+
+
+def without(entries, known):
+    """The entries that are not among those `known`, by whatever path these were reached."""
+    def key(one):
+        return os.path.realpath(one.path), one.what, one.lost
+    keys = {key(one) for one in known}
+    return [one for one in entries if key(one) not in keys]
+
+
+def places(entries):
+    """How many files or folders they are about."""
+    return len({os.path.realpath(one.path) for one in entries})
 
 
 def once(entries):

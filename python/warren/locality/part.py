@@ -161,11 +161,13 @@ class Part:
         shift = np.uint64(self.trace.granularity.bit_length() - 1)
         key = recording.columns(first, key=("<u8", lambda piece: self.key_of(
             piece["address"] >> shift, piece["allocation"])))[0]
-        if len(self.process.counts) == 0:  # they are lost: the first touches are what there is
-            self._make_units(np.unique(key))
         order = np.argsort(key, kind="stable")
+        ascending = key[order]
         once = np.ones(len(key), bool)
-        np.not_equal(key[order[1:]], key[order[:-1]], out=once[1:])
+        np.not_equal(ascending[1:], ascending[:-1], out=once[1:])
+        if len(self.process.counts) == 0:  # they are lost: the first touches are what there is
+            self._make_units(ascending[once])
+        del ascending
         if not once.all():  # the first that places, as in read_touches
             rows = (key & np.uint64((1 << self.bits) - 1)).astype("<i8") - 1
             private = ~np.isin(np.append(self.kind, 0)[rows], touches.SHARED)
@@ -210,11 +212,18 @@ class Part:
         bits, mask = np.uint64(self.bits), np.uint64((1 << self.bits) - 1)
         lacking = np.flatnonzero(self.first_thread < 0)
         if len(lacking) == 0:
-            return  # (what follows sorts all first touches)
+            return
         row = (self.keys[lacking] & mask).astype("<i8") - 1
-        page = self.keys[lacking] >> bits
-        order = np.lexsort((first["time_ns"], first["address"] >> shift))
-        pages, times = (first["address"] >> shift)[order], first["time_ns"][order]
+        page = self.keys[lacking] >> bits  # (ascending, as the keys are)
+
+        def is_of_lacking(piece):
+            wanted = piece["address"] >> shift
+            return page[np.minimum(np.searchsorted(page, wanted), len(page) - 1)] == wanted
+
+        among = np.flatnonzero(recording.masked(first, is_of_lacking))
+        pages, times = recording.column(first, "address")[among] >> shift, recording.column(first, "time_ns")[among]
+        order = np.lexsort((times, pages))
+        pages, times, order = pages[order], times[order], among[order]
         low, high = np.searchsorted(pages, page), np.searchsorted(pages, page, "right")
         chosen = np.where(row < 0, low, high - 1)  # of free memory the first, else the last before its end
         end = np.append(self.end, 0)[row]

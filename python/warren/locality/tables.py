@@ -158,8 +158,8 @@ def _plain(value):
     return value
 
 
-def summary(analysis, changes, results=()):
-    """Everything but the units, as plain data."""
+def summary(analysis, changes, results=(), after=None):
+    """Everything but the units, as plain data. Of another recording, `after`, it has the damage."""
     trace = analysis.trace
     balance = analysis.balance
     return {
@@ -174,8 +174,13 @@ def summary(analysis, changes, results=()):
         "what_if": [{key: _plain(value) for key, value in vars(result).items()}
                     for result in results],
         "warnings": analysis.warnings,
-        "damage": [one.facts() for one in analysis.damage],
+        "damage": _damage(analysis),
+        "after": None if after is None else {"damage": _damage(after)},
     }
+
+
+def _damage(analysis):
+    return [one.facts() for one in analysis.damage]
 
 
 def _advice(analysis, change):
@@ -185,8 +190,8 @@ def _advice(analysis, change):
     return dict(vars(change), structure=one.name, location=one.location)
 
 
-def write_json(analysis, changes, results, path):
-    data = summary(analysis, changes, results)
+def write_json(analysis, changes, results, path, after=None):
+    data = summary(analysis, changes, results, after)
     if analysis.trace.units <= JSON_UNITS:
         data["units"] = {key: _plain(values) for key, values in unit_columns(analysis).items()}
     else:

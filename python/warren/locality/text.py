@@ -6,6 +6,8 @@ import shutil
 
 import numpy as np
 
+from . import damage
+
 # Of threads, and of damaged files, in the summary.
 PAIRS, DAMAGED = 6, 32
 BOLD, DIM, RED, YELLOW, GREEN, CYAN = "1", "2", "31", "33", "32", "36"
@@ -144,7 +146,7 @@ def summary(analysis, changes, page, structures=15):
     _structures(analysis, page, structures)
     _communication(analysis.trace, page)
     _advice(analysis, changes, page)
-    _damage(analysis, page)
+    _damage(analysis.damage, "the report is of what is whole", page)
     if analysis.warnings:
         page.heading("Note")
         for warning in analysis.warnings[:8]:
@@ -153,14 +155,14 @@ def summary(analysis, changes, page, structures=15):
             page.wrapped(f"and {len(analysis.warnings) - 8} more")
 
 
-def _damage(analysis, page):
-    if not analysis.damage:
+def _damage(entries, heading, page):
+    if not entries:
         return
-    page.heading("Damaged: the report is of what is whole")
-    for one in analysis.damage[:DAMAGED]:
+    page.heading(f"Damaged: {heading}")
+    for one in entries[:DAMAGED]:
         page.wrapped(str(one), codes=(RED,))
-    if len(analysis.damage) > DAMAGED:
-        page.wrapped(f"and {len(analysis.damage) - DAMAGED} more (--json has all)")
+    if len(entries) > DAMAGED:
+        page.wrapped(f"and {len(entries) - DAMAGED} more (--json has all)")
 
 
 def _structures(analysis, page, limit):
@@ -270,8 +272,9 @@ def _points(one, other):
     return f"{change:+.1f}" if change else "0.0"  # nothing has no sign
 
 
-def comparison(before, after, page):
-    _damage(after, page)
+def comparison(before, after, page, name="the other recording"):
+    """`name` is what the recording `after` is called."""
+    _damage(damage.without(after.damage, before.damage), f"of {plain(name)}, the figures are of what is whole", page)
     page.heading("Before and after")
     rows = []
     for name, key in (("locality", "locality"), ("first touch correct", "correctness"),

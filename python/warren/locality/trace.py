@@ -233,10 +233,11 @@ def load(folder, intervals=None, everything=False):
     if trace.mode == "sample" and any(len(part.thread) for part in parts):
         bursts = sum(process.info.get("bursts") or 0 for process in trace.processes)
         trace.bursts = bursts
-        trace.warnings.insert(0, f"accesses are estimates from {bursts:,} bursts: the standard error of a "
-                              "share s of them is about the root of s (1 - s) / "
-                              f"{bursts:,}, {100 * (0.25 / max(bursts, 1)) ** 0.5:.1f} points at 50 %; "
-                              "those of a single page are rougher")
+        if bursts > 0:  # the description that tells them may be lost
+            trace.warnings.insert(0, f"accesses are estimates from {bursts:,} bursts: the standard error of a "
+                                  "share s of them is about the root of s (1 - s) / "
+                                  f"{bursts:,}, {100 * (0.25 / bursts) ** 0.5:.1f} points at 50 %; "
+                                  "those of a single page are rougher")
     _put_together(trace, parts)
     identity = parts[0].identity if len(parts) == 1 else np.concatenate([part.identity for part in parts])
     del parts  # what they have more takes memory

@@ -366,6 +366,59 @@ class Damage(unittest.TestCase):
         self.assertEqual((status, out.getvalue()), (3, ""))
         self.assertIn("1 file of the recording is damaged or missing", said.getvalue())
 
+    def test_a_quiet_report_counts_files_and_not_sentences(self):
+        write(self.top, "counts")
+        records = np.dtype(recording.FILES["counts"][1])
+        path = self.top / "rank-00001" / "counts.rec"
+        content = bytearray(path.read_bytes())
+        content[32 + 4:32 + 8] = b"\xf0" * 4  # a thread
+        content[32 + records.itemsize + 16:32 + records.itemsize + 20] = b"\x70" * 4  # an allocation
+        path.write_bytes(content)
+        self.assertGreater(len(traces.load(self.top).damage), 1)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            program.main(["report", str(self.top), "--quiet", "--compare", str(self.top)])
+        self.assertIn("1 file of the recording is damaged or missing", said.getvalue())
+
+    def test_a_phase_that_is_lost_is_said_to_be(self):
+        for name in ("phases", "intervals"):
+            top = self.top / name
+            write(top, "counts")
+            for rank in (0, 1):
+                (top / f"rank-0000{rank}" / f"{name}.rec").unlink()
+            status, shown = self.report(top, "--phase", "level 2")
+            self.assertEqual(status, 1)
+            self.assertIn("has no accesses in a phase 'level 2'", shown)
+            self.assertIn(f"rank-00001/{name}.rec is missing; lost: the program's phases", shown)
+
+    def test_folders_have_dots(self):
+        write(self.top, "counts")
+        folder = self.top / "rank-00001.2"
+        (self.top / "rank-00001").rename(folder)
+        (folder / "first.rec").unlink()
+        (folder / "process.json").write_text(json.dumps({"format": "else"}))
+        self.assertEqual(self.report(self.top, "--json", self.top / "out.json")[0], 3)
+        found = json.loads((self.top / "out.json").read_text())["damage"]
+        self.assertEqual({(one["process"], one["file"]) for one in found}, {("rank-00001.2", "process.json")})
+        for path in folder.glob("*.rec"):
+            path.unlink()
+        (folder / "process.json").write_text("")
+        (self.top / "rank-00000" / "process.json").write_text("")
+        self.assertEqual(self.report(self.top, "--json", self.top / "out.json")[0], 3)
+        found = json.loads((self.top / "out.json").read_text())["damage"]
+        self.assertIn(("rank-00001.2", ""), {(one["process"], one["file"]) for one in found})
+
+    def test_a_sample_without_a_description_tells_nothing_of_its_error(self):
+        write(self.top, "sample")
+        self.assertIn("estimates from 20 bursts", self.report(self.top)[1])
+        for rank in (0, 1):
+            path = self.top / f"rank-0000{rank}" / "process.json"
+            path.write_text(path.read_text().split('"bursts"')[0])
+        status, shown = self.report(self.top)
+        self.assertEqual(status, 3)
+        self.assertIn("sample, 2 processes", shown)
+        self.assertNotIn("estimates from", shown)
+
     def test_who_reads_may_have_gone(self):
         write(self.top, "counts")
         module = str(pathlib.Path(program.__file__).parents[2])
@@ -388,6 +441,19 @@ class Damage(unittest.TestCase):
         status, shown = self.report(self.top, "--compare", self.top.parent / "after")
         self.assertEqual(status, 3)
         self.assertIn("after/rank-00001/first.rec is missing", shown)
+        self.assertIn(f"Damaged: of {self.top.parent / 'after'}, ", shown)
+        self.report(self.top, "--compare", self.top.parent / "after", "--json", self.top / "out.json")
+        found = json.loads((self.top / "out.json").read_text())
+        self.assertEqual((found["damage"], [one["file"] for one in found["after"]["damage"]]), ([], ["first.rec"]))
+        self.report(self.top, "--json", self.top / "out.json")
+        self.assertIsNone(json.loads((self.top / "out.json").read_text())["after"])
+
+    def test_a_recording_compared_with_itself_tells_its_damage_once(self):
+        write(self.top, "counts")
+        (self.top / "rank-00001" / "first.rec").unlink()
+        for other in (self.top, self.top.parent / "." / "run" / ".." / "run"):
+            status, shown = self.report(self.top, "--compare", other)
+            self.assertEqual((status, shown.count("first.rec is missing")), (3, 1))
 
     def test_of_a_sample_that_was_killed_before_it_saved_the_first_touches_are_reported(self):
         write(self.top, "sample")

@@ -107,10 +107,11 @@ function overview() {
     if (!facts.advice.length) $("advice").replaceWith(element("p", {}, facts.has_counts ?
         "Nothing that would bring a tenth of a percent." :
         "No structure is touched first by one thread only. Accesses are not known (record with --mode counts)."));
-    const damage = [...facts.damage, ...(facts.after ? facts.after.damage : [])];
-    $("damage").hidden = damage.length === 0;
-    $("damage").querySelector("ul").append(...damage.map(one =>
-        element("li", {}, `${one.path} ${one.what}; lost: ${one.lost}`)));
+    // (A recording may be compared with itself.)
+    const damage = new Set([...facts.damage, ...(facts.after ? facts.after.damage : [])].map(one =>
+        `${one.path} ${one.what}; lost: ${one.lost}`));
+    $("damage").hidden = damage.size === 0;
+    $("damage").querySelector("ul").append(...[...damage].map(text => element("li", {}, text)));
     $("warnings").append(...facts.warnings.map(text => element("li", {}, text)));
 }
 function placeLink(index) {

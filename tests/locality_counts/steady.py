@@ -71,6 +71,8 @@ def unharmed(scratch):
                 "fork": sorted(["exit 0", *(f"exit {turn}" for turn in range(20))])}.get(arguments[0], ends)
     assert ends == expected, ends
     assert all(process.counts and not process.about["lost"] for process in processes)
+    for process in processes:
+        check_sums(process)  # nobody else, forked children above all, has written into its files
 
 
 def hot_pages(output):

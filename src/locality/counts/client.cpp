@@ -45,9 +45,12 @@ void begin_thread(void* context) {
 }
 
 void end_thread(void* context) {
-    if (Thread* const thread = this_thread(context)) {
+    Thread* const thread = this_thread(context);
+    drmgr_set_tls_field(context, thread_field, nullptr);
+    // A forked child meets the ends of its parent's other threads before forked(): they go on
+    // there, in whose files nothing is written from here.
+    if (thread != nullptr && recorder->is_own_process()) {
         settle_turns(thread->counters);
-        drmgr_set_tls_field(context, thread_field, nullptr);
         recorder->thread_ended(thread);
     }
 }

@@ -4,10 +4,10 @@
 #include <cerrno>
 #include <mutex>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/process_lock.hpp"
 #include "fibre/scheduler.hpp"
 
 namespace warren::fibre {
@@ -18,33 +18,33 @@ constexpr auto relaxed = std::memory_order_relaxed;
 constexpr int last_signal = 64;
 using KernelMask = std::uint64_t;
 
-// What the program has set. Odd versions: it changes, by who has the lock and is in a section.
-// Handlers read it without: never amid a change of their own thread's.
+// What the program has set. Writers have the lock and are in a section; handlers read without. The
+// version says which of the two counts: never the one that changes, so that a child of fork, which
+// may be made amid that, has a whole one too (if not yet the kernel's part of it).
 struct Entry {
     std::atomic<std::uint32_t> version{0};
-    struct sigaction action {};
+    std::array<struct sigaction, 2> actions{};
 };
 std::array<Entry, last_signal + 1> entries;
-SpinLock entries_lock;
+ProcessLock entries_lock;
 
 void set_entry(int number, const struct sigaction& action) {
     Entry& entry = entries[static_cast<std::size_t>(number)];
-    entry.version.fetch_add(1, std::memory_order_acq_rel);
+    const std::uint32_t next = entry.version.load(relaxed) + 1;
     std::atomic_thread_fence(std::memory_order_release);
-    entry.action = action;
-    entry.version.fetch_add(1, std::memory_order_release);
+    entry.actions[next % 2] = action;
+    entry.version.store(next, std::memory_order_release);
 }
 
 struct sigaction read_entry(int number) {
     const Entry& entry = entries[static_cast<std::size_t>(number)];
     while (true) {
         const std::uint32_t before = entry.version.load(std::memory_order_acquire);
-        const struct sigaction action = entry.action;
+        const struct sigaction action = entry.actions[before % 2];
         std::atomic_thread_fence(std::memory_order_acquire);
-        if (before % 2 == 0 && entry.version.load(std::memory_order_relaxed) == before) {
+        if (entry.version.load(relaxed) == before) {
             return action;
         }
-        sched_yield();
     }
 }
 
@@ -89,7 +89,7 @@ void Section::let_come() {
     }
     sigset_t mask;
     sigemptyset(&mask);
-    *reinterpret_cast<KernelMask*>(&mask) = held.mask.load(relaxed);
+    *reinterpret_cast<KernelMask*>(&mask) = held.mask.exchange(~KernelMask{0}, relaxed);
     held.are_held.store(false, relaxed);
     holding.fetch_sub(1, relaxed);
     // (By the C library: where ThreadSanitizer stands before it, it lets come what it has kept.)
@@ -110,12 +110,8 @@ bool Handlers::put_off(int number, siginfo_t& about, ucontext_t& context) {
     }
     HeldSignals& held = held_here();
     // Another one may have come amid this, whose context blocks what this one's handler does.
-    const KernelMask mask = mask_of(context);
-    if (held.are_held.load(relaxed)) {
-        held.mask.store(held.mask.load(relaxed) & mask, relaxed);
-    } else {
-        held.mask.store(mask, relaxed);
-        held.are_held.store(true, relaxed);
+    held.mask.fetch_and(mask_of(context), relaxed);
+    if (!held.are_held.exchange(true, relaxed)) {
         Section::holding.fetch_add(1, relaxed);
     }
     mask_of(context) = ~KernelMask{0}; // when the handler has returned
@@ -186,31 +182,45 @@ void Handlers::on_signal(int number, siginfo_t* about, void* memory) {
 }
 
 int Handlers::set(int number, const Action* action, Action* before) {
-    Action found{};
-    const Section section;
-    const std::lock_guard guard(entries_lock);
-    if (sigaction(number, nullptr, &found) != 0) {
-        return -1; // there is no such signal
-    }
-    const bool is_own = (found.sa_flags & SA_SIGINFO) != 0 && found.sa_sigaction == on_signal;
-    const Action former = is_own ? read_entry(number) : found;
+    // (What the caller has given may be no memory, and a handler of that jump away from here.)
+    Action wanted{};
     if (action != nullptr) {
-        Action wanted = *action;
-        if (names_function(wanted)) {
-            set_entry(number, wanted); // before the kernel calls for it
-            wanted.sa_sigaction = on_signal;
-            wanted.sa_flags =
-                (wanted.sa_flags & ~(SA_NODEFER | static_cast<int>(SA_RESETHAND))) | SA_SIGINFO;
-        }
-        if (sigaction(number, &wanted, nullptr) != 0) {
-            return -1; // SIGKILL, SIGSTOP: nobody calls for those
-        }
-        if (!names_function(*action)) {
-            set_entry(number, *action);
-        }
+        wanted = *action;
+    }
+    Action former{};
+    if (change(number, action != nullptr ? &wanted : nullptr, former) != 0) {
+        return -1;
     }
     if (before != nullptr) {
         *before = former;
+    }
+    return 0;
+}
+
+int Handlers::change(int number, const Action* action, Action& former) {
+    const Section section;
+    const std::lock_guard guard(entries_lock);
+    if (sigaction(number, nullptr, &former) != 0) {
+        return -1; // there is no such signal
+    }
+    if ((former.sa_flags & SA_SIGINFO) != 0 && former.sa_sigaction == on_signal) {
+        former = read_entry(number);
+    }
+    if (action == nullptr) {
+        return 0;
+    }
+    Action wanted = *action;
+    if (names_function(wanted)) {
+        set_entry(number, wanted); // before the kernel calls for it
+        wanted.sa_sigaction = on_signal;
+        wanted.sa_flags =
+            (wanted.sa_flags & ~(SA_NODEFER | static_cast<int>(SA_RESETHAND))) | SA_SIGINFO;
+    }
+    if (sigaction(number, &wanted, nullptr) != 0) {
+        return -1; // SIGKILL, SIGSTOP: nobody calls for those
+    }
+    if (!names_function(*action)) {
+        set_entry(number, *action);
     }
     return 0;
 }

@@ -19,7 +19,7 @@ class Handlers {
   public:
     using Action = struct sigaction;
 
-    // sigaction of programs. Returns 0, or -1 with errno set.
+    // sigaction of programs, also in a child of fork. Returns 0, or -1 with errno set.
     static int set(int number, const Action* action, Action* before);
 
     // By a handler that the kernel has called for a signal, first: true: it has come amid a section
@@ -33,6 +33,7 @@ class Handlers {
   private:
     friend class Section;
 
+    static int change(int number, const Action* action, Action& former);
     static void on_signal(int number, siginfo_t* about, void* context);
     static HeldSignals& held_here();
 };

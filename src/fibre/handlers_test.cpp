@@ -135,6 +135,45 @@ TEST(HandlersTest, are_set_as_the_c_library_does) {
     });
 }
 
+// Also where a thread that the child doesn't have was amid that.
+TEST(HandlersTest, are_set_in_children_that_are_made_while_others_set_them) {
+    alone([] {
+        static std::atomic<bool> ends{false};
+        static std::atomic<int> handled{0};
+        static constexpr auto set = [](int number) {
+            struct sigaction action {};
+            action.sa_handler = [](int) { ++handled; };
+            return Handlers::set(number, &action, nullptr);
+        };
+        std::vector<std::thread> others;
+        for (int number = 0; number < 2; ++number) {
+            others.emplace_back([] {
+                while (!ends) {
+                    set(SIGUSR1);
+                }
+            });
+        }
+        for (int round = 0; round < 300; ++round) {
+            const pid_t child = fork();
+            if (child == 0) {
+                alarm(20);
+                set(SIGUSR1);
+                set(SIGUSR2);
+                raise(SIGUSR1);
+                raise(SIGUSR2);
+                _exit(handled == 2 ? 0 : 1);
+            }
+            int status = -1;
+            EXPECT_EQ(waitpid(child, &status, 0), child);
+            EXPECT_EQ(status, 0);
+        }
+        ends = true;
+        for (std::thread& other : others) {
+            other.join();
+        }
+    });
+}
+
 // Under the gathering's lock, by one that is parked right then: the handler is the only one who
 // can release it, and there is nobody else on its worker to end the section.
 TEST(HandlersTest, release_and_wake_whom_they_have_interrupted) {

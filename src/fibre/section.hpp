@@ -22,7 +22,9 @@
 //     (Nobody stands in for a worker without a fibre: what becomes ready for it while a handler
 //     runs there is taken by others that may, or waits till that has ended.)
 //  4. One that leaves by siglongjmp is over when what it has left calls the scheduler.
-// What this doesn't see: handlers set by a program's own system calls, without the C library.
+// What this doesn't see: handlers set by a program's own system calls, without the C library, or by
+// the C library's own code, as that of popen and system. What it changes: of real-time signals that
+// are sent one behind another to one thread, those that are put off may come behind later ones.
 // Thread rule: a thread's own.
 #pragma once
 
@@ -39,7 +41,8 @@ struct Worker;
 // Of a kernel thread that has put signals off; that one's own.
 struct HeldSignals {
     std::atomic<bool> are_held{false};
-    std::atomic<std::uint64_t> mask{0}; // as the kernel has it: of those that are blocked anyway
+    // As the kernel has it: of those that are blocked anyway; all, where none is held.
+    std::atomic<std::uint64_t> mask{~std::uint64_t{0}};
 };
 
 // What each thread, fibre or not, knows of itself.

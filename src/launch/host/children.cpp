@@ -1,17 +1,19 @@
 #include "launch/host/children.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <memory>
-#include <mutex>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <vector>
 
 #include "base/futex.hpp"
 #include "fibre/api.hpp"
+#include "launch/host/blocked_signals.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/standard_streams.hpp"
 
@@ -41,22 +43,67 @@ int wait_by_kind(idtype_t kind, id_t id, siginfo_t* information, int options) {
 
 // --- Of fibres
 
-struct Children {
-    std::mutex lock;
-    std::vector<pid_t> pids;
-
+// A rank's, which handlers of signals make and wait for too, whatever they have interrupted: so
+// there is no lock and nothing is allocated but pages, which stay.
+class Children {
+  public:
     void add(pid_t pid) {
-        const std::lock_guard guard(lock);
-        pids.push_back(pid);
+        for (Block* block = behind(first_); block != nullptr; block = behind(block->next)) {
+            for (std::atomic<pid_t>& place : block->pids) {
+                pid_t none = 0;
+                if (place.load() == 0 && place.compare_exchange_strong(none, pid)) {
+                    return;
+                }
+            }
+        }
+        // (There is no memory: it is waited for by its number only.)
     }
     void remove(pid_t pid) {
-        const std::lock_guard guard(lock);
-        std::erase(pids, pid);
+        for_each([pid](std::atomic<pid_t>& place) {
+            pid_t its = pid;
+            return place.compare_exchange_strong(its, 0);
+        });
     }
-    std::vector<pid_t> all() {
-        const std::lock_guard guard(lock);
-        return pids;
+
+    // Calls use(place) for each that has a child's number, until that returns true.
+    template <typename Use>
+    void for_each(Use use) {
+        for (Block* block = first_.load(); block != nullptr; block = block->next.load()) {
+            for (std::atomic<pid_t>& place : block->pids) {
+                if (place.load() != 0 && use(place)) {
+                    return;
+                }
+            }
+        }
     }
+
+  private:
+    // A page; zeros: an empty one.
+    struct Block {
+        std::array<std::atomic<pid_t>, 1022> pids;
+        std::atomic<Block*> next;
+    };
+
+    // Null: there is no memory.
+    static Block* behind(std::atomic<Block*>& link) {
+        Block* found = link.load();
+        if (found != nullptr) {
+            return found;
+        }
+        void* const memory = mmap(nullptr, sizeof(Block), PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) {
+            return nullptr;
+        }
+        auto* const made = static_cast<Block*>(memory);
+        if (link.compare_exchange_strong(found, made)) {
+            return made;
+        }
+        munmap(memory, sizeof(Block));
+        return found;
+    }
+
+    std::atomic<Block*> first_{nullptr};
 };
 
 std::unique_ptr<Children[]> children_of_ranks;
@@ -76,6 +123,7 @@ pid_t note(pid_t pid) {
 }
 
 pid_t make_child() {
+    const BlockedSignals blocked; // no handler asks for it before it is noted
     return note(fork());
 }
 
@@ -138,18 +186,31 @@ pid_t look_for(Children& own, pid_t pid, bool waits, Look look) {
     constexpr std::uint64_t first_ns = 50'000;
     constexpr std::uint64_t longest_ns = 5'000'000;
     for (std::uint64_t pause_ns = first_ns;; pause_ns = std::min(2 * pause_ns, longest_ns)) {
-        const std::vector<pid_t> asked = pid == -1 ? own.all() : std::vector<pid_t>{pid};
-        if (asked.empty()) {
+        bool is_asked = false;
+        pid_t said = 0;
+        const auto ask = [&](pid_t one) {
+            is_asked = true;
+            said = look(one);
+            if (said < 0 && errno == ECHILD && pid == -1) {
+                own.remove(one); // whose end the program has asked not to hear of
+                said = 0;
+            }
+            return said != 0;
+        };
+        if (pid != -1) {
+            ask(pid);
+        } else {
+            own.for_each([&](const std::atomic<pid_t>& place) {
+                const pid_t one = place.load();
+                return one != 0 && ask(one);
+            });
+        }
+        if (!is_asked) {
             errno = ECHILD;
             return -1;
         }
-        for (const pid_t one : asked) {
-            const pid_t said = look(one);
-            if (said < 0 && errno == ECHILD && pid == -1) {
-                own.remove(one); // whose end the program has asked not to hear of
-            } else if (said != 0) {
-                return said;
-            }
+        if (said != 0) {
+            return said;
         }
         if (!waits) {
             return 0;

@@ -1,8 +1,10 @@
 #include "launch/host/crash.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -12,7 +14,9 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "base/process_lock.hpp"
 #include "fibre/api.hpp"
+#include "launch/host/blocked_signals.hpp"
 #include "launch/host/ranks.hpp"
 
 namespace warren::launch {
@@ -26,13 +30,13 @@ constexpr std::size_t crash_signal_count = std::size(crash_signals);
 // Room for the largest state of vector registers that a kernel saves, and a handler that prints.
 constexpr std::size_t signal_stack_bytes = 256 * 1024;
 
-// What each rank has set for each of these signals. Writers hold the lock; a handler that reads
-// while its rank writes is a mistake of the program's, as it is in a process.
+// What each rank has set for each of these signals. Writers hold the lock, with signals blocked; a
+// handler that reads while another thread of its rank writes is a mistake of the program's.
 struct Actions {
     std::uint32_t ranks = 0;
     std::unique_ptr<struct sigaction[]> of_ranks;
     std::unique_ptr<Stack[]> stacks;
-    std::mutex lock;
+    ProcessLock lock;
 
     struct sigaction& of(std::uint32_t rank, std::size_t index) const {
         return of_ranks[rank * crash_signal_count + index];
@@ -137,12 +141,21 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
     if (index == crash_signal_count || rank == no_rank) {
         return warren_fibre_set_action(number, action, former);
     }
-    Actions& all = actions();
-    const std::lock_guard guard(all.lock);
-    struct sigaction& own = all.of(rank, index);
-    const struct sigaction before = own;
+    // (What the program has given may be no memory, and its handler of that jump away from here.)
+    struct sigaction wanted {};
     if (action != nullptr) {
-        own = *action;
+        wanted = *action;
+    }
+    struct sigaction before {};
+    {
+        Actions& all = actions();
+        const BlockedSignals blocked;
+        const std::lock_guard guard(all.lock);
+        struct sigaction& own = all.of(rank, index);
+        before = own;
+        if (action != nullptr) {
+            own = wanted;
+        }
     }
     if (former != nullptr) {
         *former = before;
@@ -150,19 +163,83 @@ int set_action(int number, const struct sigaction* action, struct sigaction* for
     return 0;
 }
 
+// --- The C library's other ways of setting a handler: what each asks of sigaction is its own.
+
 using Handler = void (*)(int);
+
+// Signals, as bits, whose handlers end calls that wait where they are set by signal() from now on.
+std::atomic<std::uint64_t> interrupting{0};
+
+std::uint64_t bit_of(int number) {
+    return number > 0 && number <= 64 ? std::uint64_t{1} << (number - 1) : 0;
+}
+
+Handler set_simply(int number, Handler handler, int flags, bool blocks_itself) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    if (handler == SIG_ERR || (blocks_itself && sigaddset(&action.sa_mask, number) != 0)) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+    struct sigaction former {};
+    return set_action(number, &action, &former) == 0 ? former.sa_handler : SIG_ERR;
+}
 
 // signal of programs.
 Handler set_handler(int number, Handler handler) {
-    if (handler == SIG_ERR || (fibres() == nullptr && index_of(number) == crash_signal_count)) {
-        return signal(number, handler);
-    }
+    const bool interrupts = (interrupting.load(std::memory_order_relaxed) & bit_of(number)) != 0;
+    return set_simply(number, handler, interrupts ? 0 : SA_RESTART, true);
+}
+
+// The one that programs get as signal which ask for no more than the standards have.
+Handler set_handler_once(int number, Handler handler) {
+    return set_simply(number, handler, static_cast<int>(SA_RESETHAND) | SA_NODEFER | SA_INTERRUPT,
+                      false);
+}
+
+int set_interrupting(int number, int interrupts) {
     struct sigaction action {};
-    action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;
-    sigaddset(&action.sa_mask, number); // as the C library's does
+    if (set_action(number, nullptr, &action) != 0) {
+        return -1;
+    }
+    if (interrupts != 0) {
+        interrupting.fetch_or(bit_of(number), std::memory_order_relaxed);
+        action.sa_flags &= ~SA_RESTART;
+    } else {
+        interrupting.fetch_and(~bit_of(number), std::memory_order_relaxed);
+        action.sa_flags |= SA_RESTART;
+    }
+    return set_action(number, &action, nullptr);
+}
+
+// sigset of programs.
+Handler set_or_hold(int number, Handler handler) {
+    sigset_t only;
+    sigset_t former_mask;
+    sigemptyset(&only);
+    if (handler == SIG_ERR || sigaddset(&only, number) != 0) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
     struct sigaction former {};
-    return set_action(number, &action, &former) == 0 ? former.sa_handler : SIG_ERR;
+    if (handler == SIG_HOLD) {
+        if (set_action(number, nullptr, &former) != 0) {
+            return SIG_ERR;
+        }
+        pthread_sigmask(SIG_BLOCK, &only, &former_mask);
+    } else {
+        former.sa_handler = set_simply(number, handler, 0, false);
+        if (former.sa_handler == SIG_ERR) {
+            return SIG_ERR;
+        }
+        pthread_sigmask(SIG_UNBLOCK, &only, &former_mask);
+    }
+    return sigismember(&former_mask, number) == 1 ? SIG_HOLD : former.sa_handler;
+}
+
+int ignore(int number) {
+    return set_simply(number, SIG_IGN, 0, false) == SIG_ERR ? -1 : 0;
 }
 
 } // namespace
@@ -193,6 +270,12 @@ std::span<const warren_image_binding> crash_bindings() {
         {"__sigaction", reinterpret_cast<void*>(&set_action)},
         {"signal", reinterpret_cast<void*>(&set_handler)},
         {"bsd_signal", reinterpret_cast<void*>(&set_handler)},
+        {"ssignal", reinterpret_cast<void*>(&set_handler)},
+        {"sysv_signal", reinterpret_cast<void*>(&set_handler_once)},
+        {"__sysv_signal", reinterpret_cast<void*>(&set_handler_once)},
+        {"siginterrupt", reinterpret_cast<void*>(&set_interrupting)},
+        {"sigset", reinterpret_cast<void*>(&set_or_hold)},
+        {"sigignore", reinterpret_cast<void*>(&ignore)},
     };
     return bindings;
 }

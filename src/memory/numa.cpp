@@ -215,6 +215,28 @@ bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_
     return true;
 }
 
+void await_missed_pages(const void* begin, std::size_t pages, int* nodes) {
+    // Once nearly always does: that it moves again in between is what the other tries are for.
+    constexpr int tries = 4;
+    for (std::size_t i = 0; i < pages; ++i) {
+        const char* page = static_cast<const char*>(begin) + i * page_bytes;
+        for (int count = 0; nodes[i] < 0 && count < tries; ++count) {
+            static_cast<void>(*static_cast<const volatile char*>(page));
+            if (!nodes_of_pages(page, 1, &nodes[i])) {
+                return;
+            }
+        }
+    }
+}
+
+bool await_nodes_of_pages(const void* begin, std::size_t pages, int* nodes) {
+    if (!nodes_of_pages(begin, pages, nodes)) {
+        return false;
+    }
+    await_missed_pages(begin, pages, nodes);
+    return true;
+}
+
 bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes) {
     void* addresses[pages_per_call];
     int targets[pages_per_call];

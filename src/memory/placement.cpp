@@ -172,7 +172,7 @@ void release(char* begin, std::size_t bytes) {
         int nodes[batch_pages];
         for (std::size_t done = 0; done < bytes; done += batch_bytes) {
             const std::size_t pages = std::min(batch_bytes, bytes - done) / page_bytes;
-            if (nodes_of_pages(begin + done, pages, nodes)) {
+            if (await_nodes_of_pages(begin + done, pages, nodes)) {
                 for (std::size_t i = 0; i < pages; ++i) {
                     return_share(nodes[i], page_bytes); // -1, no page, is nobody's share
                 }
@@ -205,7 +205,7 @@ std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
         return -1;
     }
     int nodes[batch_pages];
-    if (!nodes_of_pages(at, pages, nodes)) {
+    if (!await_nodes_of_pages(at, pages, nodes)) {
         // It does not tell: the policy is what we have. And release() won't find whose share it
         // was.
         if (stage.only >= 0) {
@@ -218,6 +218,7 @@ std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
         int wanted[batch_pages];
         std::fill_n(wanted, pages, stage.only);
         if (move_pages(at, pages, wanted, nodes)) {
+            await_missed_pages(at, pages, nodes);
             good = well_placed(stage, nodes, pages);
         }
     }
@@ -386,6 +387,7 @@ bool move_to_stages(const Kind& to, char* begin, std::size_t pages, int* nodes) 
         if (!move_pages(begin, pages, wanted, nodes)) {
             return false;
         }
+        await_missed_pages(begin, pages, nodes);
         if (stage.only < 0) {
             settled = stage.nodes;
         }
@@ -400,7 +402,7 @@ bool move_to_stages(const Kind& to, char* begin, std::size_t pages, int* nodes) 
 // Moves one batch; true when all pages are where the kind says.
 bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     int nodes[batch_pages];
-    if (!nodes_of_pages(begin, pages, nodes)) {
+    if (!await_nodes_of_pages(begin, pages, nodes)) {
         return false;
     }
     const Recount recount{nodes, pages};
@@ -411,7 +413,7 @@ bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     // the policy says, and those do.
     const std::size_t bytes = pages * page_bytes;
     return errno == ENOMEM && machine_has(bytes) && set_policy(stage_of(to, 0), begin, bytes) &&
-           populate(begin, bytes) && nodes_of_pages(begin, pages, nodes) &&
+           populate(begin, bytes) && await_nodes_of_pages(begin, pages, nodes) &&
            move_to_stages(to, begin, pages, nodes);
 }
 

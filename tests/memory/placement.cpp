@@ -3,6 +3,8 @@
 // and migration. Prints a line per check; fails with the first that does not hold. It fills
 // memories, so it wants a machine of its own (a virtual one); a memory of more than --limit MiB
 // (1024) is not filled. --reserved: pages of the reserve are set apart, and must be there.
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <map>
 #include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -64,7 +67,8 @@ std::map<int, std::size_t> pages_of(const void* block, std::size_t bytes) {
     const auto end =
         (reinterpret_cast<std::uintptr_t>(block) + bytes + page_bytes - 1) / page_bytes;
     std::vector<int> nodes(end - begin, -1);
-    if (!nodes_of_pages(reinterpret_cast<void*>(begin * page_bytes), nodes.size(), nodes.data())) {
+    if (!await_nodes_of_pages(reinterpret_cast<void*>(begin * page_bytes), nodes.size(),
+                              nodes.data())) {
         wrong("the kernel does not say where pages are: %s", std::strerror(errno));
     }
     std::map<int, std::size_t> counts;
@@ -471,6 +475,41 @@ void check_return(int first, int second) {
     std::printf("ok: node %d is used again when another process has left it\n", first);
 }
 
+// While the kernel moves a page it tells that there is none: who waits is told where it went.
+void check_pages_on_their_way(int first, int second) {
+    constexpr std::size_t pages = 256;
+    char* block = static_cast<char*>(
+        allocate(heap_of(kind_of(Policy::next, {first}, 1, PageSize::small)), pages * page_bytes));
+    std::vector<void*> addresses(pages);
+    for (std::size_t i = 0; i < pages; ++i) {
+        addresses[i] = block + i * page_bytes;
+    }
+    std::atomic<bool> ends = false;
+    std::thread mover([&] {
+        std::vector<int> nodes(pages);
+        for (bool there = true; !ends.load(); there = !there) {
+            const std::vector<int> wanted(pages, there ? second : first);
+            move_listed_pages(addresses.data(), pages, wanted.data(), nodes.data());
+        }
+    });
+    std::size_t missed = 0;
+    std::vector<int> nodes(pages);
+    for (int tries = 0; tries < 4000 && missed < 100; ++tries) {
+        if (!nodes_of_pages(block, pages, nodes.data())) {
+            wrong("the kernel does not say where pages are: %s", std::strerror(errno));
+        }
+        missed += static_cast<std::size_t>(std::count(nodes.begin(), nodes.end(), -1));
+        const auto counts = pages_of(block, pages * page_bytes);
+        if (counts.count(-1) != 0) {
+            wrong("of pages on their way some are nowhere:%s", text_of(counts).c_str());
+        }
+    }
+    ends.store(true);
+    mover.join();
+    deallocate(block);
+    std::printf("ok: pages on their way are found (%zu were missed at the first look)\n", missed);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -498,6 +537,7 @@ int main(int argc, char** argv) {
     if (all.size() > 1) {
         check_reserved(last, first, set_apart);
         check_turns(last, first);
+        check_pages_on_their_way(first, last);
         check_moving(first, last);
         check_moving(last, first);
         if (free_of(last) < limit && free_of(first) > 64 * MiB) {

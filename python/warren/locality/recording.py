@@ -24,7 +24,6 @@ import pathlib
 import re
 
 import numpy as np
-from numpy.lib import recfunctions
 
 from . import damage, description, files, records
 from .description import Error, VERSION  # noqa: F401
@@ -311,9 +310,11 @@ class Process:
         self._numbers = began["thread"][order].astype("<i8")
         for name in ("allocations", "phases", "names"):
             records = getattr(self, name)
-            setattr(self, name, recfunctions.append_fields(
-                records, "thread", self.thread_of(records["tid"], records["time_ns"]), "<i8",
-                usemask=False))
+            known = np.empty(len(records), [*records.dtype.descr, ("thread", "<i8")])
+            for field in records.dtype.names:
+                known[field] = records[field]
+            known["thread"] = self.thread_of(records["tid"], records["time_ns"])
+            setattr(self, name, known)
 
     def thread_of(self, tid, time_ns):
         """The numbers of the threads that had these tids at these times; -1: not known."""

@@ -4,11 +4,15 @@
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
+#include "base/error.hpp"
+#include "discovery/named_source.hpp"
 #include "warren/topology.h"
 
 namespace warren::discovery {
@@ -102,6 +106,36 @@ TEST_F(OddMachine, a_share_without_memory_is_an_empty_one) {
     ASSERT_EQ(warren_filter_make(topology_, WARREN_ALL_TYPES, 0, &filter), 0);
     EXPECT_EQ(warren_filter_count(topology_, &filter, WARREN_OBJECT_NUMA_NODE), 0U);
     EXPECT_EQ(warren_filter_count(topology_, &filter, WARREN_OBJECT_PU), 3U);
+}
+
+// The rule is one for all that says what a machine is, however it is named.
+TEST_F(OddMachine, files_and_folders_of_other_users_are_refused) {
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root can give a file away";
+    }
+    constexpr uid_t other = 12345;
+    const auto expect_refused = [](const std::string& source) {
+        std::vector<std::byte> image;
+        Error error = named_image(source, true, image);
+        ASSERT_EQ(error.error_class(), WARREN_TOPOLOGY_ERR_OWNER) << source;
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        EXPECT_NE(record->text.find("belongs to user 12345, neither to you nor to root"),
+                  std::string::npos)
+            << record->text;
+    };
+    open();
+    ASSERT_EQ(warren_topology_save(topology_, file("image").c_str()), 0);
+    for (const char* name : {"image", "odd.xml"}) {
+        std::vector<std::byte> image;
+        EXPECT_FALSE(named_image(file(name), true, image));
+        ASSERT_EQ(chown(file(name).c_str(), other, other), 0);
+        expect_refused(file(name));
+    }
+    expect_refused("image:" + file("image"));
+    expect_refused("xml:" + file("odd.xml"));
+    ASSERT_EQ(chown(folder_, other, other), 0);
+    expect_refused(folder_);
+    expect_refused("folder:" + std::string(folder_));
 }
 
 // In a child that is nobody: its exit code is what `ask` returns.

@@ -30,7 +30,8 @@ const char* const topology_usage =
     "                            text, json, xml (hwloc's), svg or png (by rsvg-convert); without\n"
     "                            it FILE's name says it. --job shows where its ranks are bound.\n"
     "                            SOURCE: an image file, hwloc's XML, a folder with a copy of\n"
-    "                            /sys and /proc, or synthetic:DESCRIPTION\n"
+    "                            /sys and /proc, or synthetic:DESCRIPTION; files and folders\n"
+    "                            of users other than you and root are refused\n"
     "       warren topo publish FILE [SOURCE]   writes the image of it\n";
 
 namespace {

@@ -510,12 +510,64 @@ Error read_xml(const std::string& path, std::string& text) {
     return {};
 }
 
+namespace {
+
 Error check_dump(const std::string& folder) {
     struct stat status {};
     if (stat(folder.c_str(), &status) != 0) {
         return fail(WARREN_TOPOLOGY_ERR_FILE, "%s: %s", folder.c_str(), std::strerror(errno));
     }
-    return topology::check_owner(status, folder);
+    if (Error error = topology::check_owner(status, folder)) {
+        return error;
+    }
+    // Where hwloc looks for processors.
+    for (const char* processors : {"/sys/devices/system/cpu", "/sys/bus/cpu/devices"}) {
+        if (access((folder + processors).c_str(), R_OK | X_OK) == 0) {
+            return {};
+        }
+    }
+    return fail(
+        WARREN_TOPOLOGY_ERR_FILE,
+        "%s is no copy of a machine's /sys and /proc: there is no %s/sys/devices/system/cpu "
+        "that can be read",
+        folder.c_str(), folder.c_str());
+}
+
+// How many objects a synthetic description has, at least, up to one more than an image can have:
+// each word is a level with so many children for each object of the one above ("core:4", or "4");
+// a word in brackets is an object of each; parentheses have attributes.
+std::uint64_t synthetic_objects(const std::string& text) {
+    constexpr std::uint64_t most = topology::max_objects + 1;
+    std::uint64_t level = 1;
+    std::uint64_t all = 1;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const bool begins = at == 0 || text[at - 1] == ':' || text[at - 1] == ' ';
+        if (text[at] == '(') {
+            at = std::min(text.find(')', at), text.size());
+        } else if (text[at] == '[') {
+            at = std::min(text.find(']', at), text.size());
+            all = std::min(all + level, most);
+        } else if (begins && text[at] >= '0' && text[at] <= '9') {
+            level = std::min<std::uint64_t>(std::strtoull(&text[at], nullptr, 10), most) * level;
+            level = std::min(level, most);
+            all = std::min(all + level, most);
+        }
+    }
+    return all;
+}
+
+} // namespace
+
+Error check_source(const Source& source) {
+    if (source.kind == SourceKind::dump) {
+        return check_dump(source.text);
+    }
+    if (source.kind == SourceKind::synthetic &&
+        synthetic_objects(source.text) > topology::max_objects) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the topology has more than %u objects",
+                    topology::max_objects);
+    }
+    return {};
 }
 
 Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& topology) {
@@ -526,10 +578,8 @@ Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& to
             return error;
         }
     }
-    if (source.kind == SourceKind::dump) {
-        if (Error error = check_dump(source.text)) {
-            return error;
-        }
+    if (Error error = check_source(source)) {
+        return error;
     }
     const HwlocLibrary::WithoutPlugins without_plugins;
     if (hwloc.topology_init(&topology) != 0) {

@@ -36,8 +36,10 @@ struct Source {
 // An XML file as a string, for those that have it read more than once. Errors:
 // WARREN_TOPOLOGY_ERR_FILE; _OWNER: it is neither this user's nor root's.
 Error read_xml(const std::string& path, std::string& text);
-// Whether a folder may be a dump: the same errors. Its own owner counts.
-Error check_dump(const std::string& folder);
+// Whether hwloc may be asked for the source. Errors: of a dump WARREN_TOPOLOGY_ERR_FILE (it has
+// nothing of a machine, of which hwloc would make one processor), _OWNER (its own owner counts); of
+// a synthetic description _LIMIT (hwloc takes hours and all memory for the largest).
+Error check_source(const Source& source);
 
 // An hwloc topology, loaded as above. Ends with destroy of `hwloc`.
 Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& topology);

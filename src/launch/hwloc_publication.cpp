@@ -67,7 +67,8 @@ Error read_content(const std::string& source, Content& content) {
     }
     discovery::Source& named = content.named.source;
     if (content.named.is_image) {
-        return discovery::named_image(source, true, content.image);
+        std::string none; // measured values are not for images
+        return discovery::named_image(source, true, content.image, none);
     }
     if (named.kind == discovery::SourceKind::xml) {
         if (Error error = discovery::read_xml(named.text, content.xml)) {
@@ -76,7 +77,7 @@ Error read_content(const std::string& source, Content& content) {
         named.content = &content.xml;
         return discovery::discover_image(named, content.image); // in a child, which hwloc may end
     }
-    return named.kind == discovery::SourceKind::dump ? discovery::check_dump(named.text) : Error{};
+    return discovery::check_source(named);
 }
 
 Error wrong_source(const std::string& source, const char* why) {

@@ -208,6 +208,11 @@ Error share_image(std::span<const std::byte> image, int& descriptor) {
 }
 
 Error write_image(std::span<const std::byte> image, const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        // What it is would be gone: the new file takes its name.
+        return fail(WARREN_TOPOLOGY_ERR_FILE, "%s is no plain file", path.c_str());
+    }
     std::string temporary = path + ".XXXXXX";
     Descriptor file(mkostemp(temporary.data(), O_CLOEXEC));
     if (file.get() < 0) {

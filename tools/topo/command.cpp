@@ -119,7 +119,8 @@ Topology open_source(const std::string& source) {
     warren_topology* topology = nullptr;
     std::vector<std::byte> image;
     topology::ImageMemory memory;
-    Error error = discovery::named_image(source, true, image);
+    std::string note;
+    Error error = discovery::named_image(source, true, image, note);
     if (!error) {
         error = topology::ImageMemory::copy(image, memory);
     }
@@ -129,6 +130,9 @@ Topology open_source(const std::string& source) {
     if (error) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         mistake(record->text);
+    }
+    if (!note.empty()) {
+        mistake("note: " + note);
     }
     return {topology, warren_topology_close};
 }

@@ -1,5 +1,7 @@
 // `warren mem import` and `export`: values from and to hwloc's XML.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -167,9 +169,21 @@ int export_command(const std::vector<std::string>& arguments) {
             }
         }
     }
-    if (hwloc->topology_export_xml(topology, rest[0].c_str(), 0) != 0) {
-        std::fprintf(stderr, "warren mem: can't write %s\n", rest[0].c_str());
-        return 1;
+    // Not by hwloc, which does not look whether the disk takes it.
+    char* text = nullptr;
+    int size = 0; // with the byte that ends it
+    if (hwloc->topology_export_xmlbuffer(topology, &text, &size, 0) != 0 || size < 1) {
+        return say(fail(WARREN_TOPOLOGY_ERR_DISCOVERY, "hwloc does not write its XML"));
+    }
+    const auto bytes = static_cast<std::size_t>(size) - 1;
+    std::FILE* file = std::fopen(rest[0].c_str(), "we");
+    bool written = file != nullptr && std::fwrite(text, 1, bytes, file) == bytes;
+    written = file != nullptr && std::fclose(file) == 0 && written;
+    const int why = errno;
+    hwloc->free_xmlbuffer(topology, text);
+    if (!written) {
+        return say(fail(WARREN_TOPOLOGY_ERR_FILE, "can't write %s: %s", rest[0].c_str(),
+                        std::strerror(why)));
     }
     std::printf("%zu values in %s\n", values, rest[0].c_str());
     return 0;

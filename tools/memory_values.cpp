@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -31,6 +32,12 @@ bool continue_values(const std::string& path, topology::ValuesFile& file) {
 }
 
 bool write_values(const std::string& path, const topology::ValuesFile& file) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        // What it is would be gone: the new file takes its name.
+        std::fprintf(stderr, "warren mem: can't write %s: it is no plain file\n", path.c_str());
+        return false;
+    }
     std::error_code ignored; // the file can't be opened then, which is said
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     const std::string part = path + "." + std::to_string(getpid());

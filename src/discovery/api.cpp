@@ -74,8 +74,7 @@ Error open_source(const std::string& source, std::string& note, warren_topology*
         return warren::topology::make_handle(std::move(memory), WARREN_TOPOLOGY_FILE, topology);
     }
     if (behind(source, "xml:", rest)) {
-        return discover({.kind = SourceKind::xml, .text = rest, .checks_owner = true},
-                        WARREN_TOPOLOGY_XML, note, topology);
+        return discover({SourceKind::xml, rest}, WARREN_TOPOLOGY_XML, note, topology);
     }
     if (behind(source, "synthetic:", rest)) {
         return discover({SourceKind::synthetic, rest}, WARREN_TOPOLOGY_SYNTHETIC, note, topology);

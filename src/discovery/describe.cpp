@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "discovery/isolated.hpp"
@@ -283,6 +285,13 @@ Error Describer::add_distances() {
     if (count > 0 && hwloc_.distances_get(topology_, &count, matrices.data(), 0, 0) != 0) {
         return strange("distances that can't be read");
     }
+    // All of them, also when one is refused.
+    const std::unique_ptr<hwloc_distances_s*, std::function<void(hwloc_distances_s**)>> release(
+        matrices.data(), [&](hwloc_distances_s**) {
+            for (hwloc_distances_s* matrix : matrices) {
+                hwloc_.distances_release(topology_, matrix);
+            }
+        });
     for (hwloc_distances_s* matrix : matrices) {
         topology::Distances& own = description_.distances.emplace_back();
         if (const char* name = hwloc_.distances_get_name(topology_, matrix)) {
@@ -294,11 +303,9 @@ Error Describer::add_distances() {
         }
         own.values.assign(matrix->values,
                           matrix->values + std::size_t{matrix->nbobjs} * matrix->nbobjs);
-        const unsigned long kind = matrix->kind;
-        hwloc_.distances_release(topology_, matrix);
-        if (kind > UINT32_MAX) {
+        if (matrix->kind > UINT32_MAX) {
             return fail(WARREN_TOPOLOGY_ERR_DISCOVERY,
-                        "hwloc's topology has distances of the unknown kind %lu", kind);
+                        "hwloc's topology has distances of the unknown kind %lu", matrix->kind);
         }
     }
     return {};
@@ -459,10 +466,11 @@ class DumpFolder {
     bool is_set_;
 };
 
-// A file as a string. It is read here, so that what is looked at is what hwloc gets.
-Error read_text(const Source& source, std::string& text) {
+} // namespace
+
+// It is read here, so that what is looked at is what hwloc gets.
+Error read_xml(const std::string& path, std::string& text) {
     constexpr std::size_t most_bytes = std::size_t{256} << 20;
-    const std::string& path = source.text;
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     const auto refuse = [&](const char* why) {
         if (file >= 0) {
@@ -473,11 +481,13 @@ Error read_text(const Source& source, std::string& text) {
     if (file < 0) {
         return refuse(std::strerror(errno));
     }
-    if (source.checks_owner) {
-        if (Error error = topology::check_owner(file, path)) {
-            close(file);
-            return error;
-        }
+    struct stat status {};
+    if (fstat(file, &status) != 0) {
+        return refuse(std::strerror(errno));
+    }
+    if (Error error = topology::check_plain_file(status, path)) {
+        close(file);
+        return error;
     }
     char part[65536];
     while (true) {
@@ -500,14 +510,76 @@ Error read_text(const Source& source, std::string& text) {
     return {};
 }
 
+namespace {
+
+Error check_dump(const std::string& folder) {
+    struct stat status {};
+    if (stat(folder.c_str(), &status) != 0) {
+        return fail(WARREN_TOPOLOGY_ERR_FILE, "%s: %s", folder.c_str(), std::strerror(errno));
+    }
+    if (Error error = topology::check_owner(status, folder)) {
+        return error;
+    }
+    // Where hwloc looks for processors.
+    for (const char* processors : {"/sys/devices/system/cpu", "/sys/bus/cpu/devices"}) {
+        if (access((folder + processors).c_str(), R_OK | X_OK) == 0) {
+            return {};
+        }
+    }
+    return fail(
+        WARREN_TOPOLOGY_ERR_FILE,
+        "%s is no copy of a machine's /sys and /proc: there is no %s/sys/devices/system/cpu "
+        "that can be read",
+        folder.c_str(), folder.c_str());
+}
+
+// How many objects a synthetic description has, at least, up to one more than an image can have:
+// each word is a level with so many children for each object of the one above ("core:4", or "4");
+// a word in brackets is an object of each; parentheses have attributes.
+std::uint64_t synthetic_objects(const std::string& text) {
+    constexpr std::uint64_t most = topology::max_objects + 1;
+    std::uint64_t level = 1;
+    std::uint64_t all = 1;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const bool begins = at == 0 || text[at - 1] == ':' || text[at - 1] == ' ';
+        if (text[at] == '(') {
+            at = std::min(text.find(')', at), text.size());
+        } else if (text[at] == '[') {
+            at = std::min(text.find(']', at), text.size());
+            all = std::min(all + level, most);
+        } else if (begins && text[at] >= '0' && text[at] <= '9') {
+            level = std::min<std::uint64_t>(std::strtoull(&text[at], nullptr, 10), most) * level;
+            level = std::min(level, most);
+            all = std::min(all + level, most);
+        }
+    }
+    return all;
+}
+
 } // namespace
 
+Error check_source(const Source& source) {
+    if (source.kind == SourceKind::dump) {
+        return check_dump(source.text);
+    }
+    if (source.kind == SourceKind::synthetic &&
+        synthetic_objects(source.text) > topology::max_objects) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the topology has more than %u objects",
+                    topology::max_objects);
+    }
+    return {};
+}
+
 Error load(const HwlocLibrary& hwloc, const Source& source, hwloc_topology_t& topology) {
-    std::string xml;
-    if (source.kind == SourceKind::xml) {
-        if (Error error = read_text(source, xml)) {
+    std::string own;
+    const std::string& xml = source.content != nullptr ? *source.content : own;
+    if (source.kind == SourceKind::xml && source.content == nullptr) {
+        if (Error error = read_xml(source.text, own)) {
             return error;
         }
+    }
+    if (Error error = check_source(source)) {
+        return error;
     }
     const HwlocLibrary::WithoutPlugins without_plugins;
     if (hwloc.topology_init(&topology) != 0) {

@@ -29,7 +29,7 @@ namespace warren::discovery {
     apply(distances_get_name) apply(distances_release) apply(cpukinds_get_nr)                     \
     apply(cpukinds_get_info) apply(memattr_get_name) apply(memattr_get_flags)                     \
     apply(memattr_get_targets) apply(memattr_get_initiators) apply(memattr_get_value)             \
-    apply(memattr_set_value) apply(topology_export_xml) apply(bitmap_zero) apply(bitmap_set)      \
+    apply(memattr_set_value) apply(bitmap_zero) apply(bitmap_set)                                 \
     apply(topology_get_type_filter) apply(topology_is_thissystem)                                 \
     apply(topology_export_xmlbuffer) apply(free_xmlbuffer) apply(shmem_topology_get_length)       \
     apply(shmem_topology_write) apply(shmem_topology_adopt)

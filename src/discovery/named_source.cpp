@@ -89,12 +89,15 @@ Error name_source(const std::string& text, NamedSource& named) {
     return look(text, named);
 }
 
-Error named_image(const std::string& text, bool devices, std::vector<std::byte>& image) {
+Error named_image(const std::string& text, bool devices, std::vector<std::byte>& image,
+                  std::string& note) {
+    note.clear();
     NamedSource named;
     if (Error error = name_source(text, named)) {
         return error;
     }
     named.source.devices = devices;
+    named.source.note = &note;
     if (!named.is_image) {
         return discover_image(named.source, image);
     }

@@ -26,7 +26,9 @@ struct NamedSource {
 // Errors: WARREN_TOPOLOGY_ERR_FILE: there is nothing at the path.
 Error name_source(const std::string& text, NamedSource& named);
 
-// The source's image, checked. Errors: as discover_image; WARREN_TOPOLOGY_ERR_OWNER, _DAMAGED.
-Error named_image(const std::string& text, bool devices, std::vector<std::byte>& image);
+// The source's image, checked. `note` gets why a file of measured values was not taken, or "".
+// Errors: as discover_image; WARREN_TOPOLOGY_ERR_OWNER, _DAMAGED.
+Error named_image(const std::string& text, bool devices, std::vector<std::byte>& image,
+                  std::string& note);
 
 } // namespace warren::discovery

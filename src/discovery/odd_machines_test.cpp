@@ -4,11 +4,15 @@
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
+#include "base/error.hpp"
+#include "discovery/named_source.hpp"
 #include "warren/topology.h"
 
 namespace warren::discovery {
@@ -40,7 +44,7 @@ class OddMachine : public testing::Test {
     }
     void TearDown() override {
         warren_topology_close(topology_);
-        for (const char* name : {"odd.xml", "image"}) {
+        for (const char* name : {"odd.xml", "image", "values"}) {
             unlink(file(name).c_str());
         }
         rmdir(folder_);
@@ -102,6 +106,79 @@ TEST_F(OddMachine, a_share_without_memory_is_an_empty_one) {
     ASSERT_EQ(warren_filter_make(topology_, WARREN_ALL_TYPES, 0, &filter), 0);
     EXPECT_EQ(warren_filter_count(topology_, &filter, WARREN_OBJECT_NUMA_NODE), 0U);
     EXPECT_EQ(warren_filter_count(topology_, &filter, WARREN_OBJECT_PU), 3U);
+}
+
+TEST_F(OddMachine, folders_without_a_machine_are_refused) {
+    std::vector<std::byte> image;
+    std::string note;
+    Error error = named_image(folder_, true, image, note);
+    ASSERT_EQ(error.error_class(), WARREN_TOPOLOGY_ERR_FILE);
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    EXPECT_NE(record->text.find("no copy of a machine's /sys and /proc"), std::string::npos)
+        << record->text;
+}
+
+// Before hwloc makes them, of which it has no end.
+TEST_F(OddMachine, descriptions_of_too_many_objects_are_refused) {
+    for (const char* text :
+         {"pu:99999999", "core:1000 pu:1000", "1000 1000", "core:30000 [numa(memory=1GB)] pu:2",
+          "pu:18446744073709551617", "package:4000000000 core:4000000000 pu:4000000000"}) {
+        std::vector<std::byte> image;
+        std::string note;
+        Error error = named_image(std::string("synthetic:") + text, true, image, note);
+        EXPECT_EQ(error.error_class(), WARREN_TOPOLOGY_ERR_LIMIT) << text;
+        error.drop();
+    }
+    warren_topology* many = nullptr;
+    ASSERT_EQ(warren_topology_open("synthetic:package:4 [numa(memory=99999)] core:64 pu:2", &many,
+                                   nullptr),
+              0);
+    EXPECT_EQ(warren_topology_count(many, WARREN_OBJECT_PU), 512U);
+    warren_topology_close(many);
+}
+
+TEST_F(OddMachine, values_that_are_refused_are_noted) {
+    std::ofstream(file("values")) << "nonsense";
+    setenv("WARREN_MEMORY_VALUES", file("values").c_str(), 1);
+    for (const std::string& source : {file("odd.xml"), std::string("synthetic:core:2 pu:1")}) {
+        std::vector<std::byte> image;
+        std::string note;
+        EXPECT_FALSE(named_image(source, true, image, note));
+        EXPECT_NE(note.find("does not begin with"), std::string::npos) << note;
+    }
+    unsetenv("WARREN_MEMORY_VALUES");
+}
+
+// The rule is one for all that says what a machine is, however it is named.
+TEST_F(OddMachine, files_and_folders_of_other_users_are_refused) {
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only root can give a file away";
+    }
+    constexpr uid_t other = 12345;
+    const auto expect_refused = [](const std::string& source) {
+        std::vector<std::byte> image;
+        std::string note;
+        Error error = named_image(source, true, image, note);
+        ASSERT_EQ(error.error_class(), WARREN_TOPOLOGY_ERR_OWNER) << source;
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        EXPECT_NE(record->text.find("belongs to user 12345, neither to you nor to root"),
+                  std::string::npos)
+            << record->text;
+    };
+    open();
+    ASSERT_EQ(warren_topology_save(topology_, file("image").c_str()), 0);
+    for (const char* name : {"image", "odd.xml"}) {
+        std::vector<std::byte> image;
+        std::string note;
+        EXPECT_FALSE(named_image(file(name), true, image, note));
+        ASSERT_EQ(chown(file(name).c_str(), other, other), 0);
+        expect_refused(file(name));
+    }
+    expect_refused("image:" + file("image"));
+    expect_refused("xml:" + file("odd.xml"));
+    ASSERT_EQ(chown(folder_, other, other), 0);
+    expect_refused(folder_);
+    expect_refused("folder:" + std::string(folder_));
 }
 
 // In a child that is nobody: its exit code is what `ask` returns.

@@ -329,6 +329,13 @@ TEST(Xml, with_numbers_that_are_no_kinds_is_refused_with_the_reason) {
     const std::string why =
         refusal(file, with("kind=\"5\"", "kind=\"4294967301\""), WARREN_TOPOLOGY_ERR_DAMAGED);
     EXPECT_NE(why.find("distances of the unknown kind 4294967301"), std::string::npos) << why;
+    // In this process, where the address sanitizer sees what is not given back.
+    topology::Description description;
+    Error error = discover(
+        {.kind = SourceKind::xml, .text = file.put(with("kind=\"5\"", "kind=\"4294967301\""))},
+        description);
+    EXPECT_EQ(error.error_class(), WARREN_TOPOLOGY_ERR_DAMAGED);
+    error.drop();
 }
 
 // hwloc leaves out what it doesn't know as a kind of caches.

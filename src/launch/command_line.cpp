@@ -455,11 +455,20 @@ Error parse_timeout(const std::string& what, const std::string& value, double& s
 Error parse_hwloc_sharing(const std::string& what, const std::string& value,
                           HwlocSharing& sharing) {
     constexpr std::uint32_t copies_limit = 64;
+    std::string chosen[3]; // the words for the way, the place and the copies
     for (std::size_t at = 0; at <= value.size();) {
         const std::size_t end = std::min(value.find(',', at), value.size());
         const std::string word = value.substr(at, end - at);
         at = end + 1;
         const auto way = std::find(hwloc_way_names.begin(), hwloc_way_names.end(), word);
+        if (word != "io") {
+            std::string& before = chosen[word.starts_with("copies=") ? 2 : word.starts_with("at=")];
+            if (!before.empty() && before != word) {
+                return fail(MPI_ERR_ARG, "%s: '%s' and '%s' contradict each other", what.c_str(),
+                            before.c_str(), word.c_str());
+            }
+            before = word;
+        }
         if (way != hwloc_way_names.end()) {
             sharing.way = static_cast<HwlocWay>(way - hwloc_way_names.begin());
         } else if (word == "io") {

@@ -52,12 +52,16 @@ TEST(CommandLine, TopologiesOfHwlocAreSharedAsAsked) {
     EXPECT_TRUE(asked.devices);
     EXPECT_EQ(asked.address, 0x200000000000U);
     EXPECT_EQ(asked.copies, 7U);
+    EXPECT_EQ(parsed({"--hwloc-shmem=xml,io,xml,io", "a"}).hwloc.way, HwlocWay::xml);
+    EXPECT_NE(refused({"--hwloc-shmem=shmem,io,xml", "a"}).find("'shmem' and 'xml'"),
+              std::string::npos);
     EXPECT_EQ(parsed({"--hwloc-shmem=at=before-heap", "a"}).hwloc.place, HolePlace::before_heap);
     EXPECT_EQ(parsed({"--hwloc-shmem", "--topology", "synthetic:pu:2", "a"}).topology,
               "synthetic:pu:2");
     for (const char* wrong :
          {"", "shm", "xml,", "at=", "at=0x", "at=0x123", "at=12", "at=0x0", "at=0x1000z",
-          "at=0xfffffffffffffffff000", "copies=0", "copies=65", "copies=-1", "copies=x"}) {
+          "at=0xfffffffffffffffff000", "shmem,xml", "xml,io,auto", "at=largest,at=0x200000000000",
+          "copies=2,copies=3", "copies=0", "copies=65", "copies=-1", "copies=x"}) {
         EXPECT_NE(refused({std::string("--hwloc-shmem=") + wrong, "a"}).find("--hwloc-shmem"),
                   std::string::npos)
             << wrong;

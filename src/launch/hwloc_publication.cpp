@@ -58,17 +58,26 @@ struct Hwloc {
 struct Content {
     discovery::NamedSource named;
     std::vector<std::byte> image;
+    std::string xml; // the file's text, read once: what the child survived is what hwloc gets
 };
 
 Error read_content(const std::string& source, Content& content) {
     if (Error error = discovery::name_source(source, content.named)) {
         return error;
     }
-    // XML, to be read in a child process, which hwloc may end.
-    if (content.named.is_image || content.named.source.kind == discovery::SourceKind::xml) {
-        return discovery::named_image(source, true, content.image);
+    discovery::Source& named = content.named.source;
+    if (content.named.is_image) {
+        std::string none; // measured values are not for images
+        return discovery::named_image(source, true, content.image, none);
     }
-    return {};
+    if (named.kind == discovery::SourceKind::xml) {
+        if (Error error = discovery::read_xml(named.text, content.xml)) {
+            return error;
+        }
+        named.content = &content.xml;
+        return discovery::discover_image(named, content.image); // in a child, which hwloc may end
+    }
+    return discovery::check_source(named);
 }
 
 Error wrong_source(const std::string& source, const char* why) {
@@ -119,7 +128,8 @@ Error load(const Hwloc& hwloc, bool with_devices, const std::string& source,
         root.emplace("HWLOC_FSROOT", text.c_str());
         components.emplace("HWLOC_COMPONENTS", "linux,stop");
     } else if (named.source.kind == discovery::SourceKind::xml) {
-        if (library.topology_set_xml(hwloc.topology, text.c_str()) != 0) {
+        if (library.topology_set_xmlbuffer(hwloc.topology, content.xml.c_str(),
+                                           static_cast<int>(content.xml.size()) + 1) != 0) {
             return wrong_source(source, "this is no topology in hwloc's XML form");
         }
     }

@@ -44,7 +44,8 @@ Error TopologyPublication::make(const std::string& source, std::string& note) {
     const std::uint64_t start = monotonic_ns();
     is_made_ = true;
     std::vector<std::byte> image;
-    Error error = discovery::named_image(source, true, image);
+    std::string refused;
+    Error error = discovery::named_image(source, true, image, refused);
     if (!error) {
         error = topology::fill_image_file(file_, image);
     }
@@ -54,6 +55,7 @@ Error TopologyPublication::make(const std::string& source, std::string& note) {
         std::snprintf(text, sizeof text, "the topology image of %zu bytes was made in %.1f ms",
                       image.size(), static_cast<double>(monotonic_ns() - start) * 1e-6);
         note = text;
+        note += refused.empty() ? "" : ", without measured values: " + refused;
     }
     return error;
 }

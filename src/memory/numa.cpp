@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
@@ -17,6 +18,9 @@
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 // Linux 5.14
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
 #endif
 
 namespace warren::memory {
@@ -198,7 +202,10 @@ void discard(void* begin, std::size_t bytes) {
     errno = saved;
 }
 
-bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
+namespace {
+
+// The node of each page, or why the kernel knows none, as a negative number.
+bool look_at_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
     const void* addresses[pages_per_call];
     for (std::size_t done = 0; done < pages; done += pages_per_call) {
         const std::size_t count = std::min(pages_per_call, pages - done);
@@ -208,32 +215,79 @@ bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_
         if (syscall(SYS_move_pages, 0, count, addresses, nullptr, nodes + done, 0) != 0) {
             return false;
         }
-        for (std::size_t i = 0; i < count; ++i) {
-            nodes[done + i] = std::max(nodes[done + i], -1);
-        }
     }
     return true;
 }
 
-void await_missed_pages(const void* begin, std::size_t pages, int* nodes) {
+void forget_reasons(int* nodes, std::size_t pages) {
+    std::transform(nodes, nodes + pages, nodes, [](int node) { return std::max(node, -1); });
+}
+
+// Returns when the kernel has the page in place. It has the call since Linux 5.14, and refuses it
+// for pages that may not be read; then some time is what we have.
+void await_page(void* page) {
+    if (madvise(page, page_bytes, MADV_POPULATE_READ) != 0) {
+        constexpr timespec pause = {0, 100'000};
+        syscall(SYS_nanosleep, &pause, nullptr); // without a point at which a thread is cancelled
+    }
+}
+
+// Asks again about a page that is on its way.
+void await_node_of_page(void* page, int& node) {
     // Once nearly always does: that it moves again in between is what the other tries are for.
     constexpr int tries = 4;
-    for (std::size_t i = 0; i < pages; ++i) {
-        const char* page = static_cast<const char*>(begin) + i * page_bytes;
-        for (int count = 0; nodes[i] < 0 && count < tries; ++count) {
-            static_cast<void>(*static_cast<const volatile char*>(page));
-            if (!nodes_of_pages(page, 1, &nodes[i])) {
-                return;
-            }
+    for (int count = 0; node < 0 && count < tries; ++count) {
+        await_page(page);
+        // EFAULT: the page of zeros, which is on no node. Older kernels say so of a huge page on
+        // its way, too, but not of one that has come.
+        if (!look_at_pages(page, 1, &node, page_bytes) || node == -EFAULT) {
+            return;
         }
     }
 }
 
-bool await_nodes_of_pages(const void* begin, std::size_t pages, int* nodes) {
-    if (!nodes_of_pages(begin, pages, nodes)) {
+// Whether each page is there or on its way, for which the kernel answers alike. It says nothing
+// (false) of a range that is not mapped throughout.
+bool are_there(void* begin, std::size_t pages, unsigned char* there) {
+    return mincore(begin, pages * page_bytes, there) == 0;
+}
+
+} // namespace
+
+bool nodes_of_still_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
+    if (!look_at_pages(begin, pages, nodes, stride)) {
         return false;
     }
-    await_missed_pages(begin, pages, nodes);
+    forget_reasons(nodes, pages);
+    return true;
+}
+
+bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
+    if (!look_at_pages(begin, pages, nodes, stride)) {
+        return false;
+    }
+    const int saved = errno;
+    char* const at = static_cast<char*>(const_cast<void*>(begin));
+    unsigned char there[pages_per_call];
+    for (std::size_t first = 0, end = 0; first < pages; first = end) {
+        end = first + 1;
+        if (nodes[first] >= 0) {
+            continue;
+        }
+        while (stride == page_bytes && end < pages && nodes[end] < 0 &&
+               end - first < pages_per_call) {
+            ++end;
+        }
+        if (are_there(at + first * stride, end - first, there)) {
+            for (std::size_t page = first; page < end; ++page) {
+                if ((there[page - first] & 1) != 0) {
+                    await_node_of_page(at + page * stride, nodes[page]);
+                }
+            }
+        }
+    }
+    errno = saved;
+    forget_reasons(nodes, pages);
     return true;
 }
 

@@ -65,17 +65,15 @@ bool knows_populate();
 void discard(void* begin, std::size_t bytes);
 
 // The node of each page from `begin` (a page's start), which are `stride` bytes apart: nodes[i], -1
-// where no page is present, nor just now where the kernel is moving it or has written it out.
-// False and errno when the kernel does not tell.
+// where there is no page, where the kernel has written it out, and for one that it moves time after
+// time: one that it is just moving is waited for. It may be any memory, also none: nothing is read,
+// written or brought in. False and errno when the kernel does not tell.
 bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
                     std::size_t stride = page_bytes);
 
-// The same of pages that may be read and that may be on their way: those that it is told to be nowhere
-// are read, which waits until the kernel has them in place, and asked for anew. -1 for one that never
-// was there, and for one that is missed time after time.
-bool await_nodes_of_pages(const void* begin, std::size_t pages, int* nodes);
-// That of the pages for which nodes[i] is -1.
-void await_missed_pages(const void* begin, std::size_t pages, int* nodes);
+// As the kernel tells it at once: -1 also where a page is on its way.
+bool nodes_of_still_pages(const void* begin, std::size_t pages, int* nodes,
+                          std::size_t stride = page_bytes);
 
 // Moves each page i from `begin` to wanted[i] (-1: it may stay), as far as that node has room; the
 // kernel makes room by dropping its caches, never by killing. nodes[i], at the call each page's

@@ -172,7 +172,7 @@ void release(char* begin, std::size_t bytes) {
         int nodes[batch_pages];
         for (std::size_t done = 0; done < bytes; done += batch_bytes) {
             const std::size_t pages = std::min(batch_bytes, bytes - done) / page_bytes;
-            if (await_nodes_of_pages(begin + done, pages, nodes)) {
+            if (nodes_of_pages(begin + done, pages, nodes)) {
                 for (std::size_t i = 0; i < pages; ++i) {
                     return_share(nodes[i], page_bytes); // -1, no page, is nobody's share
                 }
@@ -205,7 +205,7 @@ std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
         return -1;
     }
     int nodes[batch_pages];
-    if (!await_nodes_of_pages(at, pages, nodes)) {
+    if (!nodes_of_pages(at, pages, nodes)) {
         // It does not tell: the policy is what we have. And release() won't find whose share it
         // was.
         if (stage.only >= 0) {
@@ -218,7 +218,6 @@ std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
         int wanted[batch_pages];
         std::fill_n(wanted, pages, stage.only);
         if (move_pages(at, pages, wanted, nodes)) {
-            await_missed_pages(at, pages, nodes);
             good = well_placed(stage, nodes, pages);
         }
     }
@@ -232,8 +231,15 @@ std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
     return static_cast<std::ptrdiff_t>(good);
 }
 
+// Huge pages reach beyond the batch with which they came, by less than one of them; the next batch
+// would be two away. Behind what has been placed there is to be nothing: neither pages that nobody
+// counts, nor such as are half another stage's, which the kernel moves whole.
+void clear_behind(char* at, const char* end) {
+    discard(at, std::min(2 * batch_bytes, static_cast<std::size_t>(end - at)));
+}
+
 // Places what it can of [at, end) on the stage's nodes, from the start; moves `at` behind it.
-Placed place_stage(const Stage& stage, char*& at, char* end) {
+Placed place_on_stage(const Stage& stage, char*& at, char* end) {
     if (!set_policy(stage, at, static_cast<std::size_t>(end - at))) {
         return errno == EINVAL   ? Placed::not_all
                : errno == ENOMEM ? Placed::no_memory
@@ -261,6 +267,14 @@ Placed place_stage(const Stage& stage, char*& at, char* end) {
         }
     }
     return Placed::all;
+}
+
+Placed place_stage(const Stage& stage, char*& at, char* end) {
+    const Placed placed = place_on_stage(stage, at, end);
+    if (placed != Placed::all) {
+        clear_behind(at, end);
+    }
+    return placed;
 }
 
 // One way through the stages. `hurried`: without the nodes that count as full.
@@ -323,7 +337,8 @@ bool place(const Kind& kind, void* begin, std::size_t bytes) {
         }
         placed = Placed::no_memory;
     }
-    release(static_cast<char*>(begin), bytes);
+    release(static_cast<char*>(begin), static_cast<std::size_t>(at - static_cast<char*>(begin)));
+    discard(at, static_cast<std::size_t>(end - at)); // what came of it counts as nobody's
     errno = placed == Placed::forbidden ? EPERM : ENOMEM;
     return false;
 }
@@ -387,7 +402,6 @@ bool move_to_stages(const Kind& to, char* begin, std::size_t pages, int* nodes) 
         if (!move_pages(begin, pages, wanted, nodes)) {
             return false;
         }
-        await_missed_pages(begin, pages, nodes);
         if (stage.only < 0) {
             settled = stage.nodes;
         }
@@ -402,7 +416,7 @@ bool move_to_stages(const Kind& to, char* begin, std::size_t pages, int* nodes) 
 // Moves one batch; true when all pages are where the kind says.
 bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     int nodes[batch_pages];
-    if (!await_nodes_of_pages(begin, pages, nodes)) {
+    if (!nodes_of_pages(begin, pages, nodes)) {
         return false;
     }
     const Recount recount{nodes, pages};
@@ -413,7 +427,7 @@ bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     // the policy says, and those do.
     const std::size_t bytes = pages * page_bytes;
     return errno == ENOMEM && machine_has(bytes) && set_policy(stage_of(to, 0), begin, bytes) &&
-           populate(begin, bytes) && await_nodes_of_pages(begin, pages, nodes) &&
+           populate(begin, bytes) && nodes_of_pages(begin, pages, nodes) &&
            move_to_stages(to, begin, pages, nodes);
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "memory/allocator.hpp"
 #include "memory/heaps.hpp"
 #include "memory/numa.hpp"
+#include "memory/placement.hpp"
 #include "node/segment.hpp"
 
 namespace warren::memory {
@@ -152,6 +154,32 @@ TEST(Share, a_strict_heap_stops_at_the_share) {
                              return_share(0, 16 * MiB);
                          }
                          return 0;
+                     }),
+              0);
+}
+
+TEST(Share, huge_pages_that_reach_beyond_it_are_not_given_back_twice) {
+    EXPECT_EQ(in_job(4, 12 * MiB + 1, "fair", // 3 MiB each
+                     [] {
+                         Kind kind = node_0(Policy::strict);
+                         kind.page_size = PageSize::huge;
+                         constexpr std::size_t bytes = 8 * MiB;
+                         void* mapped = mmap(nullptr, bytes + 2 * MiB, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                         char* begin = reinterpret_cast<char*>(
+                             (reinterpret_cast<std::uintptr_t>(mapped) + 2 * MiB - 1) / (2 * MiB) *
+                             (2 * MiB));
+                         advise_page_size(kind, begin, bytes, true);
+                         if (place(kind, begin, bytes)) {
+                             return 1;
+                         }
+                         std::vector<int> nodes(bytes / page_bytes);
+                         if (nodes_of_pages(begin, nodes.size(), nodes.data()) &&
+                             std::count(nodes.begin(), nodes.end(), -1) !=
+                                 static_cast<std::ptrdiff_t>(nodes.size())) {
+                             return 2;
+                         }
+                         return take_share(0, 8 * MiB) == 3 * MiB ? 0 : 3;
                      }),
               0);
 }

@@ -161,6 +161,11 @@ TEST_F(Api, reads_what_it_has_saved) {
     refuse(std::string("image:") + path, WARREN_TOPOLOGY_ERR_DAMAGED);
     unlink(path);
     EXPECT_EQ(warren_topology_save(topology_, "/nowhere/at.all"), WARREN_TOPOLOGY_ERR_FILE);
+    ASSERT_EQ(mkfifo(path, 0600), 0); // stays what it is
+    EXPECT_EQ(warren_topology_save(topology_, path), WARREN_TOPOLOGY_ERR_FILE);
+    struct stat status {};
+    EXPECT_TRUE(stat(path, &status) == 0 && S_ISFIFO(status.st_mode));
+    unlink(path);
     EXPECT_EQ(warren_topology_save(nullptr, path), WARREN_TOPOLOGY_ERR_ARGUMENT);
 }
 

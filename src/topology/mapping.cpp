@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "topology/format.hpp"
@@ -45,17 +44,6 @@ Error check_size(const struct stat& status, const std::string& what) {
     return {};
 }
 
-Error check_owner(const struct stat& status, const std::string& what) {
-    if (status.st_uid != 0 && status.st_uid != geteuid()) {
-        return fail(WARREN_TOPOLOGY_ERR_OWNER,
-                    "%s belongs to user %u, neither to this one nor to root", what.c_str(),
-                    status.st_uid);
-    }
-    return S_ISREG(status.st_mode)
-               ? Error{}
-               : fail(WARREN_TOPOLOGY_ERR_FILE, "%s is no plain file", what.c_str());
-}
-
 Error write_all(int descriptor, std::span<const std::byte> bytes, const std::string& what) {
     while (!bytes.empty()) {
         const ssize_t written = write(descriptor, bytes.data(), bytes.size());
@@ -71,12 +59,21 @@ Error write_all(int descriptor, std::span<const std::byte> bytes, const std::str
 
 const int image_seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
 
-Error check_owner(int descriptor, const std::string& what) {
-    struct stat status {};
-    if (fstat(descriptor, &status) != 0) {
-        return file_error(what);
+Error check_owner(const struct stat& status, const std::string& what) {
+    return status.st_uid == 0 || status.st_uid == geteuid()
+               ? Error{}
+               : fail(WARREN_TOPOLOGY_ERR_OWNER,
+                      "%s belongs to user %u, neither to you nor to root: copy it if you trust it",
+                      what.c_str(), status.st_uid);
+}
+
+Error check_plain_file(const struct stat& status, const std::string& what) {
+    if (Error error = check_owner(status, what)) {
+        return error;
     }
-    return check_owner(status, what);
+    return S_ISREG(status.st_mode)
+               ? Error{}
+               : fail(WARREN_TOPOLOGY_ERR_FILE, "%s is no plain file", what.c_str());
 }
 
 ImageMemory::~ImageMemory() {
@@ -91,7 +88,7 @@ Error ImageMemory::map(int descriptor, ImageMemory& memory) {
     if (fstat(descriptor, &status) != 0) {
         return file_error(what);
     }
-    if (Error error = check_owner(status, what)) {
+    if (Error error = check_plain_file(status, what)) {
         return error;
     }
     const int seals = fcntl(descriptor, F_GET_SEALS);
@@ -150,7 +147,7 @@ Error ImageMemory::read(const std::string& path, ImageMemory& memory) {
     if (fstat(file.get(), &status) != 0) {
         return file_error(path);
     }
-    if (Error error = check_owner(status, path)) {
+    if (Error error = check_plain_file(status, path)) {
         return error;
     }
     if (Error error = check_size(status, path)) {
@@ -211,6 +208,11 @@ Error share_image(std::span<const std::byte> image, int& descriptor) {
 }
 
 Error write_image(std::span<const std::byte> image, const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        // What it is would be gone: the new file takes its name.
+        return fail(WARREN_TOPOLOGY_ERR_FILE, "%s is no plain file", path.c_str());
+    }
     std::string temporary = path + ".XXXXXX";
     Descriptor file(mkostemp(temporary.data(), O_CLOEXEC));
     if (file.get() < 0) {

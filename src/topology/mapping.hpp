@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <sys/stat.h>
 #include <utility>
 
 #include "base/error.hpp"
@@ -59,8 +60,10 @@ Error share_image(std::span<const std::byte> image, int& descriptor);
 // Writes the image to a file that only its owner can change: whole or not at all.
 Error write_image(std::span<const std::byte> image, const std::string& path);
 
-// Refuses what belongs neither to this user nor to root, and what is no plain file. `what` names
-// it.
-Error check_owner(int descriptor, const std::string& what);
+// Refuses what belongs neither to this user nor to root: the rule for all files and folders that
+// say what a machine is. `what` names it.
+Error check_owner(const struct stat& status, const std::string& what);
+// The same, and refuses what is no plain file.
+Error check_plain_file(const struct stat& status, const std::string& what);
 
 } // namespace warren::topology

@@ -11,6 +11,8 @@
 #include <tuple>
 #include <unistd.h>
 
+#include "topology/mapping.hpp"
+
 namespace warren::topology {
 
 namespace {
@@ -381,12 +383,8 @@ Error read_values(const std::string& path, ValuesFile& file) {
                     path.c_str());
     }
     std::string text;
-    Error error;
-    if (status.st_uid != 0 && status.st_uid != geteuid()) {
-        error = fail(WARREN_TOPOLOGY_ERR_OWNER,
-                     "memory values: %s belongs to user %u, neither to you nor to root",
-                     path.c_str(), status.st_uid);
-    } else {
+    Error error = check_owner(status, "memory values: " + path);
+    if (!error) {
         char block[65536];
         ssize_t bytes = 0;
         while ((bytes = ::read(descriptor, block, sizeof block)) > 0 &&

@@ -30,7 +30,8 @@ const char* const topology_usage =
     "                            text, json, xml (hwloc's), svg or png (by rsvg-convert); without\n"
     "                            it FILE's name says it. --job shows where its ranks are bound.\n"
     "                            SOURCE: an image file, hwloc's XML, a folder with a copy of\n"
-    "                            /sys and /proc, or synthetic:DESCRIPTION\n"
+    "                            /sys and /proc, or synthetic:DESCRIPTION; files and folders\n"
+    "                            of users other than you and root are refused\n"
     "       warren topo publish FILE [SOURCE]   writes the image of it\n";
 
 namespace {
@@ -118,7 +119,8 @@ Topology open_source(const std::string& source) {
     warren_topology* topology = nullptr;
     std::vector<std::byte> image;
     topology::ImageMemory memory;
-    Error error = discovery::named_image(source, true, image);
+    std::string note;
+    Error error = discovery::named_image(source, true, image, note);
     if (!error) {
         error = topology::ImageMemory::copy(image, memory);
     }
@@ -128,6 +130,9 @@ Topology open_source(const std::string& source) {
     if (error) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         mistake(record->text);
+    }
+    if (!note.empty()) {
+        mistake("note: " + note);
     }
     return {topology, warren_topology_close};
 }

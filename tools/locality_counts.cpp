@@ -324,6 +324,12 @@ std::uint64_t limit_beside_faults(const Settings& settings) {
                                      : settings.limit_bytes;
 }
 
+void set_engine_options(const std::string& client, const Settings& settings) {
+    setenv("DYNAMORIO_OPTIONS",
+           ("-code_api -client_lib '" + client + ";0;" + write_settings(settings) + "'").c_str(),
+           1);
+}
+
 // Mode sample: who touches which page first is what the kernel tells, not what bursts see. Starts
 // the program as a child. False, with nothing done: the kernel tells nothing.
 bool record_faults(const Settings& settings, const std::string& engine,
@@ -434,14 +440,16 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
     setenv("DYNAMORIO_RUNUNDER", "1", 1);
     Settings within = settings;
     within.limit_bytes = limit_beside_faults(settings);
-    setenv("DYNAMORIO_OPTIONS",
-           ("-code_api -client_lib '" + client + ";0;" + write_settings(within) + "'").c_str(), 1);
     if (settings.mode == "sample") {
+        within.faults = 1;
+        set_engine_options(client, within);
         int status = 0;
         if (record_faults(settings, engine, command, status, signal)) {
             return status;
         }
+        within.faults = 0;
     }
+    set_engine_options(client, within);
     std::vector<char*> arguments;
     arguments.reserve(command.size() + 1);
     for (std::string& word : command) {

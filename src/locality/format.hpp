@@ -23,7 +23,9 @@
 // equal size, of which a last incomplete one doesn't count. A record whose first word is 0 was
 // about to be written when its writer was stopped: it is skipped, but has its number. At the end of
 // a recording process.json gets `files`, the lengths and CRC-32 sums of all other files, and `sum`,
-// its own: what is missing, cut off or changed later is known by them.
+// its own: what is missing, cut off or changed later is known by them. Where the recorder is within
+// the program (all modes but first-touch), files of the tracker (log_sum.hpp) may be longer: what
+// is behind that length is room, or came after the end, and doesn't count.
 //
 // Invariants: everything is little-endian. Times are CLOCK_MONOTONIC in nanoseconds; 0 is unknown.
 // Addresses are the process's own. `thread` is the number of a thread in its process, from 0 in
@@ -41,7 +43,8 @@ constexpr std::uint32_t format_version = 1;
 constexpr const char* strings_file = "strings.bin";
 constexpr const char* process_file = "process.json";
 // In a recording of mode sample: a first-touch recording of the same processes, of what the kernel
-// tells. Its folders are joined with the others by the pid and the time.
+// tells. Its folders are joined with the others by the pid and the time. `faults` in process.json
+// says whether there is one.
 constexpr const char* faults_folder = "faults";
 constexpr std::uint32_t no_thread = 0xffffffffU;
 constexpr std::uint32_t no_stack = 0;

@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "locality/log_sum.hpp"
+
 namespace warren::locality {
 
 namespace {
@@ -49,15 +51,12 @@ void sum_up(int descriptor, const char* name, std::vector<FileSum>& files) {
     }
 }
 
-template <typename Record>
-void end_log(const std::string& folder, const char* what, ProcessDescription& description) {
-    constexpr const char* no_room =
-        "the disk was full, files were limited, or the recording had reached its limit";
-    const std::string path = folder + "/" + Record::file;
+void end_log(const std::string& folder, const TrackedLog& log, ProcessDescription& description) {
+    const std::string path = folder + "/" + log.file;
     const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (descriptor < 0) {
         if (errno != ENOENT) {
-            description.lost.push_back({what, Loss::all, path + ": " + std::strerror(errno)});
+            description.lost.push_back({log.what, Loss::all, path + ": " + std::strerror(errno)});
         }
         return;
     }
@@ -68,29 +67,28 @@ void end_log(const std::string& folder, const char* what, ProcessDescription& de
         std::memcmp(header.magic, file_magic, sizeof file_magic) == 0) {
         const auto data = static_cast<std::uint64_t>(end_of_data(descriptor, about.st_size));
         const std::uint64_t begin = std::min<std::uint64_t>(sizeof header, data);
-        const std::uint64_t records = (data - begin + sizeof(Record) - 1) / sizeof(Record);
-        const std::uint64_t end = sizeof header + records * sizeof(Record);
+        const std::uint64_t records = (data - begin + log.record_bytes - 1) / log.record_bytes;
+        const std::uint64_t end = sizeof header + records * log.record_bytes;
         if (end < static_cast<std::uint64_t>(about.st_size) &&
             ftruncate(descriptor, static_cast<off_t>(end)) != 0) {
             // The room stays as it is: readers skip it.
         }
         if (header.lost > 0) {
-            description.lost.push_back({what, header.lost, no_room});
+            description.lost.push_back({log.what, header.lost, no_room_for_log});
         }
     } else {
-        description.lost.push_back({what, Loss::all, no_room});
+        description.lost.push_back({log.what, Loss::all, no_room_for_log});
     }
-    sum_up(descriptor, Record::file, description.files);
+    sum_up(descriptor, log.file, description.files);
     close(descriptor);
 }
 
 } // namespace
 
 void end_logs(const std::string& folder, ProcessDescription& description) {
-    end_log<AllocationRecord>(folder, "allocations", description);
-    end_log<StackRecord>(folder, "calls of allocations", description);
-    end_log<PhaseRecord>(folder, "phases", description);
-    end_log<NameRecord>(folder, "names", description);
+    for (const TrackedLog& log : tracked_logs) {
+        end_log(folder, log, description);
+    }
 }
 
 } // namespace warren::locality

@@ -185,6 +185,7 @@ std::string to_json(const ProcessDescription& description) {
     key("end", of.end.empty() ? "null" : json_string(of.end));
     if (of.mode == "sample") {
         key("bursts", std::to_string(of.bursts));
+        key("faults", of.faults ? "true" : "false");
     }
     key("threshold", std::to_string(of.threshold));
     key("limit_bytes", positive(of.limit_bytes));

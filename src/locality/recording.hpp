@@ -131,6 +131,7 @@ struct ProcessDescription {
     std::int64_t start_unix_ns = 0;   // start_ns in the time of day
     std::string end;                  // "exit 0", "signal 9 (Killed)", "exec"; empty: not known
     std::uint64_t bursts = 0;         // of mode sample, all threads' together
+    bool faults = false;              // of mode sample: first touches are in faults_folder
     std::uint64_t threshold = 0;      // bytes: smaller heap blocks are not recorded
     std::vector<std::string> missing; // what the recorder could not see, a sentence each
     std::vector<Loss> lost;

@@ -186,6 +186,20 @@ def fill(scratch):
                 letter, places)
 
 
+def faults_told(scratch):
+    """Each process says whether first touches were recorded beside: then that they are gone is damage."""
+    _, processes = record(scratch)
+    events = [pathlib.Path(scratch, "recording", "faults").is_dir()]
+    assert len(processes) == 4 and [process.about["faults"] for process in processes] == events * 4, processes
+    forbids = build / "tests/locality_no_events"
+    if forbids.exists():
+        done = subprocess.run([forbids, *command(scratch + "/without"), program, *arguments], capture_output=True,
+                              text=True, timeout=100, check=False)
+        assert done.returncode == 0 and "first touches are known of bursts only" in done.stderr, done
+        assert not os.path.exists(scratch + "/without/faults")
+        assert not any(process.about["faults"] for process in processes_in(scratch + "/without"))
+
+
 def known(scratch):
     """Whether pages were there when they were touched, however often others have been in their place."""
     output, (process,) = record(scratch)
@@ -544,7 +558,7 @@ def main():
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, same_instructions, known, small_files, fill, rough, rows, sample_killed, many_short, exact, recorded, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, faults_told, same_instructions, known, small_files, fill, rough, rows, sample_killed, many_short, exact, recorded, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

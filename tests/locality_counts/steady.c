@@ -10,6 +10,7 @@
  *   steady abort                    a fatal signal meanwhile
  *   steady cold N                   writes 20 pages, gets memory and frees it, N times
  *   steady faults N                 writes 20 pages, has a signal that it handles, N times
+ *   steady blocks N M               gets memory and frees it, N times, then becomes `blocks M 0`
  *   steady hot SECONDS              writes 12,000 pages once, the last 200 of them 500 times more,
  *                                   and all for so long; says where and how often
  *   steady vectors                  sums in vector registers, with rounding of its own
@@ -167,6 +168,21 @@ static void execute(char* self, const char* how, int left) {
     snprintf(text, sizeof text, "%d", left - 1);
     execl(self, self, how, text, NULL);
     exit(1);
+}
+
+static void get_blocks(char* self, const char* turns, char* then) {
+    for (int left = atoi(turns); left > 0; --left) {
+        volatile char* const block = malloc(page_bytes);
+        *block = 1;
+        free((void*)block);
+    }
+    if (atoi(then) != 0) {
+        if (execl("/nonexistent/program", "program", NULL) == 0) {
+            exit(1);
+        }
+        execl(self, self, "blocks", then, "0", NULL);
+        exit(1);
+    }
 }
 
 static void fork_often(void) {
@@ -352,6 +368,8 @@ int main(int count, char** words) {
         abort_soon();
     } else if (strcmp(what, "cold") == 0 || strcmp(what, "faults") == 0) {
         cold(atol(words[2]), strcmp(what, "faults") == 0);
+    } else if (strcmp(what, "blocks") == 0) {
+        get_blocks(words[0], words[2], words[3]);
     } else if (strcmp(what, "hot") == 0) {
         hot(atof(words[2]));
     } else if (strcmp(what, "vectors") == 0) {

@@ -11,9 +11,10 @@ import tempfile
 import time
 import zlib
 
-from recorded import MODE, PAGE, SKIPPED, arguments, build, command, processes_in, program, record, test_name
+from recorded import ALLOCATION, HEADER, MODE, NAME, PAGE, PHASE, STACK, SKIPPED, arguments, build, command, processes_in, program, record, test_name
 
 WRITES = 1000  # of each page that the program prints
+TRACKED = {"allocations.rec": ALLOCATION, "stacks.rec": STACK, "phases.rec": PHASE, "names.rec": NAME}
 LIMIT = 60  # seconds that a save may take to be seen
 
 
@@ -103,6 +104,18 @@ def check_sums(process):
                  "touch_stacks.rec"):
         data = pathlib.Path(process.folder, name).read_bytes()
         assert sums[name] == {"bytes": len(data), "crc32": zlib.crc32(data)}, (name, sums[name], len(data))
+    assert set(sums) == {path.name for path in process.folder.iterdir()} - {"process.json"}, sums
+    for name, form in TRACKED.items():
+        if name in sums:
+            check_tracked(pathlib.Path(process.folder, name).read_bytes(), sums[name], form)
+
+
+def check_tracked(data, sum_, form):
+    """The tracker writes it, with room behind; its first word is never 0 in a record."""
+    written = data[:sum_["bytes"]]
+    assert sum_ == {"bytes": len(written), "crc32": zlib.crc32(written)}, (sum_, len(data))
+    assert (len(written) - HEADER) % form.size == 0 or not written, len(written)
+    assert all(record[0] for record in form.iter_unpack(written[HEADER:]))
 
 
 def size_of(folder):
@@ -142,6 +155,21 @@ def limited(scratch):
     assert size_of(scratch + "/recording") <= 1 << 20
 
 
+def tracker_limited(scratch):
+    """What the tracker has no room for is counted to the last, in the recording and, once, on the standard
+    error, also before another program is executed; what it has room for is summed up."""
+    said = []
+    _, processes = record(scratch, "--limit", "1M", said=said)
+    assert [process.about["end"] for process in processes] == ["exec", "exit 0"], processes
+    for process, blocks in zip(processes, map(int, arguments[1:])):
+        (lost,) = [loss for loss in process.about["lost"] if loss["what"] == "allocations"]
+        there = (process.about["files"]["allocations.rec"]["bytes"] - HEADER) // ALLOCATION.size
+        assert 5000 < there < 2 * blocks <= lost["count"] + there < 2 * blocks + 1000, (lost, there)
+        assert said[0].count(f" {lost['count']} allocations are lost: {lost['why']}\n") == 1, said
+        check_sums(process)
+    assert said[0].count("allocations are lost") == 2, said
+
+
 def saved_within_limit(scratch):
     """Saves leave room for what is written at the end, which is exact."""
     output, (process,) = record(scratch, "--limit", "4M", "--save", "0.02")
@@ -179,11 +207,13 @@ def summed(scratch):
 
 def main():
     parts = build / "lib/warren"
-    if not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
+    if MODE == "hooks":
+        pass
+    elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
-        tests = (killed, unharmed, limited, saved_within_limit, full_disk, summed)
+        tests = (killed, unharmed, limited, tracker_limited, saved_within_limit, full_disk, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

@@ -17,7 +17,7 @@ NAME = "process.json"
 # Types of values, and whether they are needed.
 KEYS = {"mode": (str, True), "granularity": (int, True), "page_size": (int, True), "pid": (int, True),
         "parent": (int, False), "rank": (int, False), "size": (int, False), "start_ns": (int, False),
-        "end_ns": (int, False), "bursts": (int, False), "end": (str, False), "host": (str, False),
+        "end_ns": (int, False), "bursts": (int, False), "faults": (bool, False), "end": (str, False), "host": (str, False),
         "executable": (str, False)}
 MODES = ("first-touch", "counts", "sample", "hooks")
 MORE_KEYS = ("command", "lost", "missing", "files")
@@ -34,7 +34,7 @@ def _all_are(values, kind):
 
 def _are_losses(value):
     return _all_are(value, dict) and all(
-        type(loss.get("count")) is int and isinstance(loss.get("what"), str)
+        type(loss.get("count")) is int and 0 <= loss["count"] < 1 << 64 and isinstance(loss.get("what"), str)
         and isinstance(loss.get("why"), str) for loss in value)
 
 
@@ -59,6 +59,12 @@ def _is_good(key, value):
         return isinstance(value, str) or _all_are(value, str)
     return {"missing": lambda: _all_are(value, str), "lost": lambda: _are_losses(value),
             "files": lambda: _are_files(value)}[key]()
+
+
+def _shown(value):
+    """A value as people see it, and of a long one how much there is."""
+    text, most = str(value), 80
+    return repr(text) if len(text) <= most else f"{text[:most]!r} … ({len(text):,} characters)"
 
 
 def _saved(text):
@@ -108,7 +114,7 @@ def read(folder):
         needed = key in KEYS and KEYS[key][1]
         if (key in info or needed) and not _is_good(key, info.get(key)):
             if key in info or not found:
-                found.append(damage.of(path, f"is damaged: {key!r} is {str(info.get(key))[:80]!r}", f"its {key!r}"))
+                found.append(damage.of(path, f"is damaged: {key!r} is {_shown(info.get(key))}", f"its {key!r}"))
             info.pop(key, None)
     if info.get("files") and "sum" not in info and not found:
         found.append(damage.of(path, "is not what was written: it has no sum", "values of it may be wrong"))

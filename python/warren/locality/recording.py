@@ -100,7 +100,7 @@ class Process:
             setattr(self, name, records.read(
                 self.folder / f"{name}.rec", name, expected,
                 "needed" if sums is None and name in needed else ended, self._tell, self.warnings.append,
-                self.info.get("end") == "exec"))
+                self._may_be_longer(name)))
         self._strings = self._read_strings(sums, "strings" in needed)
         for name in sorted(sums or ()):
             if name != STRINGS and name.removesuffix(".rec") not in FILES:
@@ -109,6 +109,13 @@ class Process:
         self._check()
         self._join_stacks()
         self._number_threads()
+
+    def _may_be_longer(self, name):
+        """What may be behind that of a file which was summed up. The tracker's files within a program have
+        room there; older recorders went on writing when another program was executed."""
+        if name in OF_TRACKER and self.info["mode"] != "first-touch":
+            return "bytes"
+        return "records" if self.info.get("end") == "exec" else None
 
     def _tell(self, path, what, lost=None):
         self.damage.append(damage.of(path, what, lost))
@@ -145,7 +152,8 @@ class Process:
                                  "or has not finished; it goes as far as it was written")
 
     def _warn_of_losses(self, ended):
-        """Of what the tracker had no room for; at the end of first-touch mode the recorder has said it."""
+        """Of what the tracker had no room for, where its recorder has not said it: no header counts what a
+        recorder in the same process is told of, but those of older ones did."""
         if ended and self.info["mode"] == "first-touch":
             return
         for name, what in OF_TRACKER.items():
@@ -158,12 +166,17 @@ class Process:
         path = self.folder / STRINGS
         source = records.Source(path, (sums or {}).get(STRINGS), is_needed and sums is None, self._tell,
                                 1 if self.info.get("end") == "exec" else None)
+        self._strings_are_told = source.is_told
         if not source.is_there:
+            if not source.is_told and len(self.modules):
+                self._tell(path, "is missing")
+                self._strings_are_told = True
             return b""
         try:
             return files.read_regular(path, files.DESCRIPTION_LIMIT)[:source.size]
         except OSError as problem:
             self._tell(path, f"can't be read: {problem.strerror}")
+            self._strings_are_told = True
             return b""
 
     def _leave_out(self, name, wrong):
@@ -262,7 +275,7 @@ class Process:
             if name not in STACKS:
                 self._check_file(name, fields[0][0], wrong.get(name, []), numbers.get(name, {}))
         outside = self.modules["path_offset"] + self.modules["path_bytes"] > len(self._strings)
-        if outside.any():
+        if outside.any() and not self._strings_are_told:
             self._tell(self.folder / STRINGS, f"is cut off: {outside.sum()} modules have no name")
 
     def _check_file(self, name, first, rules, numbers):
@@ -462,7 +475,9 @@ class Recording:
         try:
             everyone = sorted(entry for entry in (faults / name for name in os.listdir(faults))
                               if _is_of_a_process(entry))
-        except FileNotFoundError:  # so it is, too, where the kernel tells nothing
+        except FileNotFoundError:  # so it is, too, where the kernel tells nothing, and then nobody says it's there
+            if any(process.info.get("faults") for process in samples):
+                self.left_out.append(damage.of(faults, "is missing", "first touches"))
             everyone = None
         except OSError as problem:
             self.left_out.append(damage.of(faults, f"can't be read: {problem.strerror}", "first touches"))

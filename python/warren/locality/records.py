@@ -235,13 +235,13 @@ class Source:
                       "nothing that can be told; figures that come from it may be wrong")
 
 
-def read(path, name, expected, ended, tell, warn, replaced=False):
+def read(path, name, expected, ended, tell, warn, more=None):
     """The records of one file, mapped, as far as they are whole. `ended`: its writer had the time to write
-    it; "needed": it always does. `replaced`: by another program, before which older recorders went on
-    writing behind what they had summed up."""
+    it; "needed": it always does. `more`: what may be behind what was summed up, "records" or "bytes"."""
     kind, fields = FILES[name]
     dtype = np.dtype(fields)
-    source = Source(path, expected, ended == "needed", tell, dtype.itemsize if replaced else None)
+    source = Source(path, expected, ended == "needed", tell,
+                    {None: None, "records": dtype.itemsize, "bytes": 1}[more])
     if not source.is_there or (expected is not None and expected["bytes"] == 0):
         return np.empty(0, dtype)
     say = (lambda path, what: warn(f"{path} {what}")) if not ended else \

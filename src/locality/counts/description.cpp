@@ -45,6 +45,7 @@ bool Recorder::describe(bool ended) {
     description.end = end_;
     description.limit_bytes = settings_.limit_bytes;
     description.threshold = settings_.threshold;
+    description.faults = settings_.faults != 0;
     description.bursts = bursts_ended_;
     for (const Thread* thread : threads_) {
         description.bursts += thread->bursts.bursts();
@@ -84,10 +85,13 @@ bool Recorder::describe(bool ended) {
             {"transfers", process_.lost_transfers,
              "they came from threads with numbers from " + std::to_string(most_producers) + " on"});
     }
-    const auto lose = [&](const char* what, std::uint64_t count, const std::string& why) {
+    const auto lose = [&](const std::string& what, std::uint64_t count, const std::string& why) {
         if (count != 0) {
             description.lost.push_back({what, count, why});
-            if (ended) {
+            // Of exec only the last attempt comes to something: what it says again is no news.
+            if (std::uint64_t& told = told_losses_[what + why];
+                told != count && (ended || end_ == executed)) {
+                told = count;
                 platform::say(std::to_string(count) + " " + what + " are lost: " + why);
             }
         }
@@ -111,6 +115,9 @@ bool Recorder::describe(bool ended) {
     losses(touch_stack_file_, "callers of first touches");
     losses(communication_file_, "transfers");
     losses(bytes_file_, "bytes of lines");
+    for (std::size_t number = 0; number < tracked_log_count; ++number) {
+        lose(tracked_logs[number].what, logs_.of[number].lost(), no_room_for_log);
+    }
     if (ended || end_ == executed) { // else they go on
         description.files = {thread_file_.sum(),
                              module_file_.sum(),
@@ -124,6 +131,13 @@ bool Recorder::describe(bool ended) {
         }
         if (process_.layout.lines()) {
             description.files.push_back(bytes_file_.sum());
+        }
+        for (std::size_t number = 0; number < tracked_log_count; ++number) {
+            if (const LogSum& log = logs_.of[number]; log.is_made()) {
+                FileSum sum{tracked_logs[number].file, 0, 0};
+                sum.bytes = log.bytes(tracked_logs[number].record_bytes, sum.crc32);
+                description.files.push_back(sum);
+            }
         }
     }
     return write_text(description_file_, to_json(description));

@@ -109,6 +109,8 @@ bool Recorder::open(std::string& problem) {
     held_ = false;
     common_room_ = limit() / 2 - description_bytes;
     room_ = {limit() / 4, &common_room_};
+    logs_ = {};
+    told_losses_.clear();
     lost_counts_ = left_out_ = lost_ended_ = lost_firsts_ = 0;
     is_short_ = false;
     room_then_ = next_signal_ns_ = 0;
@@ -305,6 +307,7 @@ void Recorder::welcome_tracker(Welcome& welcome) {
     welcome.threshold = settings_.threshold;
     welcome.limit_bytes = limit() / 4;
     welcome.common_bytes = &common_room_;
+    welcome.sums = &logs_;
     std::memcpy(welcome.folder, folder_.c_str(), folder_.size() + 1);
     tracked_ = true;
     describe(false);

@@ -30,6 +30,7 @@
 #include "locality/counts/counters.hpp"
 #include "locality/counts/output.hpp"
 #include "locality/counts/settings.hpp"
+#include "locality/log_sum.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/recording.hpp"
 #include "locality/room.hpp"
@@ -217,6 +218,7 @@ class Recorder {
     std::uint64_t break_ = 0;              // of the program, the last that it asked for
     Room room_{};
     std::uint64_t common_room_ = 0; // with the tracker
+    LogSums logs_{};                // of the tracker
     std::uint64_t lost_counts_ = 0; // of threads that have ended, for which there was no room
     std::uint64_t left_out_ = 0;    // the same, when all were written the last time
     std::uint64_t lost_ended_ = 0;  // counts of memory that was freed
@@ -224,6 +226,7 @@ class Recorder {
     std::uint64_t disk_left_ = 0;   // when it was looked at
     std::uint64_t room_then_ = 0;   // room_.left() then
     std::uint64_t lost_firsts_ = 0;
+    std::map<std::string, std::uint64_t> told_losses_; // by what and why: on the standard error
     Output<ThreadRecord> thread_file_;
     Output<ModuleRecord> module_file_;
     OutputBytes strings_file_;

@@ -52,6 +52,7 @@ constexpr Number numbers[] = {
     {"threshold", &Settings::threshold},
     {"depth", &Settings::stack_depth},
     {"communication", &Settings::communication},
+    {"faults", &Settings::faults},
 };
 
 } // namespace

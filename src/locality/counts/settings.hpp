@@ -18,6 +18,7 @@ struct Settings {
     std::uint64_t limit_bytes = 0;          // of a process's folder; 0: none
     std::uint64_t threshold = 4096;         // bytes: smaller heap blocks are not recorded
     std::uint64_t communication = 0;        // 1: which thread gets units that which has written
+    std::uint64_t faults = 0;               // 1: first touches are recorded beside (faults_folder)
     std::uint64_t stack_depth = 32;         // calls that lead to an allocation, at most
 };
 

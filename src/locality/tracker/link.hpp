@@ -5,10 +5,12 @@
 
 #include <cstdint>
 
+#include "locality/log_sum.hpp"
+
 namespace warren::locality {
 
 constexpr const char* link_variable = "WARREN_LOCALITY_RECORDER";
-constexpr std::uint32_t link_version = 2;
+constexpr std::uint32_t link_version = 3;
 
 struct Hello {
     std::uint32_t version;
@@ -25,6 +27,7 @@ struct Welcome {
     std::uint64_t limit_bytes; // of the tracker's files together
     // More of them, that they share with a recorder in the same process (room.hpp); else null.
     std::uint64_t* common_bytes;
+    LogSums* sums;     // what that recorder is told of these files; else null
     char folder[4000]; // absolute, of this process; empty: not wanted
 };
 

@@ -82,9 +82,13 @@ char* map(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
 bool Log::open(LogRoom& room, const char* name, const FileHeader& header) {
     if (full_ || room.bytes.left() < page_bytes) {
         full_ = true;
+        lose();
         return false;
     }
     const int descriptor = open_file(room, name, O_RDWR | O_CREAT | O_EXCL);
+    if (descriptor >= 0 && sum_ != nullptr) {
+        sum_->made();
+    }
     const std::uint64_t bytes =
         descriptor < 0 ? 0 : take_blocks(room, descriptor, 0, first_window_bytes);
     full_ = bytes == 0;
@@ -99,9 +103,14 @@ bool Log::open(LogRoom& room, const char* name, const FileHeader& header) {
     }
     if (full_) {
         control_ = nullptr;
+        lose();
         return false;
     }
     *control_ = header;
+    if (sum_ != nullptr) {
+        checksum_.add(&header, sizeof header);
+        sum_->wrote(0, checksum_.value());
+    }
     window_begin_ = 0;
     window_end_ = bytes;
     next_ = sizeof(FileHeader);
@@ -111,13 +120,22 @@ bool Log::open(LogRoom& room, const char* name, const FileHeader& header) {
 char* Log::make_place(LogRoom& room, const char* name, std::uint64_t bytes) {
     if (full_ || (next_ + bytes > window_end_ && !map_more(room, name))) {
         full_ = true;
-        ++control_->lost;
+        lose();
         return nullptr;
     }
     char* place = window_ + (next_ - window_begin_);
     next_ += bytes;
     ++records_;
     return place;
+}
+
+// With a sum the header stays as it was summed up.
+void Log::lose() {
+    if (sum_ != nullptr) {
+        sum_->lose();
+    } else if (control_ != nullptr) {
+        ++control_->lost;
+    }
 }
 
 // The next window begins with the page in which the last one's records end.

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 
+#include "locality/checksum.hpp"
 #include "locality/format.hpp"
+#include "locality/log_sum.hpp"
 #include "locality/room.hpp"
 
 namespace warren::locality::tracker {
@@ -33,8 +35,16 @@ class Log {
             return false;
         }
         copy(place, reinterpret_cast<const char*>(&record), sizeof(Record));
+        if (sum_ != nullptr) {
+            checksum_.add(&record, sizeof(Record));
+            sum_->wrote(records_, checksum_.value());
+        }
         return true;
     }
+
+    // From now on, before anything is appended, that one is told what is written and lost. Without
+    // one losses are counted in the file's header.
+    void tell(LogSum* sum) { sum_ = sum; }
 
     // Of records that append has taken, or 0.
     std::uint32_t records() const { return records_; }
@@ -42,16 +52,21 @@ class Log {
   private:
     bool open(LogRoom& room, const char* name, const FileHeader& header);
     char* make_place(LogRoom& room, const char* name, std::uint64_t bytes);
+    void lose();
     bool map_more(LogRoom& room, const char* name);
     static void copy(char* to, const char* from, std::uint64_t bytes);
 
-    FileHeader* control_; // the file's first page
-    char* window_;        // [window_begin_, window_end_) of the file
-    std::uint64_t window_begin_;
-    std::uint64_t window_end_;
-    std::uint64_t next_; // offset of the next record
-    std::uint32_t records_;
-    bool full_;
+    // (Zero by initialisers, too: else some are set when the library is initialised, which is
+    // late.)
+    LogSum* sum_ = nullptr;
+    Checksum checksum_;             // of header and records, if there is a sum
+    FileHeader* control_ = nullptr; // the file's first page
+    char* window_ = nullptr;        // [window_begin_, window_end_) of the file
+    std::uint64_t window_begin_ = 0;
+    std::uint64_t window_end_ = 0;
+    std::uint64_t next_ = 0; // offset of the next record
+    std::uint32_t records_ = 0;
+    bool full_ = false;
 };
 
 } // namespace warren::locality::tracker

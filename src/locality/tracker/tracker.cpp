@@ -85,19 +85,19 @@ struct ThreadState {
 thread_local ThreadState self;
 
 State* state_memory = nullptr;
-State off_state = {.stage = off,
-                   .lock = 0,
-                   .pid = 0,
-                   .stack_depth = 0,
-                   .threshold = UINT64_MAX,
-                   .epoch = 0,
-                   .room = {},
-                   .allocations = {},
-                   .stacks = {},
-                   .phases = {},
-                   .names = {},
-                   .call_stacks = {},
-                   .fills = {}};
+constinit State off_state = {.stage = off,
+                             .lock = 0,
+                             .pid = 0,
+                             .stack_depth = 0,
+                             .threshold = UINT64_MAX,
+                             .epoch = 0,
+                             .room = {},
+                             .allocations = {},
+                             .stacks = {},
+                             .phases = {},
+                             .names = {},
+                             .call_stacks = {},
+                             .fills = {}};
 
 // Of the library that records by itself, if there is one.
 const Listener* listener = nullptr;
@@ -286,6 +286,12 @@ void begin_recording(State& of) {
     of.pid = static_cast<std::uint32_t>(syscall(SYS_getpid));
     of.stack_depth = welcome.stack_depth;
     of.room.bytes = {welcome.limit_bytes, welcome.common_bytes};
+    if (welcome.sums != nullptr) {
+        of.allocations.tell(&welcome.sums->of[log_allocations]);
+        of.stacks.tell(&welcome.sums->of[log_stacks]);
+        of.phases.tell(&welcome.sums->of[log_phases]);
+        of.names.tell(&welcome.sums->of[log_names]);
+    }
     for (std::size_t at = 0; at + 1 < sizeof welcome.folder; ++at) {
         of.room.folder[at] = welcome.folder[at];
     }

@@ -277,6 +277,12 @@ class Damage(unittest.TestCase):
         faults.rmdir()
         status, shown = self.report(self.top)  # as where the kernel tells nothing
         self.assertEqual((status, "known of bursts only" in shown), (0, True), shown)
+        for rank in (0, 1):  # which says that there was one
+            change_description(self.top / f"rank-0000{rank}", faults=True)
+        for folder in (self.top, self.top / "rank-00001"):
+            status, shown = self.report(folder)
+            self.assertEqual((status, "known of bursts only" in shown), (3, True), shown)
+            self.assertEqual(shown.count(f"{faults} is missing; lost: first touches"), 1, shown)
         faults.write_bytes(b"")
         status, shown = self.report(self.top)
         self.assertEqual(status, 3)
@@ -294,8 +300,25 @@ class Damage(unittest.TestCase):
                 self.assertEqual(said in shown, is_said, shown)
                 self.assertNotIn("rank-00000: first touches are", shown)
 
-    def test_files_that_the_recorder_does_not_sum_up(self):
-        """The tracker writes them; what is cut within a record is seen."""
+    def test_files_of_the_tracker_may_be_longer_where_the_recorder_is_within(self):
+        """What other threads wrote after the end, or room: it doesn't count, nor is it damage."""
+        for mode, status in (("counts", 0), ("sample", 0), ("first-touch", 3)):
+            write(self.top / mode, mode)
+            whole = traces.load(self.top / mode)
+            for name in ("allocations", "stacks", "phases", "names"):
+                path = self.top / mode / "rank-00001" / f"{name}.rec"
+                content = path.read_bytes()
+                for more in (bytes(1000), b"\xff" * 1000, content[32:]):
+                    path.write_bytes(content + more)
+                    with self.subTest(mode=mode, name=name):
+                        self.assertEqual(self.report(self.top / mode)[0], status)
+                        now = traces.load(self.top / mode)
+                        self.assertEqual((now.accesses.tolist(), now.first_thread.tolist()),
+                                         (whole.accesses.tolist(), whole.first_thread.tolist()))
+                path.write_bytes(content)
+
+    def test_files_of_the_tracker_that_older_recorders_did_not_sum_up(self):
+        """What is cut within a record is seen."""
         write(self.top, "counts")
         folder = self.top / "rank-00001"
         info = json.loads((folder / "process.json").read_text())
@@ -313,6 +336,38 @@ class Damage(unittest.TestCase):
             self.assertEqual(status, 3)
             self.assertIn(f"{name}.rec ends within a record: 12 bytes are left out", shown)
             path.write_bytes(content)
+
+    def test_values_of_a_description_that_cannot_be(self):
+        write(self.top, "counts")
+        folder = self.top / "rank-00001"
+        loss = {"what": "counts", "count": -7, "why": "it is so"}
+        for changed, said in (({"lost": [loss]}, "'lost' is \"[{'what': 'counts', 'count': -7"),
+                              ({"lost": [{**loss, "count": 1 << 64}]}, "'lost' is "),
+                              ({"host": ["x" * 100]}, 'x\" … (104 characters); lost: its ')):
+            before = (folder / "process.json").read_text()
+            change_description(folder, **changed)
+            with self.subTest(changed=changed):
+                status, shown = self.report(self.top)
+                self.assertEqual(status, 3, shown)
+                self.assertIn(f"{folder}/process.json is damaged: ", shown)
+                self.assertIn(said, shown)
+                self.assertNotIn("were lost: it is so", shown)
+            (folder / "process.json").write_text(before)
+
+    def test_strings_that_are_missing_are_not_said_to_be_cut_off(self):
+        for sums in (True, False):
+            top = self.top / str(sums)
+            write(top, "counts", sums)
+            path = top / "rank-00001" / "strings.bin"
+            path.unlink()
+            for ended in (True, False):
+                if not ended:
+                    change_description(top / "rank-00001", end_ns=None, files={})
+                with self.subTest(sums=sums, ended=ended):
+                    status, shown = self.report(top)
+                    self.assertEqual(status, 3)
+                    self.assertEqual(shown.count("strings.bin"), 1, shown)
+                    self.assertIn("strings.bin is missing; lost: names of programs and libraries", shown)
 
     def test_everything_at_once_in_all_processes(self):
         """Whatever is left of it, there is a report or a reason why not, and no traceback."""

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sys/epoll.h>
@@ -23,6 +24,7 @@
 
 #include "base/futex.hpp"
 #include "locality/image_recording.hpp"
+#include "locality/log_sum.hpp"
 #include "locality/perf_events.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/target.hpp"
@@ -362,6 +364,13 @@ void Recorder::end_image(std::uint32_t pid, std::uint64_t time_ns, const std::st
     }
     const bool is_open = of.is_open();
     say(of.close(time_ns, how, alive));
+    for (const Loss& loss : of.description().lost) {
+        const auto is_of = [&](const TrackedLog& log) { return loss.what == log.what; };
+        if (std::any_of(std::begin(tracked_logs), std::end(tracked_logs), is_of)) {
+            say((loss.count == Loss::all ? "all" : std::to_string(loss.count)) + " " + loss.what +
+                " of process " + std::to_string(pid) + " are lost: " + loss.why);
+        }
+    }
     if (is_open) {
         touches_ += of.touches() - of.lost_touches();
         lost_touches_ += of.lost_touches();

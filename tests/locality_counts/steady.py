@@ -4,6 +4,7 @@ Status 77: DynamoRIO isn't built, or the processor lacks what the program needs.
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -170,6 +171,14 @@ def tracker_limited(scratch):
     assert said[0].count("allocations are lost") == 2, said
 
 
+def stderr_taken(scratch):
+    """What is said at the end is said where it began, and not into a file of the program's."""
+    said = []
+    other = scratch + "/other"
+    record(scratch, "--limit", "1M", words=[program, *arguments, other], said=said)
+    assert re.search(r" \d+ allocations (of process \d+ )?are lost: ", said[0]) and os.path.getsize(other) == 0, said
+
+
 def saved_within_limit(scratch):
     """Saves leave room for what is written at the end, which is exact."""
     output, (process,) = record(scratch, "--limit", "4M", "--save", "0.02")
@@ -207,13 +216,13 @@ def summed(scratch):
 
 def main():
     parts = build / "lib/warren"
-    if MODE == "hooks":
+    if MODE in ("hooks", "first-touch"):
         pass
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
-        tests = (killed, unharmed, limited, tracker_limited, saved_within_limit, full_disk, summed)
+        tests = (killed, unharmed, limited, tracker_limited, stderr_taken, saved_within_limit, full_disk, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

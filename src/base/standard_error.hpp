@@ -35,8 +35,7 @@ class StandardError {
         if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit) == 0) {
             const rlim_t end = std::min(limit.rlim_cur, highest);
             const rlim_t number = end > 2 * room ? end - room : end / 2;
-            kept_ =
-                static_cast<int>(syscall(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, number));
+            kept_ = static_cast<int>(syscall(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, number));
         }
     }
 

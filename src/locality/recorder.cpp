@@ -281,7 +281,7 @@ Error Recorder::start() {
     ignored.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignored, &pipe_before_); // who reads what is said may be gone
     sigaction(SIGXFSZ, &ignored, &size_before_); // a limit of files is told as a full disk is
-    // Three descriptors per processor and six per process; the program keeps its own limit.
+    // Three descriptors per processor and seven per process; the program keeps its own limit.
     getrlimit(RLIMIT_NOFILE, &files_before_);
     const rlimit files{files_before_.rlim_max, files_before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &files);

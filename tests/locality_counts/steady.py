@@ -2,6 +2,7 @@
     steady.py BUILD TEST[@MODE] PROGRAM ARGUMENT …
 Status 77: DynamoRIO isn't built, or the processor lacks what the program needs."""
 
+import json
 import os
 import pathlib
 import re
@@ -179,6 +180,25 @@ def stderr_taken(scratch):
     assert re.search(r" \d+ allocations (of process \d+ )?are lost: ", said[0]) and os.path.getsize(other) == 0, said
 
 
+def moved(scratch):
+    """A recording's folder may get another name meanwhile: what is in it is ended and summed up there."""
+    with subprocess.Popen(command(scratch + "/recording") + [program, *arguments]) as running:
+        limit = time.monotonic() + LIMIT
+        while not list(pathlib.Path(scratch, "recording").glob("process-*/stacks.rec")):
+            assert time.monotonic() < limit, "nothing is recorded"
+            time.sleep(0.05)
+        os.rename(scratch + "/recording", scratch + "/other")
+        assert running.wait(timeout=LIMIT) == 0
+    assert not os.path.exists(scratch + "/recording")
+    (folder,) = pathlib.Path(scratch, "other").glob("process-*")
+    about = json.loads((folder / "process.json").read_text())
+    assert about["end"] == "exit 0" and about["lost"] == [], about
+    assert set(about["files"]) == {path.name for path in folder.iterdir()} - {"process.json"}, about["files"]
+    for name, sum_ in about["files"].items():
+        data = (folder / name).read_bytes()[:sum_["bytes"]]
+        assert sum_ == {"bytes": len(data), "crc32": zlib.crc32(data)}, name
+
+
 def saved_within_limit(scratch):
     """Saves leave room for what is written at the end, which is exact."""
     output, (process,) = record(scratch, "--limit", "4M", "--save", "0.02")
@@ -222,7 +242,7 @@ def main():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
-        tests = (killed, unharmed, limited, tracker_limited, stderr_taken, saved_within_limit, full_disk, summed)
+        tests = (killed, unharmed, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

@@ -95,7 +95,10 @@ const char* const help_text =
     "comes while its thread counts may be handled only when the thread leaves the loop that it is "
     "in:\n"
     "a program whose loop waits for a single signal, without calls, may not end; modes sample and\n"
-    "hooks record it. In mode sample kill -9 of `warren` leaves the program running, and its "
+    "hooks record it. Don't move the folder meanwhile: mode hooks loses what comes, others the "
+    "files\n"
+    "that are to be made or lengthened, and all say so. In mode sample kill -9 of `warren` leaves "
+    "the program running, and its "
     "first\n"
     "touches unrecorded from then on.\n";
 

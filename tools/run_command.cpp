@@ -30,7 +30,9 @@ const char* const run_usage =
     "                     the first that fits counts; 'system' is the system's malloc, which also\n"
     "                     serves what no rule fits; 'default' fits everything, # begins a comment\n"
     "  --children         also in the programs that the program starts\n"
-    "  --report           at its end, how many blocks and bytes each rule has served\n"
+    "  --report           at its end, how many blocks and bytes each rule has served, on the\n"
+    "                     standard error that it began with, which stays open; not if it ends by\n"
+    "                     _exit or a signal\n"
     "Where the first memory is full the next in order serves; with full=strict malloc fails.\n"
     "Ranks: mpiexec -n 4 warren run --memory bandwidth ./program\n";
 

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
-#include "locality/log_end.hpp"
 
 namespace warren::locality {
 
@@ -465,6 +464,7 @@ Error ImageRecording::make_folder() {
         path = first + "." + std::to_string(number);
     }
     folder_ = path;
+    place_.open(path);
     return {};
 }
 
@@ -555,7 +555,7 @@ Error ImageRecording::close(std::uint64_t time_ns, const std::string& how, bool 
         description_.files.push_back({strings_file, strings_.bytes(), strings_.checksum()});
     }
     if (!alive) { // else the tracker goes on writing
-        end_logs(folder_, description_);
+        end_logs(place_.path(folder_), description_);
     } else {
         description_.missing.push_back("the process was still running when its recording ended");
     }

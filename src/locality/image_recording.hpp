@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "locality/log_end.hpp"
 #include "locality/perf_events.hpp"
 #include "locality/recording.hpp"
 #include "locality/x86_access.hpp"
@@ -169,6 +170,7 @@ class ImageRecording {
     const RecordingSettings& settings_;
     std::uint32_t pid_;
     std::string folder_;
+    FolderPlace place_; // of that, if it is moved
     Allowance allowance_;
     ProcessDescription description_;
     DescriptionFile description_file_;

@@ -85,6 +85,20 @@ void end_log(const std::string& folder, const TrackedLog& log, ProcessDescriptio
 
 } // namespace
 
+FolderPlace::~FolderPlace() {
+    if (descriptor_ >= 0) {
+        close(descriptor_);
+    }
+}
+
+void FolderPlace::open(const std::string& path) {
+    descriptor_ = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+std::string FolderPlace::path(const std::string& otherwise) const {
+    return descriptor_ < 0 ? otherwise : "/proc/self/fd/" + std::to_string(descriptor_);
+}
+
 void end_logs(const std::string& folder, ProcessDescription& description) {
     for (const TrackedLog& log : tracked_logs) {
         end_log(folder, log, description);

@@ -28,7 +28,8 @@ constexpr TrackedLog tracked_logs[] = {
 constexpr std::size_t tracked_log_count = sizeof tracked_logs / sizeof tracked_logs[0];
 enum TrackedLogNumber : std::size_t { log_allocations, log_stacks, log_phases, log_names };
 constexpr const char* no_room_for_log =
-    "the disk was full, files were limited, or the recording had reached its limit";
+    "the disk was full, files were limited, the recording had reached its limit, or its folder was "
+    "moved";
 
 class LogSum {
   public:

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sys/epoll.h>
@@ -23,6 +24,7 @@
 
 #include "base/futex.hpp"
 #include "locality/image_recording.hpp"
+#include "locality/log_sum.hpp"
 #include "locality/perf_events.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/target.hpp"
@@ -279,7 +281,7 @@ Error Recorder::start() {
     ignored.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignored, &pipe_before_); // who reads what is said may be gone
     sigaction(SIGXFSZ, &ignored, &size_before_); // a limit of files is told as a full disk is
-    // Three descriptors per processor and six per process; the program keeps its own limit.
+    // Three descriptors per processor and seven per process; the program keeps its own limit.
     getrlimit(RLIMIT_NOFILE, &files_before_);
     const rlimit files{files_before_.rlim_max, files_before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &files);
@@ -362,6 +364,13 @@ void Recorder::end_image(std::uint32_t pid, std::uint64_t time_ns, const std::st
     }
     const bool is_open = of.is_open();
     say(of.close(time_ns, how, alive));
+    for (const Loss& loss : of.description().lost) {
+        const auto is_of = [&](const TrackedLog& log) { return loss.what == log.what; };
+        if (std::any_of(std::begin(tracked_logs), std::end(tracked_logs), is_of)) {
+            say((loss.count == Loss::all ? "all" : std::to_string(loss.count)) + " " + loss.what +
+                " of process " + std::to_string(pid) + " are lost: " + loss.why);
+        }
+    }
     if (is_open) {
         touches_ += of.touches() - of.lost_touches();
         lost_touches_ += of.lost_touches();

@@ -11,11 +11,13 @@
  *   steady cold N                   writes 20 pages, gets memory and frees it, N times
  *   steady faults N                 writes 20 pages, has a signal that it handles, N times
  *   steady blocks N M               gets memory and frees it, N times, then becomes `blocks M 0`
+ *   steady taken N F                the same, and then F has the number of the standard error
  *   steady hot SECONDS              writes 12,000 pages once, the last 200 of them 500 times more,
  *                                   and all for so long; says where and how often
  *   steady vectors                  sums in vector registers, with rounding of its own
  * Exits with 1 if anything is not as it was. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <fenv.h>
 #include <immintrin.h>
 #include <pthread.h>
@@ -73,7 +75,9 @@ static void* begun(void* page) {
 
 static void start(pthread_t* made, int number, void* (*function)(void*), char* first) {
     for (int index = 0; index < number; ++index) {
-        if (pthread_create(&made[index], NULL, function, first + index * page_bytes) != 0) {
+        const int error = pthread_create(&made[index], NULL, function, first + index * page_bytes);
+        if (error != 0) {
+            fprintf(stderr, "pthread_create: %s\n", strerror(error));
             exit(1);
         }
     }
@@ -167,6 +171,7 @@ static void execute(char* self, const char* how, int left) {
     char text[16];
     snprintf(text, sizeof text, "%d", left - 1);
     execl(self, self, how, text, NULL);
+    perror("execl");
     exit(1);
 }
 
@@ -370,6 +375,10 @@ int main(int count, char** words) {
         cold(atol(words[2]), strcmp(what, "faults") == 0);
     } else if (strcmp(what, "blocks") == 0) {
         get_blocks(words[0], words[2], words[3]);
+    } else if (strcmp(what, "taken") == 0) {
+        get_blocks(words[0], words[2], "0");
+        close(2);
+        return open(words[3], O_WRONLY | O_CREAT, 0666) != 2;
     } else if (strcmp(what, "hot") == 0) {
         hot(atof(words[2]));
     } else if (strcmp(what, "vectors") == 0) {

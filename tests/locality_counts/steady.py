@@ -2,8 +2,10 @@
     steady.py BUILD TEST[@MODE] PROGRAM ARGUMENT …
 Status 77: DynamoRIO isn't built, or the processor lacks what the program needs."""
 
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -170,6 +172,33 @@ def tracker_limited(scratch):
     assert said[0].count("allocations are lost") == 2, said
 
 
+def stderr_taken(scratch):
+    """What is said at the end is said where it began, and not into a file of the program's."""
+    said = []
+    other = scratch + "/other"
+    record(scratch, "--limit", "1M", words=[program, *arguments, other], said=said)
+    assert re.search(r" \d+ allocations (of process \d+ )?are lost: ", said[0]) and os.path.getsize(other) == 0, said
+
+
+def moved(scratch):
+    """A recording's folder may get another name meanwhile: what is in it is ended and summed up there."""
+    with subprocess.Popen(command(scratch + "/recording") + [program, *arguments]) as running:
+        limit = time.monotonic() + LIMIT
+        while not list(pathlib.Path(scratch, "recording").glob("process-*/stacks.rec")):
+            assert time.monotonic() < limit, "nothing is recorded"
+            time.sleep(0.05)
+        os.rename(scratch + "/recording", scratch + "/other")
+        assert running.wait(timeout=LIMIT) == 0
+    assert not os.path.exists(scratch + "/recording")
+    (folder,) = pathlib.Path(scratch, "other").glob("process-*")
+    about = json.loads((folder / "process.json").read_text())
+    assert about["end"] == "exit 0" and about["lost"] == [], about
+    assert set(about["files"]) == {path.name for path in folder.iterdir()} - {"process.json"}, about["files"]
+    for name, sum_ in about["files"].items():
+        data = (folder / name).read_bytes()[:sum_["bytes"]]
+        assert sum_ == {"bytes": len(data), "crc32": zlib.crc32(data)}, name
+
+
 def saved_within_limit(scratch):
     """Saves leave room for what is written at the end, which is exact."""
     output, (process,) = record(scratch, "--limit", "4M", "--save", "0.02")
@@ -207,13 +236,13 @@ def summed(scratch):
 
 def main():
     parts = build / "lib/warren"
-    if MODE == "hooks":
+    if MODE in ("hooks", "first-touch"):
         pass
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
-        tests = (killed, unharmed, limited, tracker_limited, saved_within_limit, full_disk, summed)
+        tests = (killed, unharmed, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

@@ -55,6 +55,16 @@ def programs_that_it_starts_by_option():
 
 
 @case
+def the_report_goes_to_the_standard_error_that_was():
+    for way in ("os.close(2)", "os.close(2); os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)"):
+        with tempfile.NamedTemporaryFile() as file:
+            done = run("--memory", "capacity", "--report", program=[
+                sys.executable, "-c", f"import os, sys; {way}; block = bytearray(1 << 20)", file.name])
+            expect(done.returncode == 0 and served(done)["--memory"][0] > 0, done)
+            expect(os.path.getsize(file.name) == 0, "it wrote into the program's file")
+
+
+@case
 def sizes_decide():
     done = run_by("size<4k -> system\nsize=4k..8k -> latency\nsize>8k -> capacity\n", "--report",
                   program=[args.user, "sites"])

@@ -26,6 +26,10 @@
 
 #include "locality/counts/recorder.hpp"
 
+namespace warren::locality::counts::platform {
+void keep_standard_error(); // at the start: programs close it, and use its number for other files
+}
+
 namespace warren::locality::hooks {
 
 constexpr const char* settings_variable = "WARREN_LOCALITY_HOOKS";

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/standard_error.hpp"
 #include "locality/file_limit.hpp"
 #include "locality/hooks/heap.hpp"
 #include "locality/hooks/hooks.hpp"
@@ -40,6 +41,8 @@ struct File {
     std::size_t bytes; // that it has
 };
 File files[most_files];
+
+constinit StandardError standard_error;
 
 void closed(int descriptor) {
     syscall(SYS_close, descriptor);
@@ -245,7 +248,11 @@ void sleep_ms(unsigned ms) {
 
 void say(const std::string& text) {
     const std::string line = "warren locality: " + text + "\n";
-    write_all(STDERR_FILENO, line.data(), line.size());
+    write_all(standard_error.descriptor(), line.data(), line.size());
+}
+
+void keep_standard_error() {
+    standard_error.keep(true);
 }
 
 std::vector<std::string> limits(bool /*sample*/) {

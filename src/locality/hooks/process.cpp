@@ -122,6 +122,7 @@ void begin(const char* text) {
     if (!make_mark() || !start_threads()) {
         give_up("the kernel refuses what the recorder needs to begin");
     }
+    counts::platform::keep_standard_error();
     take_signals(); // what is written may be too large
     if (!made->start(settings, problem)) {
         give_up(problem);

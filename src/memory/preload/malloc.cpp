@@ -28,6 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/standard_error.hpp"
 #include "memory/allocator.hpp"
 #include "memory/heaps.hpp"
 #include "memory/preload/malloc.hpp"
@@ -65,6 +66,7 @@ enum class State { unknown, starting, on, off };
 constinit std::atomic<State> state{State::unknown};
 constinit Plan plan;
 constinit std::atomic<Heap*>* heaps = nullptr; // by kind
+constinit warren::StandardError standard_error;
 [[gnu::tls_model("initial-exec")]] thread_local constinit bool busy = false;
 
 struct Count {
@@ -79,8 +81,9 @@ constinit Count counts[rule_limit + 1]; // by rule; behind them, those that none
 void warren::memory::say(const char* what) {
     char text[200];
     const int length = std::snprintf(text, sizeof text, "warren run: %s\n", what);
+    const int descriptor = standard_error.descriptor();
     // write is where a thread may be cancelled, which callers of malloc don't expect.
-    if (syscall(SYS_write, STDERR_FILENO, text, static_cast<std::size_t>(length)) < 0) {
+    if (syscall(SYS_write, descriptor, text, static_cast<std::size_t>(length)) < 0) {
         // Nobody reads it.
     }
 }
@@ -359,6 +362,9 @@ void leave_environment() {
 
 [[gnu::constructor]] void complete_start() {
     find_usable_of_system();
+    if (is_on()) {
+        standard_error.keep(plan.report);
+    }
     if (is_on() && !plan.children) {
         leave_environment();
     }

@@ -111,8 +111,7 @@ class Process:
         self._number_threads()
 
     def _may_be_longer(self, name):
-        """What may be behind that of a file which was summed up. The tracker's files within a program have
-        room there; older recorders went on writing when another program was executed."""
+        """What may be behind that of a file which was summed up: room of the tracker's, or older recorders' rest."""
         if name in OF_TRACKER and self.info["mode"] != "first-touch":
             return "bytes"
         return "records" if self.info.get("end") == "exec" else None
@@ -152,8 +151,7 @@ class Process:
                                  "or has not finished; it goes as far as it was written")
 
     def _warn_of_losses(self, ended):
-        """Of what the tracker had no room for, where its recorder has not said it: no header counts what a
-        recorder in the same process is told of, but those of older ones did."""
+        """Of what the tracker had no room for, where no recorder was told of it, which says it."""
         if ended and self.info["mode"] == "first-touch":
             return
         for name, what in OF_TRACKER.items():
@@ -168,9 +166,9 @@ class Process:
                                 1 if self.info.get("end") == "exec" else None)
         self._strings_are_told = source.is_told
         if not source.is_there:
-            if not source.is_told and len(self.modules):
+            if len(self.modules) and not source.is_told:
                 self._tell(path, "is missing")
-                self._strings_are_told = True
+            self._strings_are_told = True
             return b""
         try:
             return files.read_regular(path, files.DESCRIPTION_LIMIT)[:source.size]

@@ -381,7 +381,9 @@ class Report(unittest.TestCase):
         page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
         page.settle()
         self.assertNotEqual(self.text(page, "#heat .tools span"), "pages 0 to 64")
-        self.assertEqual(page.problems, [])
+        page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        page.settle()
+        self.all_views(page, "phone-dark")
 
 
 if __name__ == "__main__":

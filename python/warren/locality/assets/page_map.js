@@ -9,7 +9,7 @@
 // yellow, on light from yellow over violet to nearly black.
 const heatStops = {
     dark: [[46, 50, 116], [96, 52, 150], [172, 58, 134], [230, 94, 84], [250, 160, 62], [252, 240, 150]],
-    light: [[250, 220, 130], [248, 172, 78], [226, 96, 84], [164, 52, 128], [88, 38, 128], [28, 18, 70]]};
+    light: [[250, 220, 130], [250, 174, 66], [238, 104, 62], [204, 40, 104], [118, 26, 140], [28, 18, 70]]};
 const heatTable = new Uint32Array(256);
 function fillHeatTable() {
     const stops = heatStops[dark.matches ? "dark" : "light"];

@@ -253,6 +253,27 @@ class Report(unittest.TestCase):
                     page.settle()
                     page.screenshot(SHOTS / f"{name}-many-{view}.png")
 
+    def test_long_names_leave_room(self):
+        trace = traces.synthetic(np.eye(8, 2, dtype=int) + 1, np.zeros(8))
+        trace.process_names = ["a-computer-with-a-long-name.example-12345678", "another"]
+        found = analysis.Analysis(trace)
+        path = self.path.with_name("long.html")
+        html_report.write(found, advice.advise(found), path)
+        page = browsers.Browser(390, 844, scale=2, mobile=True)
+        page.__enter__()
+        self.addCleanup(page.__exit__)
+        page.open(path)
+        for drawn, least in (("#loads .track", 120), ("#heat canvas", 220), ("#communication canvas", 220)):
+            _, _, width, _ = self.rectangle(page, drawn)
+            self.assertGreater(width, least, drawn)
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#communication .gutter span')].map(s => s.textContent)"),
+                         ["…ple-12345678.T0", "…ple-12345678.T1"])
+        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
+                             page.evaluate("document.documentElement.clientWidth"))
+        self.assertEqual(page.problems, [])
+        if SHOTS:
+            page.screenshot(SHOTS / "phone-long-names.png")
+
     def test_a_million_pages_open_soon(self):
         made_of, threads = 1_000_000, 8
         chance = np.random.default_rng(1)

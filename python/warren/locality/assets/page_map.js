@@ -41,6 +41,8 @@ function labelStep(each, need) {
     while (step * each < need) step *= 2;
     return step;
 }
+// The end of a long name, which has the thread's number.
+const shortened = names => names.map(name => name.length > 16 ? "…" + name.slice(-15) : name);
 const longest = texts => texts.reduce((a, b) => b.length > a.length ? b : a, "");
 const packed = color => {
     const value = parseInt(color.slice(1), 16);
@@ -191,7 +193,7 @@ class PageMap {
     }
     // What the rows are, beside them: nothing covers the data.
     nameRows() {
-        const {ratio, lane, heatTop, heatHigh, strip, gap} = this, names = this.data.threads.thread;
+        const {ratio, lane, heatTop, heatHigh, strip, gap} = this, names = shortened(this.data.threads.thread);
         const key = [ratio, lane, heatTop].join();
         if (this.named === key) return;
         this.named = key;

@@ -244,7 +244,7 @@ function communication() {
         draw();
     }}, "logarithmic");
     // Labels that can be read where the matrix is 280 pixels wide, as on a phone.
-    const names = facts.threads.thread, each = 280 / size;
+    const names = shortened(facts.threads.thread), each = 280 / size;
     const labels = (kind, side, need) => {
         const step = labelStep(each, need), made = element("div", {class: kind, "aria-hidden": "true"}, element("em", {}, longest(names)));
         for (let thread = 0; thread < size; thread += step) {

@@ -8,6 +8,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path[:0] = [sys.argv.pop(1), os.path.dirname(os.path.abspath(__file__))]
@@ -136,6 +137,7 @@ class Report(unittest.TestCase):
             page.mouse("mouseMoved", x + width_of / 2, y + height / 2)
             page.settle()
             self.assertEqual(self.text(page, "#tip"), "byte 9, written by T1")
+            self.assertEqual(self.text(page, "#views .here"), "Cache lines")
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
                                  page.evaluate("document.documentElement.clientWidth"))
             self.assertEqual(self.beyond_the_edge(page), [])
@@ -147,9 +149,12 @@ class Report(unittest.TestCase):
         page = self.opened(1280, 800)
         self.all_views(page, "wide")
         self.assertEqual(self.beyond_the_edge(page), [])
+        self.colors(page)
+        self.rows(page)
         for number, view in enumerate(VIEWS):
             self.click(page, f"#views a:nth-child({number + 1})")
             self.assertEqual(page.evaluate("location.hash"), "#" + view)
+            self.assertEqual(page.evaluate(f"document.querySelectorAll('#views a')[{number}].className"), "here")
         self.structures(page)
         self.pages(page)
         self.threads(page)
@@ -163,6 +168,131 @@ class Report(unittest.TestCase):
         page.settle()
         self.assertNotEqual(page.evaluate(color), light)
         self.all_views(page, "dark")
+        self.colors(page)
+
+    def colors(self, page):
+        """More accesses stand out more, what is wrong looks like no thread."""
+        def light(color):
+            share = color / 255
+            linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+            return linear @ [0.2126, 0.7152, 0.0722]
+
+        table = np.array(page.evaluate("[...heatTable]"), "<u4").view("u1").reshape(256, 4)[:, :3]
+        contrast = (np.maximum(light(table), light(table[0])) + 0.05) / (np.minimum(light(table), light(table[0])) + 0.05)
+        self.assertGreater(contrast[1], 1.08)
+        self.assertGreater(contrast[128], 2)
+        self.assertGreater(contrast[255], 10)
+        self.assertTrue((np.diff(contrast[1:]) > -0.02).all())
+        of_threads = np.array([list(bytes.fromhex(color[1:])) for color in
+                               page.evaluate("Array.from({length: 256}, (_, thread) => threadColor(thread))")])
+        for name in ("--wrong", "--partly-wrong"):
+            color = page.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('{name}').trim()")
+            self.assertGreater(np.abs(of_threads - list(bytes.fromhex(color[1:]))).sum(1).min(), 90, name)
+
+    def rows(self, page):
+        """Rows have names, beside what is drawn; nothing covers it."""
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#heat .gutter span')].map(s => s.textContent)"),
+                         ["T0", "T1", "T2", "T3", "first touch", "main user", "wrong"])
+        beside = "[...document.querySelectorAll('%s .gutter span')].every(label => label.getBoundingClientRect().right " \
+            "<= document.querySelector('%s canvas').getBoundingClientRect().left)"
+        for where in ("#heat", "#communication"):
+            self.assertTrue(page.evaluate(beside % (where, where)), where)
+        for kind in ("gutter", "columns"):
+            names = f"[...document.querySelectorAll('#communication .{kind} span')].map(s => s.textContent)"
+            self.assertEqual(page.evaluate(names), ["T0", "T1", "T2", "T3"])
+        # In each strip a column has one colour, that of the thread or of what is wrong.
+        # (From a copy: Chromium warns of what is read often.)
+        strips = page.evaluate("""(map => {
+            const copy = new OffscreenCanvas(map.canvas.width, map.canvas.height).getContext("2d", {willReadFrequently: true});
+            copy.drawImage(map.canvas, 0, 0);
+            return [0, 1, 2].map(index => [...copy.getImageData(0, map.heatTop + map.heatHigh + map.gap +
+                index * (map.strip + map.gap), map.canvas.width, map.strip).data]);
+        })(pageMap)""")
+        wide = page.evaluate("pageMap.canvas.width")
+        threads = [list(bytes.fromhex(color[1:])) for color in page.evaluate("[0, 1, 2, 3].map(threadColor)")]
+        for index, strip in enumerate(strips):
+            strip = np.array(strip).reshape(-1, wide, 4)[:, :, :3]
+            self.assertTrue((strip == strip[:1]).all(), index)
+            if index < 2:
+                self.assertEqual(strip[0, 2].tolist(), threads[0])
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#heat .scale b')].map(b => b.textContent)"),
+                         ["0", "10", "100", "1.0 k", "4.0 k"])
+        self.assertEqual(page.evaluate("document.querySelector('#communication .scale b:last-child').textContent"), "3.9 KiB")
+
+    def test_labels_of_many_threads(self):
+        dense = np.zeros((960, 96), int)
+        dense[np.arange(960), np.arange(960) // 10] = np.arange(1, 961) * 1000
+        dense[:, 0] += 5
+        found = analysis.Analysis(traces.synthetic(dense, np.zeros(960, int)))
+        path = self.path.with_name("many.html")
+        html_report.write(found, advice.advise(found), path)
+        for width, scale, name in ((1280, 1, "wide"), (390, 2, "phone")):
+            page = browsers.Browser(width, 844, scale=scale, mobile=scale == 2)
+            page.__enter__()
+            self.addCleanup(page.__exit__)
+            page.open(path)
+            for labels, side in (("#heat .gutter .thread", "y"), ("#communication .gutter span", "y"),
+                                 ("#communication .columns span", "x")):
+                begins, ends = np.array(page.evaluate(
+                    f"[...document.querySelectorAll('{labels}')].map(label => label.getBoundingClientRect())"
+                    f".map(box => [box.{side}, box.{side} + box.{'width' if side == 'x' else 'height'}])")).T
+                self.assertGreater(len(begins), 5, labels)
+                self.assertGreater((begins[1:] - ends[:-1]).min(), -2, labels)
+            self.assertEqual(page.evaluate("document.querySelectorAll('#heat .gutter .thread')[1].textContent"), "T4")
+            for scales in ("#heat .scale b", "#communication .scale b"):
+                begins, ends = np.array(page.evaluate(
+                    f"[...document.querySelectorAll('{scales}')].map(b => b.getBoundingClientRect())"
+                    ".map(box => [box.x, box.right])")).T
+                self.assertGreater((begins[1:] - ends[:-1]).min(), 0, scales)
+            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
+                                 page.evaluate("document.documentElement.clientWidth"))
+            self.assertEqual(page.problems, [])
+            if SHOTS:
+                for view in ("heat", "communication"):
+                    page.evaluate(f"scrollTo(0, document.querySelector('#{view}').getBoundingClientRect().top + scrollY - 90)")
+                    page.settle()
+                    page.screenshot(SHOTS / f"{name}-many-{view}.png")
+
+    def test_long_names_leave_room(self):
+        trace = traces.synthetic(np.eye(8, 2, dtype=int) + 1, np.zeros(8))
+        trace.process_names = ["a-computer-with-a-long-name.example-12345678", "another"]
+        found = analysis.Analysis(trace)
+        path = self.path.with_name("long.html")
+        html_report.write(found, advice.advise(found), path)
+        page = browsers.Browser(390, 844, scale=2, mobile=True)
+        page.__enter__()
+        self.addCleanup(page.__exit__)
+        page.open(path)
+        for drawn, least in (("#loads .track", 120), ("#heat canvas", 220), ("#communication canvas", 220)):
+            _, _, width, _ = self.rectangle(page, drawn)
+            self.assertGreater(width, least, drawn)
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('#communication .gutter span')].map(s => s.textContent)"),
+                         ["…ple-12345678.T0", "…ple-12345678.T1"])
+        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
+                             page.evaluate("document.documentElement.clientWidth"))
+        self.assertEqual(page.problems, [])
+        if SHOTS:
+            page.screenshot(SHOTS / "phone-long-names.png")
+
+    def test_a_million_pages_open_soon(self):
+        made_of, threads = 1_000_000, 8
+        chance = np.random.default_rng(1)
+        dense = np.zeros((made_of, threads), int)
+        dense[np.arange(made_of), np.arange(made_of) * threads // made_of] = chance.integers(1, 10000, made_of)
+        dense[np.arange(made_of), chance.integers(0, threads, made_of)] += 3
+        found = analysis.Analysis(traces.synthetic(dense, chance.integers(0, threads, made_of)))
+        path = self.path.with_name("million.html")
+        html_report.write(found, advice.advise(found), path)
+        page = browsers.Browser(1280, 800)
+        page.__enter__()
+        self.addCleanup(page.__exit__)
+        began = time.monotonic()
+        page.open(path)
+        took = time.monotonic() - began
+        self.assertIn("pages 0 to 1.0 M", self.text(page, "#heat .tools span"))
+        print(f"a million pages, {path.stat().st_size >> 20} MiB, opened in {took:.2f} s; wanted: 3 s")
+        self.assertLess(took, 10)  # of slow and busy machines
+        self.assertEqual(page.problems, [])
 
     def structures(self, page):
         names = "[...document.querySelectorAll('#structure-table tbody .name')].map(b => b.textContent)"
@@ -272,7 +402,9 @@ class Report(unittest.TestCase):
         page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
         page.settle()
         self.assertNotEqual(self.text(page, "#heat .tools span"), "pages 0 to 64")
-        self.assertEqual(page.problems, [])
+        page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        page.settle()
+        self.all_views(page, "phone-dark")
 
 
 if __name__ == "__main__":

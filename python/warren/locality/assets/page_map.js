@@ -5,17 +5,45 @@
 //     the difference to the row before; u8 share of wrong first touches; then for each thread u8
 //     accesses, on a logarithmic scale to 254 for the most (0: none)
 
-// Nothing is the background; then from blue over violet to yellow, each step lighter.
-const heatStops = [[38, 42, 94], [88, 48, 140], [168, 54, 130], [228, 92, 84], [250, 160, 62], [252, 240, 150]];
+// Nothing is nearly the background; then each step stands out more from it: on dark from blue over violet to
+// yellow, on light from yellow over violet to nearly black.
+const heatStops = {
+    dark: [[46, 50, 116], [96, 52, 150], [172, 58, 134], [230, 94, 84], [250, 160, 62], [252, 240, 150]],
+    light: [[250, 220, 130], [250, 174, 66], [238, 104, 62], [204, 40, 104], [118, 26, 140], [28, 18, 70]]};
 const heatTable = new Uint32Array(256);
 function fillHeatTable() {
+    const stops = heatStops[dark.matches ? "dark" : "light"];
     for (let value = 1; value < 256; ++value) {
-        const place = value / 255 * (heatStops.length - 1), low = Math.min(Math.floor(place), heatStops.length - 2);
-        const mix = i => Math.round(heatStops[low][i] + (heatStops[low + 1][i] - heatStops[low][i]) * (place - low));
+        const place = value / 255 * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
+        const mix = i => Math.round(stops[low][i] + (stops[low + 1][i] - stops[low][i]) * (place - low));
         heatTable[value] = (255 << 24 | mix(2) << 16 | mix(1) << 8 | mix(0)) >>> 0;
     }
     heatTable[0] = dark.matches ? 0xff221c1a : 0xffecedf0;
+    document.documentElement.style.setProperty("--nothing", dark.matches ? "#1a1c22" : "#f0edec");
+    document.documentElement.style.setProperty("--heat", `linear-gradient(90deg, ${stops.map(rgb => `rgb(${rgb})`)})`);
 }
+// The bar of colours up to `most`, with as many numbers as can be read; 0 is the background, beside it.
+function heatScale(most, title, format, logarithmic = true) {
+    const place = value => logarithmic ? Math.log1p(value) / Math.log1p(most) : value / most;
+    let numbers = [0, most / 2, most];
+    if (logarithmic) {
+        const decades = Math.floor(Math.log10(most)), step = Math.ceil((decades + 1) / 4) || 1;
+        numbers = [0];
+        for (let power = step - 1; power <= decades; power += step) if (place(10 ** power) < 0.84) numbers.push(10 ** power);
+        numbers = numbers.filter((value, index) => !index || place(value) > 0.1).concat(most);
+    }
+    return element("div", {class: "scale"}, element("span", {}, title), element("div", {class: "bar-of-colours"}, element("i", {}),
+        ...numbers.map(value => element("b", {style: value ? `left:${100 * place(value)}%` : "left:-8px"}, format(value)))));
+}
+// Every how many threads have labels that take `need` of the place, where a thread takes `each`.
+function labelStep(each, need) {
+    let step = 1;
+    while (step * each < need) step *= 2;
+    return step;
+}
+// The end of a long name, which has the thread's number.
+const shortened = names => names.map(name => name.length > 16 ? "…" + name.slice(-15) : name);
+const longest = texts => texts.reduce((a, b) => b.length > a.length ? b : a, "");
 const packed = color => {
     const value = parseInt(color.slice(1), 16);
     return (255 << 24 | (value & 255) << 16 | value & 0xff00 | value >> 16) >>> 0;
@@ -45,6 +73,7 @@ class PageMap {
     constructor(place, data, pages) {
         Object.assign(this, {data, pages, begin: 0, end: pages.rows});
         this.canvas = element("canvas", {tabindex: 0, role: "img", "aria-label": "Accesses by page and thread"});
+        this.gutter = element("div", {class: "gutter", "aria-hidden": "true"});
         const names = data.structures.name;
         this.choice = element("select", {"aria-label": "Structure", onchange: () => this.chosen()},
             element("option", {value: -1}, "all structures"),
@@ -54,7 +83,7 @@ class PageMap {
         place.append(element("div", {class: "tools"}, this.choice,
             button("+", "closer", () => this.zoom(0.5)), button("−", "further away", () => this.zoom(2)),
             button("all", "all pages", () => this.show(0, pages.rows)), this.place),
-            element("div", {class: "map"}, this.canvas), this.legend());
+            element("div", {class: "map"}, this.gutter, element("div", {class: "plot"}, this.canvas)), this.legend());
         this.pointers = new Map();
         this.listen();
         new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
@@ -65,8 +94,12 @@ class PageMap {
         threads.slice(0, 24).forEach((label, thread) => made.append(element("span", {},
             element("i", {"data-thread": thread, style: `background:${threadColor(thread)}`}), label)));
         if (threads.length > 24) made.append(`and ${threads.length - 24} more`);
-        made.append(element("span", {}, element("i", {style: "background:#d33"}), "wrong first touch"));
-        return made;
+        // Threads have all hues: what is wrong has none.
+        made.append(element("span", {}, element("i", {class: "wrong", style: "background:var(--wrong)"}), "wrong first touch"));
+        const {per_row: per, most} = this.data.pages;
+        if (per > 1) made.append(element("span", {}, element("i", {style: "background:var(--partly-wrong)"}), "of less than half of the pages"));
+        return element("div", {}, this.data.has_counts && most ?
+            heatScale(most, per > 1 ? `accesses of a thread to ${per} pages` : "accesses of a thread to a page", number) : "", made);
     }
     chosen() {
         const range = this.data.pages.ranges[this.choice.value];
@@ -109,7 +142,8 @@ class PageMap {
             return colors.get(thread);
         };
         const {rows, heat, first, best, wrong, structure} = this.pages, span = this.end - this.begin;
-        const values = new Uint8Array(threads), red = packed("#dd3333"), calm = heatTable[0];
+        const values = new Uint8Array(threads), calm = heatTable[0], style = getComputedStyle(document.documentElement);
+        const [all, partly] = ["--wrong", "--partly-wrong"].map(name => packed(style.getPropertyValue(name).trim()));
         const fill = (x, top, size, value) => {
             for (let y = top; y < top + size; ++y) pixels[y * wide + x] = value;
         };
@@ -130,10 +164,11 @@ class PageMap {
             fill(x, 0, strip, structure[low] % 2 ? packed(dark.matches ? "#4a5568" : "#b9c0cc") : packed(dark.matches ? "#2f3745" : "#d9dde4"));
             fill(x, below, strip, color(first[middle]));
             fill(x, below + strip + gap, strip, this.data.has_counts ? color(best[middle]) : calm);
-            fill(x, below + 2 * (strip + gap), strip, worst > 127 ? red : worst > 0 ? packed("#e8a0a0") : calm);
+            fill(x, below + 2 * (strip + gap), strip, worst > 127 ? all : worst > 0 ? partly : calm);
         }
         context.putImageData(image, 0, 0);
         this.labels(context, wide);
+        this.nameRows();
         const per = this.data.pages.per_row;
         this.place.textContent = `pages ${number(Math.floor(this.begin) * per)} to ${number(Math.ceil(this.end) * per)}` +
             (per > 1 ? `, ${per} in each column` : "");
@@ -155,14 +190,20 @@ class PageMap {
                 context.restore();
             }
         }
-        const below = this.heatTop + this.heatHigh + this.gap;
-        ["first touch", "main user", "wrong"].forEach((text, index) => {
-            const y = below + index * (this.strip + this.gap), width = context.measureText(text).width + 8 * this.ratio;
-            context.fillStyle = dark.matches ? "#14161ad0" : "#ffffffd0";
-            context.fillRect(0, y, width, this.strip);
-            context.fillStyle = dark.matches ? "#e6e7ea" : "#1d1f24";
-            context.fillText(text, 4 * this.ratio, y + this.strip / 2 + 1);
-        });
+    }
+    // What the rows are, beside them: nothing covers the data.
+    nameRows() {
+        const {ratio, lane, heatTop, heatHigh, strip, gap} = this, names = shortened(this.data.threads.thread);
+        const key = [ratio, lane, heatTop].join();
+        if (this.named === key) return;
+        this.named = key;
+        const at = (text, middle, kind) => element("span", {class: kind, style: `top:${middle / ratio}px`}, text);
+        const strips = ["first touch", "main user", "wrong"], step = labelStep(lane / ratio, 12), made = [];
+        for (let thread = 0; thread < names.length; thread += step) {
+            made.push(at(names[thread], heatTop + (thread + 0.5) * lane, "thread"));
+        }
+        strips.forEach((text, index) => made.push(at(text, heatTop + heatHigh + gap + index * (strip + gap) + strip / 2, "strip")));
+        this.gutter.replaceChildren(element("em", {}, longest([...names, ...strips])), ...made);
     }
     rowAt(event) {
         const box = this.canvas.getBoundingClientRect();

@@ -233,22 +233,38 @@ function communication() {
         }
         context.putImageData(image, 0, 0);
     };
+    const format = facts.communication_recorded ? bytes : number, title = facts.communication_recorded ? "bytes" : "accesses";
+    let scale = heatScale(most, title, format);
     const toggle = element("button", {onclick: () => {
         logarithmic = !logarithmic;
         toggle.textContent = logarithmic ? "logarithmic" : "linear";
+        const other = heatScale(most, title, format, logarithmic);
+        scale.replaceWith(other);
+        scale = other;
         draw();
     }}, "logarithmic");
+    // Labels that can be read where the matrix is 280 pixels wide, as on a phone.
+    const names = shortened(facts.threads.thread), each = 280 / size;
+    const labels = (kind, side, need) => {
+        const step = labelStep(each, need), made = element("div", {class: kind, "aria-hidden": "true"}, element("em", {}, longest(names)));
+        for (let thread = 0; thread < size; thread += step) {
+            if (thread && (size - thread) * each < need / 2) break; // would stand out beyond the edge
+            made.append(element("span", {style: `${side}:${100 * (thread + 0.5) / size}%`}, names[thread]));
+        }
+        return made;
+    };
     canvas.addEventListener("pointermove", event => {
         const box = canvas.getBoundingClientRect();
         const at = part => Math.max(0, Math.min(size - 1, Math.floor(part * size)));
         const row = at((event.clientY - box.top) / box.height), column = at((event.clientX - box.left) / box.width);
         showTip(event, `${threadLabel(facts, row)} ${facts.communication_recorded ? "to" : "and"} ${threadLabel(facts, column)}: ` +
-            (facts.communication_recorded ? bytes : number)(matrix[row][column]));
+            format(matrix[row][column]));
     });
     canvas.addEventListener("pointerleave", () => showTip());
     $("communication").append(element("h3", {}, "Communication between threads"),
-        element("div", {class: "tools"}, toggle, element("span", {class: "quiet"}, facts.communication_of +
-            "; thread 0 at the top left")), canvas);
+        element("div", {class: "tools"}, toggle, element("span", {class: "quiet"}, facts.communication_of)),
+        element("div", {class: "cross"}, labels("columns", "left", 10 + 7 * longest(names).length), labels("gutter", "top", 14), canvas),
+        scale);
     draw();
     redraws.push(draw);
 }
@@ -422,14 +438,23 @@ function navigation() {
         $("views").append(link);
     }
     const update = () => {
-        let here = null;
-        for (const section of links.keys()) if (section.getBoundingClientRect().top < 120) here = section;
-        if (innerHeight + scrollY >= document.body.scrollHeight - 4) here = [...links.keys()].pop();
-        here = here || links.keys().next().value;
+        // The one that begins at the top, or else that has the first third of what one sees.
+        const head = document.querySelector("header").offsetHeight, third = head + (innerHeight - head) / 3;
+        const top = section => section.getBoundingClientRect().top, all = [...links.keys()];
+        const asked = all.find(section => "#" + section.id === location.hash);
+        let here = all.find(section => Math.abs(top(section) - head) < 40) || all.filter(section => top(section) < third).pop();
+        // Those at the end cannot come up there: the one that was asked for, or else that takes the most room.
+        if (innerHeight + scrollY >= document.documentElement.scrollHeight - 4) {
+            const seen = section => section.getBoundingClientRect().bottom - Math.max(top(section), head);
+            here = asked && top(asked) >= head ? asked : all.reduce((a, b) => seen(b) > seen(a) ? b : a);
+        }
+        here = here || all[0];
         for (const [section, link] of links) link.classList.toggle("here", section === here);
         $("views").scrollLeft = links.get(here).offsetLeft - $("views").offsetLeft - 60; // on narrow screens
     };
     addEventListener("scroll", update, {passive: true});
+    addEventListener("hashchange", update);
+    new ResizeObserver(update).observe(document.querySelector("main"));
     update();
 }
 async function main() {

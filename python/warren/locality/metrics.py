@@ -59,7 +59,7 @@ def per_unit(trace):
             continue
         begins = trace.starts[of][filled] - rows.start
         accesses, thread, first = trace.accesses[rows], trace.thread[rows], trace.first_thread[of]
-        total[of][filled] = np.add.reduceat(accesses, begins)
+        total[of][filled] = np.add.reduceat(accesses, begins, dtype="<u8")
         most[of][filled] = np.maximum.reduceat(accesses, begins)
         writers[of][filled] = np.add.reduceat((trace.writes[rows] > 0).astype("<i4"), begins)
         unit_of_row = np.repeat(np.arange(len(sizes), dtype="<i4"), sizes)
@@ -144,6 +144,13 @@ class Balance:
     variance: float       # of the population
 
 
+def accesses_by_thread(trace):
+    result = np.zeros(trace.threads)
+    for _, rows in blocks(trace):
+        result += np.bincount(trace.thread[rows], weights=trace.accesses[rows], minlength=trace.threads)
+    return result
+
+
 def balance(trace):
     """Of instructions where they are known, else of processor time, else of accesses."""
     if trace.instructions.any():
@@ -152,7 +159,7 @@ def balance(trace):
         kind, loads = "processor time", trace.cpu_ns
     else:
         kind = "accesses"
-        loads = np.bincount(trace.thread, weights=trace.accesses, minlength=trace.threads)
+        loads = accesses_by_thread(trace)
     loads = np.asarray(loads, float)
     worker = loads > loads.max(initial=0) * HELPER_SHARE
     if not worker.any():

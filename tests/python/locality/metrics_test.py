@@ -146,6 +146,20 @@ class Recordings(unittest.TestCase):
         self.assertEqual(trace.accesses.tolist(), [6, 7, 1, 2])
         self.assertEqual(traces.load(self.folder, {2}).accesses.tolist(), [1, 7])
 
+    def test_narrow_numbers_have_wide_sums(self):
+        many = (1 << 32) - 100
+        for most, size in ((many, 4), (many + 100, 8)):
+            with self.subTest(most=most):
+                folder = self.folder / f"most-{most}"
+                matrix = [[many, most], [1, 2]]
+                made.write_process(folder / "process-1", counts=made.counts(matrix), first=made.first([0, 0]),
+                                   threads=made.threads(2))
+                found = analysis.Analysis.of(folder)
+                self.assertEqual((found.trace.accesses.dtype.itemsize, found.trace.accesses.tolist()),
+                                 (size, [many, most, 1, 2]))
+                self.assertEqual(found.program.accesses, many + most + 3)
+                self.assertEqual(tables.thread_columns(found)["accesses"].tolist(), [many + 1, most + 2])
+
     def test_communication_is_summed_and_shown(self):
         made.write_process(
             self.folder / "run" / "process-1", threads=made.threads(2),

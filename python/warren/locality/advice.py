@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from . import metrics, sharing
+from . import metrics, sharing, structures
 from .trace import ROWS
 
 # Changes below both are not worth a line.
@@ -107,6 +107,8 @@ def _from_counts(analysis, limit):
         worth = max(gains[index] / program.accesses, wrong[index] / program.used)
         if worth < SMALLEST_GAIN or len(changes) == limit:
             break
+        if analysis.structures[index].name == structures.RECORDER:
+            continue
         members = (analysis.unit_structure == index) & wrong_units
         figures[:, index] = changed[:, index]
         after = metrics.summary_of(figures.sum(axis=1))
@@ -163,9 +165,13 @@ def _parallel_place(analysis, users):
     trace = analysis.trace
     for _, site, count in analysis.parallel_sites:
         place, _, _, line = analysis.first_place(site)
-        if 2 * count > len(users) and line:
-            index = int(analysis.unit_structure[np.flatnonzero(trace.first_site == site)[0]])
-            return place, analysis.structures[index].name
+        if 2 * count <= len(users) or not line:
+            continue
+        units = np.bincount(analysis.unit_structure[trace.first_site == site], minlength=len(analysis.structures))
+        for index in np.argsort(-units, kind="stable").tolist():
+            one = analysis.structures[index]
+            if units[index] and one.named and one.kind not in ("stack", "other"):  # those nobody initialises
+                return place, one.name
     return None
 
 
@@ -185,13 +191,36 @@ def _as_ranks(analysis, program):
                   program.exclusivity, 0.0)
 
 
+def _workers(analysis):
+    """Without counts: the threads that work, as far as that is known. Else, as of a recorder that was
+    killed before it read any processor times, all of them."""
+    touches = analysis.first_touches()[:, :-1]
+    if not analysis.trace.cpu_ns.any() and not analysis.trace.instructions.any():
+        return np.arange(analysis.trace.threads), False
+    # The processor time of threads that ran for a moment only may not be known: they have touched.
+    return np.flatnonzero(analysis.balance.worker | (touches.sum(axis=0) > 0.01 * max(touches.sum(), 1))), True
+
+
+def nothing(analysis):
+    """Why there is nothing to advise."""
+    if analysis.trace.has_counts:
+        return "Nothing that would bring a tenth of a percent."
+    workers, are_known = _workers(analysis)
+    several = np.bincount(analysis.trace.thread_process[workers], minlength=1).max(initial=0) > 1
+    if not several:
+        told = f"No process has several threads{' that work' if are_known else ''}: what its one thread touches " \
+               "first is its own."
+    else:
+        told = f"Of several threads{' that work' if are_known else ''} none alone has touched a structure first that " \
+               "has a name and a hundredth of all pages; memory without a name isn't judged."
+    return f"{told} Accesses are not known (record with --mode counts)."
+
+
 def _from_first_touches(analysis, limit):
     """Without counts: structures that one thread has placed, where several work."""
     trace = analysis.trace
     touches = analysis.first_touches()[:, :-1]
-    # The processor time of threads that ran for a moment only may not be known: they have touched.
-    workers = np.flatnonzero(analysis.balance.worker
-                             | (touches.sum(axis=0) > 0.01 * max(touches.sum(), 1)))
+    workers, are_known = _workers(analysis)
     sizes = touches.sum(axis=1)
     changes = []
     for index in np.argsort(sizes)[::-1].tolist():
@@ -211,6 +240,7 @@ def _from_first_touches(analysis, limit):
                     "loop's own division among threads (record with --mode counts to know)",
                     f"{_share(there.max() / there.sum())} of its {int(there.sum())} pages were touched "
                     f"first by thread {trace.thread_label(thread).lstrip('T')} ({place}), one of "
-                    f"{len(own)} that work", None, None, int(there.max()), 0, None, None))
+                    + (f"{len(own)} that work" if are_known else f"{len(own)} threads, whose processor times are not "
+                       "known: the recorder was stopped before it read them"), None, None, int(there.max()), 0, None, None))
                 break
     return changes

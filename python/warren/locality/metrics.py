@@ -7,7 +7,8 @@ is *correct* if that thread is (one of) those with the most accesses; *load imba
 thread with the most, which is what locality could be; *sharing* the number of threads that access a
 unit. Figures of several units are sums of accesses over sums of accesses, so that what is used much
 counts much, but for correctness and sharing, which count units. Locality and correctness are those
-of the units whose first thread is known; if these are less than half, there are none.
+of the units whose first thread is known; if these have less than half of all accesses, there are none,
+nor is there correctness if they are less than half of the units.
 
     page A, touched first by thread 1, accesses 20, 5, 10: 57.1 %, correct
     page B, touched first by thread 2, accesses  0, 1, 10:  9.1 %, wrong;  together 45.7 %, 50 %
@@ -59,7 +60,7 @@ def per_unit(trace):
             continue
         begins = trace.starts[of][filled] - rows.start
         accesses, thread, first = trace.accesses[rows], trace.thread[rows], trace.first_thread[of]
-        total[of][filled] = np.add.reduceat(accesses, begins)
+        total[of][filled] = np.add.reduceat(accesses, begins, dtype="<u8")
         most[of][filled] = np.maximum.reduceat(accesses, begins)
         writers[of][filled] = np.add.reduceat((trace.writes[rows] > 0).astype("<i4"), begins)
         unit_of_row = np.repeat(np.arange(len(sizes), dtype="<i4"), sizes)
@@ -123,7 +124,7 @@ def summary_of(column):
     members, used, size, total, by_first, most, told, told_units, correct, sharers, shared = column.tolist()
     return Summary(int(members), int(used), int(size), int(total),
                    _ratio(by_first, told) if 2 * told >= total else None,
-                   _ratio(correct, told_units) if 2 * told_units >= used else None,
+                   _ratio(correct, told_units) if 2 * told_units >= used and 2 * told >= total else None,
                    _ratio(most, total), _ratio(sharers, used), _ratio(shared, used),
                    int(told_units - correct), int(told - by_first))
 
@@ -144,6 +145,13 @@ class Balance:
     variance: float       # of the population
 
 
+def accesses_by_thread(trace):
+    result = np.zeros(trace.threads)
+    for _, rows in blocks(trace):
+        result += np.bincount(trace.thread[rows], weights=trace.accesses[rows], minlength=trace.threads)
+    return result
+
+
 def balance(trace):
     """Of instructions where they are known, else of processor time, else of accesses."""
     if trace.instructions.any():
@@ -152,7 +160,7 @@ def balance(trace):
         kind, loads = "processor time", trace.cpu_ns
     else:
         kind = "accesses"
-        loads = np.bincount(trace.thread, weights=trace.accesses, minlength=trace.threads)
+        loads = accesses_by_thread(trace)
     loads = np.asarray(loads, float)
     worker = loads > loads.max(initial=0) * HELPER_SHARE
     if not worker.any():

@@ -38,7 +38,7 @@ FAULTS = "faults"  # the folder that goes with a recording of mode sample
 STRINGS = "strings.bin"
 STACKS, NEVER_FINISHED = ("stacks", "touch_stacks"), "was never finished"
 
-# Files that are always there when a recording of a mode has come to its end.
+# Files that recorders of a mode make before they record anything: without them something was removed.
 NEEDED = {"first-touch": {"threads", "modules", "touch_stacks", "touches", "strings"}}
 NEEDED_OF_COUNTS = {"threads", "modules", "touch_stacks", "intervals", "counts", "first", "strings"}
 # Files of the tracker, which counts in their headers what it had no room for: what they are of.
@@ -93,14 +93,13 @@ class Process:
         self.warnings += told
         self._warn(bool(found))
         ended = self.info.get("end_ns") is not None
-        needed = NEEDED.get(self.info["mode"], NEEDED_OF_COUNTS) if ended else ()
+        needed = NEEDED.get(self.info["mode"], NEEDED_OF_COUNTS)
         sums = self.info.get("files")
         for name in FILES:
             expected = None if sums is None else sums.get(f"{name}.rec")
             setattr(self, name, records.read(
-                self.folder / f"{name}.rec", name, expected,
-                "needed" if sums is None and name in needed else ended, self._tell, self.warnings.append,
-                self._may_be_longer(name)))
+                self.folder / f"{name}.rec", name, expected, ended, self._tell, self.warnings.append,
+                self._may_be_longer(name), sums is None and name in needed))
         self._strings = self._read_strings(sums, "strings" in needed)
         for name in sorted(sums or ()):
             if name != STRINGS and name.removesuffix(".rec") not in FILES:

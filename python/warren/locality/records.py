@@ -235,12 +235,13 @@ class Source:
                       "nothing that can be told; figures that come from it may be wrong")
 
 
-def read(path, name, expected, ended, tell, warn, more=None):
+def read(path, name, expected, ended, tell, warn, more=None, is_needed=False):
     """The records of one file, mapped, as far as they are whole. `ended`: its writer had the time to write
-    it; "needed": it always does. `more`: what may be behind what was summed up, "records" or "bytes"."""
+    them; `is_needed`: it always makes the file. `more`: what may be behind what was summed up, "records" or
+    "bytes"."""
     kind, fields = FILES[name]
     dtype = np.dtype(fields)
-    source = Source(path, expected, ended == "needed", tell,
+    source = Source(path, expected, is_needed, tell,
                     {None: None, "records": dtype.itemsize, "bytes": 1}[more])
     if not source.is_there or (expected is not None and expected["bytes"] == 0):
         return np.empty(0, dtype)

@@ -18,6 +18,8 @@ import numpy as np
 from . import declarators, recording
 
 OTHER = "(other memory)"
+# Variables of the libraries that recorders load into programs, which no change to these would move.
+RECORDER, OF_RECORDER = "(recorder)", re.compile(r"libwarren-(tracker|hooks|counts)\.so(\.\d+)*")
 # Bytes of a variable that is a structure of its own; smaller ones are their file's, all together.
 SMALLEST_VARIABLE = 4096
 # How far before a line variables are looked for that reach into it.
@@ -231,6 +233,11 @@ class _Finder:
     def _name_statics(self, units, module, processes, process):
         path, file, bias = module
         library = recording.shown(os.path.basename(path)) or "unknown"
+        if OF_RECORDER.fullmatch(library):
+            own = self._add(Structure(RECORDER, "other", named=False, reason="the recorder's own variables"))
+            self.unit_structure[units] = own
+            processes[own].add(process)
+            return
         whole = self._add(Structure(f"({library})", "static", place=library, named=False,
                                     reason="variables of less than a page, or without symbols"))
         starts, sizes, names = file.variables if file is not None else ((), (), [])

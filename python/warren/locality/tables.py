@@ -11,7 +11,7 @@ import stat
 
 import numpy as np
 
-from . import recording
+from . import metrics, recording
 
 # Cells, units × threads, that are written at a time.
 CELLS = 1 << 22
@@ -90,8 +90,7 @@ def thread_columns(analysis):
             "process": [trace.process_names[p] for p in trace.thread_process],
             "name": list(trace.thread_names),
             "instructions": trace.instructions, "cpu_ns": trace.cpu_ns,
-            "accesses": np.bincount(trace.thread, weights=trace.accesses,
-                                    minlength=trace.threads).astype("<u8"),
+            "accesses": metrics.accesses_by_thread(trace).astype("<u8"),
             "first_touches": np.bincount(trace.first_thread[trace.first_thread >= 0],
                                          minlength=trace.threads),
             "works": analysis.balance.worker}

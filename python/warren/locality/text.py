@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 
-from . import damage
+from . import advice, damage
 
 # Of threads, and of damaged files, in the summary.
 PAIRS, DAMAGED = 6, 32
@@ -127,6 +127,7 @@ def summary(analysis, changes, page, structures=15):
         figures += [("locality", percent(program.locality), "accesses by the thread of the first touch",
                      _quality(program.locality)),
                     ("first touch correct", percent(program.correctness),
+                     "who touched most units first is not known" if program.correctness is None else
                      f"{number(program.wrong)} units touched first by another than their main user",
                      _quality(program.correctness, 0.95, 0.8)),
                     ("exclusivity", percent(program.exclusivity),
@@ -214,9 +215,7 @@ def _communication(trace, page):
 def _advice(analysis, changes, page):
     page.heading("What to change")
     if not changes:
-        page.wrapped("Nothing that would bring a tenth of a percent." if analysis.trace.has_counts
-                     else "No structure is touched first by one thread only. Accesses are not known "
-                          "(record with --mode counts).")
+        page.wrapped(advice.nothing(analysis))
     for place, change in enumerate(changes, 1):
         if change.structure < 0:
             title = "ranks instead of threads"

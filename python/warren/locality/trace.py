@@ -48,6 +48,7 @@ class Trace:
     unit_bytes: np.ndarray = None        # None: the granularity; else huge pages are larger
     # Accesses of unit i are the rows starts[i] to starts[i + 1], a thread each, threads ascending.
     starts: np.ndarray = None
+    # Of accesses, writes and bytes numbers are of 4 bytes if all fit: sums need a wider type.
     thread: np.ndarray = None
     accesses: np.ndarray = None
     writes: np.ndarray = None
@@ -251,10 +252,11 @@ def _put_together(trace, parts):
     rows = np.cumsum([0] + [len(part.thread) for part in parts])
     shift = np.uint64(trace.granularity.bit_length() - 1)
 
-    def joined(name, values, dtype):
+    def joined(name, values, dtype=None):
+        """With no type the values', which may be narrow (part.narrow)."""
         values = list(values)
         one = values[0] if len(values) == 1 else np.concatenate(values)
-        setattr(trace, name, one.astype(dtype, copy=False))
+        setattr(trace, name, one if dtype is None else one.astype(dtype, copy=False))
 
     def moved(values, by):
         return np.where(values >= 0, values + by, -1) if by else values
@@ -285,9 +287,9 @@ def _put_together(trace, parts):
            "<i8")
     joined("thread", (part.thread + by if by else part.thread for part, by in zip(parts, threads)), "<i4")
     trace.line_use = lines.joined(parts, threads)
-    joined("accesses", (part.accesses for part in parts), "<u8")
-    joined("writes", (part.writes for part in parts), "<u8")
-    joined("moved_bytes", (part.moved for part in parts), "<u8")
+    joined("accesses", (part.accesses for part in parts))
+    joined("writes", (part.writes for part in parts))
+    joined("moved_bytes", (part.moved for part in parts))
     joined("allocation_process", (np.full(len(part.address), part.index) for part in parts), "<i4")
     joined("allocation_address", (part.address for part in parts), "<u8")
     joined("allocation_size", (part.size for part in parts), "<u8")
@@ -339,7 +341,7 @@ def _join_shared(trace, identity):
     unit_of_row, trace.thread = unit_of_row[rows], thread[rows]
     for name in ("accesses", "writes", "moved_bytes"):
         values = getattr(trace, name)[order]
-        setattr(trace, name, np.add.reduceat(values, rows) if len(rows) else values)
+        setattr(trace, name, np.add.reduceat(values, rows, dtype="<u8") if len(rows) else values)
     sizes = np.bincount(unit_of_row, minlength=trace.units)[kept]
     trace.starts = np.concatenate([[0], np.cumsum(sizes)]).astype("<i8")
     number_of = np.empty(trace.units, "<i8")

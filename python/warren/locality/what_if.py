@@ -26,7 +26,7 @@ import dataclasses
 
 import numpy as np
 
-from . import machine as machines, metrics, recording
+from . import machine as machines, metrics, recording, text, trace as traces
 
 POLICIES = ("first touch", "huge pages", "interleave", "balanced", "optimal")
 HUGE_BYTES = 2 << 20
@@ -74,11 +74,34 @@ def place_threads(trace, machine, placement):
 
 
 def _by_locality(trace, where, values, localities):
-    """values per unit and locality, dense."""
-    unit = np.repeat(np.arange(trace.units, dtype="<i8"), np.diff(trace.starts))
-    flat = np.bincount(unit * localities + where[trace.thread], weights=values,
-                       minlength=trace.units * localities)
-    return flat.reshape(trace.units, localities)
+    """Per unit and locality, dense, the sums of values(rows), a function of a slice of the accesses."""
+    result = np.empty((trace.units, localities))
+    for of, rows in traces.blocks(trace):
+        count = of.stop - of.start
+        cell = np.repeat(np.arange(count), np.diff(trace.starts[of.start:of.stop + 1])) * localities
+        cell += where[trace.thread[rows]]
+        result[of] = np.bincount(cell, weights=values(rows), minlength=count * localities).reshape(count, localities)
+    return result
+
+
+def _at_nodes(values, node, nodes):
+    """The sums of values, unit × locality, by locality and the node of the unit."""
+    result = np.zeros((values.shape[1], nodes))
+    for begin in range(0, len(values), traces.ROWS):
+        of = slice(begin, begin + traces.ROWS)
+        for locality in range(values.shape[1]):
+            result[locality] += np.bincount(node[of], weights=values[of, locality], minlength=nodes)
+    return result
+
+
+def _capacity(trace, machine):
+    """Units that each node has room for."""
+    capacity = np.where(machine.capacity > 0, machine.capacity // trace.granularity, trace.units)
+    if capacity.sum() < trace.units:
+        raise machines.Error(f"{machine.name} has less memory, {text.size(machine.capacity.sum())}, than the "
+                             f"recording: {text.size(trace.units * trace.granularity)} in {trace.units:,} units of "
+                             f"{text.size(trace.granularity)}")
+    return capacity
 
 
 def _fill(wishes, order, capacity):
@@ -107,33 +130,22 @@ def predict(trace, machine, placement="compact", policies=POLICIES):
     if not trace.has_counts:
         raise machines.Error("this recording has first touches only; what accesses would cost needs "
                              "one with --mode counts")
+    capacity = _capacity(trace, machine)
     where = place_threads(trace, machine, placement)
     localities, nodes = len(machine.localities), len(machine.nodes)
-    accesses = _by_locality(trace, where, trace.accesses, localities)
-    moved = trace.moved_bytes if trace.moved_bytes.any() else trace.accesses * np.uint64(8)
-    page_bytes = trace.granularity
-    capacity = np.where(machine.capacity > 0, machine.capacity // page_bytes, trace.units)
-    if capacity.sum() < trace.units:
-        raise machines.Error(f"{machine.name} has less memory than the {trace.units} pages of the "
-                             "recording")
-    cost = accesses @ machine.latency
-    bytes_by_locality = None
+    accesses = _by_locality(trace, where, lambda rows: trace.accesses[rows], localities)
+    is_moved = trace.moved_bytes.any()
+    bytes_by_locality = _by_locality(
+        trace, where, lambda rows: trace.moved_bytes[rows] if is_moved else trace.accesses[rows] * 8.0, localities)
     results = []
     for policy in policies:
-        if bytes_by_locality is None:
-            bytes_by_locality = _by_locality(trace, where, moved, localities)
         if policy == "huge pages":
             results.append(_huge(trace, machine, where, accesses, bytes_by_locality))
             continue
-        node = _place(policy, trace, machine, where, cost, capacity)
-        traffic = np.zeros((localities, nodes))
-        volume = np.zeros((localities, nodes))
-        for one in range(nodes):
-            own = node == one
-            traffic[:, one] = accesses[own].sum(axis=0)
-            volume[:, one] = bytes_by_locality[own].sum(axis=0)
-        results.append(_result(policy, machine, traffic, volume,
-                               np.bincount(node, minlength=nodes)))
+        node = _place(policy, trace, machine, where, accesses, capacity)
+        results.append(_result(policy, machine, _at_nodes(accesses, node, nodes),
+                               _at_nodes(bytes_by_locality, node, nodes), np.bincount(node, minlength=nodes)))
+        del node
     return results
 
 
@@ -166,7 +178,10 @@ def _huge_pages(trace):
     block = (trace.unit_address // np.uint64(HUGE_BYTES)).astype("<i8")
     inside = np.zeros(trace.units, bool)
     order = np.lexsort((trace.unit_address, trace.unit_process))
-    process, address = trace.unit_process[order], trace.unit_address[order]
+    if (order[1:] > order[:-1]).all():  # as they mostly are
+        process, address = trace.unit_process, trace.unit_address
+    else:
+        process, address = trace.unit_process[order], trace.unit_address[order]
     pieces, stretches = _anonymous(trace)
     for number, low, high in stretches:
         low, high = -(-low // HUGE_BYTES) * HUGE_BYTES, high // HUGE_BYTES * HUGE_BYTES
@@ -175,13 +190,22 @@ def _huge_pages(trace):
             part = address[first:last]
             inside[order[first + np.searchsorted(part, np.uint64(low)):
                          first + np.searchsorted(part, np.uint64(high))]] = True
+    del process, address
     inside &= trace.first_thread >= 0
-    pages = np.stack([trace.unit_process[inside].astype("<i8"), block[inside]], axis=1)
-    found, inverse = np.unique(pages, axis=0, return_inverse=True)
-    inverse = np.ravel(inverse)
+    # (Of pairs, or of what it sorts itself, np.unique takes several times as much time and memory.)
+    order = order[inside[order]]
+    number, block = trace.unit_process[order], block[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (number[1:] != number[:-1]) | (block[1:] != block[:-1])
+    found = list(zip(number[begins].tolist(), block[begins].tolist()))
+    del number, block
+    inverse = np.empty(trace.units, "<i4")
+    inverse[order] = np.cumsum(begins, dtype="<i4") - 1
+    del order, begins
+    inverse = inverse[inside]
     touched = np.full(len(found), np.iinfo("<i8").max)
     np.minimum.at(touched, inverse, trace.first_time[inside].astype("<i8"))
-    number_of = {tuple(one): number for number, one in enumerate(found.tolist())}
+    number_of = {one: number for number, one in enumerate(found)}
     mapped = np.zeros(len(found), "<i8")
     known = set()  # what is mapped again where it was counts once
     for number, low, high, since in sorted(pieces, key=lambda piece: piece[3]):
@@ -191,7 +215,7 @@ def _huge_pages(trace):
                 known.add((number, low, one))
                 mapped[at] = max(mapped[at], since)
     whole = touched >= mapped
-    result = np.full(trace.units, -1, "<i8")
+    result = np.full(trace.units, -1, "<i4")
     result[inside] = np.where(whole, np.cumsum(whole) - 1, -1)[inverse]
     return result, int(whole.sum())
 
@@ -205,21 +229,25 @@ def _huge(trace, machine, where, accesses, moved):
     rows = np.flatnonzero(huge >= 0)
     thread, time = trace.first_thread[rows], trace.first_time[rows]
     place = np.array([site.addresses[0] if site.addresses else 0 for site in trace.sites] + [0],
-                     "<u8")[trace.first_site[rows]] // np.uint64(PAGE_BYTES)  # about a function
+                     "<u8") // np.uint64(PAGE_BYTES)  # about a function
+    place = np.unique(place, return_inverse=True)[1].astype("<i4")[trace.first_site[rows]]
     # How many units each thread had touched there before.
     order = np.lexsort((time, place, thread))
     fresh = np.ones(len(rows), bool)
     fresh[1:] = (np.diff(thread[order]) != 0) | (np.diff(place[order]) != 0)
-    at = np.arange(len(rows))
-    before = np.empty(len(rows), "<i8")
-    before[order] = at - np.maximum.accumulate(np.where(fresh, at, 0))
+    at = np.arange(len(rows), dtype="<i4")
+    before = np.empty(len(rows), "<i4")
+    before[order] = at - np.maximum.accumulate(np.where(fresh, at, np.int32(0)))
+    del order, at
     # Each thread's first unit of each huge page; the first of all of them tells the place.
-    order = np.lexsort((time, thread, huge[rows]))
+    page = huge[rows]
+    order = np.lexsort((time, thread, page))
     once = np.ones(len(rows), bool)
-    once[1:] = (np.diff(huge[rows][order]) != 0) | (np.diff(thread[order]) != 0)
+    once[1:] = (np.diff(page[order]) != 0) | (np.diff(thread[order]) != 0)
     one = order[once]
-    one = one[np.lexsort((time[one], huge[rows][one]))]
-    page = huge[rows][one]
+    del order, once
+    one = one[np.lexsort((time[one], page[one]))]
+    page = page[one]
     begins = np.flatnonzero(np.diff(page, prepend=-1)) if len(page) else np.empty(0, "<i8")
     here = place[one] == place[one][begins][page]
     least = np.full(count, np.iinfo("<i8").max)
@@ -241,11 +269,11 @@ def _huge(trace, machine, where, accesses, moved):
     return _result("huge pages", machine, traffic, volume, pages)
 
 
-def _place(policy, trace, machine, where, cost, capacity):
+def _place(policy, trace, machine, where, accesses, capacity):
     nodes = len(machine.nodes)
-    toucher = np.where(trace.first_thread >= 0, where[trace.first_thread], 0)
     order = np.arange(trace.units)
     if policy == "first touch":
+        toucher = np.where(trace.first_thread >= 0, where[trace.first_thread], 0)
         # The system falls back from a full node to the next nearest.
         nearest = np.argsort(machine.latency, axis=1, kind="stable")
         wishes = np.empty((len(machine.localities), nodes), "<i4")
@@ -265,6 +293,7 @@ def _place(policy, trace, machine, where, cost, capacity):
         page = (trace.unit_address // np.uint64(max(trace.granularity, 4096))) % np.uint64(nodes)
         wishes = (page[:, None].astype("<i4") + np.arange(nodes)) % nodes
         return _fill(wishes, order, capacity)
+    cost = accesses @ machine.latency
     wishes = np.argsort(cost, axis=1, kind="stable").astype("<i4")
     if nodes > 1:  # those who lose most by their second choice choose first
         ranked = np.sort(cost, axis=1)

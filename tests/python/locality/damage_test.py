@@ -209,6 +209,26 @@ class Damage(unittest.TestCase):
                             self.assertEqual(status, 3, shown)
                 path.write_bytes(content)
 
+    def test_what_is_missing_of_a_recording_that_was_never_finished(self):
+        for mode in ("first-touch", "counts", "sample"):
+            top = self.top / mode
+            write(top, mode, sums=False)
+            for folder in top.glob("**/rank-*"):
+                change_description(folder, end_ns=None)
+            status, shown = self.report(top)
+            self.assertEqual(status, 0, shown)
+            for path in sorted((top / "rank-00001").glob("*.*")):
+                name = path.name.removesuffix(".rec").removesuffix(".bin")
+                if name not in recording.NEEDED.get(mode, recording.NEEDED_OF_COUNTS):
+                    continue
+                with self.subTest(mode=mode, file=path.name):
+                    content = path.read_bytes()
+                    path.unlink()
+                    status, shown = self.report(top)
+                    path.write_bytes(content)
+                    self.assertEqual(status, 3, shown)
+                    self.assertIn(f"{path.name} is missing", " ".join(shown.split()))
+
     def test_what_cannot_be_read_is_left_out(self):
         for mode in ("first-touch", "counts", "sample"):
             top = self.top / mode
@@ -454,7 +474,8 @@ class Damage(unittest.TestCase):
         (folder / "process.json").write_text(json.dumps({"format": "else"}))
         self.assertEqual(self.report(self.top, "--json", self.top / "out.json")[0], 3)
         found = json.loads((self.top / "out.json").read_text())["damage"]
-        self.assertEqual({(one["process"], one["file"]) for one in found}, {("rank-00001.2", "process.json")})
+        self.assertEqual({(one["process"], one["file"]) for one in found},
+                         {("rank-00001.2", "process.json"), ("rank-00001.2", "first.rec")})
         for path in folder.glob("*.rec"):
             path.unlink()
         (folder / "process.json").write_text("")

@@ -61,6 +61,11 @@ class Figures(unittest.TestCase):
         trace = traces.synthetic([[3, 1], [2, 6], [7, 0], [7, 0], [20, 0]], [0, 0, -1, -1, -1])
         self.assertEqual((figures(trace).correctness, figures(trace).locality), (None, None))
 
+    def test_correctness_of_few_accesses_is_not_told(self):
+        trace = traces.synthetic([[1, 0], [1, 0], [0, 98]], [0, 0, -1])
+        found = figures(trace)
+        self.assertEqual((found.locality, found.correctness), (None, None))
+
     def test_first_touches_in_a_library_template_have_its_line(self):
         found = analysis.Analysis(traces.synthetic([[1]], [0]))
         own, other = symbols.Code("/srv/program", 0x10), symbols.Code("/usr/lib/libc.so.6", 0x20)
@@ -145,6 +150,20 @@ class Recordings(unittest.TestCase):
         self.assertEqual(trace.starts.tolist(), [0, 2, 4])
         self.assertEqual(trace.accesses.tolist(), [6, 7, 1, 2])
         self.assertEqual(traces.load(self.folder, {2}).accesses.tolist(), [1, 7])
+
+    def test_narrow_numbers_have_wide_sums(self):
+        many = (1 << 32) - 100
+        for most, size in ((many, 4), (many + 100, 8)):
+            with self.subTest(most=most):
+                folder = self.folder / f"most-{most}"
+                matrix = [[many, most], [1, 2]]
+                made.write_process(folder / "process-1", counts=made.counts(matrix), first=made.first([0, 0]),
+                                   threads=made.threads(2))
+                found = analysis.Analysis.of(folder)
+                self.assertEqual((found.trace.accesses.dtype.itemsize, found.trace.accesses.tolist()),
+                                 (size, [many, most, 1, 2]))
+                self.assertEqual(found.program.accesses, many + most + 3)
+                self.assertEqual(tables.thread_columns(found)["accesses"].tolist(), [many + 1, most + 2])
 
     def test_communication_is_summed_and_shown(self):
         made.write_process(
@@ -246,6 +265,67 @@ class Recordings(unittest.TestCase):
         change, = advice.advise(found)
         self.assertEqual(found.structures[change.structure].name, "field")
         self.assertIn("one of 4 that work", change.cause)
+
+    def test_without_processor_times_all_threads_are_said_to_be_there(self):
+        base = 1 << 32
+        touches = [{"flags": recording.TOUCH_VALID | recording.TOUCH_WRITE, "thread": 0, "address": base + 4096 * page,
+                    "bytes": 4096, "time_ns": 10 + page} for page in range(40)]
+        names = [{"event": 1, "tid": 100, "address": base, "time_ns": 3, "name": b"field"}]
+        for threads in (4, 1):
+            folder = self.folder / f"of-{threads}"
+            made.write_process(folder / "process-1", mode="first-touch", touches=touches, info={"end_ns": None},
+                               threads=[one for one in made.threads(threads) if one["event"] == recording.THREAD_BEGAN],
+                               allocations=[made.allocation(base, 40 * 4096)], names=names)
+            found, shown = analysis.Analysis.of(folder), " ".join(self.run_report(folder)[1].split())
+            changes = advice.advise(found)
+            self.assertNotIn("No structure is touched first by one thread only", shown)
+            if threads == 1:
+                self.assertEqual(changes, [])
+                self.assertIn("No process has several threads: what its one thread touches first is its own", shown)
+                continue
+            self.assertEqual([found.structures[change.structure].name for change in changes], ["field"])
+            self.assertIn("100.0 % of its 40 pages were touched first by thread 0", shown)
+            self.assertIn("one of 4 threads, whose processor times are not known", shown)
+
+    def test_structures_without_a_name_are_said_not_to_be_judged(self):
+        base = 1 << 32
+        touches = [{"flags": recording.TOUCH_VALID | recording.TOUCH_WRITE, "thread": 0, "address": base + 4096 * page,
+                    "bytes": 4096, "time_ns": 10 + page} for page in range(40)]
+        made.write_process(self.folder / "process-1", mode="first-touch", touches=touches, threads=made.threads(2),
+                           allocations=[made.allocation(base, 40 * 4096)])
+        shown = " ".join(self.run_report(self.folder)[1].split())
+        self.assertIn("T0 100 %", shown)
+        self.assertIn("memory without a name isn't judged", shown)
+
+    def test_a_stack_is_no_model_of_how_to_initialise(self):
+        base, other = 1 << 32, 1 << 33
+        matrix = np.zeros((32, 4))
+        matrix[np.arange(32), np.arange(32) // 8] = 100
+        first = np.concatenate([made.first(np.zeros(32), base, 1), made.first(np.arange(32) // 8, other, 2, stack=1)])
+        for kind, has_model in (("stack", False), ("heap", True)):
+            folder = self.folder / kind
+            made.write_process(
+                folder / "process-1", counts=np.concatenate([made.counts(matrix, base, 1), made.counts(matrix, other, 2)]),
+                first=first, threads=made.threads(4), touch_stacks=[{"place": 2, "address": 0x400100}],
+                allocations=[made.allocation(base, 32 * 4096),
+                             made.allocation(other, 32 * 4096, what=recording.KINDS.index(kind))],
+                names=[{"event": 1, "tid": 100, "address": place, "time_ns": 3, "name": name}
+                       for place, name in ((base, b"field"), (other, b"model"))])
+            found = analysis.Analysis.of(folder)
+            with mock.patch.object(analysis.Analysis, "first_place", lambda self, site: ("loop.c:10", "f", "loop.c", 10)):
+                text_of = advice.advise(found)[0].text
+            self.assertEqual("(as model is at loop.c:10)" in text_of, has_model, text_of)
+            self.assertNotIn("stack", text_of)
+
+    def test_variables_of_the_recorder_are_no_structures(self):
+        base, path = 1 << 32, "/opt/lib/libwarren-tracker.so"
+        made.write_process(self.folder / "process-1", counts=made.counts([[5, 0], [1, 9]], base),
+                           first=made.first([0, 0], base), threads=made.threads(2), paths=[path],
+                           modules=[{"event": recording.MODULE_LOADED, "path_bytes": len(path), "begin": base,
+                                     "end": base + 8192, "time_ns": 1}])
+        found = analysis.Analysis.of(self.folder)
+        self.assertEqual([one.name for one in found.structures], ["(recorder)"])
+        self.assertEqual([one for one in advice.advise(found) if one.structure >= 0], [])
 
     def test_phases_choose_intervals_of_each_process(self):
         for rank, numbers in ((0, (1, 2)), (1, (2, 1))):  # of "solve" and of "rest"

@@ -54,6 +54,21 @@ def recorded(log, folder):
                        threads=made.threads(1))
 
 
+class Measured(unittest.TestCase):
+    def test_where_there_are_no_large_blocks_that_is_said(self):
+        program = HERE.parents[3] / "bench" / "locality_names"
+        with tempfile.TemporaryDirectory() as place:
+            made.write_process(pathlib.Path(place, "process-1"), counts=made.counts([[1]]), first=made.first([0]),
+                               threads=made.threads(1), allocations=[made.allocation(1 << 32, 4096)])
+            for least, status, told in (("1048576", 0, "no heap block of at least 1,048,576 bytes"),
+                                        ("1000", 1, "0 of 1 blocks named (0.0 %)")):
+                done = subprocess.run([sys.executable, program, "--bytes", least, place], capture_output=True,
+                                      text=True, timeout=60, check=False)
+                self.assertEqual((done.returncode, done.stderr), (status, ""), done.stdout)
+                self.assertIn(told, done.stdout)
+                self.assertEqual("%" in done.stdout, status == 1, done.stdout)
+
+
 class Names(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -3,7 +3,9 @@
 import json
 import os
 import sys
+import tracemalloc
 import unittest
+from unittest import mock
 
 sys.path[:0] = [sys.argv.pop(1), os.path.dirname(os.path.abspath(__file__))]
 
@@ -95,8 +97,24 @@ class WhatIf(unittest.TestCase):
         result = self.predicted(self.baseline, "compact", "first touch")
         self.assertEqual(result.pages.tolist(), [10, 10, 10, 2])
         self.machine.capacity[:] = 4096
-        with self.assertRaisesRegex(machine.Error, "less memory"):
+        with self.assertRaisesRegex(machine.Error, "less memory, 16.0 KiB, than the recording: 128 KiB in 32 units"), \
+                mock.patch.object(what_if, "place_threads", side_effect=AssertionError("nothing is made before")):
             self.predicted(self.baseline, "compact", "optimal")
+
+    def test_memory_is_that_of_units_and_not_of_accesses(self):
+        units, threads = 1 << 17, 16
+        trace = traces.synthetic(np.ones((units, threads), "<u4"), np.zeros(units))
+        rows = units * threads
+        with mock.patch.object(traces, "ROWS", 1 << 14):
+            what_if.predict(trace, self.machine, "compact")  # (what is made once, as the modules of numpy)
+            tracemalloc.start()
+            try:
+                what_if.predict(trace, self.machine, "compact", ["first touch", "interleave"])
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+        # Two numbers for each unit and locality, wishes, and what blocks take; not one of 8 bytes per access.
+        self.assertLess(peak, 2 * 8 * units * 4 + 8 * rows)
 
     def test_a_machine_from_json(self):
         pus = [{"type": "PU", "os_index": i, "cpus": str(i)} for i in range(4)]

@@ -12,6 +12,8 @@
  *   steady faults N                 writes 20 pages, has a signal that it handles, N times
  *   steady blocks N M               gets memory and frees it, N times, then becomes `blocks M 0`
  *   steady taken N F                the same, and then F has the number of the standard error
+ *   steady gone N PAGES             writes PAGES pages twice and unmaps them, N times, each at an
+ *                                   address of its own; says where
  *   steady hot SECONDS              writes 12,000 pages once, the last 200 of them 500 times more,
  *                                   and all for so long; says where and how often
  *   steady vectors                  sums in vector registers, with rounding of its own
@@ -325,6 +327,28 @@ static void cold(long turns, int faults) {
     printf("page %p %ld\n", (void*)first, turns * each);
 }
 
+static void gone(long turns, size_t number) {
+    const size_t bytes = number * page_bytes;
+    char* const all = mmap(NULL, (size_t)turns * bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) {
+        exit(1);
+    }
+    for (long turn = 0; turn < turns; ++turn) {
+        char* const block = all + (size_t)turn * bytes;
+        if (mmap(block, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                 0) != block) {
+            exit(1);
+        }
+        for (size_t page = 0; page < number; ++page) {
+            *(volatile long*)(block + page * page_bytes) = 1;
+            *(volatile long*)(block + page * page_bytes) = 2;
+        }
+        munmap(block, bytes);
+    }
+    printf("page %p\n", (void*)all);
+}
+
 /* No system call: the clock is read without. */
 static void hot(double how_long) {
     enum { all = 12000, often = 200, more = 500 };
@@ -379,6 +403,8 @@ int main(int count, char** words) {
         get_blocks(words[0], words[2], "0");
         close(2);
         return open(words[3], O_WRONLY | O_CREAT, 0666) != 2;
+    } else if (strcmp(what, "gone") == 0) {
+        gone(atol(words[2]), (size_t)atol(words[3]));
     } else if (strcmp(what, "hot") == 0) {
         hot(atof(words[2]));
     } else if (strcmp(what, "vectors") == 0) {

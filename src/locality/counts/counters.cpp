@@ -141,6 +141,9 @@ void note_first(ThreadCounters& thread, std::uint64_t address, Direction directi
         thread.listed[index >> 3] |= bit;
         append(thread.first_units, thread.last_units, unit, process);
     }
+    if (word_of(thread, index, direction == reading ? writing : reading) == 0) {
+        __atomic_store_n(&thread.units_begun, thread.units_begun + 1, __ATOMIC_RELAXED);
+    }
     const auto above = static_cast<std::uint32_t>(
         (address >> process.layout.unit_shift >> process.layout.unit_bits) + 1);
     std::uint32_t& owner = process.owners[index >> (process.layout.unit_bits - owner_pieces_bits)];
@@ -497,15 +500,26 @@ Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
     return sums;
 }
 
+bool is_counted(const ThreadCounters& thread, std::uint64_t index) {
+    return (__atomic_load_n(&word_of(thread, index, reading), __ATOMIC_RELAXED) |
+            __atomic_load_n(&word_of(thread, index, writing), __ATOMIC_RELAXED)) != 0;
+}
+
+std::uint64_t units_counted(const ThreadCounters& thread) {
+    const std::uint64_t begun = __atomic_load_n(&thread.units_begun, __ATOMIC_RELAXED);
+    return begun > thread.units_forgotten ? begun - thread.units_forgotten : 0;
+}
+
 void forget(ThreadCounters& thread, std::uint64_t index) {
     std::uint32_t* const words = &word_of(thread, index, 0);
     if (thread.process->layout.communication()) {
         words[state_word] = invalid;
         thread.process->writers[index] = 0;
     }
-    if (words[reading] == 0 && words[writing] == 0) {
+    if (!is_counted(thread, index)) {
         return;
     }
+    ++thread.units_forgotten;
     words[reading] = 0;
     words[writing] = 0;
     thread.accounts[index] = Account{};

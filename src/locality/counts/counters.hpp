@@ -178,6 +178,8 @@ struct ThreadCounters {
     Process* process;
     Chunk<std::uint64_t>* first_units; // addresses of all units that the thread has touched
     Chunk<std::uint64_t>* last_units;
+    std::uint64_t units_begun;     // that it has touched, again after they were forgotten
+    std::uint64_t units_forgotten; // of those, under the lock of the recorder
     Chunk<FirstTouch>* first_firsts;
     Chunk<FirstTouch>* last_firsts;
     std::uint32_t number;
@@ -294,6 +296,10 @@ void start_bursts(ThreadCounters& thread, Bursts& bursts, std::int64_t* budget);
 
 // All accesses of a thread to a unit up to now; in mode sample the estimate of them.
 Sums sums_of(const ThreadCounters& thread, std::uint64_t index);
+
+// It has something counted that isn't forgotten.
+bool is_counted(const ThreadCounters& thread, std::uint64_t index);
+std::uint64_t units_counted(const ThreadCounters& thread); // how many are
 
 // The memory of the unit is gone: whoever touches it next is the first.
 void forget(ThreadCounters& thread, std::uint64_t index);

@@ -30,6 +30,76 @@ std::uint32_t Recorder::allocation_for(const Thread& thread, std::uint64_t unit)
                : number;
 }
 
+template <typename Counts>
+void Recorder::settle_short(std::uint64_t begin, std::uint64_t end, const Counts& is_settled,
+                            bool with_firsts) {
+    // In `touched`, as the range may be told more than once: the unit is to be settled.
+    constexpr std::uint8_t to_settle = 32;
+    const auto marks = [&](std::uint64_t at) {
+        return &process_.touched[process_.layout.index(at)];
+    };
+    const auto firsts_bytes = [&](const Thread& thread, std::uint64_t at) {
+        return with_firsts ? thread.waiting_firsts.count(at) * sizeof(FirstRecord) : 0;
+    };
+    std::uint64_t within = 0; // of what is needed
+    for_touched(begin, end, [&](std::uint64_t at) {
+        if (at < begin || at + settings_.granularity > end) {
+            return; // there is other memory in it, which may be in use
+        }
+        if ((__atomic_fetch_or(marks(at), to_settle, __ATOMIC_RELAXED) & to_settle) != 0) {
+            return;
+        }
+        for (const Thread* thread : threads_) {
+            if (thread->counters.uncounted) {
+                continue;
+            }
+            const bool counts =
+                is_settled(*thread) && is_counted(thread->counters, process_.layout.index(at));
+            within += (counts ? bytes_per_count() : 0) + firsts_bytes(*thread, at);
+        }
+    });
+    std::uint64_t left = room_beside(within);
+    look_at_rate();
+    for_touched(begin, end, [&](std::uint64_t at) {
+        constexpr std::uint8_t others = 0xff & ~to_settle;
+        if ((__atomic_fetch_and(marks(at), others, __ATOMIC_RELAXED) & to_settle) == 0) {
+            return;
+        }
+        std::uint64_t bytes = 0;
+        for (const Thread* thread : threads_) {
+            const bool counts =
+                !thread->counters.uncounted && is_settled(*thread) && unwritten(*thread, at) != 0;
+            bytes += (counts ? bytes_per_count() : 0) + firsts_bytes(*thread, at);
+        }
+        const bool is_kept = bytes <= left;
+        left -= is_kept ? bytes : 0;
+        for (Thread* thread : threads_) {
+            if (with_firsts) {
+                const auto [first, last] = thread->waiting_firsts.equal_range(at);
+                for (auto touch = first; touch != last; ++touch) {
+                    is_kept ? write_first(*thread, touch->second) : void(++lost_firsts_);
+                }
+                thread->waiting_firsts.erase(first, last);
+            }
+            if (thread->counters.uncounted || !is_settled(*thread)) {
+                continue;
+            }
+            is_kept ? write_counts(*thread, at, allocation_for(*thread, at))
+                    : lose_counts(*thread, at);
+        }
+    });
+}
+
+void Recorder::settle_short(std::uint64_t begin, std::uint64_t end) {
+    settle_short(
+        begin, end, [](const Thread&) { return true; }, true);
+}
+
+void Recorder::settle_counts_short(std::uint64_t begin, std::uint64_t end, const Thread* but) {
+    settle_short(
+        begin, end, [but](const Thread& thread) { return &thread != but; }, false);
+}
+
 template <typename Use>
 void Recorder::for_touched(std::uint64_t begin, std::uint64_t end, const Use& use) const {
     const std::uint64_t unit = settings_.granularity;
@@ -64,14 +134,14 @@ void Recorder::for_touched(std::uint64_t begin, std::uint64_t end, const Use& us
 
 // What is counted in the units of [begin, end) up to now.
 void Recorder::write_range(std::uint64_t begin, std::uint64_t end) {
-    look_for_room();
+    if (is_short_) {
+        settle_short(begin, end);
+        return;
+    }
     for_touched(begin, end, [&](std::uint64_t at) {
-        if (is_short_ && (at < begin || at + settings_.granularity > end)) {
-            return; // there is other memory in it, which may be in use
-        }
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
-                settle_counts(*thread, at, allocation_for(*thread, at));
+                write_counts(*thread, at, allocation_for(*thread, at));
             }
         }
     });
@@ -82,25 +152,26 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
     if (!running_ || by == nullptr || allocation.begin >= allocation.end) {
         return;
     }
+    look_for_room();
     if (previous != allocation.begin && previous != 0 && previous == by->last_ended.begin) {
         write_range(previous, by->last_ended.end); // it was copied from there
     }
     const bool written = previous != 0;
     const std::uint64_t unit = settings_.granularity;
-    look_for_room();
-    for_touched(allocation.begin, allocation.end, [&](std::uint64_t at) {
-        const bool whole = at >= allocation.begin && at + unit <= allocation.end;
-        for (Thread* thread : threads_) {
-            const bool is_its = whole && written && thread == by;
-            if (is_short_ && (!whole || is_its)) {
-                continue; // it stays in use
+    if (is_short_) {
+        settle_counts_short(allocation.begin, allocation.end, written ? by : nullptr);
+    } else {
+        for_touched(allocation.begin, allocation.end, [&](std::uint64_t at) {
+            const bool whole = at >= allocation.begin && at + unit <= allocation.end;
+            for (Thread* thread : threads_) {
+                const bool is_its = whole && written && thread == by;
+                if (!thread->counters.uncounted) {
+                    write_counts(*thread, at,
+                                 is_its ? allocation.number : allocation_for(*thread, at));
+                }
             }
-            if (!thread->counters.uncounted) {
-                settle_counts(*thread, at,
-                              is_its ? allocation.number : allocation_for(*thread, at));
-            }
-        }
-    });
+        });
+    }
     // Its memory is nobody's any more that ended.
     for (Thread* thread : threads_) {
         if (thread->last_ended.begin < allocation.end &&
@@ -167,11 +238,11 @@ void Recorder::memory_gone(std::uint64_t begin, std::uint64_t end) {
         return;
     }
     settle_firsts();
+    write_range(begin, end);
     for_touched(begin, end, [&](std::uint64_t address) {
         const std::uint64_t index = process_.layout.index(address);
         for (Thread* thread : threads_) {
             if (!thread->counters.uncounted) {
-                settle_counts(*thread, address, allocation_for(*thread, address));
                 forget(thread->counters, index);
             }
         }

@@ -144,7 +144,8 @@ bool Recorder::open(std::string& problem) {
     description_file_ = platform::open_new((folder_ + "/" + process_file).c_str());
     if (!describe(false)) {
         running_ = false;
-        problem = folder_ + "/" + process_file + " can't be written";
+        problem = folder_ + "/" + process_file +
+                  " can't be written (is the disk full, or are files limited?)";
     }
     return running_;
 }

@@ -60,9 +60,12 @@ struct Thread {
     // Up to where `counters.first_firsts` is written.
     Chunk<FirstTouch>* written_chunk = nullptr;
     std::uint64_t written = 0;
-    std::uint64_t firsts_done = 0; // in all chunks: written, or lost
-    Allocation last_ended{};       // by this thread
-    Bursts bursts;                 // mode sample
+    std::uint64_t firsts_done = 0; // in all chunks: written, lost, or here
+    // By unit: those of memory that is in use, while room is short.
+    std::multimap<std::uint64_t, FirstTouch> waiting_firsts;
+    std::uint64_t unwritten_firsts() const;
+    Allocation last_ended{}; // by this thread
+    Bursts bursts;           // mode sample
     std::uint64_t instructions_so_far() const;
 };
 
@@ -148,14 +151,27 @@ class Recorder {
     template <typename Use>
     void for_touched(std::uint64_t begin, std::uint64_t end, const Use& use) const;
     void write_range(std::uint64_t begin, std::uint64_t end);
-    // Writes them, or, where the room is wanted for what is in use, loses them.
-    void settle_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
-    void settle_firsts(); // of all threads, before their allocation ends
+    void lose_counts(Thread& thread, std::uint64_t unit);
+    // Of all threads, before their allocation ends: writes them; where room is short they wait.
+    void settle_firsts();
+    // Counts and first touches of units in [begin, end), whole ones, which lose their use while
+    // room is short: writes what has room beside all that is in use, and loses the rest.
+    void settle_short(std::uint64_t begin, std::uint64_t end);
+    // The same where an allocation begins: first touches stay, and counts of `but`, if any.
+    void settle_counts_short(std::uint64_t begin, std::uint64_t end, const Thread* but);
+    template <typename Counts>
+    void settle_short(std::uint64_t begin, std::uint64_t end, const Counts& is_settled,
+                      bool with_firsts);
     void look_for_room();
     bool take_counts(Thread& thread, std::uint64_t unit, CountRecord& record); // false: none
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
     std::uint64_t unwritten(const Thread& thread, std::uint64_t unit) const; // accesses
+    // Calls use(touch) for those that nobody has looked at yet, which are done then.
+    template <typename Use>
+    static void take_firsts(Thread& thread, const Use& use);
+    void look_at_rate(); // before first touches are written
+    void write_first(const Thread& thread, const FirstTouch& touch);
     void write_firsts(Thread& thread);
     // All of units that have the mark, and as many others as are left; the rest is lost.
     void write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& others);
@@ -167,7 +183,8 @@ class Recorder {
     std::uint64_t room_left() const;
     std::uint64_t room_needed(const std::vector<Thread*>& threads) const; // to write all of them
     std::uint64_t bytes_per_count() const;
-    bool has_room_for_two(); // else it says so
+    bool has_room_for_two();                              // else it says so
+    std::uint64_t room_beside(std::uint64_t bytes) const; // that are needed, twice the others
     void write_threads(const std::vector<Thread*>& threads, ThreadRecord::Event event);
     // Of these threads, those that are among the most used of all.
     void write_most_used(const std::vector<Thread*>& threads);
@@ -196,6 +213,7 @@ class Recorder {
     std::string executable_;
     std::uint64_t clock_start_ = 0; // time-stamp counter at start_ns
     std::uint64_t start_ns_ = 0;
+    double ns_per_tick_ = 0; // of the time-stamp counter, of all the time since the start
     std::int64_t start_unix_ns_ = 0;
     std::string end_;
     std::vector<std::string> missing_;
@@ -223,6 +241,7 @@ class Recorder {
     std::uint64_t left_out_ = 0;    // the same, when all were written the last time
     std::uint64_t lost_ended_ = 0;  // counts of memory that was freed
     bool is_short_ = false;         // of room for more than is in use
+    std::uint64_t room_now_ = 0;    // about
     std::uint64_t disk_left_ = 0;   // when it was looked at
     std::uint64_t room_then_ = 0;   // room_.left() then
     std::uint64_t lost_firsts_ = 0;

@@ -131,13 +131,8 @@ void Recorder::write_firsts(Thread& thread) {
     write_firsts(thread, 0, others);
 }
 
-void Recorder::write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& others) {
-    if (thread.counters.uncounted) {
-        return;
-    }
-    // Nanoseconds per tick of the time-stamp counter, of all the time since the start.
-    const double ticks = static_cast<double>(__rdtsc() - clock_start_);
-    const double rate = ticks > 0 ? static_cast<double>(now_ns() - start_ns_) / ticks : 0;
+template <typename Use>
+void Recorder::take_firsts(Thread& thread, const Use& use) {
     Chunk<FirstTouch>* chunk = thread.written_chunk;
     if (chunk == nullptr) {
         chunk = __atomic_load_n(&thread.counters.first_firsts, __ATOMIC_ACQUIRE);
@@ -145,28 +140,8 @@ void Recorder::write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& ot
     while (chunk != nullptr) {
         const std::uint64_t count = __atomic_load_n(&chunk->count, __ATOMIC_ACQUIRE);
         for (; thread.written < count; ++thread.written) {
-            const FirstTouch& touch = chunk->items[thread.written];
             ++thread.firsts_done;
-            const std::uint8_t marks = process_.touched[process_.layout.index(touch.address)];
-            if ((marks & mark) != mark) {
-                if (others == 0) {
-                    ++lost_firsts_;
-                    continue;
-                }
-                --others;
-            }
-            FirstRecord record{};
-            record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U) |
-                           (touch.late != 0 ? FirstRecord::late : 0U);
-            record.thread = thread.counters.number;
-            record.address = touch.address;
-            const auto since =
-                static_cast<double>(static_cast<std::int64_t>(touch.clock - clock_start_));
-            record.time_ns = start_ns_ + static_cast<std::uint64_t>(since > 0 ? since * rate : 0);
-            record.instruction = touch.instruction;
-            record.allocation = allocation_for(thread, touch.address);
-            record.stack_id = stack_of(touch);
-            first_file_.append(record);
+            use(chunk->items[thread.written]);
         }
         thread.written_chunk = chunk;
         auto* const next = __atomic_load_n(&chunk->next, __ATOMIC_ACQUIRE);
@@ -175,6 +150,61 @@ void Recorder::write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& ot
         }
         chunk = next;
         thread.written = 0;
+    }
+}
+
+void Recorder::look_at_rate() {
+    const double ticks = static_cast<double>(__rdtsc() - clock_start_);
+    ns_per_tick_ = ticks > 0 ? static_cast<double>(now_ns() - start_ns_) / ticks : 0;
+}
+
+void Recorder::write_first(const Thread& thread, const FirstTouch& touch) {
+    FirstRecord record{};
+    record.flags = FirstRecord::valid | (touch.write != 0 ? FirstRecord::write : 0U) |
+                   (touch.late != 0 ? FirstRecord::late : 0U);
+    record.thread = thread.counters.number;
+    record.address = touch.address;
+    const auto since = static_cast<double>(static_cast<std::int64_t>(touch.clock - clock_start_));
+    record.time_ns = start_ns_ + static_cast<std::uint64_t>(since > 0 ? since * ns_per_tick_ : 0);
+    record.instruction = touch.instruction;
+    record.allocation = allocation_for(thread, touch.address);
+    record.stack_id = stack_of(touch);
+    first_file_.append(record);
+}
+
+void Recorder::write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& others) {
+    if (thread.counters.uncounted) {
+        return;
+    }
+    look_at_rate();
+    const auto settle = [&](const FirstTouch& touch) {
+        const std::uint8_t marks = process_.touched[process_.layout.index(touch.address)];
+        if ((marks & mark) != mark) {
+            if (others == 0) {
+                ++lost_firsts_;
+                return;
+            }
+            --others;
+        }
+        write_first(thread, touch);
+    };
+    for (const auto& [unit, touch] : thread.waiting_firsts) {
+        settle(touch);
+    }
+    thread.waiting_firsts.clear();
+    take_firsts(thread, settle);
+}
+
+void Recorder::settle_firsts() {
+    look_for_room();
+    for (Thread* thread : threads_) {
+        if (!is_short_) {
+            write_firsts(*thread);
+        } else if (!thread->counters.uncounted) {
+            take_firsts(*thread, [thread](const FirstTouch& touch) {
+                thread->waiting_firsts.emplace(touch.address, touch);
+            });
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 // What the recorder does where room is short, on the disk or up to the limit.
 //
 // What is written again and again must not take the room of what is written in the end: saves stop
-// while there is room for two more. Counts of memory that is freed are written while all that may
-// be in use fits twice beside them; then they are lost. When threads end, and in the end, if not
-// all fits, the units that threads have accessed most are written, with their first touches.
+// while there is room for two more. Counts of memory that is freed, with its first touches, are
+// written while all else that may be in use, which is what is counted and wasn't given back to the
+// kernel, fits twice beside them; then they are lost. When threads end, and in the end, if not all
+// fits, the units that threads have accessed most are written, with their first touches.
 
 #include <algorithm>
 #include <array>
@@ -23,8 +24,6 @@ constexpr std::uint64_t end_bytes = 4 << 10; // the last interval, and stacks of
 constexpr std::uint8_t kept_mark = 4;
 constexpr std::uint8_t read_mark = 8;
 constexpr std::uint8_t write_mark = 16;
-// What none has.
-constexpr std::uint8_t no_mark = 128;
 
 std::uint64_t without(std::uint64_t room, std::uint64_t bytes) {
     return room > bytes ? room - bytes : 0;
@@ -64,16 +63,16 @@ void Recorder::look_for_room() {
         room_then_ = left;
         disk_left_ = disk_left();
     }
-    const std::uint64_t room = std::min(left, without(disk_left_, room_then_ - left));
+    room_now_ = std::min(left, without(disk_left_, room_then_ - left));
     // Twice: the tracker writes as well, and more memory comes into use.
-    is_short_ = room < 2 * room_needed(threads_) + end_bytes;
+    is_short_ = room_now_ < 2 * room_needed(threads_) + end_bytes;
 }
 
-void Recorder::settle_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation) {
-    if (!is_short_) {
-        write_counts(thread, unit, allocation);
-        return;
-    }
+std::uint64_t Recorder::room_beside(std::uint64_t bytes) const {
+    return without(room_now_, 2 * without(room_needed(threads_), bytes) + end_bytes);
+}
+
+void Recorder::lose_counts(Thread& thread, std::uint64_t unit) {
     CountRecord lost{};
     if (take_counts(thread, unit, lost)) {
         ++lost_ended_;
@@ -85,28 +84,8 @@ void Recorder::settle_counts(Thread& thread, std::uint64_t unit, std::uint32_t a
     }
 }
 
-void Recorder::settle_firsts() {
-    look_for_room();
-    if (!is_short_) {
-        for (Thread* thread : threads_) {
-            write_firsts(*thread);
-        }
-        return;
-    }
-    // Counts go first.
-    std::uint64_t firsts = 0;
-    for (const Thread* thread : threads_) {
-        firsts += number_of_items(thread->counters.first_firsts) - thread->firsts_done;
-    }
-    if (firsts == 0) {
-        return;
-    }
-    const std::uint64_t counts = room_needed(threads_) - firsts * sizeof(FirstRecord);
-    std::uint64_t some =
-        without(room_left(), counts + end_bytes) / (sizeof(FirstRecord) + 2 * sizeof(StackRecord));
-    for (Thread* thread : threads_) {
-        write_firsts(*thread, no_mark, some);
-    }
+std::uint64_t Thread::unwritten_firsts() const {
+    return number_of_items(counters.first_firsts) - firsts_done + waiting_firsts.size();
 }
 
 std::uint64_t Recorder::bytes_per_count() const {
@@ -117,8 +96,10 @@ std::uint64_t Recorder::room_needed(const std::vector<Thread*>& threads) const {
     std::uint64_t counts = 0;
     std::uint64_t firsts = 0;
     for (const Thread* thread : threads) {
-        counts += number_of_items(thread->counters.first_units);
-        firsts += number_of_items(thread->counters.first_firsts) - thread->firsts_done;
+        if (!thread->counters.uncounted) {
+            counts += units_counted(thread->counters);
+            firsts += thread->unwritten_firsts();
+        }
     }
     return counts * bytes_per_count() + firsts * sizeof(FirstRecord) +
            threads.size() * sizeof(ThreadRecord);
@@ -151,6 +132,9 @@ void Recorder::write_threads(const std::vector<Thread*>& threads, ThreadRecord::
 
 template <typename Use>
 void Recorder::for_new_firsts(const Thread& thread, const Use& use) {
+    for (const auto& [unit, touch] : thread.waiting_firsts) {
+        use(touch);
+    }
     std::uint64_t done = thread.firsts_done;
     for_items(thread.counters.first_firsts, [&](const FirstTouch& touch) {
         if (done != 0) {

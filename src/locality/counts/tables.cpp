@@ -122,6 +122,7 @@ void free_tables(ThreadCounters& thread) {
     free_chunks(thread.first_units);
     free_chunks(thread.first_firsts);
     thread.first_units = thread.last_units = nullptr;
+    thread.units_begun = thread.units_forgotten = 0;
     thread.first_firsts = thread.last_firsts = nullptr;
 }
 

@@ -97,6 +97,7 @@ int munmap(void* memory, std::size_t bytes) {
     const Inside inside;
     if (inside && reinterpret_cast<std::uint64_t>(memory) % page_bytes == 0 && bytes != 0) {
         record_end(AllocationRecord::mapping, memory, whole_pages(bytes));
+        tell_gone(memory, whole_pages(bytes));
     }
     return functions->munmap(memory, bytes);
 }

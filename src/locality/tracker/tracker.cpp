@@ -406,6 +406,15 @@ void record_discard(const void* address, std::uint64_t bytes) {
     }
 }
 
+void tell_gone(const void* address, std::uint64_t bytes) {
+    if (State* of = recording_state()) {
+        const Lock lock(*of);
+        if (listener != nullptr) {
+            listener->noted(AllocationRecord::discarded, 0, number_of(address), bytes, 0);
+        }
+    }
+}
+
 // Short pieces of a stream that fills a page one after the other place it with the one that has
 // its first byte.
 void record_fill(const void* address, std::uint64_t bytes, const Caller& caller) {

@@ -43,6 +43,9 @@ void record_begin(AllocationRecord::Kind kind, const void* address, std::uint64_
 void record_end(AllocationRecord::Kind kind, const void* address, std::uint64_t bytes);
 
 void record_discard(const void* address, std::uint64_t bytes);
+// No record: the kernel is about to take the pages of what has ended, for those who count in the
+// program's own code, and don't see its system calls.
+void tell_gone(const void* address, std::uint64_t bytes);
 
 // A system call has filled a range. Ranges that can't have placed a page, or have been told since
 // memory was last freed, are left out.

@@ -132,7 +132,7 @@ def sampled(scratch):
     touches are right, those of pages that no burst saw placed too; instructions are exact."""
     output, (process,) = record(scratch)
     bursts = process.about["bursts"]
-    assert bursts > 40, bursts
+    assert bursts > 20, bursts  # of the time that the program takes, which a busy machine cuts up
     lines = [line.split()[1:] for line in output.splitlines() if line.startswith("about")]
     total = sum(int(reads) + int(writes) for _, _, _, reads, writes, _ in lines)
     first = analysed(scratch)

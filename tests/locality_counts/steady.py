@@ -224,7 +224,8 @@ def saved_within_limit(scratch):
     output, (process,) = record(scratch, "--limit", "4M", "--save", "0.02")
     expected = hot_pages(output)
     assert all(process.writes(page) == {0: writes} for page, writes in expected.items())
-    assert process.about["lost"] == [] and any("room became short" in what for what in process.about["missing"])
+    assert process.about["lost"] == [], process.about["lost"]
+    assert any("room became short" in what for what in process.about["missing"]), process.about["missing"]
     assert 2 << 20 < size_of(scratch + "/recording") <= 4 << 20
     check_sums(process)
 

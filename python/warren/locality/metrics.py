@@ -70,6 +70,10 @@ def per_unit(trace):
         best[of][unit_of_row[highest]] = thread[highest]  # the last assignment is the first thread
         keeps = (by_first[of] == most[of]) & (total[of] > 0)
         best[of][keeps] = first[keeps]
+    if total.max(initial=0) < 1 << 32:  # one after the other
+        total = total.astype("<u4")
+        by_first = by_first.astype("<u4")
+        most = most.astype("<u4")
     return PerUnit(total, by_first, most, best, np.diff(trace.starts).astype("<i4"), writers,
                    np.asarray(trace.first_thread) >= 0)
 

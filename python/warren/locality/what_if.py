@@ -31,6 +31,8 @@ from . import machine as machines, metrics, recording, text, trace as traces
 POLICIES = ("first touch", "huge pages", "interleave", "balanced", "optimal")
 HUGE_BYTES = 2 << 20
 PAGE_BYTES = 4096
+# Whole numbers up to this are exact in 4 bytes.
+MOST_NARROW = 1 << 24
 # Units by which threads that begin in a huge page may differ in what they have touched before: the
 # other arrays of the same loop.
 TOGETHER_UNITS = 8
@@ -75,12 +77,15 @@ def place_threads(trace, machine, placement):
 
 def _by_locality(trace, where, values, localities):
     """Per unit and locality, dense, the sums of values(rows), a function of a slice of the accesses."""
-    result = np.empty((trace.units, localities))
+    result = np.empty((trace.units, localities), "<f4")
     for of, rows in traces.blocks(trace):
         count = of.stop - of.start
         cell = np.repeat(np.arange(count), np.diff(trace.starts[of.start:of.stop + 1])) * localities
         cell += where[trace.thread[rows]]
-        result[of] = np.bincount(cell, weights=values(rows), minlength=count * localities).reshape(count, localities)
+        part = np.bincount(cell, weights=values(rows), minlength=count * localities)
+        if part.max(initial=0) > MOST_NARROW and result.dtype != "<f8":
+            result = result.astype("<f8")
+        result[of] = part.reshape(count, localities)
     return result
 
 
@@ -226,11 +231,13 @@ def _huge(trace, machine, where, accesses, moved):
     local = np.asarray(machine.local_node)
     huge, count = _huge_pages(trace)
     weight = np.zeros((count, nodes))
-    rows = np.flatnonzero(huge >= 0)
-    thread, time = trace.first_thread[rows], trace.first_time[rows]
+    rows = np.flatnonzero(huge >= 0).astype("<i4" if trace.units < 1 << 31 else "<i8")
+    thread = trace.first_thread[rows].astype("<i2" if trace.threads < 1 << 15 else "<i4")
+    time = trace.first_time[rows]
     place = np.array([site.addresses[0] if site.addresses else 0 for site in trace.sites] + [0],
                      "<u8") // np.uint64(PAGE_BYTES)  # about a function
-    place = np.unique(place, return_inverse=True)[1].astype("<i4")[trace.first_site[rows]]
+    place = np.unique(place, return_inverse=True)[1].astype("<i2" if len(place) < 1 << 15 else "<i4")
+    place = place[trace.first_site[rows]]
     # How many units each thread had touched there before.
     order = np.lexsort((time, place, thread))
     fresh = np.ones(len(rows), bool)
@@ -238,7 +245,7 @@ def _huge(trace, machine, where, accesses, moved):
     at = np.arange(len(rows), dtype="<i4")
     before = np.empty(len(rows), "<i4")
     before[order] = at - np.maximum.accumulate(np.where(fresh, at, np.int32(0)))
-    del order, at
+    del order, at, fresh
     # Each thread's first unit of each huge page; the first of all of them tells the place.
     page = huge[rows]
     order = np.lexsort((time, thread, page))
@@ -271,12 +278,13 @@ def _huge(trace, machine, where, accesses, moved):
 
 def _place(policy, trace, machine, where, accesses, capacity):
     nodes = len(machine.nodes)
-    order = np.arange(trace.units)
+    narrow = "<i1" if nodes < 128 else "<i4"
+    order = np.arange(trace.units, dtype="<i4" if trace.units < 1 << 31 else "<i8")
     if policy == "first touch":
         toucher = np.where(trace.first_thread >= 0, where[trace.first_thread], 0)
         # The system falls back from a full node to the next nearest.
         nearest = np.argsort(machine.latency, axis=1, kind="stable")
-        wishes = np.empty((len(machine.localities), nodes), "<i4")
+        wishes = np.empty((len(machine.localities), nodes), narrow)
         for locality, local in enumerate(machine.local_node):
             rest = [one for one in nearest[locality] if one != local]
             wishes[locality] = [local] + rest
@@ -291,13 +299,21 @@ def _place(policy, trace, machine, where, accesses, capacity):
         return placed
     if policy == "interleave":
         page = (trace.unit_address // np.uint64(max(trace.granularity, 4096))) % np.uint64(nodes)
-        wishes = (page[:, None].astype("<i4") + np.arange(nodes)) % nodes
+        wishes = np.empty((trace.units, nodes), narrow)
+        for choice in range(nodes):
+            wishes[:, choice] = (page + np.uint64(choice)) % np.uint64(nodes)
+        del page
         return _fill(wishes, order, capacity)
-    cost = accesses @ machine.latency
-    wishes = np.argsort(cost, axis=1, kind="stable").astype("<i4")
+    wishes, loss = np.empty((trace.units, nodes), narrow), np.empty(trace.units)
+    for begin in range(0, trace.units, traces.ROWS):
+        of = slice(begin, begin + traces.ROWS)
+        cost = accesses[of] @ machine.latency
+        wishes[of] = np.argsort(cost, axis=1, kind="stable")
+        cost.sort(axis=1)
+        loss[of] = cost[:, 0] - cost[:, 1] if nodes > 1 else 0
     if nodes > 1:  # those who lose most by their second choice choose first
-        ranked = np.sort(cost, axis=1)
-        order = np.argsort(ranked[:, 0] - ranked[:, 1], kind="stable")
+        order = np.argsort(loss, kind="stable")
+    del loss
     if policy == "balanced":
         capacity = np.minimum(capacity, -(-trace.units // nodes))
         if capacity.sum() < trace.units:

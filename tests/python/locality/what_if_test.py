@@ -104,17 +104,20 @@ class WhatIf(unittest.TestCase):
     def test_memory_is_that_of_units_and_not_of_accesses(self):
         units, threads = 1 << 17, 16
         trace = traces.synthetic(np.ones((units, threads), "<u4"), np.zeros(units))
-        rows = units * threads
         with mock.patch.object(traces, "ROWS", 1 << 14):
             what_if.predict(trace, self.machine, "compact")  # (what is made once, as the modules of numpy)
             tracemalloc.start()
             try:
-                what_if.predict(trace, self.machine, "compact", ["first touch", "interleave"])
+                what_if.predict(trace, self.machine, "compact", ["first touch", "interleave", "optimal"])
                 peak = tracemalloc.get_traced_memory()[1]
             finally:
                 tracemalloc.stop()
-        # Two numbers for each unit and locality, wishes, and what blocks take; not one of 8 bytes per access.
-        self.assertLess(peak, 2 * 8 * units * 4 + 8 * rows)
+        # Two narrow numbers for each unit and locality, a few for each unit, and what blocks take.
+        self.assertLess(peak, (2 * 4 * 4 + 40) * units + (4 << 20))
+
+    def test_numbers_that_are_not_exact_in_four_bytes_are_wide(self):
+        found = what_if.predict(traces.synthetic([[(1 << 24) + 1], [1]], [0, 0]), machine.invented(2), "compact")
+        self.assertEqual({result.traffic.sum() for result in found}, {(1 << 24) + 2})
 
     def test_a_machine_from_json(self):
         pus = [{"type": "PU", "os_index": i, "cpus": str(i)} for i in range(4)]

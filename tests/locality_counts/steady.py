@@ -2,9 +2,11 @@
     steady.py BUILD TEST[@MODE] PROGRAM ARGUMENT …
 Status 77: DynamoRIO isn't built, or the processor lacks what the program needs."""
 
+import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -231,6 +233,25 @@ def no_room(scratch):
         subprocess.run(["umount", folder], check=True)
 
 
+def names_kept(scratch):
+    """First touches that fill the disk leave the modules' names, without which nothing has a place in the source."""
+    folder = scratch + "/disk"
+    small_disk(folder, "200k")
+    try:
+        for turn in range(5):  # touches don't always come first
+            recording = f"{folder}/{turn}"
+            run = subprocess.run(command(recording) + [program, *arguments], capture_output=True, text=True,
+                                 timeout=LIMIT, check=False)
+            assert run.returncode == 0 and "No space left on device" in run.stderr, run
+            (about,) = pathlib.Path(recording).glob("*/process.json")
+            lost = {loss["what"] for loss in json.loads(about.read_text())["lost"]}
+            assert "touches" in lost and not any("names" in what for what in lost), lost
+            assert os.path.basename(program).encode() in about.with_name("strings.bin").read_bytes()
+            shutil.rmtree(recording)
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 def full_disk(scratch):
     folder = scratch + "/disk"
     small_disk(folder, "1536k")
@@ -261,7 +282,7 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
         tests = (killed, unharmed, limited, tracker_limited, stderr_taken, saved_within_limit, full_disk, no_room,
-                 summed)
+                 names_kept, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

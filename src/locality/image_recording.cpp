@@ -224,6 +224,7 @@ void ImageRecording::mapped(const PerfEvent& event) {
     strings_bytes_ += module.path.size();
     if (strings_.is_open()) {
         strings_.append(module.path.data(), module.path.size());
+        strings_.flush(); // few, and on the disk before touches fill it
     } else {
         waiting_strings_ += module.path;
     }
@@ -498,6 +499,7 @@ Error ImageRecording::make_files() {
         return error;
     }
     strings_.append(waiting_strings_.data(), waiting_strings_.size());
+    strings_.flush();
     if (Error error = threads_.open(folder_, allowance_)) {
         return error;
     }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
+#include "locality/file_limit.hpp"
 #include "locality/image_recording.hpp"
 #include "locality/log_sum.hpp"
 #include "locality/perf_events.hpp"
@@ -614,6 +615,25 @@ Error Recorder::run(int& status, int& signal) {
     return {};
 }
 
+// A disk that has no room for a process's description has none for a recording. (Where it can't be
+// told before, who writes sees it.)
+Error find_room(const std::string& folder) {
+    const auto least_bytes = static_cast<off_t>(allowed_bytes(0, 8192));
+    const std::string path = folder + "/room-" + std::to_string(getpid());
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int code = file < 0 ? errno : 0;
+    if (file >= 0) {
+        code = least_bytes != 0 && fallocate(file, 0, 0, least_bytes) != 0 ? errno : 0;
+        close(file);
+        unlink(path.c_str());
+    }
+    if (code == ENOSPC || code == EDQUOT) {
+        return fail(other_error, "nothing can be recorded in %s: %s", folder.c_str(),
+                    std::strerror(code));
+    }
+    return {};
+}
+
 } // namespace
 
 Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute) {
@@ -637,7 +657,7 @@ Error make_folder(const std::string& wanted, std::int32_t rank, std::string& abs
                         "the folder %s is not empty: choose another by -o, or remove it",
                         wanted.c_str());
         }
-        return {};
+        return find_room(absolute);
     }
     char name[32];
     std::snprintf(name, sizeof name, "/rank-%05d", rank);
@@ -647,7 +667,7 @@ Error make_folder(const std::string& wanted, std::int32_t rank, std::string& abs
                     "remove it",
                     wanted.c_str(), rank);
     }
-    return {};
+    return find_room(absolute);
 }
 
 Error record(const RecordOptions& options, int& status, int& signal) {

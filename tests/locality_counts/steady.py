@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,13 +231,50 @@ def saved_within_limit(scratch):
     check_sums(process)
 
 
-def full_disk(scratch):
-    folder = scratch + "/disk"
+def small_disk(folder, size):
     os.makedirs(folder)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1536k", "none", folder], capture_output=True,
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=" + size, "none", folder], capture_output=True,
                       check=False).returncode:
         print("skipped: it may not mount a small file system")
         sys.exit(SKIPPED)
+
+
+def no_room(scratch):
+    """Where nothing can be recorded, nothing runs, and the reason is told."""
+    folder = scratch + "/disk"
+    small_disk(folder, "64k")
+    try:
+        pathlib.Path(folder, "other").write_bytes(bytes(60 << 10))
+        run = subprocess.run(command(folder + "/recording") + [program, *arguments], capture_output=True, text=True,
+                             timeout=LIMIT, check=False)
+        assert run.returncode != 0 and run.stdout == "", run
+        assert "nothing can be recorded in" in run.stderr and "No space left on device" in run.stderr, run
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def names_kept(scratch):
+    """First touches that fill the disk leave the modules' names, without which nothing has a place in the source."""
+    folder = scratch + "/disk"
+    small_disk(folder, "200k")
+    try:
+        for turn in range(5):  # touches don't always come first
+            recording = f"{folder}/{turn}"
+            run = subprocess.run(command(recording) + [program, *arguments], capture_output=True, text=True,
+                                 timeout=LIMIT, check=False)
+            assert run.returncode == 0 and "No space left on device" in run.stderr, run
+            (about,) = pathlib.Path(recording).glob("*/process.json")
+            lost = {loss["what"] for loss in json.loads(about.read_text())["lost"]}
+            assert "touches" in lost and not any("names" in what for what in lost), lost
+            assert os.path.basename(program).encode() in about.with_name("strings.bin").read_bytes()
+            shutil.rmtree(recording)
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def full_disk(scratch):
+    folder = scratch + "/disk"
+    small_disk(folder, "1536k")
     try:
         output, (process,) = record(folder)
         check_short(output, process)
@@ -263,7 +301,8 @@ def main():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
-        tests = (killed, unharmed, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, summed)
+        tests = (killed, unharmed, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, no_room,
+                 names_kept, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from . import advice, files, sharing, tables
+from . import advice, files, sharing, tables, trace as traces
 
 ASSETS = pathlib.Path(__file__).parent / "assets"
 SCRIPTS = ("page_map.js", "report.js")
@@ -68,6 +68,7 @@ def _facts(analysis, changes):
     for change, found in zip(changes, facts["advice"]):
         found["index"] = place.get(change.structure, -1)
     facts["has_counts"] = analysis.trace.has_counts
+    facts["nothing"] = "" if changes else advice.nothing(analysis)
     facts["sources"] = _sources(analysis, order)
     facts["lines"] = sharing.listed(analysis)
     known = analysis.trace.node >= 0
@@ -100,12 +101,12 @@ def _pages(analysis, cells):
     row_of = np.empty(units, "<i8")
     row_of[order] = np.arange(units) // per_row
     leaders = order[::per_row]
-    cell = np.repeat(row_of, np.diff(trace.starts))
-    cell += trace.thread.astype("<i8") * rows
-    # (Of nothing bincount makes whole numbers.)
-    heat = np.bincount(cell, weights=trace.accesses, minlength=threads * rows).astype(float, copy=False)
+    heat = np.zeros(threads * rows)
+    for some, lines in traces.blocks(trace):
+        cell = np.repeat(row_of[some], np.diff(trace.starts[some.start:some.stop + 1]))
+        cell += trace.thread[lines].astype("<i8") * rows
+        np.add.at(heat, cell, trace.accesses[lines].astype(float))
     heat = heat.reshape(threads, rows)
-    del cell
     if not trace.has_counts:  # a touch is all that is known
         known = trace.first_thread >= 0
         heat[trace.first_thread[known], row_of[known]] = 1

@@ -104,9 +104,7 @@ function overview() {
             place ? placeLink(change.index) : "", " ", element("span", {class: "gain"}, gain), element("br"),
             change.cause + ": " + change.text + "."));
     }
-    if (!facts.advice.length) $("advice").replaceWith(element("p", {}, facts.has_counts ?
-        "Nothing that would bring a tenth of a percent." :
-        "No structure is touched first by one thread only. Accesses are not known (record with --mode counts)."));
+    if (facts.nothing) $("advice").replaceWith(element("p", {}, facts.nothing));
     // (A recording may be compared with itself.)
     const damage = new Set([...facts.damage, ...(facts.after ? facts.after.damage : [])].map(one =>
         `${one.path} ${one.what}; lost: ${one.lost}`));

@@ -14,7 +14,7 @@ sys.path[:0] = [sys.argv.pop(1), os.path.dirname(os.path.abspath(__file__))]
 import numpy as np  # noqa: E402
 
 import recordings as made  # noqa: E402
-from warren.locality import (__main__ as program, advice, analysis, lines, metrics, recording,  # noqa: E402
+from warren.locality import (__main__ as program, advice, analysis, metrics, recording,  # noqa: E402
                              symbols, tables, text, trace as traces)
 
 

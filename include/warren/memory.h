@@ -252,9 +252,9 @@ void warren_mem_free(void* block); /* null does nothing */
 size_t warren_mem_usable_size(const void* block);
 
 /* The NUMA node of each page that [address, address + bytes) touches, of any memory, asked of the
-   system: the first `capacity` of them in `nodes`, -1 where there is no page yet, or where it has
-   been written out; one that the system is just moving is waited for. The memory is not touched.
-   Pages are of 4096 bytes. `count` gets how many there are; may be null. */
+   system: the first `capacity` of them in `nodes`, -1 where there is no page yet, where it has been
+   written out, and where the system is just moving it. The memory is not touched. Pages are of 4096
+   bytes. `count` gets how many there are; may be null. */
 int warren_mem_where(const void* address, size_t bytes, size_t capacity, int* nodes, size_t* count);
 
 /* Brings a block to where other criteria say, and returns it. A block of more than 1 MiB keeps its

@@ -2,7 +2,7 @@
 // something at the end, whatever the program has done with its descriptors meanwhile. What was the
 // standard error at the start is never confused with a file that got its number later. Plain
 // data, and system calls of its own: the C library's functions may be followed. Thread rule: keep()
-// once, before others know of it; then any thread.
+// once, before others know of it, and leave_to_parent() while a child has one thread; then any.
 #pragma once
 
 #include <algorithm>
@@ -37,6 +37,15 @@ class StandardError {
             const rlim_t number = end > 2 * room ? end - room : end / 2;
             kept_ = static_cast<int>(syscall(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, number));
         }
+    }
+
+    // In a forked child, which may outlive its parent, and whoever reads to the end would wait for
+    // it: it has what it says at its own descriptor, if that is still what it was.
+    void leave_to_parent() {
+        if (is_at(kept_)) { // and not a file of the program's that got its number
+            syscall(SYS_close, kept_);
+        }
+        kept_ = -1;
     }
 
     // Negative: it is gone.

@@ -121,7 +121,8 @@ TEST_F(OddMachine, folders_without_a_machine_are_refused) {
 // Before hwloc makes them, of which it has no end.
 TEST_F(OddMachine, descriptions_of_too_many_objects_are_refused) {
     for (const char* text :
-         {"pu:99999999", "core:1000 pu:1000", "1000 1000", "core:30000 [numa(memory=1GB)] pu:2",
+         {"pu:99999999", "pack:0x400 core:0x400 pu:0x400", "pack:+1000 core:+1000 pu:+1000",
+          "1000\t1000", "core:1000 pu:1000", "1000 1000", "core:30000 [numa(memory=1GB)] pu:2",
           "pu:18446744073709551617", "package:4000000000 core:4000000000 pu:4000000000"}) {
         std::vector<std::byte> image;
         std::string note;

@@ -112,14 +112,15 @@ std::uint64_t synthetic_objects(const std::string& text) {
     std::uint64_t level = 1;
     std::uint64_t all = 1;
     for (std::size_t at = 0; at < text.size(); ++at) {
-        const bool begins = at == 0 || text[at - 1] == ':' || text[at - 1] == ' ';
+        const bool begins = at == 0 || std::strchr(": \t\n", text[at - 1]) != nullptr;
         if (text[at] == '(') {
             at = std::min(text.find(')', at), text.size());
         } else if (text[at] == '[') {
             at = std::min(text.find(']', at), text.size());
             all = std::min(all + level, most);
-        } else if (begins && text[at] >= '0' && text[at] <= '9') {
-            level = std::min<std::uint64_t>(std::strtoull(&text[at], nullptr, 10), most) * level;
+        } else if (begins && std::strchr("+-0123456789", text[at]) != nullptr) {
+            // As hwloc reads them: "0x10" is 16, "010" is 8.
+            level = std::min<std::uint64_t>(std::strtoull(&text[at], nullptr, 0), most) * level;
             level = std::min(level, most);
             all = std::min(all + level, most);
         }

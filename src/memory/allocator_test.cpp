@@ -232,8 +232,8 @@ TEST(Allocator, pages_are_present_and_on_the_targets) {
                 const auto begin = reinterpret_cast<std::uintptr_t>(block) / page_bytes;
                 const auto end = (reinterpret_cast<std::uintptr_t>(block) + bytes - 1) / page_bytes;
                 std::vector<int> nodes(end - begin + 1, -2);
-                if (nodes_of_pages(reinterpret_cast<void*>(begin * page_bytes), nodes.size(),
-                                   nodes.data())) {
+                if (await_nodes_of_pages(reinterpret_cast<void*>(begin * page_bytes), nodes.size(),
+                                         nodes.data())) {
                     for (const int node : nodes) {
                         ASSERT_TRUE(allowed_nodes().has(node)) << node;
                     }

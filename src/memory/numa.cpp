@@ -254,7 +254,7 @@ bool are_there(void* begin, std::size_t pages, unsigned char* there) {
 
 } // namespace
 
-bool nodes_of_still_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
+bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
     if (!look_at_pages(begin, pages, nodes, stride)) {
         return false;
     }
@@ -262,7 +262,7 @@ bool nodes_of_still_pages(const void* begin, std::size_t pages, int* nodes, std:
     return true;
 }
 
-bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
+bool await_nodes_of_pages(const void* begin, std::size_t pages, int* nodes, std::size_t stride) {
     if (!look_at_pages(begin, pages, nodes, stride)) {
         return false;
     }
@@ -313,7 +313,8 @@ bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes) {
             errno != ENOMEM && errno != EBUSY && errno != EAGAIN) {
             return false;
         }
-        if (!nodes_of_pages(static_cast<char*>(begin) + done * page_bytes, count, nodes + done)) {
+        if (!await_nodes_of_pages(static_cast<char*>(begin) + done * page_bytes, count,
+                                  nodes + done)) {
             return false;
         }
     }

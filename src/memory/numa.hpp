@@ -65,19 +65,22 @@ bool knows_populate();
 void discard(void* begin, std::size_t bytes);
 
 // The node of each page from `begin` (a page's start), which are `stride` bytes apart: nodes[i], -1
-// where there is no page, where the kernel has written it out, and for one that it moves time after
-// time: one that it is just moving is waited for. It may be any memory, also none: nothing is read,
-// written or brought in. False and errno when the kernel does not tell.
+// where there is no page, where the kernel has written it out, and where it is just moving it. It
+// may be any memory, also none: nothing is read, written or brought in. False and errno when the
+// kernel does not tell.
 bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
                     std::size_t stride = page_bytes);
 
-// As the kernel tells it at once: -1 also where a page is on its way.
-bool nodes_of_still_pages(const void* begin, std::size_t pages, int* nodes,
+// The same of memory that has no file and is the caller's own: a page that the kernel is just
+// moving is waited for; -1 for one that it moves time after time. (Of files it may be told that all
+// is there, which would then be brought in.)
+bool await_nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
                           std::size_t stride = page_bytes);
 
-// Moves each page i from `begin` to wanted[i] (-1: it may stay), as far as that node has room; the
-// kernel makes room by dropping its caches, never by killing. nodes[i], at the call each page's
-// node, is that afterwards. False and errno when moving is not possible at all.
+// Moves each page i from `begin`, memory of one's own, to wanted[i] (-1: it may stay), as far as
+// that node has room; the kernel makes room by dropping its caches, never by killing. nodes[i], at
+// the call each page's node, is that afterwards. False and errno when moving is not possible at
+// all.
 bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes);
 
 // The same of any pages, by their starts, in one call, which begins with a word to all processors.

@@ -21,8 +21,8 @@ class Pages : public testing::Test {
         madvise(begin_, count * page_bytes, MADV_NOHUGEPAGE);
         int node = 0;
         char here = 0;
-        if (!nodes_of_pages(&here - reinterpret_cast<std::uintptr_t>(&here) % page_bytes, 1,
-                            &node)) {
+        if (!await_nodes_of_pages(&here - reinterpret_cast<std::uintptr_t>(&here) % page_bytes, 1,
+                                  &node)) {
             GTEST_SKIP() << "the kernel does not say where pages are";
         }
     }
@@ -31,7 +31,7 @@ class Pages : public testing::Test {
     std::vector<int> nodes() const {
         std::vector<int> nodes(count, -2);
         errno = 77;
-        EXPECT_TRUE(nodes_of_pages(begin_, count, nodes.data()));
+        EXPECT_TRUE(await_nodes_of_pages(begin_, count, nodes.data()));
         EXPECT_EQ(errno, 77);
         return nodes;
     }

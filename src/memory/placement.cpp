@@ -172,7 +172,7 @@ void release(char* begin, std::size_t bytes) {
         int nodes[batch_pages];
         for (std::size_t done = 0; done < bytes; done += batch_bytes) {
             const std::size_t pages = std::min(batch_bytes, bytes - done) / page_bytes;
-            if (nodes_of_pages(begin + done, pages, nodes)) {
+            if (await_nodes_of_pages(begin + done, pages, nodes)) {
                 for (std::size_t i = 0; i < pages; ++i) {
                     return_share(nodes[i], page_bytes); // -1, no page, is nobody's share
                 }
@@ -205,7 +205,7 @@ std::ptrdiff_t place_batch(const Stage& stage, char* at, std::size_t bytes) {
         return -1;
     }
     int nodes[batch_pages];
-    if (!nodes_of_pages(at, pages, nodes)) {
+    if (!await_nodes_of_pages(at, pages, nodes)) {
         // It does not tell: the policy is what we have. And release() won't find whose share it
         // was.
         if (stage.only >= 0) {
@@ -416,7 +416,7 @@ bool move_to_stages(const Kind& to, char* begin, std::size_t pages, int* nodes) 
 // Moves one batch; true when all pages are where the kind says.
 bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     int nodes[batch_pages];
-    if (!nodes_of_pages(begin, pages, nodes)) {
+    if (!await_nodes_of_pages(begin, pages, nodes)) {
         return false;
     }
     const Recount recount{nodes, pages};
@@ -427,7 +427,7 @@ bool migrate_batch(const Kind& to, char* begin, std::size_t pages) {
     // the policy says, and those do.
     const std::size_t bytes = pages * page_bytes;
     return errno == ENOMEM && machine_has(bytes) && set_policy(stage_of(to, 0), begin, bytes) &&
-           populate(begin, bytes) && nodes_of_pages(begin, pages, nodes) &&
+           populate(begin, bytes) && await_nodes_of_pages(begin, pages, nodes) &&
            move_to_stages(to, begin, pages, nodes);
 }
 

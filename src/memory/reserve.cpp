@@ -53,7 +53,7 @@ char* end_of_placed(char* at, char* end, std::size_t page, const NodeSet& nodes)
     int found[batch];
     while (at != end) {
         const std::size_t pages = std::min(batch, static_cast<std::size_t>(end - at) / page);
-        if (!nodes_of_pages(at, pages, found, page)) {
+        if (!await_nodes_of_pages(at, pages, found, page)) {
             return nullptr;
         }
         for (std::size_t i = 0; i < pages; ++i, at += page) {

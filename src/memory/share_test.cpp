@@ -174,7 +174,7 @@ TEST(Share, huge_pages_that_reach_beyond_it_are_not_given_back_twice) {
                              return 1;
                          }
                          std::vector<int> nodes(bytes / page_bytes);
-                         if (nodes_of_pages(begin, nodes.size(), nodes.data()) &&
+                         if (await_nodes_of_pages(begin, nodes.size(), nodes.data()) &&
                              std::count(nodes.begin(), nodes.end(), -1) !=
                                  static_cast<std::ptrdiff_t>(nodes.size())) {
                              return 2;

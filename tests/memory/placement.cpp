@@ -67,7 +67,8 @@ std::map<int, std::size_t> pages_of(const void* block, std::size_t bytes) {
     const auto end =
         (reinterpret_cast<std::uintptr_t>(block) + bytes + page_bytes - 1) / page_bytes;
     std::vector<int> nodes(end - begin, -1);
-    if (!nodes_of_pages(reinterpret_cast<void*>(begin * page_bytes), nodes.size(), nodes.data())) {
+    if (!await_nodes_of_pages(reinterpret_cast<void*>(begin * page_bytes), nodes.size(),
+                              nodes.data())) {
         wrong("the kernel does not say where pages are: %s", std::strerror(errno));
     }
     std::map<int, std::size_t> counts;
@@ -494,7 +495,7 @@ void check_pages_on_their_way(int first, int second) {
     std::size_t missed = 0;
     std::vector<int> nodes(pages);
     for (int tries = 0; tries < 4000 && missed < 100; ++tries) {
-        if (!nodes_of_still_pages(block, pages, nodes.data())) {
+        if (!nodes_of_pages(block, pages, nodes.data())) {
             wrong("the kernel does not say where pages are: %s", std::strerror(errno));
         }
         missed += static_cast<std::size_t>(std::count(nodes.begin(), nodes.end(), -1));

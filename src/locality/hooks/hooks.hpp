@@ -27,8 +27,9 @@
 #include "locality/counts/recorder.hpp"
 
 namespace warren::locality::counts::platform {
-void keep_standard_error(); // at the start: programs close it, and use its number for other files
-}
+void leave_standard_error(); // to the parent: in a forked child
+void keep_standard_error();  // at the start: programs close it, and use its number for other files
+} // namespace warren::locality::counts::platform
 
 namespace warren::locality::hooks {
 

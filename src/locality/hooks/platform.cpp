@@ -251,6 +251,10 @@ void say(const std::string& text) {
     write_all(standard_error.descriptor(), line.data(), line.size());
 }
 
+void leave_standard_error() {
+    standard_error.leave_to_parent();
+}
+
 void keep_standard_error() {
     standard_error.keep(true);
 }

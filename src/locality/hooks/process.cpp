@@ -67,6 +67,7 @@ bool read_variable(const char* text, counts::Settings& settings, std::string& pr
 }
 
 void forked_unseen() {
+    counts::platform::leave_standard_error();
     mine.thread = nullptr;
     mine.words = nullptr;
     own_pid = getpid();

@@ -92,6 +92,7 @@ namespace {
 
 void reset_in_child() {
     unlock_sites();
+    standard_error.leave_to_parent();
     for (Count& count : counts) { // its parent says those
         count.blocks.store(0, std::memory_order_relaxed);
         count.bytes.store(0, std::memory_order_relaxed);

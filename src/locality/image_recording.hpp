@@ -34,6 +34,7 @@ struct RecordingSettings {
     // Processes have another recorder within them, which follows allocations, and whose code they
     // run, not that of files.
     bool beside_another = false;
+    std::uint64_t reserve_bytes = 0; // of the disk, which touches leave to it
 };
 
 // Records that wait for their file.

@@ -412,6 +412,10 @@ void Recorder::process(const std::vector<PerfEvent>& events) {
             images_[event.pid] =
                 std::make_unique<ImageRecording>(settings_, event.pid, parent, event.time_ns);
             images_[event.pid]->thread_began(event);
+            if (options_.beside_another && event.pid == static_cast<std::uint32_t>(child_)) {
+                // That it has no end tells, if this process is killed, why others have no folder.
+                say(images_[event.pid]->open());
+            }
             break;
         }
         }
@@ -524,6 +528,7 @@ Error Recorder::follow() {
             return failed("epoll");
         }
     }
+    process(events_.collect(true)); // the first image, before anything can happen to this process
     while (!child_ended_) {
         epoll_event ready[4];
         const int count = epoll_wait(poll_, ready, 4, round_ms);

@@ -18,6 +18,7 @@
 #include "locality/format.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/recorder.hpp"
+#include "locality/recording_folder.hpp"
 #include "locality_hooks.hpp"
 
 namespace warren::tools {
@@ -72,11 +73,12 @@ const char* const help_text =
     "                          is for counts, one for allocations and phases, and the half "
     "between\n"
     "                          for what comes first; in mode sample a quarter of all is for first\n"
-    "                          touches. While there is room for two more saves, also on the disk,\n"
-    "                          counts are saved, also of memory that is freed, and intervals "
-    "end; if\n"
-    "                          at the end not all fits, the units that threads have accessed most\n"
-    "                          are kept, with their first\n"
+    "                          touches, which leave the rest its part of the disk, too, or half "
+    "of\n"
+    "                          what is free if that is less. While there is room for two more\n"
+    "                          saves, also on the disk, counts are saved, also of memory that is\n"
+    "                          freed, and intervals end; if at the end not all fits, the units\n"
+    "                          that threads have accessed most are kept, with their first\n"
     "                          touches. What is lost is counted, and the report says so\n"
     "\n"
     "--mode hooks has the same options and needs no DynamoRIO, but programs that are compiled with "
@@ -341,6 +343,7 @@ bool record_faults(const Settings& settings, const std::string& engine,
     wanted.folder = settings.folder + "/" + locality::faults_folder;
     wanted.limit_bytes = settings.limit_bytes - limit_beside_faults(settings);
     wanted.beside_another = true;
+    wanted.reserve_bytes = limit_beside_faults(settings);
     wanted.quiet = true;
     wanted.program = engine;
     wanted.command = command;

@@ -506,6 +506,8 @@ Error ImageRecording::make_files() {
     if (Error error = modules_.open(folder_, allowance_)) {
         return error;
     }
+    // The other files are small, and touches that are there need them.
+    touches_.file().set_reserve(settings_.reserve_bytes);
     if (Error error = stacks_.open(folder_, allowance_, StackRecord::touches_file)) {
         return error;
     }

@@ -1,9 +1,9 @@
 // ImageRecording: the recording of one process image, as the kernel's events (perf_events.hpp) come
 // in: its threads, what is mapped, its first touches with their calls.
 //
-// Its folder is made when its tracker makes itself known, or when there is much to write; until
-// then records wait in memory. So a forked process that soon executes another program leaves no
-// folder. Thread rule: one thread.
+// Its folder is made when its tracker makes itself known, or when there is much to write, the first
+// one's beside another recorder at once; until then records wait in memory. So a forked process
+// that soon executes another program leaves no folder. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@ struct RecordingSettings {
     // Processes have another recorder within them, which follows allocations, and whose code they
     // run, not that of files.
     bool beside_another = false;
+    std::uint64_t reserve_bytes = 0; // of the disk, which touches leave to it
 };
 
 // Records that wait for their file.

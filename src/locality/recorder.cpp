@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dirent.h>
 #include <fcntl.h>
 #include <iterator>
 #include <map>
@@ -17,17 +16,17 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/futex.hpp"
-#include "locality/file_limit.hpp"
+#include "locality/disk.hpp"
 #include "locality/image_recording.hpp"
 #include "locality/log_sum.hpp"
 #include "locality/perf_events.hpp"
 #include "locality/rank_environment.hpp"
+#include "locality/recording_folder.hpp"
 #include "locality/target.hpp"
 #include "locality/tracker/link.hpp"
 
@@ -78,20 +77,6 @@ std::vector<int> numbers_in(const char* path) {
     }
     std::fclose(file);
     return numbers;
-}
-
-bool is_empty(const std::string& folder) {
-    DIR* entries = opendir(folder.c_str());
-    if (entries == nullptr) {
-        return false;
-    }
-    bool empty = true;
-    while (const dirent* entry = readdir(entries)) {
-        empty = empty &&
-                (std::strcmp(entry->d_name, ".") == 0 || std::strcmp(entry->d_name, "..") == 0);
-    }
-    closedir(entries);
-    return empty;
 }
 
 class Recorder {
@@ -211,6 +196,8 @@ Error Recorder::prepare_settings() {
     settings_.beside_another = options_.beside_another;
     if (options_.beside_another) {
         settings_.folder = options_.folder;
+        settings_.reserve_bytes =
+            std::min(options_.reserve_bytes, disk_free_bytes(options_.folder.c_str()) / 2);
         return {};
     }
     // What the program needs to run is there: only now something is left behind.
@@ -425,6 +412,10 @@ void Recorder::process(const std::vector<PerfEvent>& events) {
             images_[event.pid] =
                 std::make_unique<ImageRecording>(settings_, event.pid, parent, event.time_ns);
             images_[event.pid]->thread_began(event);
+            if (options_.beside_another && event.pid == static_cast<std::uint32_t>(child_)) {
+                // That it has no end tells, if this process is killed, why others have no folder.
+                say(images_[event.pid]->open());
+            }
             break;
         }
         }
@@ -537,6 +528,7 @@ Error Recorder::follow() {
             return failed("epoll");
         }
     }
+    process(events_.collect(true)); // the first image, before anything can happen to this process
     while (!child_ended_) {
         epoll_event ready[4];
         const int count = epoll_wait(poll_, ready, 4, round_ms);
@@ -615,60 +607,7 @@ Error Recorder::run(int& status, int& signal) {
     return {};
 }
 
-// A disk that has no room for a process's description has none for a recording. (Where it can't be
-// told before, who writes sees it.)
-Error find_room(const std::string& folder) {
-    const auto least_bytes = static_cast<off_t>(allowed_bytes(0, 8192));
-    const std::string path = folder + "/room-" + std::to_string(getpid());
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int code = file < 0 ? errno : 0;
-    if (file >= 0) {
-        code = least_bytes != 0 && fallocate(file, 0, 0, least_bytes) != 0 ? errno : 0;
-        close(file);
-        unlink(path.c_str());
-    }
-    if (code == ENOSPC || code == EDQUOT) {
-        return fail(other_error, "nothing can be recorded in %s: %s", folder.c_str(),
-                    std::strerror(code));
-    }
-    return {};
-}
-
 } // namespace
-
-Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute) {
-    if (mkdir(wanted.c_str(), 0777) != 0 && errno != EEXIST) {
-        return fail(other_error, "the folder %s can't be made: %s", wanted.c_str(),
-                    std::strerror(errno));
-    }
-    char* real = realpath(wanted.c_str(), nullptr);
-    if (real == nullptr) {
-        return fail(other_error, "%s: %s", wanted.c_str(), std::strerror(errno));
-    }
-    absolute = real;
-    std::free(real);
-    struct stat about {};
-    if (stat(absolute.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) {
-        return fail(other_error, "%s is no folder", wanted.c_str());
-    }
-    if (rank < 0) {
-        if (!is_empty(absolute)) {
-            return fail(other_error,
-                        "the folder %s is not empty: choose another by -o, or remove it",
-                        wanted.c_str());
-        }
-        return find_room(absolute);
-    }
-    char name[32];
-    std::snprintf(name, sizeof name, "/rank-%05d", rank);
-    if (access((absolute + name).c_str(), F_OK) == 0) {
-        return fail(other_error,
-                    "the folder %s has a recording of rank %d already: choose another by -o, or "
-                    "remove it",
-                    wanted.c_str(), rank);
-    }
-    return find_room(absolute);
-}
 
 Error record(const RecordOptions& options, int& status, int& signal) {
     Recorder recorder(options);

@@ -26,12 +26,10 @@ struct RecordOptions {
     // The program has another recorder within it, whose environment is set: this one writes what
     // the kernel tells, into a folder that is there. That other's own touches are not told apart.
     bool beside_another = false;
+    // Beside another: most that it may write. First touches leave that much of the disk, but no
+    // more than half of what was free at the start; then they are lost.
+    std::uint64_t reserve_bytes = 0;
 };
-
-// Makes the folder `wanted` of a recording, or takes it if it's there; its absolute name is
-// `absolute`. Ranks of a job share it, and each may be there once; what is recorded alone (`rank`
-// is -1) wants one for itself.
-Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute);
 
 // Records. If the program can't be started, that is an error; nothing of it has run. `status` is
 // what the caller is to exit with; if the program was ended by a signal, that is `signal`, and the

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "locality/disk.hpp"
+
 namespace warren::locality {
 
 namespace {
@@ -89,13 +91,27 @@ bool ByteFile::append(const void* data, std::size_t bytes) {
     return buffer_.size() < buffer_bytes || flush();
 }
 
+// Of the bytes that wait, in whole units, what leaves the disk's reserve.
+std::size_t ByteFile::writable() const {
+    if (reserve_bytes_ == 0 || buffer_.empty()) {
+        return buffer_.size(); // the disk needn't be looked at
+    }
+    const std::uint64_t free = disk_free_bytes(descriptor_);
+    const std::uint64_t room = free > reserve_bytes_ ? free - reserve_bytes_ : 0;
+    return room >= buffer_.size() ? buffer_.size() : static_cast<std::size_t>(room - room % unit_);
+}
+
 bool ByteFile::flush() {
     if (descriptor_ < 0 || !problem_.empty()) {
         return false;
     }
-    if (write_all(descriptor_, buffer_.data(), buffer_.size(), static_cast<off_t>(in_file_))) {
-        checksum_.add(buffer_.data(), buffer_.size());
-        in_file_ += buffer_.size();
+    const std::size_t bytes = writable();
+    if (write_all(descriptor_, buffer_.data(), bytes, static_cast<off_t>(in_file_))) {
+        checksum_.add(buffer_.data(), bytes);
+        in_file_ += bytes;
+        if (bytes < buffer_.size()) {
+            return give_up("what is left of the disk is for counts and allocations");
+        }
         buffer_.clear();
         return true;
     }

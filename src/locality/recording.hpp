@@ -47,9 +47,12 @@ class ByteFile {
     std::uint32_t checksum() const { return checksum_.value(); }
     const std::string& problem() const { return problem_; } // empty: all is well
     void set_unit(std::size_t bytes) { unit_ = bytes; }     // what is after the bytes until now
+    // So much of the disk it leaves to others: what would take of that is lost.
+    void set_reserve(std::uint64_t bytes) { reserve_bytes_ = bytes; }
 
   private:
     bool give_up(const char* why);
+    std::size_t writable() const;
 
     static constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
 
@@ -61,6 +64,7 @@ class ByteFile {
     std::uint64_t in_file_ = 0;
     Checksum checksum_;
     std::size_t unit_ = 1;
+    std::uint64_t reserve_bytes_ = 0;
 };
 
 template <typename Record>
@@ -84,6 +88,7 @@ class RecordFile {
     }
     bool flush() { return file_.flush(); }
     void close() { file_.close(); }
+    void set_reserve(std::uint64_t bytes) { file_.set_reserve(bytes); }
 
     std::uint64_t records() const {
         const std::uint64_t bytes = file_.bytes();

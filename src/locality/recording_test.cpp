@@ -124,6 +124,23 @@ TEST_F(Recording, KeepsWholeRecordsOnAFullDisk) {
     EXPECT_EQ(file.bytes().checksum(), sum.value()); // of what is there
 }
 
+TEST_F(Recording, LeavesTheDisksReserveToOthers) {
+    Allowance allowance;
+    RecordFile<StackRecord> file;
+    ASSERT_FALSE(file.open(folder_, allowance));
+    file.set_reserve(1); // the disk has more
+    EXPECT_TRUE(file.append({StackRecord::instruction, 0, 1}));
+    EXPECT_TRUE(file.flush());
+    file.set_reserve(UINT64_MAX - 1); // it hasn't
+    EXPECT_TRUE(file.append({StackRecord::instruction, 0, 2}));
+    EXPECT_FALSE(file.flush());
+    file.close();
+    EXPECT_EQ(file.records(), 1U);
+    EXPECT_EQ(file.lost(), 1U);
+    EXPECT_NE(file.problem().find("what is left of the disk"), std::string::npos);
+    EXPECT_EQ(contents(path("stacks.rec")).size(), 32U + 16);
+}
+
 TEST_F(Recording, DescribesItsProcessInTheRoomThatItHasFromTheStart) {
     ProcessDescription process;
     process.mode = "first-touch";

@@ -85,12 +85,16 @@ def huge(scratch):
     check_exactly(output, process, 64)
 
 
-def reported(scratch):
-    """The report names blocks by their variables."""
+def need_python():
     if subprocess.run([os.environ.get("WARREN_PYTHON", "python3"), "-c", "import numpy, tree_sitter"],
                       capture_output=True, check=False).returncode:
         print("skipped: Python has no numpy or tree_sitter; tools/python_packages.sh gets them")
         sys.exit(SKIPPED)
+
+
+def reported(scratch):
+    """The report names blocks by their variables."""
+    need_python()
     record(scratch)
     subprocess.run([build / "bin/warren", "locality", "report", scratch + "/recording", "--quiet", "--json",
                     scratch + "/report.json"], check=True, timeout=60)
@@ -281,6 +285,31 @@ def sample_killed(scratch):
                 os.kill(pid, signal.SIGKILL)
             assert running.wait(timeout=60) == -signal.SIGKILL
         assert not any(process.about["end"] for process in processes_in(folder))
+
+
+def recorder_killed(scratch):
+    """A recorder that is killed before there is anything to write of first touches was stopped: nothing is damaged."""
+    folder = scratch + "/recording"
+    with subprocess.Popen(command(folder) + ["sleep", "1"]) as running:
+        limit = time.monotonic() + 60
+        while not list(pathlib.Path(folder).glob("process-*/process.json")):
+            assert time.monotonic() < limit, "nothing is recorded"
+            time.sleep(0.01)
+        running.kill()
+    faults = pathlib.Path(folder, "faults")
+    if not faults.exists():
+        print("skipped: the kernel tells no first touches")
+        sys.exit(SKIPPED)
+    while (process := processes_in(folder)[0]).about["end"] is None:
+        assert time.monotonic() < limit, "it doesn't go on"
+        time.sleep(0.05)
+    assert process.about["end"] == "exit 0" and process.about["faults"], process.about
+    (about,) = faults.glob("*/process.json")
+    assert about.parent.name == process.folder.name and json.loads(about.read_text())["end_ns"] is None
+    need_python()
+    report = subprocess.run([build / "bin/warren", "locality", "report", folder], capture_output=True, text=True,
+                            timeout=60, check=False)
+    assert report.returncode == 0 and "the recorder was stopped" in " ".join(report.stdout.split()), report
 
 
 def small_files(scratch):
@@ -558,7 +587,7 @@ def main():
     elif not (parts / "libwarren-counts.so").exists() or not (parts / "dynamorio/libdynamorio.so").exists():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
-    tests = {test.__name__: test for test in (sampled, faults_told, same_instructions, known, small_files, fill, rough, rows, sample_killed, many_short, exact, recorded, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
+    tests = {test.__name__: test for test in (sampled, faults_told, same_instructions, known, small_files, fill, rough, rows, sample_killed, recorder_killed, many_short, exact, recorded, handled, hook_words, line_bytes, processes, huge, transfers, phases, reported, ranks, lines, example, killed, children, many, ends, refusals, words)}
     with tempfile.TemporaryDirectory() as scratch:
         tests[test_name](scratch)
     return 0

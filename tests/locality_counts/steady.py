@@ -283,6 +283,26 @@ def full_disk(scratch):
         subprocess.run(["umount", folder], check=True)
 
 
+def room_for_counts(scratch):
+    """First touches, which would fill the disk, leave half of it to counts, allocations and names."""
+    folder = scratch + "/disk"
+    size = 1 << 20
+    small_disk(folder, str(size))
+    try:
+        output, (process,) = record(folder)
+        check_short(output, process)
+        faults = pathlib.Path(folder, "recording/faults")
+        if not faults.exists():
+            print("skipped: the kernel tells no first touches")
+            sys.exit(SKIPPED)
+        (about,) = faults.glob("*/process.json")
+        whys = {loss["what"]: loss["why"] for loss in json.loads(about.read_text())["lost"]}
+        assert set(whys) == {"touches"} and "for counts and allocations" in whys["touches"], whys
+        assert size // 4 < about.with_name("touches.rec").stat().st_size <= size // 2, size_of(faults)
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 def summed(scratch):
     """A program that executes another leaves a whole recording as well."""
     _, processes = record(scratch, "--communication", "--granularity", "64")
@@ -302,7 +322,7 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
         tests = (killed, unharmed, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, no_room,
-                 names_kept, summed)
+                 names_kept, room_for_counts, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

@@ -9,10 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "locality/counts/recorder.hpp"
+#include "locality/disk.hpp"
 
 namespace warren::locality::counts {
 namespace {
@@ -40,14 +39,10 @@ unsigned rank_of(std::uint64_t accesses) {
 } // namespace
 
 std::uint64_t Recorder::disk_left() const {
-    struct statvfs disk {};
-    // Some file systems don't know how large they are.
-    if (statvfs(folder_.c_str(), &disk) != 0 || disk.f_blocks == 0) {
-        return UINT64_MAX;
-    }
-    const std::uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
-    return without(blocks * disk.f_frsize, reserve_bytes + count_file_.waiting() +
-                                               bytes_file_.waiting() + first_file_.waiting());
+    const std::uint64_t free = disk_free_bytes(folder_.c_str());
+    return free == UINT64_MAX ? free
+                              : without(free, reserve_bytes + count_file_.waiting() +
+                                                  bytes_file_.waiting() + first_file_.waiting());
 }
 
 std::uint64_t Recorder::room_left() const {

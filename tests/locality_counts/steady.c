@@ -6,6 +6,8 @@
  *   steady exec N                   becomes itself N times while threads compute
  *   steady churn N                  the same while threads get and free memory, and begin and end
  *   steady fork                     forks 20 times while threads compute
+ *   steady spawns N                 while threads begin and end: runs N programs, and first many
+ *                                   that are not there, by exec and by posix_spawn
  *   steady ends                     threads come and end, one way or another, while others compute
  *   steady abort                    a fatal signal meanwhile
  *   steady cold N                   writes 20 pages, gets memory and frees it, N times
@@ -175,6 +177,36 @@ static void execute(char* self, const char* how, int left) {
     execl(self, self, how, text, NULL);
     perror("execl");
     exit(1);
+}
+
+static void* begins_threads(void* unused) {
+    for (;;) {
+        pthread_t made;
+        start(&made, 1, does_nothing, NULL);
+        pthread_join(made, NULL);
+    }
+    return unused;
+}
+
+static void begin_programs(int number) {
+    char* const words[] = {"true", NULL};
+    char* const none[] = {"nonexistent-program", NULL};
+    pthread_t made[threads];
+    start(made, threads, begins_threads, NULL);
+    pid_t child;
+    for (int turn = 0; turn < 300; ++turn) {
+        if (execl("/nonexistent/program", "program", NULL) == 0 ||
+            posix_spawnp(&child, none[0], NULL, NULL, none, environ) == 0) {
+            exit(1);
+        }
+    }
+    for (int turn = 0; turn < number; ++turn) {
+        int status = 1;
+        if (posix_spawnp(&child, words[0], NULL, NULL, words, environ) != 0 ||
+            waitpid(child, &status, 0) != child || status != 0) {
+            exit(1);
+        }
+    }
 }
 
 static void get_blocks(char* self, const char* turns, char* then) {
@@ -385,6 +417,8 @@ int main(int count, char** words) {
         timer();
     } else if (strcmp(what, "exec") == 0 || strcmp(what, "churn") == 0) {
         execute(words[0], what, atoi(words[2]));
+    } else if (strcmp(what, "spawns") == 0) {
+        begin_programs(atoi(words[2]));
     } else if (strcmp(what, "fork") == 0) {
         fork_often();
     } else if (strcmp(what, "ends") == 0) {

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <elf.h>
 #include <new>
+#include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -20,12 +21,14 @@
 #include "locality/counts/instrument.hpp"
 #include "locality/counts/recorder.hpp"
 #include "locality/counts/settings.hpp"
+#include "locality/counts/spawns.hpp"
 
 namespace warren::locality::counts {
 namespace {
 
 Recorder* recorder;
 Aside aside;
+Spawns spawns;
 int thread_field;
 
 Thread* this_thread(void* context) {
@@ -33,8 +36,10 @@ Thread* this_thread(void* context) {
 }
 
 void begin_thread(void* context) {
-    Thread* const thread =
-        recorder->thread_began(static_cast<std::uint32_t>(dr_get_thread_id(context)));
+    const auto tid = static_cast<std::uint32_t>(dr_get_thread_id(context));
+    const Spawner spawner = spawns.thread_began(tid, recorder->is_own_process());
+    Thread* const thread = recorder->thread_began(tid);
+    thread->spawner = spawner;
     drmgr_set_tls_field(context, thread_field, thread);
     std::uint64_t* const place = set_thread(thread->counters, thread->stack_end());
     if (recorder->settings().mode == "sample") {
@@ -264,12 +269,54 @@ void note_handler(std::uint64_t signal, std::uint64_t action) {
     }
 }
 
+// What clone3 is asked for, at `request`.
+bool asks_for_vfork(std::uint64_t request) {
+    std::uint64_t flags = 0;
+    std::size_t got = 0;
+    return request != 0 &&
+           dr_safe_read(reinterpret_cast<const void*>(request), sizeof flags, &flags, &got) &&
+           (flags & CLONE_VFORK) != 0;
+}
+
+// Calls that make threads or processes, or end one's program. Nothing for others.
+void hold_spawns(void* context, const Spawner& spawner, int number) {
+    const auto first = static_cast<std::uint64_t>(dr_syscall_get_param(context, 0));
+    switch (number) {
+    case SYS_clone:
+        spawns.hold_for_new(context, spawner, (first & CLONE_VFORK) != 0);
+        break;
+    case SYS_clone3:
+        spawns.hold_for_new(context, spawner, asks_for_vfork(first));
+        break;
+    case SYS_vfork:
+        spawns.hold_for_new(context, spawner, true);
+        break;
+    case SYS_execve:
+        // Of other children that share memory nobody is left to give it back.
+        if (recorder->is_own_process() || spawner.is_child) {
+            spawns.hold(context, spawner);
+        }
+        break;
+    case SYS_exit_group: // where DynamoRIO takes marked threads for gone, too
+        if (recorder->is_own_process()) {
+            spawns.hold(context, spawner);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
 bool before_call(void* context, int number) {
     const auto argument = [&](int index) {
         return static_cast<std::uint64_t>(dr_syscall_get_param(context, index));
     };
     settle(this_thread(context));
     recorder->look_at_time();
+    if (const Thread* const thread = this_thread(context)) {
+        spawns.give_back(thread->spawner); // of a call that a signal came before
+        hold_spawns(context, thread->spawner, number);
+    }
     switch (number) {
     case SYS_munmap:
         recorder->memory_gone(argument(0), argument(0) + argument(1));
@@ -363,10 +410,20 @@ void after_call(void* context, int number) {
         pages_changed(recorder->process());
     }
     switch (number) {
+    case SYS_clone:
+    case SYS_clone3:
+    case SYS_vfork:
+        if (thread != nullptr) {
+            spawns.made(thread->spawner);
+        }
+        break;
     case SYS_execve:
     case SYS_execveat:
         if (recorder->is_own_process()) {
             recorder->set_end(""); // it failed: the process goes on
+        }
+        if (thread != nullptr) {
+            spawns.give_back(thread->spawner);
         }
         break;
     case SYS_mremap:
@@ -400,6 +457,7 @@ void forked(void* context) {
     // The thread's object goes with all others.
     drmgr_set_tls_field(context, thread_field, nullptr);
     aside.forget();
+    spawns.forked();
     if (!recorder->forked(problem)) {
         dr_fprintf(STDERR, "warren locality: a forked process is not recorded: %s\n",
                    problem.c_str());

@@ -30,6 +30,7 @@
 #include "locality/counts/counters.hpp"
 #include "locality/counts/output.hpp"
 #include "locality/counts/settings.hpp"
+#include "locality/counts/spawns.hpp"
 #include "locality/log_sum.hpp"
 #include "locality/rank_environment.hpp"
 #include "locality/recording.hpp"
@@ -49,6 +50,7 @@ struct Thread {
     ThreadCounters counters{};
     std::uint32_t tid = 0;
     std::uint32_t parent = no_thread;
+    Spawner spawner; // the DynamoRIO client's
     std::uint64_t* instructions = nullptr;
     char* stack = nullptr; // for warren_counts_event
     static constexpr std::size_t stack_bytes = std::size_t{16} << 10;

@@ -21,10 +21,12 @@
  *   steady vectors                  sums in vector registers, with rounding of its own
  * Exits with 1 if anything is not as it was. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -75,6 +77,24 @@ static void* begun(void* page) {
     write_page(page);
     compute(memory, 1L << 62);
     return NULL;
+}
+
+static void* does_nothing(void* unused) {
+    return unused;
+}
+
+/* While another thread executes a program, or tries to, Linux has no new ones (EAGAIN). */
+static void start_and_join(void) {
+    pthread_t made;
+    int error;
+    while ((error = pthread_create(&made, NULL, does_nothing, NULL)) == EAGAIN) {
+        sched_yield();
+    }
+    if (error != 0) {
+        fprintf(stderr, "pthread_create: %s\n", strerror(error));
+        exit(1);
+    }
+    pthread_join(made, NULL);
 }
 
 static void start(pthread_t* made, int number, void* (*function)(void*), char* first) {
@@ -139,10 +159,6 @@ static void timer(void) {
     }
 }
 
-static void* does_nothing(void* unused) {
-    return unused;
-}
-
 /* What is counted in memory is written when that is freed, and when a thread ends. */
 static void* churns(void* unused) {
     (void)unused;
@@ -152,9 +168,7 @@ static void* churns(void* unused) {
             block[page * page_bytes] = 1;
         }
         free((void*)block);
-        pthread_t made;
-        start(&made, 1, does_nothing, NULL);
-        pthread_join(made, NULL);
+        start_and_join();
     }
     return NULL;
 }
@@ -181,9 +195,7 @@ static void execute(char* self, const char* how, int left) {
 
 static void* begins_threads(void* unused) {
     for (;;) {
-        pthread_t made;
-        start(&made, 1, does_nothing, NULL);
-        pthread_join(made, NULL);
+        start_and_join();
     }
     return unused;
 }

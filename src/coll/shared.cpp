@@ -567,7 +567,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
     std::memcpy(line(operation, rank_).data, in, bytes);
     if (flat_) {
         flat_arrive(operation);
-        combine(out, nullptr, operation, count, type, op);
+        combine(out, static_cast<const std::byte*>(in), operation, count, type, op);
     } else {
         Line& result = published(operation);
         if (count_arrival(operation)) {

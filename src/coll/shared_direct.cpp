@@ -33,6 +33,8 @@ bool SharedDirect::one_space(const Rank& rank, comm::Communicator& communicator)
 bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
     // Below it the way through shared memory, which all pass once, is shorter.
     constexpr MPI_Count from_bytes = 8 * 1024;
+    // Between two there is but one to wait for.
+    constexpr MPI_Count pair_from_bytes = 3 * 1024;
     // All must be scheduled once more.
     constexpr MPI_Count crowded_from_bytes = 64 * 1024;
     // Of many ranks each moves so many blocks in an all-to-all that to be scheduled is nothing.
@@ -42,8 +44,9 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     }
     // Between two, messages go direct as well.
     const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
-    return (ranks > 2 || reduces) &&
-           bytes >= (rank.oversubscribed() ? crowded_from_bytes : from_bytes);
+    return (ranks > 2 || reduces) && bytes >= (rank.oversubscribed() ? crowded_from_bytes
+                                               : ranks == 2          ? pair_from_bytes
+                                                                     : from_bytes);
 }
 
 void SharedDirect::copy(const Buffer& from, const Buffer& to) const {

@@ -174,8 +174,14 @@ class ShortBlocks {
         if (slot_.unequal()) [[unlikely]] {
             return slot_.outcome();
         }
-        // The operands stay until all have arrived in the next operation.
-        fold(reduction, kernel, out, [&](int r) { return rows(made, r, 0); });
+        // The operands stay until all have arrived in the next operation. The own one is read where
+        // the program has it: what others are just reading is slow to come back. But not after the
+        // total has taken its place, or where a function of the program's would.
+        const int rank = slot_.rank_;
+        const bool is_first = kernel != nullptr && rank >= slot_.size_ - 2;
+        const void* const own = in != out || is_first ? in : rows(made, rank, 0);
+        fold(reduction, kernel, out,
+             [&](int r) { return r == rank ? own : static_cast<const void*>(rows(made, r, 0)); });
         return slot_.outcome();
     }
 

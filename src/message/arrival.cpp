@@ -103,14 +103,14 @@ struct Engine::Arrivals {
     }
     // The same for a cell that has its data with it, mostly a short message whose receive is
     // posted.
-    [[gnu::always_inline]] void cell(const transport::Cell& cell) const {
+    [[gnu::always_inline]] void cell(const transport::Cell& cell, std::uint32_t sender) const {
         const Envelope envelope = {.context = cell.context, .source = cell.source, .tag = cell.tag};
         if (cell.kind != kind::eager) [[unlikely]] {
-            engine.arrived(transport::arrival_of(cell));
+            engine.arrived(transport::arrival_of(cell, sender));
         } else if (Request* receive = engine.posted_.match(envelope)) [[likely]] {
             engine.deliver(*receive, envelope, cell.payload, cell.length);
         } else {
-            engine.arrived_unexpected(transport::arrival_of(cell));
+            engine.arrived_unexpected(transport::arrival_of(cell, sender));
         }
     }
 };

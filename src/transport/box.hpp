@@ -2,14 +2,27 @@
 // read-modify-write, and one cache line for a short message.
 //
 // A ring of cells, and a ring of bytes for data that does not fit a cell. The sender counts what it
-// has written, the receiver what it has read; the sender looks at the receiver's count only when
-// its own copy of it says that there is no room.
+// has written, the receiver what it has read. What the receiver has read comes back with each cell
+// that it sends the other way, for nothing; the sender looks at the receiver's count itself only
+// when that says that there is no room.
+//
+// Two ranks that answer each other have one message under way at a time. Their sender knows then
+// that all before it was read, and goes back to the beginning of either ring: the same few lines
+// stay in the nearest caches of both, which halves the time of a round trip of 1 KiB. And it leaves
+// the lines to come where they are. A receiver that waits looks at its own copy of the next cell,
+// which costs nobody anything; a sender that had fetched that line beforehand would have to fetch
+// it once more. One that sends several messages in a row asks for lines ahead.
 //
 // Invariants
-//  1. Position p uses cell p mod box_cells; its sequence is p + 1 once it is published.
-//  2. cells: consumed ≤ written ≤ consumed + box_cells; bytes: likewise with box_ring_bytes.
+//  1. The cell of position p has the sequence p + 1 once it is published, and says where that of
+//     p + 1 is: behind it, or at the beginning if all before p had been read. In the second case
+//     the sender goes round the cell of p once, so that it has been read before it is used again.
+//  2. cells: consumed ≤ written ≤ consumed + box_cells - 1; bytes: consumed ≤ written ≤
+//     consumed + box_ring_bytes.
 //  3. The data of a cell is one piece of the ring: what does not fit before the ring's end starts
 //     at its beginning, and the bytes left out count as written.
+//  4. Each cell is written at least once in 2^20 + 3 · box_cells positions, so an old sequence is
+//     never taken for a new one after 2^32.
 // Thread rule: one sender and one receiver, each under its own rank's lock.
 #pragma once
 
@@ -57,6 +70,10 @@ static_assert(sizeof(Box) == node::box_bytes);
 
 // How many cells ahead either side asks for a line: what it takes to come, in messages.
 inline constexpr std::uint32_t cells_ahead = 8;
+// How far two ranks get that answer each other.
+inline constexpr std::uint32_t hot_cells = 4;
+inline constexpr std::size_t hot_ring_bytes = 4096;
+static_assert(hot_ring_bytes >= 2 * ring_preferred_limit, "the next block is ahead of the last");
 
 inline void prefetch_for_write(const void* line) {
 #if defined(__x86_64__)
@@ -73,30 +90,58 @@ class BoxSender {
 
     explicit operator bool() const { return box_ != nullptr; }
 
+    // The receiver has read so many cells, modulo 2^16, or more. (What it has sent before
+    // something else that was known is no news.)
+    void learn(std::uint16_t acknowledged) {
+        const auto further = static_cast<std::uint16_t>(acknowledged - consumed_);
+        if (further <= written_ - consumed_) {
+            consumed_ += further;
+        }
+    }
+
     // The next cell, or null when the receiver is a whole ring behind.
     Cell* claim() {
-        if (written_ - consumed_ >= node::box_cells) [[unlikely]] {
+        if (written_ - consumed_ >= box_cells_at_once) [[unlikely]] {
             // Acquire pairs with the receiver's release: it has read the cell's last contents.
             consumed_ = box_->consumed.cells.load(std::memory_order_acquire);
-            if (written_ - consumed_ >= node::box_cells) {
+            if (written_ - consumed_ >= box_cells_at_once) {
                 return nullptr;
             }
         }
-        return &box_->cells[written_ % node::box_cells];
+        return &box_->cells[index_];
     }
 
     void publish(Cell& cell) {
+        // As far as is known; if so, learnt from what this rank has read, so that the receiver
+        // has done with all of it.
+        alone_ = consumed_ == written_;
+        std::uint32_t next = (index_ + 1) % node::box_cells;
+        if (alone_) {
+            go_round_ = node::box_cells; // read, like all before this one
+            if (index_ >= hot_cells - 1 && written_ % laps_period >= lap_positions) {
+                go_round_ = index_;
+                next = 0;
+            }
+        } else if (next == go_round_) [[unlikely]] {
+            go_round_ = node::box_cells;
+            next = (next + 1) % node::box_cells;
+        }
+        cell.turn.next = static_cast<std::uint16_t>(next);
+        index_ = next;
         cell.sequence.store(++written_, std::memory_order_release);
-        // The receiver still has the line from a lap ago: have it back by the time that it is due.
-        prefetch_for_write(&box_->cells[(written_ + cells_ahead) % node::box_cells]);
+        if (!alone_) {
+            // The receiver has the line from a lap ago: have it back by the time that it is due.
+            prefetch_for_write(&box_->cells[(next + cells_ahead) % node::box_cells]);
+        }
     }
 
     // Room for `bytes` (≤ ring_block_limit) of data in one piece, or null when there is none now.
     // Nothing is taken until commit_ring(reference).
     std::byte* claim_ring(std::uint32_t bytes, BlockReference& reference) {
-        const std::uint64_t offset = ring_written_ % node::box_ring_bytes;
-        const std::uint64_t to_end = node::box_ring_bytes - offset;
-        const std::uint64_t start = bytes <= to_end ? ring_written_ : ring_written_ + to_end;
+        if (consumed_ == written_) {
+            ring_consumed_ = ring_written_; // the data of cells that were read
+        }
+        const std::uint64_t start = next_start(bytes, consumed_ == written_);
         constexpr std::uint64_t line = node::cache_line_bytes;
         const std::uint64_t end = start + ((bytes + line - 1) & ~(line - 1));
         if (end - ring_consumed_ > node::box_ring_bytes) {
@@ -116,12 +161,10 @@ class BoxSender {
     // Has the lines of the next block, if it is as long, back from the receiver, who has read them
     // a round ago: while this rank waits for an answer it has the time.
     void prefetch_ring(std::size_t bytes) const {
-        if (ring_written_ + 2 * bytes - ring_consumed_ > node::box_ring_bytes) {
+        if (!alone_ && ring_written_ + 2 * bytes - ring_consumed_ > node::box_ring_bytes) {
             return; // they may hold what is still to be read
         }
-        const std::size_t begin = ring_written_ % node::box_ring_bytes;
-        const std::size_t to_end = node::box_ring_bytes - begin;
-        std::byte* next = box_->ring + (bytes <= to_end ? begin : 0);
+        std::byte* next = box_->ring + next_start(bytes, alone_) % node::box_ring_bytes;
         for (std::size_t offset = 0; offset < bytes; offset += node::cache_line_bytes) {
             prefetch_for_write(next + offset);
         }
@@ -134,9 +177,26 @@ class BoxSender {
     }
 
   private:
+    // One cell less than there are: a lap that goes round one has no more.
+    static constexpr std::uint32_t box_cells_at_once = node::box_cells - 1;
+    // So often, and for so many positions, cells are used in their order whatever is known.
+    static constexpr std::uint32_t laps_period = std::uint32_t{1} << 20;
+    static constexpr std::uint32_t lap_positions = 2 * node::box_cells;
+
+    // Where the ring goes on with a block; `back`: at its beginning, if that is no longer near.
+    std::uint64_t next_start(std::size_t bytes, bool back) const {
+        const std::uint64_t offset = ring_written_ % node::box_ring_bytes;
+        const std::uint64_t to_end = node::box_ring_bytes - offset;
+        const bool goes_on = bytes <= to_end && !(back && offset >= hot_ring_bytes);
+        return goes_on ? ring_written_ : ring_written_ + to_end;
+    }
+
     Box* box_ = nullptr;
+    std::uint32_t index_ = 0;                  // of the next cell
+    std::uint32_t go_round_ = node::box_cells; // this cell once; box_cells: none
     std::uint32_t written_ = 0;
     std::uint32_t consumed_ = 0; // as last seen
+    bool alone_ = false;         // all before the last cell were read when it was published
     std::uint64_t ring_written_ = 0;
     std::uint64_t ring_consumed_ = 0; // as last seen
 };
@@ -152,9 +212,13 @@ class BoxReceiver {
         return next_->sequence.load(std::memory_order_acquire) == read_ + 1 ? next_ : nullptr;
     }
 
+    // Cells that the sender had read of the box the other way when it published the last one.
+    std::uint16_t acknowledged() const { return acknowledged_; }
+
     void pop() {
         ++read_;
-        next_ = &box_->cells[read_ % node::box_cells];
+        acknowledged_ = next_->turn.acknowledged;
+        next_ = &box_->cells[next_->turn.next % node::box_cells];
         box_->consumed.cells.store(read_, std::memory_order_release);
     }
 
@@ -164,11 +228,16 @@ class BoxReceiver {
     // For a receiver that is behind: cells that are surely, or probably, there already. (A cell
     // that is not written yet should be left to the sender's cache.)
     void prefetch() const {
-        __builtin_prefetch(&box_->cells[(read_ + cells_ahead) % node::box_cells]);
+        const auto index = static_cast<std::size_t>(next_ - box_->cells);
+        __builtin_prefetch(&box_->cells[(index + cells_ahead) % node::box_cells]);
     }
 
     const std::byte* ring(std::uint32_t position) const { return box_->ring + position; }
+    // Where the next block is if its sender goes on as one that is answered.
+    std::uint32_t expected_position() const { return expected_; }
     void release_ring(std::uint64_t end) {
+        const auto offset = static_cast<std::uint32_t>(end % node::box_ring_bytes);
+        expected_ = offset >= hot_ring_bytes ? 0 : offset;
         box_->consumed.bytes.store(end, std::memory_order_release);
     }
 
@@ -181,6 +250,8 @@ class BoxReceiver {
     Cell* next_;
     std::uint32_t read_ = 0;
     std::uint32_t sender_;
+    std::uint32_t expected_ = 0;
+    std::uint16_t acknowledged_ = 0;
 };
 
 } // namespace warren::transport

@@ -38,6 +38,12 @@ struct Header {
     std::int32_t tag;
 };
 
+// What a cell of a box says of its road (box.hpp).
+struct BoxTurn {
+    std::uint16_t acknowledged; // cells that its sender has read of the box the other way, mod 2^16
+    std::uint16_t next;         // where the cell after this one is
+};
+
 struct alignas(node::cache_line_bytes) Cell {
     std::atomic<std::uint32_t> sequence; // position + 1; stored last
     CellKind kind;
@@ -46,7 +52,10 @@ struct alignas(node::cache_line_bytes) Cell {
     std::uint32_t context;
     std::int32_t source;
     std::int32_t tag;
-    std::uint32_t sender; // rank on the node
+    union {
+        std::uint32_t sender; // queue: the sender's rank on the node
+        BoxTurn turn;         // box
+    };
     alignas(8) std::byte payload[inline_bytes];
 };
 static_assert(sizeof(Cell) == node::cell_bytes);
@@ -78,12 +87,12 @@ struct Arrival {
 };
 
 // Of a cell that has its data with it.
-inline Arrival arrival_of(const Cell& cell) {
+inline Arrival arrival_of(const Cell& cell, std::uint32_t sender) {
     return {.header = {.kind = cell.kind,
                        .context = cell.context,
                        .source = cell.source,
                        .tag = cell.tag},
-            .sender = cell.sender,
+            .sender = sender,
             .bytes = cell.length,
             .block_bytes = cell.length,
             .data = cell.payload,

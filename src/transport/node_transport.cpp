@@ -26,6 +26,7 @@ bool NodeTransport::queue_inline(Channel& channel, const Header& header, const v
         return false;
     }
     fill(*cell, header);
+    cell->sender = rank_.index;
     cell->place = Place::cell;
     cell->length = static_cast<std::uint8_t>(bytes);
     copy_small(cell->payload, data, bytes);
@@ -51,7 +52,7 @@ bool NodeTransport::send_block(Channel& channel, const Header& header,
 bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
                                       BlockReference& reference, const Source& source,
                                       std::size_t bytes) {
-    Cell* cell = channel.box.claim();
+    Cell* cell = claim_boxed(channel);
     if (cell == nullptr) {
         return false;
     }
@@ -105,7 +106,7 @@ std::uint32_t NodeTransport::blocks_in_a_row(Channel& channel) const {
 bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
                                         BlockReference& reference, const Source& source,
                                         std::size_t bytes, std::uint64_t total) {
-    Cell* cell = channel.box.claim();
+    Cell* cell = claim_boxed(channel);
     if (cell == nullptr) {
         return false;
     }
@@ -173,6 +174,7 @@ bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
     chunk->busy.store(channel.peer + 1, std::memory_order_relaxed);
     source.copy(bytes, chunk->data);
     fill(*cell, header);
+    cell->sender = rank_.index;
     cell->place = Place::chunk;
     std::memcpy(cell->payload, &reference, sizeof reference);
     QueueSender::publish(*cell, position);
@@ -227,6 +229,7 @@ bool NodeTransport::open_box(Channel& channel) {
         return false; // the box is lost, the queue goes on
     }
     fill(*cell, {.kind = cell_opens_box, .context = 0, .source = 0, .tag = 0});
+    cell->sender = rank_.index;
     cell->place = Place::cell;
     cell->length = sizeof number;
     std::memcpy(cell->payload, &number, sizeof number);

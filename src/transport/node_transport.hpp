@@ -55,7 +55,7 @@ class NodeTransport {
     // The same for a channel that has a box.
     [[gnu::always_inline]] bool send_boxed(Channel& channel, const Header& header, const void* data,
                                            std::size_t bytes) {
-        Cell* cell = channel.box.claim();
+        Cell* cell = claim_boxed(channel);
         if (cell == nullptr) [[unlikely]] {
             return false;
         }
@@ -163,8 +163,8 @@ class NodeTransport {
     static constexpr std::uint32_t cells_per_poll = 32;
 
     // Hands everything that has arrived to handler(const Arrival&), in order per sender; of a box's
-    // cell that has its data with it, to handler.cell(const Cell&). Of blocks that are long, only
-    // the first frames of each sender. Returns whether there was anything.
+    // cell that has its data with it, to handler.cell(const Cell&, its sender). Of blocks that are
+    // long, only the first frames of each sender. Returns whether there was anything.
     template <typename Handler>
     bool poll(Handler&& handler, std::uint32_t frame_limit = cells_per_poll) {
         bool any = false;
@@ -180,7 +180,7 @@ class NodeTransport {
                     box.prefetch();
                 }
                 if (cell->place == Place::cell) [[likely]] {
-                    handler.cell(*cell);
+                    handler.cell(*cell, box.sender());
                     box.pop();
                 } else {
                     frames += cell->place == Place::bounce ? 1 : 0;
@@ -279,7 +279,19 @@ class NodeTransport {
         cell.context = header.context;
         cell.source = header.source;
         cell.tag = header.tag;
-        cell.sender = rank_.index;
+    }
+    // The next cell of a channel's box, or null. It says what this rank has read of the peer's.
+    [[gnu::always_inline]] Cell* claim_boxed(Channel& channel) {
+        const BoxReceiver* other_way = box_from(channel.peer);
+        if (other_way != nullptr) [[likely]] {
+            channel.box.learn(other_way->acknowledged());
+        }
+        Cell* cell = channel.box.claim();
+        if (cell != nullptr) [[likely]] {
+            cell->turn.acknowledged =
+                static_cast<std::uint16_t>(other_way != nullptr ? other_way->read() : 0);
+        }
+        return cell;
     }
 
     bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
@@ -323,7 +335,18 @@ class NodeTransport {
             return false;
         }
         bytes = reference.bytes;
-        std::memcpy(to, box.ring(reference.position), bytes);
+        // Mostly as long and where it was expected. What is expected is known, so the processor
+        // loads the data while the cell is still on its way, where it would wait for the cell if
+        // it had to learn the place and the length from there. (A branch, as a conditional move
+        // would wait, too: the compiler knows nothing of the values behind an assembly.)
+        std::uint32_t position = box.expected_position();
+        std::size_t length = room;
+        if (reference.position != position || bytes != length) [[unlikely]] {
+            position = reference.position;
+            length = bytes;
+            asm volatile("" : "+r"(position), "+r"(length));
+        }
+        std::memcpy(to, box.ring(position), length);
         box.release_ring(reference.mark);
         return true;
     }
@@ -346,7 +369,7 @@ class NodeTransport {
     // piece has not come.
     template <typename Handler>
     [[gnu::noinline]] bool deliver_block(BoxReceiver& box, Cell& cell, Handler&& handler) {
-        Arrival arrival = arrival_of(cell);
+        Arrival arrival = arrival_of(cell, box.sender());
         // In place: the sender of a bounce block goes on to write its mark, and only that.
         const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
         arrival.extra = reference.extra;
@@ -388,7 +411,7 @@ class NodeTransport {
 
     template <typename Handler>
     void deliver_queue_cell(const Cell& cell, Handler&& handler) {
-        Arrival arrival = arrival_of(cell);
+        Arrival arrival = arrival_of(cell, cell.sender);
         if (cell.place == Place::chunk) {
             BlockReference reference;
             std::memcpy(&reference, cell.payload, sizeof reference);

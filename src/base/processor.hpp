@@ -3,6 +3,19 @@
 // or more for each answer: a tenth of a rank's start. Thread rule: any thread at any time.
 #pragma once
 
+#include <cstddef>
+#include <unistd.h>
+
+namespace warren {
+
+// The cache that a core has for itself behind the nearest one; 0: not known.
+inline std::size_t processor_core_cache_bytes() {
+    const long bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+} // namespace warren
+
 #if defined(__x86_64__)
 // glibc's header is C's.
 #define _Bool bool // NOLINT(bugprone-reserved-identifier)

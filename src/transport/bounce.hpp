@@ -70,12 +70,15 @@ static_assert(std::uint64_t{node::rank_limit} * node::bounce_buffers
               std::uint64_t{1} << 32);
 static_assert(node::bounce_bytes + node::cache_line_bytes <= node::bounce_stride_bytes);
 
-// From which size on a message goes in blocks of less than a whole buffer, and of what size. All of
-// a long message passes through the nearer caches of both sides, and two or three buffers are under
-// way at once, which should stay there: between two cores of one last cache, 2 to 4 MiB take up to
-// a sixth less time so; 1 MiB takes more.
+// From which size on a message goes in blocks of less than a whole buffer where two or three whole
+// ones, which are under way at once, are more than a core's own cache holds. All of a long message
+// passes through these caches of both sides, and what is under way should stay there: between two
+// cores of one last cache, 2 to 4 MiB take up to a sixth less time in halves of buffers where a
+// core's cache has 512 KiB, and up to a fifth more where it has 1 MiB. 1 MiB takes more in any
+// case.
 inline constexpr std::uint64_t long_stream_bytes = 2 * 1024 * 1024;
 inline constexpr std::size_t long_stream_block_bytes = node::bounce_bytes / 2;
+inline constexpr std::size_t bounces_under_way = 3;
 
 class BounceStock {
   public:

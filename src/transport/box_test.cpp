@@ -17,12 +17,12 @@ namespace warren::transport {
 namespace {
 
 struct Deleter {
-    void operator()(Box* box) const { ::operator delete(box, std::align_val_t{alignof(Box)}); }
+    void operator()(Box* box) const { ::operator delete (box, std::align_val_t{alignof(Box)}); }
 };
 using OwnedBox = std::unique_ptr<Box, Deleter>;
 
 OwnedBox empty_box() {
-    void* memory = ::operator new(sizeof(Box), std::align_val_t{alignof(Box)});
+    void* memory = ::operator new (sizeof(Box), std::align_val_t{alignof(Box)});
     std::memset(memory, 0, sizeof(Box));
     return OwnedBox(static_cast<Box*>(memory));
 }

@@ -1,5 +1,6 @@
 #include "transport/copy_large.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #if defined(__x86_64__)
@@ -82,7 +83,9 @@ void LargeCopy::pass(void* to, const void* from, std::size_t bytes) {
 #endif
 }
 
-LargeCopy::LargeCopy() : vector_copy_(copy_plain) {
+LargeCopy::LargeCopy()
+    : vector_copy_(copy_plain),
+      near_bytes_(std::max(least_near_bytes, processor_core_cache_bytes())) {
 #if defined(__x86_64__)
     strings_ = processor_has_fast_strings();
     if (processor_has_avx512f()) {

@@ -43,7 +43,7 @@ class LargeCopy {
     // moves don't read what they overwrite, which counts when its place isn't in the nearer
     // caches.)
     void get(void* to, const void* from, std::size_t bytes, std::uint64_t total) const {
-        if (bytes <= vector_limit_bytes && total <= near_caches_bytes) {
+        if (bytes <= vector_limit_bytes && total <= near_bytes_) {
             vector_copy_(to, from, bytes);
             return;
         }
@@ -61,12 +61,18 @@ class LargeCopy {
 
     static constexpr std::size_t line_bytes = 64;
 
+    // Of what passes between two ranks so much should be under way at most: it stays in the nearer
+    // caches of both.
+    std::size_t near_bytes() const {
+        return near_bytes_;
+    }
+
   private:
     using Copy = void (*)(void* to, const void* from, std::size_t bytes);
 
     static constexpr std::size_t prefetched_bytes = 4096;
-    static constexpr std::size_t vector_limit_bytes = 16384;
-    static constexpr std::uint64_t near_caches_bytes = std::uint64_t{256} << 10;
+    static constexpr std::size_t vector_limit_bytes = 32768;
+    static constexpr std::size_t least_near_bytes = std::size_t{256} << 10;
 
 #if defined(__x86_64__)
     static void string_move(void* to, const void* from, std::size_t bytes) {
@@ -76,6 +82,7 @@ class LargeCopy {
 
     Copy vector_copy_;
     bool strings_ = false;
+    std::size_t near_bytes_ = least_near_bytes;
 };
 
 } // namespace warren::transport

@@ -146,7 +146,10 @@ class NodeTransport {
     // The largest block of a message of `total` bytes that takes several.
     std::size_t stream_block_limit(const Channel& channel, std::uint64_t total) const {
         const std::size_t limit = block_limit(channel);
-        return total < long_stream_bytes ? limit : std::min(limit, long_stream_block_bytes);
+        return total < long_stream_bytes ||
+                       copy_.near_bytes() >= bounces_under_way * node::bounce_bytes
+                   ? limit
+                   : std::min(limit, long_stream_block_bytes);
     }
 
     // Up to so many bytes a message is best sent as one block that arrives whole.

@@ -8,6 +8,9 @@
  *   steady fork                     forks 20 times while threads compute
  *   steady spawns N                 while threads begin and end: runs N programs, and first many
  *                                   that are not there, by exec and by posix_spawn
+ *   steady ignored N                reads from a pipe while threads send it N signals each that it
+ *                                   ignores: no call is interrupted, and what it has on its stack
+ *                                   stays
  *   steady ends                     threads come and end, one way or another, while others compute
  *   steady abort                    a fatal signal meanwhile
  *   steady cold N                   writes 20 pages, gets memory and frees it, N times
@@ -221,6 +224,64 @@ static void begin_programs(int number) {
     }
 }
 
+static int ends_of_pipe[2];
+static pthread_t reader;
+static long signals_left;
+
+static void* fills_pipe(void* unused) {
+    const char byte = 1;
+    for (;;) {
+        if (write(ends_of_pipe[1], &byte, 1) != 1) {
+            exit(1);
+        }
+    }
+    return unused;
+}
+
+static void* sends(void* number) {
+    static const int ignored[threads - 1] = {SIGCHLD, SIGURG};
+    const int signal = ignored[(size_t)number / page_bytes];
+    while (__atomic_fetch_sub(&signals_left, 1, __ATOMIC_RELAXED) > 0) {
+        pthread_kill(reader, signal);
+        sched_yield();
+    }
+    return NULL;
+}
+
+__attribute__((noinline)) static void read_bytes(int levels, int value) {
+    volatile int kept[8];
+    char byte;
+    for (int index = 0; index < 8; ++index) {
+        kept[index] = value + index;
+    }
+    if (read(ends_of_pipe[0], &byte, 1) != 1) {
+        perror("read");
+        exit(1);
+    }
+    if (levels > 0) {
+        read_bytes(levels - 1, value + 1);
+    }
+    for (int index = 0; index < 8; ++index) {
+        if (kept[index] != value + index) {
+            exit(1);
+        }
+    }
+}
+
+static void read_meanwhile(long signals) {
+    pthread_t made[threads];
+    reader = pthread_self();
+    signals_left = signals * (threads - 1);
+    if (pipe(ends_of_pipe) != 0) {
+        exit(1);
+    }
+    start(made, 1, fills_pipe, NULL);
+    start(made + 1, threads - 1, sends, NULL);
+    for (int turn = 0; __atomic_load_n(&signals_left, __ATOMIC_RELAXED) > 0; ++turn) {
+        read_bytes(5, turn);
+    }
+}
+
 static void get_blocks(char* self, const char* turns, char* then) {
     for (int left = atoi(turns); left > 0; --left) {
         volatile char* const block = malloc(page_bytes);
@@ -431,6 +492,8 @@ int main(int count, char** words) {
         execute(words[0], what, atoi(words[2]));
     } else if (strcmp(what, "spawns") == 0) {
         begin_programs(atoi(words[2]));
+    } else if (strcmp(what, "ignored") == 0) {
+        read_meanwhile(atol(words[2]));
     } else if (strcmp(what, "fork") == 0) {
         fork_often();
     } else if (strcmp(what, "ends") == 0) {

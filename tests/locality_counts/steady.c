@@ -203,17 +203,34 @@ static void* begins_threads(void* unused) {
     return unused;
 }
 
+static double gigabytes_of_addresses(void) {
+    double of_pages = 0;
+    FILE* const file = fopen("/proc/self/statm", "r");
+    if (file == NULL || fscanf(file, "%lf", &of_pages) != 1) {
+        exit(1);
+    }
+    fclose(file);
+    return of_pages * page_bytes / 1e9;
+}
+
 static void begin_programs(int number) {
     char* const words[] = {"true", NULL};
     char* const none[] = {"nonexistent-program", NULL};
     pthread_t made[threads];
     start(made, threads, begins_threads, NULL);
     pid_t child;
+    const double before = gigabytes_of_addresses();
     for (int turn = 0; turn < 300; ++turn) {
         if (execl("/nonexistent/program", "program", NULL) == 0 ||
             posix_spawnp(&child, none[0], NULL, NULL, none, environ) == 0) {
             exit(1);
         }
+    }
+    /* Whatever is kept of a child goes when it has failed; of a few threads it may be there. */
+    const double more = gigabytes_of_addresses() - before;
+    if (more > 100) {
+        fprintf(stderr, "%.0f GB more of addresses\n", more);
+        exit(1);
     }
     for (int turn = 0; turn < number; ++turn) {
         int status = 1;

@@ -52,12 +52,18 @@ void begin_thread(void* context) {
 void end_thread(void* context) {
     Thread* const thread = this_thread(context);
     drmgr_set_tls_field(context, thread_field, nullptr);
-    // A forked child meets the ends of its parent's other threads before forked(): they go on
-    // there, in whose files nothing is written from here.
-    if (thread != nullptr && recorder->is_own_process()) {
+    if (thread == nullptr) {
+        return;
+    }
+    if (recorder->is_own_process()) {
         settle_turns(thread->counters);
         recorder->thread_ended(thread);
+    } else if (thread->tid == static_cast<std::uint32_t>(syscall(SYS_gettid))) {
+        settle_turns(thread->counters);
+        recorder->thread_left(thread); // a child of vfork
     }
+    // Else a forked child meets the ends of its parent's other threads before forked(): they go on
+    // there, in whose files nothing is written from here.
 }
 
 [[noreturn]] void give_up(const std::string& problem) {
@@ -415,6 +421,7 @@ void after_call(void* context, int number) {
     case SYS_vfork:
         if (thread != nullptr) {
             spawns.made(thread->spawner);
+            recorder->end_left();
         }
         break;
     case SYS_execve:

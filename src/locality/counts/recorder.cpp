@@ -180,6 +180,7 @@ bool Recorder::forked(std::string& problem) {
         delete_thread(thread);
     }
     threads_.clear();
+    left_.clear();
     release(process_.touched, process_.layout.units());
     release(process_.owners, 4096);
     if (process_.layout.communication()) {
@@ -253,6 +254,29 @@ void Recorder::delete_thread(Thread* thread) {
 
 void Recorder::thread_ended(Thread* thread) {
     const Guard guard(lock_);
+    end_thread(thread);
+}
+
+void Recorder::thread_left(Thread* thread) {
+    const Guard guard(lock_);
+    thread->last_instructions = thread->instructions_so_far();
+    thread->instructions = &thread->last_instructions;
+    thread->bursts.stop();
+    left_.push_back(thread);
+}
+
+void Recorder::end_left() {
+    const Guard guard(lock_);
+    if (!is_own_process()) {
+        return;
+    }
+    for (Thread* const thread : left_) {
+        end_thread(thread);
+    }
+    left_.clear();
+}
+
+void Recorder::end_thread(Thread* thread) {
     if (running_) {
         const std::uint64_t left_out = left_out_;
         write_threads({thread}, ThreadRecord::ended);

@@ -52,7 +52,8 @@ struct Thread {
     std::uint32_t parent = no_thread;
     Spawner spawner; // the DynamoRIO client's
     std::uint64_t* instructions = nullptr;
-    char* stack = nullptr; // for warren_counts_event
+    std::uint64_t last_instructions = 0; // when it has left
+    char* stack = nullptr;               // for warren_counts_event
     static constexpr std::size_t stack_bytes = std::size_t{16} << 10;
     void* stack_end() const { return stack + stack_bytes; }
     // Of the system call that it is in.
@@ -94,6 +95,10 @@ class Recorder {
     // Mode sample: the thread's bursts begin. `budget`: what inline code subtracts from.
     void start_bursts(Thread* thread, std::int64_t* budget);
     void thread_ended(Thread* thread);
+    // The same in two steps, for the child of a vfork, which has other files than its parent: the
+    // child leaves, with its thread's storage, and its parent ends what has left.
+    void thread_left(Thread* thread);
+    void end_left();
 
     void module_loaded(const ModuleRecord& record, const std::string& path);
 
@@ -201,6 +206,7 @@ class Recorder {
     void next_interval(std::uint32_t phase);
     void flush();
     void hold(bool held);
+    void end_thread(Thread* thread);
     void delete_thread(Thread* thread);
 
     Settings settings_;
@@ -224,6 +230,7 @@ class Recorder {
     std::uint64_t bursts_ended_ = 0; // of threads that have ended
     std::uint32_t next_thread_ = 0;
     std::vector<Thread*> threads_;
+    std::vector<Thread*> left_;                       // of those
     ThreadCounters sink_{};                           // of threads for which there was no room
     std::map<std::uint64_t, Allocation> allocations_; // by where they begin
     bool tracked_ = false;                            // the tracker is there

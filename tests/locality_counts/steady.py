@@ -62,14 +62,38 @@ def killed(scratch):
     assert process.about["lost"] == [], process.about["lost"]
 
 
+def run_alone():
+    status = subprocess.run([program, *arguments], capture_output=True, timeout=60, check=False).returncode
+    if status == SKIPPED:
+        sys.exit(SKIPPED)
+    return status
+
+
+def record_as_alone(scratch, status):
+    """With the status that the program has alone. Where much else runs, the kernel's timer of processor time and
+    its sum of it may be far apart: `timer` finds that alone as well then, before or afterwards, and it's tried
+    again."""
+    tries = 5 if arguments[0] == "timer" else 1
+    for turn in range(tries):
+        alone = run_alone()
+        if alone != status:
+            assert tries > 1, alone
+            continue
+        folder = f"{scratch}/{turn}"
+        os.mkdir(folder)
+        try:
+            return record(folder, "--save", "0.02", status=status)
+        except AssertionError:
+            if tries == 1 or run_alone() == status:
+                raise
+    print("skipped: the kernel's own ticks don't go with the processor time now")
+    sys.exit(SKIPPED)
+
+
 def unharmed(scratch):
     """The program does what it does alone, whatever is saved meanwhile."""
     status = -signal.SIGABRT if arguments[0] == "abort" else 0
-    alone = subprocess.run([program, *arguments], capture_output=True, timeout=60, check=False).returncode
-    if alone == SKIPPED:
-        sys.exit(SKIPPED)
-    assert alone == status, alone
-    _, processes = record(scratch, "--save", "0.02", status=status)
+    _, processes = record_as_alone(scratch, status)
     ends = sorted(str(process.about["end"]) for process in processes)
     expected = {"exec": ["exec"] * int((arguments[1:] or ["0"])[0]) + ["exit 0"],
                 "fork": sorted(["exit 0", *(f"exit {turn}" for turn in range(20))])}.get(arguments[0], ends)

@@ -8,7 +8,7 @@
 
 namespace warren {
 
-// The cache that a core has for itself behind the nearest one; 0: not known.
+// The cache behind a core's nearest one, which few cores or none share; 0: not known.
 inline std::size_t processor_core_cache_bytes() {
     const long bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
     return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;

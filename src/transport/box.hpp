@@ -23,6 +23,10 @@
 //     at its beginning, and the bytes left out count as written.
 //  4. Each cell is written at least once in 2^20 + 3 · box_cells positions, so an old sequence is
 //     never taken for a new one after 2^32.
+//  5. What a cell acknowledges is believed if the cell was published while at most 2^15 + box_cells
+//     of the last positions of the box that it is about were there, so that 16 bits tell which is
+//     meant. A cell that is taken behind box_cells or more others was not there before the first
+//     of them was taken: that is noted every 2^14 positions.
 // Thread rule: one sender and one receiver, each under its own rank's lock.
 #pragma once
 
@@ -90,9 +94,18 @@ class BoxSender {
 
     explicit operator bool() const { return box_ != nullptr; }
 
-    // The receiver has read so many cells, modulo 2^16, or more. (What it has sent before
-    // something else that was known is no news.)
-    void learn(std::uint16_t acknowledged) {
+    // The last cell that this rank has taken from the box the other way says that the receiver had
+    // read so many, modulo 2^16, when it published that; it was the `heard`th one. Invariant 5.
+    void learn(std::uint16_t acknowledged, std::uint32_t heard) {
+        if (written_ - epoch_ >= epoch_positions) [[unlikely]] {
+            epoch_ = written_;
+            trusted_from_ = trusted_next_;
+            trusted_next_ = heard + node::box_cells;
+        }
+        if (static_cast<std::int32_t>(heard - trusted_from_) < 0) {
+            return;
+        }
+        // None, or fewer than are known from elsewhere: not among those under way.
         const auto further = static_cast<std::uint16_t>(acknowledged - consumed_);
         if (further <= written_ - consumed_) {
             consumed_ += further;
@@ -112,8 +125,7 @@ class BoxSender {
     }
 
     void publish(Cell& cell) {
-        // As far as is known; if so, learnt from what this rank has read, so that the receiver
-        // has done with all of it.
+        // As far as is known; if so, the receiver has done with all that lies in either ring.
         alone_ = consumed_ == written_;
         std::uint32_t next = (index_ + 1) % node::box_cells;
         if (alone_) {
@@ -161,7 +173,8 @@ class BoxSender {
     // Has the lines of the next block, if it is as long, back from the receiver, who has read them
     // a round ago: while this rank waits for an answer it has the time.
     void prefetch_ring(std::size_t bytes) const {
-        if (!alone_ && ring_written_ + 2 * bytes - ring_consumed_ > node::box_ring_bytes) {
+        if (alone_ ? bytes > ring_preferred_limit
+                   : ring_written_ + 2 * bytes - ring_consumed_ > node::box_ring_bytes) {
             return; // they may hold what is still to be read
         }
         std::byte* next = box_->ring + next_start(bytes, alone_) % node::box_ring_bytes;
@@ -182,6 +195,7 @@ class BoxSender {
     // So often, and for so many positions, cells are used in their order whatever is known.
     static constexpr std::uint32_t laps_period = std::uint32_t{1} << 20;
     static constexpr std::uint32_t lap_positions = 2 * node::box_cells;
+    static constexpr std::uint32_t epoch_positions = std::uint32_t{1} << 14;
 
     // Where the ring goes on with a block; `back`: at its beginning, if that is no longer near.
     std::uint64_t next_start(std::size_t bytes, bool back) const {
@@ -195,8 +209,11 @@ class BoxSender {
     std::uint32_t index_ = 0;                  // of the next cell
     std::uint32_t go_round_ = node::box_cells; // this cell once; box_cells: none
     std::uint32_t written_ = 0;
-    std::uint32_t consumed_ = 0; // as last seen
-    bool alone_ = false;         // all before the last cell were read when it was published
+    std::uint32_t consumed_ = 0;     // as last seen
+    bool alone_ = false;             // all before the last cell were read when it was published
+    std::uint32_t epoch_ = 0;        // where it was last noted how many cells were taken
+    std::uint32_t trusted_from_ = 0; // by what was noted the time before
+    std::uint32_t trusted_next_ = 0;
     std::uint64_t ring_written_ = 0;
     std::uint64_t ring_consumed_ = 0; // as last seen
 };

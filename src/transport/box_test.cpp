@@ -34,7 +34,7 @@ class Side {
 
     // Sends the next number, in the cell, or in a block of so many bytes. False: no room.
     bool send(std::uint32_t bytes = 0) {
-        sender_.learn(receiver_.acknowledged());
+        sender_.learn(receiver_.acknowledged(), receiver_.read());
         Cell* cell = sender_.claim();
         if (cell == nullptr) {
             return false;
@@ -84,6 +84,9 @@ class Side {
         ++received_;
         return true;
     }
+
+    std::uint32_t sent() const { return sent_; }
+    std::uint32_t received() const { return received_; }
 
     std::size_t last_cell = 0;
     std::uint32_t last_position = 0;
@@ -178,6 +181,37 @@ TEST_F(BoxTest, EveryCellIsWrittenNowAndThen) {
     }
     EXPECT_LE(longest, (1u << 20) + 3 * node::box_cells);
     EXPECT_TRUE(one_.good && other_.good);
+}
+
+// Acknowledgements have 16 bits: one of long ago says nothing, whether it was taken long ago or
+// just now, and however far the receiver is behind.
+TEST_F(BoxTest, OldAcknowledgementsAreNotBelieved) {
+    for (const std::uint32_t behind : {1U, 4U, 32U, 100U, 126U}) {
+        for (const std::uint32_t bytes : {0U, 40U}) {
+            for (const bool at_once : {true, false}) {
+                past_the_first_laps();
+                ASSERT_TRUE(other_.send());
+                if (at_once) {
+                    ASSERT_TRUE(one_.receive());
+                }
+                for (std::uint32_t sent = 0; sent < 3 * 65536 + 200; ++sent) {
+                    if (!one_.send(bytes)) {
+                        for (std::uint32_t i = 0; i < behind; ++i) {
+                            other_.receive();
+                        }
+                        ASSERT_TRUE(one_.send(bytes));
+                    }
+                    if (!at_once && sent > 65000 && one_.receive()) {
+                        ASSERT_LT(sent, 65100U);
+                    }
+                }
+                while (other_.receive()) {
+                }
+                ASSERT_TRUE(one_.good && other_.good) << behind << ' ' << bytes << ' ' << at_once;
+                ASSERT_EQ(other_.received(), one_.sent());
+            }
+        }
+    }
 }
 
 TEST_F(BoxTest, AnyMixtureArrivesInOrder) {

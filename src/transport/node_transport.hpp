@@ -287,7 +287,7 @@ class NodeTransport {
     [[gnu::always_inline]] Cell* claim_boxed(Channel& channel) {
         const BoxReceiver* other_way = box_from(channel.peer);
         if (other_way != nullptr) [[likely]] {
-            channel.box.learn(other_way->acknowledged());
+            channel.box.learn(other_way->acknowledged(), other_way->read());
         }
         Cell* cell = channel.box.claim();
         if (cell != nullptr) [[likely]] {

@@ -8,10 +8,10 @@
 //
 // Two ranks that answer each other have one message under way at a time. Their sender knows then
 // that all before it was read, and goes back to the beginning of either ring: the same few lines
-// stay in the nearest caches of both, which halves the time of a round trip of 1 KiB. And it leaves
-// the lines to come where they are. A receiver that waits looks at its own copy of the next cell,
-// which costs nobody anything; a sender that had fetched that line beforehand would have to fetch
-// it once more. One that sends several messages in a row asks for lines ahead.
+// stay in the nearest caches of both, which takes a third off the round trip of 1 KiB. And it
+// leaves the lines to come where they are. A receiver that waits looks at its own copy of the next
+// cell, which costs nobody anything; a sender that had fetched that line beforehand would have to
+// fetch it once more. One that sends several messages in a row asks for lines ahead.
 //
 // Invariants
 //  1. The cell of position p has the sequence p + 1 once it is published, and says where that of

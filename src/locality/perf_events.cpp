@@ -59,7 +59,9 @@ Error refused(int code) {
         return fail(other_error, "this kernel has no performance events (perf_event_open: %s)",
                     std::strerror(code));
     }
-    if ((code == EACCES || code == EPERM) && std::atoi(paranoid.c_str()) > 2) {
+    // The kernel's own rule answers with EACCES; filters of system calls with EPERM, for root too
+    // and whatever that rule would say.
+    if (code == EACCES && std::atoi(paranoid.c_str()) > 2) {
         return fail(other_error,
                     "the system allows ordinary users no performance events: "
                     "kernel.perf_event_paranoid is %s, and 2 would do (sysctl -w "

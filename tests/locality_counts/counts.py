@@ -197,7 +197,7 @@ def faults_told(scratch):
     assert len(processes) == 4 and [process.about["faults"] for process in processes] == events * 4, processes
     forbids = build / "tests/locality_no_events"
     if forbids.exists():
-        done = subprocess.run([forbids, *command(scratch + "/without"), program, *arguments], capture_output=True,
+        done = subprocess.run([forbids, "EPERM", *command(scratch + "/without"), program, *arguments], capture_output=True,
                               text=True, timeout=100, check=False)
         assert done.returncode == 0 and "first touches are known of bursts only" in done.stderr, done
         assert not os.path.exists(scratch + "/without/faults")

@@ -26,7 +26,9 @@
 //  5. What a cell acknowledges is believed if the cell was published while at most 2^15 + box_cells
 //     of the last positions of the box that it is about were there, so that 16 bits tell which is
 //     meant. A cell that is taken behind box_cells or more others was not there before the first
-//     of them was taken: that is noted every 2^14 positions.
+//     of them was taken: that is noted every 2^14 positions. (A rank that has yet to accept the box
+//     the other way doesn't learn; when it begins to behind 2^14 positions, all that is there may
+//     be too old.)
 // Thread rule: one sender and one receiver, each under its own rank's lock.
 #pragma once
 
@@ -97,9 +99,11 @@ class BoxSender {
     // The last cell that this rank has taken from the box the other way says that the receiver had
     // read so many, modulo 2^16, when it published that; it was the `heard`th one. Invariant 5.
     void learn(std::uint16_t acknowledged, std::uint32_t heard) {
-        if (written_ - epoch_ >= epoch_positions) [[unlikely]] {
+        const std::uint32_t since = written_ - epoch_;
+        if (since >= epoch_positions) [[unlikely]] {
             epoch_ = written_;
-            trusted_from_ = trusted_next_;
+            // Past the moment when it was due: nothing came back till now.
+            trusted_from_ = since == epoch_positions ? trusted_next_ : heard + node::box_cells;
             trusted_next_ = heard + node::box_cells;
         }
         if (static_cast<std::int32_t>(heard - trusted_from_) < 0) {

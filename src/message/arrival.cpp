@@ -259,10 +259,11 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     Peer& peer = peer_of(arrival.sender);
     const Envelope envelope = envelope_of(arrival.header);
     const StreamHead stream = read_head(arrival);
-    peer.inbound = {.left = arrival.block_bytes};
+    Inbound& inbound = bulk_of(peer).inbound;
+    inbound = {.left = arrival.block_bytes};
     Request* receive = posted_.match(envelope);
     if (stream.began != 0) [[unlikely]] {
-        peer.inbound.trial = trial_of(stream.began, receive == nullptr);
+        inbound.trial = trial_of(stream.began, receive == nullptr);
     }
     if (receive != nullptr) {
         accept(*receive, envelope, stream.total);
@@ -273,9 +274,9 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
             ask_for_rest(*receive, arrival.sender, stream.token, arrival.block_bytes);
         if (receive->streaming) {
             // It is there with the last byte of the rest.
-            receive->trial = std::exchange(peer.inbound.trial, {});
+            receive->trial = std::exchange(inbound.trial, {});
         }
-        peer.inbound.receive = receive;
+        inbound.receive = receive;
     } else {
         Unexpected* message = unexpected_.make(arrival.block_bytes);
         if (message == nullptr) {
@@ -289,10 +290,10 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         message->token = stream.token;
         if (stream.total > arrival.block_bytes) {
             message->began = stream.began;
-            peer.inbound.trial = {};
+            inbound.trial = {};
         }
         unexpected_.add(*message);
-        peer.inbound.message = message;
+        inbound.message = message;
     }
     take_inbound(peer, arrival.data, arrival.bytes);
 }
@@ -321,20 +322,21 @@ void Engine::arrived_stream_part(const transport::Arrival& arrival) {
 void Engine::arrived_answer_head(const transport::Arrival& arrival) {
     Peer& peer = peer_of(arrival.sender);
     const StreamHead stream = read_head(arrival);
-    peer.inbound = {.receive = find(stream.token), .left = stream.total};
-    if (Request* receive = peer.inbound.receive) {
+    Inbound& inbound = bulk_of(peer).inbound;
+    inbound = {.receive = find(stream.token), .left = stream.total};
+    if (Request* receive = inbound.receive) {
         // Of data with gaps each part comes as a stream of its own.
         receive->streaming =
             receive->moved + stream.total < static_cast<std::uint64_t>(receive->outcome.bytes);
         if (!receive->streaming) {
-            peer.inbound.trial = receive->trial;
+            inbound.trial = receive->trial;
         }
     }
     take_inbound(peer, arrival.data, arrival.bytes);
 }
 
 void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes) {
-    Inbound& inbound = peer.inbound;
+    Inbound& inbound = peer.bulk->inbound;
     if (Request* receive = inbound.receive) {
         const auto limit = static_cast<std::uint64_t>(receive->outcome.bytes);
         if (receive->moved < limit) {
@@ -363,23 +365,24 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
 }
 
 void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
+    Bulk& bulk = bulk_of(peer);
     if (trial.asked) {
-        peer.asking->end(bytes, trial);
+        bulk.asking->end(bytes, trial);
         return;
     }
-    if (peer.judge == nullptr) {
-        peer.judge = std::make_unique<WayJudge>();
+    if (bulk.judge == nullptr) {
+        bulk.judge = std::make_unique<WayJudge>();
     }
     const std::uint32_t way_class = WayClass::of(bytes);
     if (trial.resting) {
         Advice again;
-        if (peer.judge->drifts(way_class, trial, bytes, again)) {
+        if (bulk.judge->drifts(way_class, trial, bytes, again)) {
             transport_.advise(peer.peer, WayClass::again(way_class), again);
         }
         return;
     }
     Way best;
-    if (peer.judge->add(way_class, trial, bytes, !transport_.peer_copy_refused(), best)) {
+    if (bulk.judge->add(way_class, trial, bytes, !transport_.peer_copy_refused(), best)) {
         transport_.advise(peer.peer, WayClass::mask(way_class), WayClass::advice(way_class, best));
     }
 }
@@ -506,7 +509,7 @@ void Engine::arrived_done(const transport::Arrival& arrival) {
         request->outcome.error_class = MPI_ERR_OTHER;
         if (request->trial.asked) {
             request->trial.ignored = true;
-            peer_of(arrival.sender).asking->end(0, request->trial);
+            peer_of(arrival.sender).bulk->asking->end(0, request->trial);
         }
     } else {
         stop_helping(*request);

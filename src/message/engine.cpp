@@ -26,11 +26,11 @@ Engine::~Engine() {
 }
 
 OwnWays* Engine::writing_for(std::uint32_t peer_rank, Pattern pattern) {
-    Peer& peer = peer_of(peer_rank);
-    if (peer.writing == nullptr) {
-        peer.writing.reset(new (std::nothrow) Writing);
+    Bulk& bulk = bulk_of(peer_of(peer_rank));
+    if (bulk.writing == nullptr) {
+        bulk.writing.reset(new (std::nothrow) Writing);
     }
-    return peer.writing != nullptr ? &peer.writing->of(pattern) : nullptr;
+    return bulk.writing != nullptr ? &bulk.writing->of(pattern) : nullptr;
 }
 
 Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {

@@ -240,14 +240,10 @@ class Engine {
         Trial trial = {};
     };
 
-    // What this rank has under way with another.
-    struct Peer : transport::Channel {
-        Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
+    struct Peer;
 
-        Outgoing* first = nullptr; // waiting for room, in order
-        Outgoing* last = nullptr;
-        Peer* next_waiting = nullptr; // among the peers with something waiting
-        Peer* next_made = nullptr;    // among all
+    // What this rank has under way with another beside short messages.
+    struct Bulk {
         Inbound inbound;
         std::unique_ptr<Ways> ways; // made with the first message that has a choice
         std::unique_ptr<WayJudge> judge;
@@ -258,6 +254,26 @@ class Engine {
         bool told = false;             // its word in the box says that these are all
         Peer* next_offering = nullptr; // among the peers with such
     };
+
+    // What it has under way with another.
+    struct Peer : transport::Channel {
+        Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
+
+        Outgoing* first = nullptr; // waiting for room, in order
+        Outgoing* last = nullptr;
+        Peer* next_waiting = nullptr; // among the peers with something waiting
+        Peer* next_made = nullptr;    // among all
+        std::unique_ptr<Bulk> bulk;   // made with the first message that needs it
+    };
+    // A rank may say a word to each of thousands: no more than two cache lines, of which malloc
+    // takes 8 bytes.
+    static_assert(sizeof(Peer) <= 2 * node::cache_line_bytes - 8);
+    static Bulk& bulk_of(Peer& peer) {
+        if (peer.bulk == nullptr) [[unlikely]] {
+            peer.bulk = std::make_unique<Bulk>();
+        }
+        return *peer.bulk;
+    }
 
     // An answer of the protocol that found no room.
     struct Answer : Outgoing {

@@ -73,9 +73,10 @@ void Engine::start_helping(Peer& peer, Request& send) {
         return;
     }
     send.offered = true;
-    peer.awaited += send.awaited ? 1 : 0;
-    if (peer.offers++ == 0) {
-        peer.next_offering = offering_;
+    Bulk& bulk = bulk_of(peer);
+    bulk.awaited += send.awaited ? 1 : 0;
+    if (bulk.offers++ == 0) {
+        bulk.next_offering = offering_;
         offering_ = &peer;
     }
     tell_awaited(peer);
@@ -87,29 +88,31 @@ void Engine::stop_helping(Request& send) {
     }
     send.offered = false;
     Peer& peer = peer_of(send.peer);
+    Bulk& bulk = *peer.bulk;
     if (std::exchange(send.awaited, false)) {
-        --peer.awaited;
+        --bulk.awaited;
     }
-    if (--peer.offers > 0) {
+    if (--bulk.offers > 0) {
         tell_awaited(peer);
         return;
     }
     Peer** link = &offering_;
     while (*link != &peer) {
-        link = &(*link)->next_offering;
+        link = &(*link)->bulk->next_offering;
     }
-    *link = peer.next_offering;
+    *link = bulk.next_offering;
 }
 
 void Engine::await_offered(const Request& send) {
     Peer& peer = peer_of(send.peer);
-    ++peer.awaited;
+    ++peer.bulk->awaited;
     tell_awaited(peer);
 }
 
 void Engine::tell_awaited(Peer& peer) {
-    if (peer.awaited == peer.offers && !peer.told) {
-        peer.told = true;
+    Bulk& bulk = *peer.bulk;
+    if (bulk.awaited == bulk.offers && !bulk.told) {
+        bulk.told = true;
         peer.box.set_awaits(true);
     }
 }
@@ -122,17 +125,17 @@ bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
         !transport_.awaits(sender)) {
         return false;
     }
-    Peer& peer = peer_of(sender);
-    if (peer.asking == nullptr) {
-        peer.asking.reset(new (std::nothrow) Asking);
+    std::unique_ptr<Asking>& asking = bulk_of(peer_of(sender)).asking;
+    if (asking == nullptr) {
+        asking.reset(new (std::nothrow) Asking);
     }
-    return peer.asking != nullptr &&
-           peer.asking->next(offered.bytes, trial, !transport_.peer_copy_refused()) != Way::fetch;
+    return asking != nullptr &&
+           asking->next(offered.bytes, trial, !transport_.peer_copy_refused()) != Way::fetch;
 }
 
 bool Engine::help_peers() {
     bool moved = false;
-    for (Peer* peer = offering_; peer != nullptr; peer = peer->next_offering) {
+    for (Peer* peer = offering_; peer != nullptr; peer = peer->bulk->next_offering) {
         moved |= transport_.help_peer(*peer);
     }
     return moved;
@@ -173,8 +176,9 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
                                          const RendezvousData& offered, std::uint64_t kept) {
     using transport::PeerCopy;
     if (offered.pieces == 0 && !receive.laid_out) {
+        const Peer& peer = peer_of(sender);
         return transport_.fetch_from_peer(sender, offered.address, receive.data, kept,
-                                          peer_of(sender).offers > 0);
+                                          peer.bulk != nullptr && peer.bulk->offers > 0);
     }
     const Buffer& buffer = receive.buffer;
     const bool in_place = !receive.laid_out || is_coarse(*buffer.type);

@@ -91,8 +91,9 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
 Way Engine::chosen_way(const Peer& peer, std::uint64_t bytes) {
     const Advice advice = peer.box.advice();
     const std::uint32_t way_class = WayClass::of(bytes);
-    return peer.ways != nullptr ? peer.ways->next(way_class, advice)
-                                : WayClass::advised(way_class, advice);
+    return peer.bulk != nullptr && peer.bulk->ways != nullptr
+               ? peer.bulk->ways->next(way_class, advice)
+               : WayClass::advised(way_class, advice);
 }
 
 bool Engine::has_choice(const Peer& peer, const Request& send) {
@@ -111,16 +112,17 @@ bool Engine::is_fetched(const Peer& peer, const Request& send) {
 }
 
 std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, Way way) {
-    if (peer.ways == nullptr) [[unlikely]] {
+    std::unique_ptr<Ways>& ways = bulk_of(peer).ways;
+    if (ways == nullptr) [[unlikely]] {
         // Without memory nothing is measured.
-        peer.ways.reset(new (std::nothrow) Ways);
+        ways.reset(new (std::nothrow) Ways);
     }
-    return peer.ways != nullptr ? peer.ways->stamp(WayClass::of(bytes), way) : 0;
+    return ways != nullptr ? ways->stamp(WayClass::of(bytes), way) : 0;
 }
 
 void Engine::way_taken(Peer& peer, std::uint64_t bytes) {
-    if (peer.ways != nullptr) {
-        peer.ways->sent(WayClass::of(bytes), peer.box.advice());
+    if (peer.bulk != nullptr && peer.bulk->ways != nullptr) {
+        peer.bulk->ways->sent(WayClass::of(bytes), peer.box.advice());
     }
 }
 
@@ -244,9 +246,9 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     const bool open =
         !chosen && offers && streams && !send.laid_out && !send.fetched && WayClass::is_long(bytes);
     data.began = chosen ? way_stamp(peer, bytes, Way::fetch) : open ? Stamp::receivers_choice : 0;
-    if (peer.told && !send.awaited) {
+    if (peer.bulk != nullptr && peer.bulk->told && !send.awaited) {
         // Before the receiver can see the offer.
-        peer.told = false;
+        peer.bulk->told = false;
         peer.box.set_awaits(false);
     }
     if (!transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,

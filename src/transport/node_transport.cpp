@@ -31,7 +31,7 @@ bool NodeTransport::queue_inline(Channel& channel, const Header& header, const v
     cell->length = static_cast<std::uint8_t>(bytes);
     copy_small(cell->payload, data, bytes);
     QueueSender::publish(*cell, position);
-    Doorbell::ring(rank_.header(), *channel.doorbell);
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
     return true;
 }
 
@@ -67,7 +67,7 @@ bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
     std::memcpy(cell->payload, &reference, sizeof reference);
     channel.box.publish(*cell);
     channel.box.prefetch_ring(bytes);
-    Doorbell::ring(rank_.header(), *channel.doorbell);
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
     return true;
 }
 
@@ -91,16 +91,19 @@ constexpr std::uint32_t behind_from = 3;
 
 } // namespace
 
-// What has come from the receiver in its box tells that it is not far behind, without a look at
-// what it writes.
-std::uint32_t NodeTransport::blocks_in_a_row(Channel& channel) const {
+// With one more block under way. What has come from the receiver in its box tells that it is not
+// far behind, without a look at what it writes.
+bool NodeTransport::is_behind(Channel& channel) const {
     const std::uint32_t number = box_of_ != nullptr ? box_of_[channel.peer] : no_box;
-    const std::uint32_t heard = number != no_box ? boxes_[number].read() : 0;
+    const auto heard = static_cast<std::uint16_t>(number != no_box ? boxes_[number].read() : 0);
     if (channel.heard != heard) {
         channel.heard = heard;
         channel.blocks_in_a_row = 0;
     }
-    return ++channel.blocks_in_a_row;
+    if (channel.blocks_in_a_row < behind_from) {
+        ++channel.blocks_in_a_row;
+    }
+    return channel.blocks_in_a_row == behind_from;
 }
 
 bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
@@ -117,7 +120,7 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
                send_through_ring(channel, header, reference, source, bytes);
     }
     const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
-    const bool behind = blocks_in_a_row(channel) >= behind_from;
+    const bool behind = is_behind(channel);
     const std::size_t frame = frame_bytes(bytes, total, behind);
     const std::byte* data = source.data();
     const BouncePlace where = {
@@ -152,7 +155,7 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
             break;
         }
     }
-    Doorbell::ring(rank_.header(), *channel.doorbell);
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
     return true;
 }
 
@@ -178,7 +181,7 @@ bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
     cell->place = Place::chunk;
     std::memcpy(cell->payload, &reference, sizeof reference);
     QueueSender::publish(*cell, position);
-    Doorbell::ring(rank_.header(), *channel.doorbell);
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
     return true;
 }
 
@@ -201,7 +204,10 @@ bool NodeTransport::open_box(Channel& channel) {
     node::SegmentHeader& header = rank_.header();
     // A rank that shares its processor gains nothing from a box: the switch between ranks dwarfs
     // it.
-    if (header.box_limit == 0 || channel.cells_before_box < cells_until_box) {
+    if (header.box_limit == 0) {
+        return false;
+    }
+    if (channel.cells_before_box < cells_until_box) {
         ++channel.cells_before_box;
         return false;
     }

@@ -30,16 +30,16 @@ namespace warren::transport {
 // What a rank keeps of another that it talks to. The message room derives its own from it.
 struct Channel {
     explicit Channel(const node::Segment& segment, std::uint32_t to)
-        : queue(segment, to), peer(to), doorbell(&segment.slot(to).doorbell) {}
+        : queue(segment, to), peer(to) {}
 
     BoxSender box;
     QueueSender queue;
     const std::uint32_t peer;
-    std::uint32_t cells_before_box = 0;
-    std::uint32_t blocks_in_a_row = 0;    // sent through bounce buffers since the next changed
-    std::uint32_t heard = 0;              // cells from the peer's box
-    bool same_space = false;              // the peer is a rank of this process
-    std::atomic<std::uint32_t>* doorbell; // the peer's
+    std::uint16_t heard = 0; // cells from the peer's box, modulo 2^16
+    std::uint8_t cells_before_box = 0;
+    // Sent through bounce buffers since `heard` changed last; counted until the peer is behind.
+    std::uint8_t blocks_in_a_row : 7 = 0;
+    bool same_space : 1 = false; // the peer is a rank of this process
 };
 
 class NodeTransport {
@@ -64,7 +64,7 @@ class NodeTransport {
         cell->length = static_cast<std::uint8_t>(bytes);
         copy_small(cell->payload, data, bytes);
         channel.box.publish(*cell);
-        Doorbell::ring(rank_.header(), *channel.doorbell);
+        Doorbell::ring(rank_.header(), channel.queue.doorbell());
         return true;
     }
 
@@ -304,7 +304,7 @@ class NodeTransport {
                              const Source& source, std::size_t bytes, std::uint64_t total);
     bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
                             const Source& source, std::size_t bytes);
-    std::uint32_t blocks_in_a_row(Channel& channel) const;
+    bool is_behind(Channel& channel) const;
     // The peer's box towards this rank; null: it has none.
     BoxReceiver* box_from(std::uint32_t peer) {
         const std::uint32_t number = box_of_ != nullptr ? box_of_[peer] : no_box;

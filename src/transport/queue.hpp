@@ -70,6 +70,9 @@ class QueueSender {
                node::queue_cells;
     }
 
+    // The receiver's.
+    std::atomic<std::uint32_t>& doorbell() const { return slot_->doorbell; }
+
     static void publish(Cell& cell, std::uint32_t position) {
         cell.sequence.store(position + 1, std::memory_order_release);
     }

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -44,9 +43,10 @@ class PartitionedMatching {
     struct Notice;
     static void arrived(message::Request& request);
 
+    // (Few at a time, and mostly none at all: an empty vector has no memory, as a deque has.)
     std::vector<std::unique_ptr<Notice>> awaited_;
-    std::deque<std::unique_ptr<Notice>> announced_; // and not matched yet
-    std::deque<Receive*> unmatched_;                // in the order of their making
+    std::vector<std::unique_ptr<Notice>> announced_; // and not matched yet
+    std::vector<Receive*> unmatched_;                // in the order of their making
 };
 
 Error psend_init(Context& context, const void* buf, int partitions, MPI_Count count,

@@ -278,7 +278,7 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         }
         inbound.receive = receive;
     } else {
-        Unexpected* message = unexpected_.make(arrival.block_bytes);
+        Unexpected* message = unexpected_.make_announced(arrival.block_bytes);
         if (message == nullptr) {
             out_of_memory(rank_, arrival.block_bytes);
         }
@@ -286,10 +286,10 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
         message->envelope = envelope;
         message->sender = arrival.sender;
         message->bytes = stream.total;
-        message->head_bytes = arrival.block_bytes;
-        message->token = stream.token;
+        message->announced.head_bytes = arrival.block_bytes;
+        message->announced.token = stream.token;
         if (stream.total > arrival.block_bytes) {
-            message->began = stream.began;
+            message->announced.began = stream.began;
             inbound.trial = {};
         }
         unexpected_.add(*message);
@@ -345,8 +345,9 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
         }
         receive->moved += bytes;
     } else if (Unexpected* message = inbound.message) {
-        transport_.copy().get(message->data + message->arrived, data, bytes, message->head_bytes);
-        message->arrived += bytes;
+        transport_.copy().get(message->data + message->announced.arrived, data, bytes,
+                              message->announced.head_bytes);
+        message->announced.arrived += bytes;
     }
     inbound.left -= bytes;
     if (inbound.left == 0) {
@@ -398,16 +399,16 @@ void Engine::end_stream(const Inbound& inbound) {
     if (message == nullptr) {
         return;
     }
-    message->form =
-        message->head_bytes == message->bytes ? Unexpected::Form::whole : Unexpected::Form::head;
-    if (message->taker != nullptr) {
-        match_unexpected(*message, *message->taker);
+    message->form = message->announced.head_bytes == message->bytes ? Unexpected::Form::whole
+                                                                    : Unexpected::Form::head;
+    if (message->announced.taker != nullptr) {
+        match_unexpected(*message, *message->announced.taker);
     }
 }
 
 Unexpected& Engine::keep_announced(Unexpected::Form form, const Envelope& envelope,
                                    std::uint32_t sender, std::uint64_t bytes) {
-    Unexpected* message = unexpected_.make(0);
+    Unexpected* message = unexpected_.make_announced(0);
     if (message == nullptr) {
         out_of_memory(rank_, sizeof(Unexpected));
     }
@@ -428,10 +429,10 @@ void Engine::arrived_rendezvous(const transport::Arrival& arrival) {
     }
     Unexpected& message =
         keep_announced(Unexpected::Form::rendezvous, envelope, arrival.sender, data.bytes);
-    message.address = data.address;
-    message.pieces = data.pieces;
-    message.token = data.sender;
-    message.began = data.began;
+    message.announced.address = data.address;
+    message.announced.pieces = data.pieces;
+    message.announced.token = data.sender;
+    message.announced.began = data.began;
 }
 
 void Engine::arrived_direct(const transport::Arrival& arrival) {
@@ -441,8 +442,8 @@ void Engine::arrived_direct(const transport::Arrival& arrival) {
         receive_direct(*receive, envelope, arrival.sender, data);
         return;
     }
-    keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes).address =
-        data.send;
+    keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes)
+        .announced.address = data.send;
 }
 
 void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
@@ -526,7 +527,7 @@ void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
     }
     unexpected_.remove(*message);
     if (message->form == Unexpected::Form::direct) {
-        reinterpret_cast<DirectSend*>(message->address)->finish();
+        reinterpret_cast<DirectSend*>(message->announced.address)->finish();
         rank_.ring(arrival.sender);
     } else {
         const DoneData done = {.request = data.send};
@@ -577,38 +578,40 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
         break;
     case Unexpected::Form::arriving:
         accept(receive, message.envelope, message.bytes);
-        message.taker = &receive;
+        message.announced.taker = &receive;
         return; // the stream's end comes back here, and destroys it
     case Unexpected::Form::head:
         accept(receive, message.envelope, message.bytes);
-        receive.moved = message.head_bytes;
+        receive.moved = message.announced.head_bytes;
         receive.trial = {};
-        if (message.began != 0) [[unlikely]] {
-            receive.trial = trial_of(message.began, true);
+        if (message.announced.began != 0) [[unlikely]] {
+            receive.trial = trial_of(message.announced.began, true);
         }
         if (receive.outcome.bytes > 0) { // else there may be no memory at all
             place(receive, 0, message.data,
-                  std::min(message.head_bytes, static_cast<std::uint64_t>(receive.outcome.bytes)));
+                  std::min(message.announced.head_bytes,
+                           static_cast<std::uint64_t>(receive.outcome.bytes)));
         }
-        if (!ask_for_rest(receive, message.sender, message.token, message.head_bytes)) {
+        if (!ask_for_rest(receive, message.sender, message.announced.token,
+                          message.announced.head_bytes)) {
             complete(receive);
         }
         break;
     case Unexpected::Form::rendezvous:
         fetch(receive, message.envelope, message.sender,
-              {.address = message.address,
+              {.address = message.announced.address,
                .bytes = message.bytes,
-               .sender = message.token,
-               .pieces = message.pieces,
-               .began = message.began},
+               .sender = message.announced.token,
+               .pieces = message.announced.pieces,
+               .began = message.announced.began},
               true);
         break;
     case Unexpected::Form::direct:
         receive_direct(receive, message.envelope, message.sender,
-                       {.send = message.address, .bytes = message.bytes});
+                       {.send = message.announced.address, .bytes = message.bytes});
         break;
     case Unexpected::Form::own: {
-        Request& send = *message.own;
+        Request& send = *message.announced.own;
         deliver_own(receive, message.envelope, send);
         complete(send);
         break;

@@ -23,40 +23,63 @@ UnexpectedMessages::~UnexpectedMessages() {
         destroy(*message);
         message = next;
     }
-    while (free_small_ != nullptr) {
-        Unexpected* message = free_small_;
-        free_small_ = message->next_arrived;
+    while (pool_ != nullptr) {
+        Unexpected* message = pool_;
+        pool_ = message->next_arrived;
         std::free(message);
     }
 }
 
 Unexpected* UnexpectedMessages::make(std::uint64_t bytes) {
-    const bool small = bytes <= small_bytes;
-    void* memory = nullptr;
-    if (small && free_small_ != nullptr) {
-        memory = free_small_;
-        free_small_ = free_small_->next_arrived;
-    } else {
-        const std::uint64_t data_bytes = small ? small_bytes : bytes;
-        if (data_bytes > SIZE_MAX - sizeof(Unexpected)) {
-            return nullptr;
-        }
-        memory = std::malloc(sizeof(Unexpected) + data_bytes);
+    Unexpected* message = nullptr;
+    if (bytes > Unexpected::small_bytes) {
+        message = make_large(bytes);
+    } else if ((message = make_pooled()) != nullptr) {
+        message->data = message->small_data;
     }
+    if (message != nullptr) {
+        message->bytes = bytes;
+    }
+    return message;
+}
+
+Unexpected* UnexpectedMessages::make_announced(std::uint64_t kept_bytes) {
+    Unexpected* message = kept_bytes > 0 ? make_large(kept_bytes) : make_pooled();
+    if (message != nullptr) {
+        message->announced = {};
+    }
+    return message;
+}
+
+Unexpected* UnexpectedMessages::make_pooled() {
+    void* memory = pool_;
+    if (memory != nullptr) {
+        pool_ = pool_->next_arrived;
+    } else if ((memory = std::malloc(sizeof(Unexpected))) == nullptr) {
+        return nullptr;
+    }
+    auto* message = new (memory) Unexpected;
+    message->pooled = true;
+    return message;
+}
+
+Unexpected* UnexpectedMessages::make_large(std::uint64_t bytes) {
+    if (bytes > SIZE_MAX - sizeof(Unexpected)) {
+        return nullptr;
+    }
+    void* memory = std::malloc(sizeof(Unexpected) + bytes);
     if (memory == nullptr) {
         return nullptr;
     }
     auto* message = new (memory) Unexpected;
-    message->small = small;
-    message->bytes = bytes;
     message->data = reinterpret_cast<std::byte*>(message + 1);
     return message;
 }
 
 void UnexpectedMessages::destroy(Unexpected& message) {
-    if (message.small) {
-        message.next_arrived = free_small_;
-        free_small_ = &message;
+    if (message.pooled) {
+        message.next_arrived = pool_;
+        pool_ = &message;
     } else {
         std::free(&message);
     }
@@ -98,9 +121,9 @@ Unexpected* UnexpectedMessages::find_announced(const Envelope& envelope, std::ui
             return false;
         }
         return message->form == Form::direct
-                   ? message->address == send
+                   ? message->announced.address == send
                    : (message->form == Form::rendezvous || message->form == Form::head) &&
-                         message->token == send;
+                         message->announced.token == send;
     };
     while (message != nullptr && !is_it()) {
         message = message->next_in_bucket;

@@ -105,34 +105,47 @@ struct Unexpected {
         own         // a send of this rank to itself, of which `own` has the data
     };
 
+    // What is known of a message of which there is more to come.
+    struct Announced {
+        std::uint64_t head_bytes; // of a stream
+        std::uint64_t arrived;    // of a stream
+        std::uint64_t address;    // of a rendezvous, or direct
+        std::uint64_t pieces;     // of a rendezvous
+        std::uint64_t token;      // of a rendezvous or head: the sender's request
+        std::uint64_t began;      // the Stamp of a rendezvous or head
+        Request* own;
+        Request* taker; // of a stream: the receive that waits for the rest
+    };
+    // A whole message of up to this many bytes has its data in the same place.
+    static constexpr std::size_t small_bytes = sizeof(Announced);
+
     Form form = Form::whole;
-    bool small = false; // from the pool of small ones
+    bool pooled = false; // nothing stands behind it, and its memory is used again and again
     Envelope envelope = {};
     std::uint32_t sender = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t head_bytes = 0; // of a stream
-    std::uint64_t arrived = 0;    // of a stream
     std::byte* data = nullptr;
-    std::uint64_t address = 0; // of a rendezvous, or direct
-    std::uint64_t pieces = 0;  // of a rendezvous
-    std::uint64_t token = 0;   // of a rendezvous or head: the sender's request
-    std::uint64_t began = 0;   // the Stamp of a rendezvous or head
-    Request* own = nullptr;
-    Request* taker = nullptr; // of a stream: the receive that waits for the rest
 
     Unexpected* previous_in_bucket = nullptr;
     Unexpected* next_in_bucket = nullptr;
     Unexpected* previous_arrived = nullptr;
     Unexpected* next_arrived = nullptr;
+
+    union {
+        Announced announced; // if it was made so
+        std::byte small_data[small_bytes];
+    };
 };
 
 class UnexpectedMessages {
   public:
     ~UnexpectedMessages();
 
-    // Makes room for a message's data (bytes may be 0); null when memory is out. Not yet in the
-    // lists.
+    // Makes a message with room for all of its data; null when memory is out. Not yet in the lists.
     Unexpected* make(std::uint64_t bytes);
+    // The same for one of which there is more to come: with room for what will be kept of its data,
+    // if anything.
+    Unexpected* make_announced(std::uint64_t kept_bytes);
     void destroy(Unexpected& message);
 
     void add(Unexpected& message);
@@ -152,9 +165,9 @@ class UnexpectedMessages {
   private:
     Unexpected* search(const Envelope& receive) const;
 
-    // Data of up to this many bytes stands behind the message itself, in memory that is used again
-    // and again.
-    static constexpr std::size_t small_bytes = 64;
+    Unexpected* make_pooled();
+    // With memory for data behind it.
+    static Unexpected* make_large(std::uint64_t bytes);
 
     struct List {
         Unexpected* first;
@@ -163,7 +176,7 @@ class UnexpectedMessages {
 
     List buckets_[match_buckets] = {};
     List arrived_ = {};
-    Unexpected* free_small_ = nullptr; // linked by next_arrived
+    Unexpected* pool_ = nullptr; // linked by next_arrived
     std::uint32_t count_ = 0;
 };
 

@@ -495,7 +495,8 @@ Error Engine::send_to_self(Request& request) {
     const bool leaves_data =
         request.operation != Operation::synchronous &&
         (request.operation != Operation::buffered || request.bytes <= own_copy_limit);
-    Unexpected* message = unexpected_.make(leaves_data ? request.bytes : 0);
+    Unexpected* message =
+        leaves_data ? unexpected_.make(request.bytes) : unexpected_.make_announced(0);
     if (message == nullptr) {
         return fail(MPI_ERR_NO_MEM, "no memory for a message of %llu bytes to the rank itself",
                     static_cast<unsigned long long>(request.bytes));
@@ -513,7 +514,7 @@ Error Engine::send_to_self(Request& request) {
         complete(request);
     } else {
         message->form = Unexpected::Form::own;
-        message->own = &request;
+        message->announced.own = &request;
         unexpected_.add(*message);
         rank_.wake_threads(); // another thread may probe for it
     }

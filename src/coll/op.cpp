@@ -150,7 +150,7 @@ MPI_Op Ops::handle_of(const Op& op) const {
         return reinterpret_cast<MPI_Op>(first_predefined +
                                         static_cast<std::uintptr_t>(&op - predefined_.data()));
     }
-    return static_cast<MPI_Op>(HandleTable<Op>::handle_of(op));
+    return static_cast<MPI_Op>(LateHandleTable<Op>::handle_of(op));
 }
 
 MPI_Op Ops::of_integer(int integer) const {

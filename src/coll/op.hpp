@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "base/handle_table.hpp"
+#include "base/late_handle_table.hpp"
 #include "datatype/datatype.hpp"
 #include "mpi.h"
 
@@ -97,7 +97,7 @@ class Ops {
     static constexpr std::uintptr_t predefined_range = 0x20;
 
     std::array<Op, predefined_range> predefined_; // by handle; unused ones are of kind null
-    HandleTable<Op> made_;
+    LateHandleTable<Op> made_;
 };
 
 } // namespace warren::coll

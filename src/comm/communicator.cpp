@@ -80,7 +80,7 @@ void Communicators::destroy(Communicator& communicator) {
 
 MPI_Group Communicators::handle_of(const Group& group) const {
     return &group == &empty_ ? MPI_GROUP_EMPTY
-                             : static_cast<MPI_Group>(HandleTable<Group>::handle_of(group));
+                             : static_cast<MPI_Group>(LateHandleTable<Group>::handle_of(group));
 }
 
 MPI_Group Communicators::group_of_integer(int integer) const {

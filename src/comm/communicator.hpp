@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "base/handle_table.hpp"
+#include "base/late_handle_table.hpp"
 #include "comm/context_ids.hpp"
 #include "comm/group.hpp"
 #include "comm/rank_map.hpp"
@@ -205,7 +206,7 @@ class Communicators {
     Communicator self_;
     HandleTable<Communicator> made_;
     Group empty_;
-    HandleTable<Group> groups_;
+    LateHandleTable<Group> groups_;
 };
 
 } // namespace warren::comm

@@ -25,7 +25,7 @@ MPI_Errhandler ErrorHandlers::handle_of(const ErrorHandler& handler) const {
     case ErrorHandler::Kind::returns:
         return MPI_ERRORS_RETURN;
     default:
-        return static_cast<MPI_Errhandler>(HandleTable<ErrorHandler>::handle_of(handler));
+        return static_cast<MPI_Errhandler>(LateHandleTable<ErrorHandler>::handle_of(handler));
     }
 }
 

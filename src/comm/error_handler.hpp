@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "base/handle_table.hpp"
+#include "base/late_handle_table.hpp"
 #include "mpi.h"
 
 namespace warren::comm {
@@ -84,7 +84,7 @@ class ErrorHandlers {
     ErrorHandler fatal_{ErrorHandler::Kind::fatal};
     ErrorHandler aborts_{ErrorHandler::Kind::aborts};
     ErrorHandler returns_{ErrorHandler::Kind::returns};
-    HandleTable<ErrorHandler> made_;
+    LateHandleTable<ErrorHandler> made_;
 };
 
 } // namespace warren::comm

@@ -29,7 +29,7 @@ bool Info::remove(std::string_view key) {
 
 MPI_Info Infos::handle_of(const Info& info) const {
     return &info == &environment_ ? MPI_INFO_ENV
-                                  : static_cast<MPI_Info>(HandleTable<Info>::handle_of(info));
+                                  : static_cast<MPI_Info>(LateHandleTable<Info>::handle_of(info));
 }
 
 MPI_Info Infos::of_integer(int integer) const {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/handle_table.hpp"
+#include "base/late_handle_table.hpp"
 #include "mpi.h"
 
 namespace warren::comm {
@@ -53,7 +53,7 @@ class Infos {
 
   private:
     Info environment_;
-    HandleTable<Info> made_;
+    LateHandleTable<Info> made_;
 };
 
 } // namespace warren::comm

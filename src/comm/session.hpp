@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "base/handle_table.hpp"
+#include "base/late_handle_table.hpp"
 #include "comm/info.hpp"
 #include "message/send_buffer.hpp"
 #include "mpi.h"
@@ -34,7 +34,7 @@ class Sessions {
   public:
     Session* find(MPI_Session handle) { return made_.find(handle); }
     MPI_Session handle_of(const Session& session) const {
-        return static_cast<MPI_Session>(HandleTable<Session>::handle_of(session));
+        return static_cast<MPI_Session>(LateHandleTable<Session>::handle_of(session));
     }
     // The handle of a Fortran integer; MPI_SESSION_NULL when there is none.
     MPI_Session of_integer(int integer) const {
@@ -52,7 +52,7 @@ class Sessions {
     std::uint64_t opened() const { return opened_; }
 
   private:
-    HandleTable<Session> made_;
+    LateHandleTable<Session> made_;
     std::uint64_t opened_ = 0;
 };
 

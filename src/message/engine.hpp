@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/handle_table.hpp"
+#include "base/late_handle_table.hpp"
 #include "base/sparse_array.hpp"
 #include "message/matching.hpp"
 #include "message/protocol.hpp"
@@ -183,7 +184,7 @@ class Engine {
         Unexpected* message;
         void* communicator; // of the probe
     };
-    HandleTable<Matched>& matched() { return matched_; }
+    LateHandleTable<Matched>& matched() { return matched_; }
 
     // --- Progress, and waiting for something that is not a request (a collective's step).
     bool progress();
@@ -489,7 +490,7 @@ class Engine {
     bool running_steps_ = false;
     HandleTable<Request> requests_;
     Request* sent_; // from requests_
-    HandleTable<Matched> matched_;
+    LateHandleTable<Matched> matched_;
 };
 
 } // namespace warren::message

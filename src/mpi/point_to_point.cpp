@@ -242,7 +242,7 @@ Error take_message(Context& context, Unexpected& found, comm::Communicator& comm
     }
     engine.take(found);
     context.communicators.retain(comm);
-    *handle = reinterpret_cast<MPI_Message>(HandleTable<Matched>::handle_of(*matched));
+    *handle = reinterpret_cast<MPI_Message>(LateHandleTable<Matched>::handle_of(*matched));
     return {};
 }
 

@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace warren::comm {
 
@@ -40,7 +41,13 @@ constexpr std::uint64_t reciprocal_of(std::uint32_t divisor) {
     return ~std::uint64_t{0} / divisor + 1;
 }
 constexpr std::uint64_t divide(std::uint32_t number, std::uint64_t reciprocal) {
-    return static_cast<std::uint64_t>(DoubleWord{number} * reciprocal >> 64);
+    std::uint64_t wide = number;
+    if (!std::is_constant_evaluated()) {
+        // Else g++, where it knows that a rank is not negative, makes the product a signed one,
+        // which takes three instructions more.
+        asm("" : "+r"(wide));
+    }
+    return static_cast<std::uint64_t>(DoubleWord{wide} * reciprocal >> 64);
 }
 
 class RankForm {

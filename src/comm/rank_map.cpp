@@ -158,13 +158,16 @@ void RankMap::share(TableShelf& shelf) {
 // --- Look-ups
 
 Process RankMap::nested(std::uint32_t rank) const {
-    const RankForm& form = nest_->form;
-    Process process = offset_ + static_cast<std::uint64_t>(stride_) * rank;
-    int k = 0;
-    do {
-        process +=
-            static_cast<std::uint64_t>(form.level[k].jump) * divide(rank, nest_->reciprocal[k]);
-    } while (++k < form.levels);
+    const Nest& nest = *nest_;
+    const auto blocks = [&nest, rank](int k) {
+        return static_cast<std::uint64_t>(nest.form.level[k].jump) *
+               divide(rank, nest.reciprocal[k]);
+    };
+    // Of two levels at least, else it is a block.
+    Process process = offset_ + static_cast<std::uint64_t>(stride_) * rank + blocks(0) + blocks(1);
+    for (int k = 2; k < nest.form.levels; ++k) {
+        process += blocks(k);
+    }
     return process;
 }
 

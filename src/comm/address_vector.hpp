@@ -50,7 +50,11 @@ class AddressVector {
 
     std::uint32_t ranks() const { return static_cast<std::uint32_t>(places_.size()); }
     Place place(std::uint32_t world_rank) const {
-        const std::uint32_t place = places_[static_cast<int>(world_rank)];
+        // Filled nodes as a rule, so the affine way is in line and the others are not.
+        const std::uint32_t place =
+            places_.affine()
+                ? world_rank * static_cast<std::uint32_t>(places_.stride()) + places_.offset()
+                : places_[static_cast<int>(world_rank)];
         return {place >> slot_bits_, place & ((1U << slot_bits_) - 1)};
     }
     const NodeAddress& address(std::uint32_t node) const { return entries_[node]; }

@@ -1,4 +1,5 @@
-"""Programs that compute without system calls (steady.c), saved meanwhile.
+"""Programs that compute without system calls (steady.c), saved meanwhile, and others that do what they do alone
+(children.c, unseen.c).
     steady.py BUILD TEST[@MODE] PROGRAM ARGUMENT …
 Status 77: DynamoRIO isn't built, or the processor lacks what the program needs."""
 
@@ -92,7 +93,7 @@ def record_as_alone(scratch, status):
 
 def unharmed(scratch):
     """The program does what it does alone, whatever is saved meanwhile."""
-    status = -signal.SIGABRT if arguments[0] == "abort" else 0
+    status = -{"abort": signal.SIGABRT, "terminated": signal.SIGTERM}.get(arguments[0], 0)
     _, processes = record_as_alone(scratch, status)
     ends = sorted(str(process.about["end"]) for process in processes)
     expected = {"exec": ["exec"] * int((arguments[1:] or ["0"])[0]) + ["exit 0"],
@@ -101,6 +102,30 @@ def unharmed(scratch):
     assert all(process.counts and not process.about["lost"] for process in processes)
     for process in processes:
         check_sums(process)  # nobody else, forked children above all, has written into its files
+
+
+def outlived(scratch):
+    """A process ends, with all that it has counted, while a child of vfork sleeps, which goes on."""
+    output, (process,) = record(scratch)
+    assert output == "the child goes on\n", output
+    assert process.about["end"] == "exit 0" and process.counts and not process.about["lost"], process.about
+    check_sums(process)
+
+
+def lost_children(scratch):
+    """Children of vfork that a signal kills end in the recording, which ends whole."""
+    _, processes = record_as_alone(scratch, 0)
+    ends = sorted(process.about["end"] for process in processes)
+    assert ends == ["exit 0"] + ["exit 3"] * int(arguments[1]), ends
+    for process in processes:
+        assert process.counts and not process.about["lost"] and process.about["end_ns"], process.about
+        check_sums(process)
+    events = {}
+    (parent,) = [process for process in processes if process.about["end"] == "exit 0"]
+    for event, number, *_ in parent.threads:
+        events.setdefault(number, []).append(event)
+    del events[0]  # the first thread, which ends with the process
+    assert [each[-1] for each in events.values()] == [2] * int(arguments[1]), events
 
 
 def hot_pages(output):
@@ -345,7 +370,7 @@ def main():
         print("skipped: DynamoRIO isn't there; tools/build_dynamorio builds it")
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
-        tests = (killed, unharmed, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, no_room,
+        tests = (killed, unharmed, outlived, lost_children, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, no_room,
                  names_kept, room_for_counts, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0

@@ -275,36 +275,50 @@ void note_handler(std::uint64_t signal, std::uint64_t action) {
     }
 }
 
+// What clone is asked for, by its flags.
+New made_with(std::uint64_t flags) {
+    if ((flags & CLONE_VM) == 0) {
+        return New::process;
+    }
+    return (flags & CLONE_VFORK) != 0 ? New::child_of_vfork : New::thread;
+}
+
 // What clone3 is asked for, at `request`.
-bool asks_for_vfork(std::uint64_t request) {
+New requested(std::uint64_t request) {
     std::uint64_t flags = 0;
     std::size_t got = 0;
-    return request != 0 &&
-           dr_safe_read(reinterpret_cast<const void*>(request), sizeof flags, &flags, &got) &&
-           (flags & CLONE_VFORK) != 0;
+    const bool known = request != 0 && dr_safe_read(reinterpret_cast<const void*>(request),
+                                                    sizeof flags, &flags, &got);
+    return known ? made_with(flags) : New::thread; // else it fails
+}
+
+// The end of the process while a child of vfork goes on in its memory, and that child's parent
+// sleeps: DynamoRIO, which ends threads one by one, would wait for both.
+[[noreturn]] void end_beside_child(std::uint64_t status) {
+    recorder->finish();
+    syscall(SYS_exit_group, static_cast<int>(status));
+    __builtin_unreachable();
 }
 
 // Calls that make threads or processes, or end one's program. Nothing for others.
-void hold_spawns(void* context, const Spawner& spawner, int number) {
+void hold_spawns(void* context, Spawner& spawner, int number) {
     const auto first = static_cast<std::uint64_t>(dr_syscall_get_param(context, 0));
     switch (number) {
     case SYS_clone:
-        spawns.hold_for_new(context, spawner, (first & CLONE_VFORK) != 0);
+        spawns.hold_for_new(context, spawner, made_with(first));
         break;
     case SYS_clone3:
-        spawns.hold_for_new(context, spawner, asks_for_vfork(first));
+        spawns.hold_for_new(context, spawner, requested(first));
+        break;
+    case SYS_fork:
+        spawns.hold_for_new(context, spawner, New::process);
         break;
     case SYS_vfork:
-        spawns.hold_for_new(context, spawner, true);
+        spawns.hold_for_new(context, spawner, New::child_of_vfork);
         break;
     case SYS_execve:
         // Of other children that share memory nobody is left to give it back.
         if (recorder->is_own_process() || spawner.is_child) {
-            spawns.hold(context, spawner);
-        }
-        break;
-    case SYS_exit_group: // where DynamoRIO takes marked threads for gone, too
-        if (recorder->is_own_process()) {
             spawns.hold(context, spawner);
         }
         break;
@@ -319,7 +333,8 @@ bool before_call(void* context, int number) {
     };
     settle(this_thread(context));
     recorder->look_at_time();
-    if (const Thread* const thread = this_thread(context)) {
+    Thread* const thread = this_thread(context);
+    if (thread != nullptr) {
         spawns.give_back(thread->spawner); // of a call that a signal came before
         hold_spawns(context, thread->spawner, number);
     }
@@ -333,7 +348,7 @@ bool before_call(void* context, int number) {
         }
         break;
     case SYS_mremap: // what it does is known afterwards
-        if (Thread* const thread = this_thread(context)) {
+        if (thread != nullptr) {
             thread->call_address = argument(0);
             thread->call_bytes = argument(1);
             thread->call_new_bytes = argument(2);
@@ -355,6 +370,8 @@ bool before_call(void* context, int number) {
         if (recorder->is_own_process()) {
             recorder->save(true);
             recorder->set_end(executed);
+        } else if (thread != nullptr) {
+            recorder->note_thread(thread);
         }
         break;
     case SYS_close_range:
@@ -383,13 +400,18 @@ bool before_call(void* context, int number) {
         break;
     case SYS_exit_group:
         if (recorder->is_own_process()) {
+            // Held, as DynamoRIO takes marked threads for gone there, too.
+            const bool alone = thread == nullptr || spawns.hold_for_end(context, thread->spawner);
             recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
+            if (!alone) {
+                end_beside_child(argument(0));
+            }
         }
         break;
     case SYS_read:
     case SYS_pread64:
     case SYS_recvfrom: // where they go is needed afterwards
-        if (Thread* const thread = this_thread(context)) {
+        if (thread != nullptr) {
             thread->call_address = argument(1);
         }
         break;
@@ -418,6 +440,7 @@ void after_call(void* context, int number) {
     switch (number) {
     case SYS_clone:
     case SYS_clone3:
+    case SYS_fork:
     case SYS_vfork:
         if (thread != nullptr) {
             spawns.made(thread->spawner);

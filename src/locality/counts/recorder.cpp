@@ -258,6 +258,7 @@ void Recorder::thread_ended(Thread* thread) {
 }
 
 void Recorder::thread_left(Thread* thread) {
+    note_thread(thread);
     const Guard guard(lock_);
     thread->last_instructions = thread->instructions_so_far();
     thread->instructions = &thread->last_instructions;
@@ -506,12 +507,19 @@ void Recorder::set_end(const std::string& how) {
 void Recorder::finish() {
     // All other threads are gone, perhaps one of them with the lock; or one is still saving much.
     constexpr int longest_ms = 5000;
-    for (int turn = 0; !platform::try_lock(lock_) && turn < longest_ms; ++turn) {
+    bool is_ours = false;
+    for (int turn = 0; !(is_ours = platform::try_lock(lock_)) && turn < longest_ms; ++turn) {
         platform::sleep_ms(1);
     }
-    if (!running_) {
-        return;
+    if (running_) {
+        finish_locked();
     }
+    if (is_ours) {
+        platform::unlock(lock_); // for a child of vfork, which goes on
+    }
+}
+
+void Recorder::finish_locked() {
     hold(false);
     write_everything();
     end_interval();

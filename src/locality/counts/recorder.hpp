@@ -52,8 +52,12 @@ struct Thread {
     std::uint32_t parent = no_thread;
     Spawner spawner; // the DynamoRIO client's
     std::uint64_t* instructions = nullptr;
-    std::uint64_t last_instructions = 0; // when it has left
-    char* stack = nullptr;               // for warren_counts_event
+    // When it has left: nobody else can ask the kernel then.
+    bool has_left = false;
+    std::uint64_t last_instructions = 0;
+    std::uint64_t last_cpu_ns = 0;
+    std::string last_name;
+    char* stack = nullptr; // for warren_counts_event
     static constexpr std::size_t stack_bytes = std::size_t{16} << 10;
     void* stack_end() const { return stack + stack_bytes; }
     // Of the system call that it is in.
@@ -98,6 +102,8 @@ class Recorder {
     // The same in two steps, for the child of a vfork, which has other files than its parent: the
     // child leaves, with its thread's storage, and its parent ends what has left.
     void thread_left(Thread* thread);
+    // What it has done until now, in that thread: another program may take its place.
+    void note_thread(Thread* thread);
     void end_left();
 
     void module_loaded(const ModuleRecord& record, const std::string& path);
@@ -206,6 +212,7 @@ class Recorder {
     void next_interval(std::uint32_t phase);
     void flush();
     void hold(bool held);
+    void finish_locked();
     void end_thread(Thread* thread);
     void delete_thread(Thread* thread);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <x86intrin.h>
 
+#include "locality/counts/guard.hpp"
 #include "locality/counts/recorder.hpp"
 
 namespace warren::locality::counts {
@@ -16,7 +17,20 @@ clockid_t processor_clock(std::uint32_t tid) {
     return static_cast<clockid_t>((~tid << 3) | 6U);
 }
 
+std::string name_of(std::uint32_t tid) {
+    const std::string path = "/proc/self/task/" + std::to_string(tid) + "/comm";
+    const std::string line = read_file(path.c_str());
+    return line.substr(0, line.find('\n'));
+}
+
 } // namespace
+
+void Recorder::note_thread(Thread* thread) {
+    const Guard guard(lock_);
+    thread->has_left = true;
+    thread->last_cpu_ns = time_of(CLOCK_THREAD_CPUTIME_ID);
+    thread->last_name = name_of(thread->tid);
+}
 
 void Recorder::write_thread(Thread& thread, ThreadRecord::Event event) {
     ThreadRecord record{};
@@ -26,13 +40,10 @@ void Recorder::write_thread(Thread& thread, ThreadRecord::Event event) {
     record.parent = thread.parent;
     record.time_ns = now_ns();
     if (event != ThreadRecord::began) {
-        record.cpu_ns = time_of(processor_clock(thread.tid));
+        record.cpu_ns = thread.has_left ? thread.last_cpu_ns : time_of(processor_clock(thread.tid));
         record.instructions = thread.instructions_so_far();
-        const std::string path = "/proc/self/task/" + std::to_string(thread.tid) + "/comm";
-        const std::string name = read_file(path.c_str());
-        for (std::size_t at = 0; at < name.size() && at + 1 < sizeof record.name; ++at) {
-            record.name[at] = name[at] == '\n' ? '\0' : name[at];
-        }
+        const std::string name = thread.has_left ? thread.last_name : name_of(thread.tid);
+        name.copy(record.name, sizeof record.name - 1);
     }
     thread_file_.append(record);
     if (event == ThreadRecord::began) {

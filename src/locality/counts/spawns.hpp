@@ -11,9 +11,14 @@
 // - Once a process has had a child of vfork, a signal that comes in a thread which DynamoRIO does
 //   not know yet ends the process: also SIGCHLD, of that child. So signals wait meanwhile, but for
 //   those that a thread's own instruction raises, and SIGUSR2, by which DynamoRIO stops threads.
+// - Before it forks, and before the process ends, it stops all other threads. A caller of vfork
+//   sleeps where no signal reaches it, and DynamoRIO waits for it with locks held that its child
+//   needs to leave. So both wait until no child of vfork is out, and no new one goes out meanwhile.
 //
-// Invariant: a holder is between those two points; only it, its child or its parent of vfork ends
-// the hold. A forked child has a copy of what it was in the parent, and forgets it.
+// Invariants: a holder is between those two points; only it, its child or its parent of vfork ends
+// the hold, but for a child whose parent's process is gone, with the hold: it takes it in the end.
+// A child is out from before its parent's DynamoRIO makes it until the parent is back.
+// A forked child has a copy of what it was in the parent, and forgets it.
 // Thread rule: all functions, by any thread, and by children that share the memory.
 #pragma once
 
@@ -25,7 +30,10 @@ namespace warren::locality::counts {
 struct Spawner {
     std::uint32_t id = 0;  // the thread's; of a child of vfork, its parent's
     bool is_child = false; // of a vfork
+    bool in_vfork = false; // it has a child out
 };
+
+enum class New { thread, process, child_of_vfork }; // that a system call makes
 
 class Spawns {
   public:
@@ -34,21 +42,32 @@ class Spawns {
     void forked(); // in the child
     // Waits until no other thread is at it. `context`: the thread's, of DynamoRIO.
     void hold(void* context, const Spawner& spawner);
-    // The same, for the caller of clone, clone3 or vfork.
-    void hold_for_new(void* context, const Spawner& spawner, bool is_vfork);
-    // After that system call, in its caller.
-    void made(const Spawner& spawner);
+    // The same, for the caller of clone, clone3, fork or vfork.
+    void hold_for_new(void* context, Spawner& spawner, New what);
+    // The same, for the caller of exit_group. False: a child of vfork has been out for all of the
+    // time that one may take, and nothing is held.
+    bool hold_for_end(void* context, const Spawner& spawner);
+    // After a system call that makes something, or hasn't, in its caller.
+    void made(Spawner& spawner);
     // Nothing where it isn't the caller's.
-    void give_back(const Spawner& spawner);
+    void give_back(Spawner& spawner);
 
   private:
     static constexpr std::uint32_t for_new = std::uint32_t{1} << 30; // ids are below 2^22
     static constexpr std::uint32_t for_vfork = std::uint32_t{1} << 31;
 
-    void hold_as(void* context, std::uint32_t holder);
+    static constexpr std::uint64_t for_ever = UINT64_MAX;
+
+    void hold_as(void* context, std::uint32_t holder, bool is_child);
+    void hold_for_vfork(void* context, Spawner& spawner);
+    // From here on no child of vfork goes out; false: one is out still.
+    bool wait_for_children(void* context, std::uint64_t longest_ms);
     void let_signals_in() const;
 
     std::atomic<std::uint32_t> holder_{0};
+    // Of threads of this process: a child's own children only keep it out longer.
+    std::atomic<std::uint32_t> children_{0};
+    std::atomic<std::uint32_t> waiting_{0};  // for all children, which keeps others from going out
     std::atomic<std::uint64_t> kept_out_{0}; // signals, as the kernel's masks have them
 };
 

@@ -1,5 +1,5 @@
-/* Waits in system calls that any handler ends, while a thread sends signals that this one ignores or
- * blocks: each takes the time that it was asked for. Exits with 1 if one doesn't. */
+/* Waits in system calls that any handler ends, while a thread sends signals that this one ignores
+ * or blocks: each takes the time that it was asked for. Exits with 1 if one doesn't. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>

@@ -107,6 +107,14 @@ void add(Sums& sums, Direction direction, std::uint64_t accesses, std::uint64_t 
     }
 }
 
+// What is on top of the program's stack. 0 where it would be the first word of a page: the stack
+// may be empty, as it is when a thread or a child of vfork begins, and nothing mapped behind it.
+std::uint64_t top_of_stack(const ThreadCounters& thread) {
+    constexpr std::uint64_t page_bytes = 4096;
+    const auto at = reinterpret_cast<std::uint64_t>(*thread.stack);
+    return (at + sizeof at - 1) % page_bytes < sizeof at ? 0 : **thread.stack;
+}
+
 // Of all threads it may be the first.
 void note_touch(ThreadCounters& thread, std::uint64_t address, Direction direction,
                 std::uint64_t instruction) {
@@ -125,7 +133,7 @@ void note_touch(ThreadCounters& thread, std::uint64_t address, Direction directi
                                 instruction < process.c_library_end && thread.stack != nullptr;
         append(thread.first_firsts, thread.last_firsts,
                FirstTouch{unit, instruction, __builtin_ia32_rdtsc(),
-                          of_library ? **thread.stack : 0, direction, late},
+                          of_library ? top_of_stack(thread) : 0, direction, late},
                *thread.process);
     }
 }

@@ -54,26 +54,30 @@ std::string first_line(const char* path) {
 }
 
 Error refused(int code) {
-    const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
-    if (code == ENOSYS || paranoid.empty()) {
+    if (code == ENOSYS) {
         return fail(other_error, "this kernel has no performance events (perf_event_open: %s)",
                     std::strerror(code));
     }
+    const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
+    const bool by_rule = std::atoi(paranoid.c_str()) > 2; // not if it can't be read
     // The kernel's own rule answers with EACCES; filters of system calls with EPERM, for root too
     // and whatever that rule would say.
-    if (code == EACCES && std::atoi(paranoid.c_str()) > 2) {
+    if (code == EACCES && by_rule) {
         return fail(other_error,
                     "the system allows ordinary users no performance events: "
                     "kernel.perf_event_paranoid is %s, and 2 would do (sysctl -w "
-                    "kernel.perf_event_paranoid=2, or as root, or with CAP_PERFMON)",
+                    "kernel.perf_event_paranoid=2, or with CAP_PERFMON, as root has it as a rule)",
                     paranoid.c_str());
     }
     if (code == EACCES || code == EPERM) {
+        const std::string allowed = paranoid.empty() || by_rule
+                                        ? ""
+                                        : ", although kernel.perf_event_paranoid is " + paranoid;
         return fail(other_error,
-                    "performance events are forbidden here (perf_event_open: %s), although "
-                    "kernel.perf_event_paranoid is %s: containers do so by seccomp (docker run "
-                    "--security-opt seccomp=unconfined, or --cap-add PERFMON)",
-                    std::strerror(code), paranoid.c_str());
+                    "performance events are forbidden here (perf_event_open: %s)%s: containers do "
+                    "so by seccomp (docker run --security-opt seccomp=unconfined, or --cap-add "
+                    "PERFMON)",
+                    std::strerror(code), allowed.c_str());
     }
     return fail(other_error, "perf_event_open: %s", std::strerror(code));
 }

@@ -22,6 +22,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,6 +137,10 @@ static void lose_children(int number) {
     for (int turn = 0; turn < number; ++turn) {
         const pid_t child = vfork();
         if (child == 0) {
+            /* Calls whose arguments DynamoRIO keeps, as it keeps those of execve. */
+            const struct rlimit none = {0, 0};
+            setrlimit(RLIMIT_CORE, &none);
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             kill(getpid(), SIGKILL);
         }
         fork_each(1, do_nothing);

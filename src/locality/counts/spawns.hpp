@@ -14,6 +14,7 @@
 // - Before it forks, and before the process ends, it stops all other threads. A caller of vfork
 //   sleeps where no signal reaches it, and DynamoRIO waits for it with locks held that its child
 //   needs to leave. So both wait until no child of vfork is out, and no new one goes out meanwhile.
+//   (A signal that ends the process is DynamoRIO's matter: see tools/dynamorio.patch.)
 //
 // Invariants: a holder is between those two points; only it, its child or its parent of vfork ends
 // the hold, but for a child whose parent's process is gone, with the hold: it takes it in the end.

@@ -225,7 +225,7 @@ class Engine {
     Rank& rank() { return rank_; }
     // For copies of large data to and from memory that ranks share.
     const transport::LargeCopy& copy() const { return transport_.copy(); }
-    // How to write large data that another rank reads. Null: memory is out.
+    // How to write large data that another rank reads. Null: there is no memory to measure it.
     OwnWays* writing_for(std::uint32_t peer_rank, Pattern pattern);
 
     // The call that the program is in, for WaitReason; set by the entry points.

@@ -8,6 +8,7 @@
 #include "image/host_interface.hpp"
 #include "image/image.hpp"
 #include "image/inside.hpp"
+#include "image/open_file.hpp"
 #include "image/program.hpp"
 #include "warren/image.h"
 
@@ -198,6 +199,11 @@ WARREN_API std::FILE* warren_image_open_descriptor(int descriptor, const char* m
 
 WARREN_API int warren_image_close_stream(std::FILE* stream) {
     return warren::image::inside::close_stream(stream);
+}
+
+WARREN_API int warren_image_close_unknown(int (*closing)(void*), void* context) {
+    const warren::image::NoOpenFiles none;
+    return closing(context);
 }
 
 WARREN_API int warren_image_destroy(warren_image* image) {

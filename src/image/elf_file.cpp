@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "image/architecture.hpp"
+#include "image/open_file.hpp"
 #include "warren/image.h"
 
 namespace warren::image {
@@ -60,23 +60,6 @@ ElfFile::~ElfFile() {
 
 namespace {
 
-// Closes at the end of a block.
-class Descriptor {
-  public:
-    explicit Descriptor(int number) : number_(number) {}
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor() {
-        if (number_ >= 0) {
-            close(number_);
-        }
-    }
-    int number() const { return number_; }
-
-  private:
-    int number_;
-};
-
 std::string absolute(const std::string& path) {
     char folder[PATH_MAX];
     return path[0] == '/' || getcwd(folder, sizeof folder) == nullptr
@@ -86,14 +69,12 @@ std::string absolute(const std::string& path) {
 
 } // namespace
 
-Error ElfFile::reopen(int& descriptor) const {
-    descriptor = ::open(location_.c_str(), O_RDONLY | O_CLOEXEC);
+Error ElfFile::check(const OpenFile& opened) const {
     struct stat status {};
-    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
+    if (opened.number() < 0 || fstat(opened.number(), &status) != 0) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path_.c_str(), std::strerror(errno));
     }
     if (identity_of(status) != identity_) {
-        close(descriptor);
         return fail(WARREN_IMAGE_ERR_FILE, "%s has changed since it was read", path_.c_str());
     }
     return {};
@@ -103,7 +84,7 @@ Error ElfFile::open(const std::string& path, std::shared_ptr<const ElfFile>& fil
     std::shared_ptr<ElfFile> made(new ElfFile);
     made->path_ = path;
     made->location_ = absolute(path);
-    const Descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const OpenFile opened(path.c_str());
     struct stat status {};
     if (opened.number() < 0 || fstat(opened.number(), &status) != 0) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path.c_str(), std::strerror(errno));

@@ -93,6 +93,8 @@ struct FileIdentity {
 };
 FileIdentity identity_of(const struct stat& status);
 
+class OpenFile;
+
 class ElfFile {
   public:
     ElfFile(const ElfFile&) = delete;
@@ -110,9 +112,10 @@ class ElfFile {
     // The file's name in messages and among dependencies: its soname, else its path's last part.
     std::string name() const;
     FileIdentity identity() const { return identity_; }
-    // Opens the file again, for mapping; not what is in its place by now. No descriptor is kept for
-    // that: threads may have tables of descriptors of their own. Only of files that were opened.
-    Error reopen(int& descriptor) const;
+    // Whether it is this file that was opened again at its location(), for mapping; not what is in
+    // its place by now. No descriptor is kept for that: threads may have tables of descriptors of
+    // their own. Only of files that were opened.
+    Error check(const OpenFile& opened) const;
 
     const Elf64_Ehdr& header() const { return header_; }
     std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }

@@ -3,13 +3,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "image/open_file.hpp"
 #include "warren/image.h"
 
 namespace warren::image {
@@ -41,15 +41,12 @@ struct CacheEntry {
 class SystemCache {
   public:
     SystemCache() {
-        const int descriptor = open(cache_path, O_RDONLY | O_CLOEXEC);
+        const OpenFile file(cache_path);
         struct stat status {};
-        if (descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_size > 0) {
+        if (file.number() >= 0 && fstat(file.number(), &status) == 0 && status.st_size > 0) {
             bytes_ = static_cast<std::size_t>(status.st_size);
-            void* view = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+            void* view = mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, file.number(), 0);
             start_ = view == MAP_FAILED ? nullptr : static_cast<const char*>(view);
-        }
-        if (descriptor >= 0) {
-            close(descriptor);
         }
     }
     SystemCache(const SystemCache&) = delete;

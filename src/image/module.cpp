@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "image/open_file.hpp"
 #include "warren/image.h"
 
 // Of a leak detector, when the process has one: where pointers to allocated memory may be.
@@ -41,6 +42,7 @@ std::string mend_of_mappings() {
     const auto open = [](const char* path) {
         return std::unique_ptr<FILE, int (*)(FILE*)>(std::fopen(path, "re"), std::fclose);
     };
+    const MayOpenFiles held;
     std::size_t limit = 0;
     const auto limits = open("/proc/sys/vm/max_map_count");
     const auto mappings = open("/proc/self/maps");
@@ -114,6 +116,20 @@ bool map_segment(int descriptor, const Segment& segment, std::byte* base) {
     return true;
 }
 
+Error map_segments(const ElfFile& file, std::byte* base) {
+    bool mapped = true;
+    {
+        const OpenFile opened(file.location().c_str());
+        if (Error error = file.check(opened)) {
+            return error;
+        }
+        for (const Segment& segment : file.segments()) {
+            mapped = mapped && map_segment(opened.number(), segment, base);
+        }
+    }
+    return mapped ? Error{} : map_failure(file);
+}
+
 } // namespace
 
 Module::~Module() {
@@ -131,17 +147,7 @@ Error Module::map() {
         return map_failure(*file);
     }
     base = start - file->lowest();
-    int descriptor = -1;
-    if (Error error = file->reopen(descriptor)) {
-        return error;
-    }
-    bool mapped = true;
-    for (const Segment& segment : file->segments()) {
-        mapped = mapped && map_segment(descriptor, segment, base);
-    }
-    Error error = mapped ? Error{} : map_failure(*file);
-    close(descriptor);
-    if (error) {
+    if (Error error = map_segments(*file, base)) {
         return error;
     }
     tell_leak_detector(*file, base, &__lsan_register_root_region);

@@ -155,6 +155,16 @@ int main(int argc, char** argv) {
         status += puts("seen") < 0 || fflush(stdout) != 0;
         return status + (write(0, "seen\n", 5) != 5) + (write(2, "seen\n", 5) != 5);
     }
+    if (strcmp(way, "close_early") == 0) {
+        /* While others are being loaded: at once, or one by one. */
+        if (rank % 2 == 0) {
+            close_range(3, ~0U, 0);
+        }
+        for (int one = 3; rank % 2 == 1 && one < 1000; ++one) {
+            close(one);
+        }
+        return puts("seen") < 0 || getchar() != EOF;
+    }
     if (strcmp(way, "full") == 0) {
         /* With one descriptor left it can't redirect what it shares, and loses none by trying. */
         int status = gather(argv[2]), one = 0, last = -1;

@@ -158,6 +158,8 @@ def ranks_redirect_their_own_output():
     for ranks in (4, 20):
         done = run("--ranks", args.ranks, "-n", str(ranks), args.endings, "streams", preexec_fn=few)
         expect(done.returncode == 0 and done.stdout == ranks // 2 * "seen\n", done)
+        done = run("--ranks", args.ranks, "-n", str(4 * ranks), args.endings, "close_early", preexec_fn=few)
+        expect(done.returncode == 0 and done.stdout.count("seen\n") == 4 * ranks, done)
         with tempfile.TemporaryDirectory() as folder:
             done = run("--ranks", args.ranks, "-n", str(ranks), args.endings, "close_all", f"{folder}/started",
                        preexec_fn=few)

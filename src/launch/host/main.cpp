@@ -172,8 +172,13 @@ std::unique_ptr<char* []> list_of(const std::vector<std::string>& texts) {
 // An error of ours, before the program runs.
 [[noreturn]] void not_started(const Start& start, const char* what) {
     const HostPlan::Rank& rank = start.plan->ranks[start.rank];
-    dprintf(STDERR_FILENO, "mpiexec: %s: %s\n",
-            start.plan->programs[rank.program].arguments[0].c_str(), what);
+    const char* program = start.plan->programs[rank.program].arguments[0].c_str();
+    // What became 2, where the rank has descriptors of its own, has been closed.
+    for (const int errors : {rank.errors, STDERR_FILENO}) {
+        if (dprintf(errors, "mpiexec: %s: %s\n", program, what) >= 0) {
+            break;
+        }
+    }
     if (has_fibres(*start.plan)) {
         report_end_of_fibre(start.rank, 1);
     } else {
@@ -236,6 +241,9 @@ warren_image* make_image(const Start& start) {
         options.input = rank.input;
         options.output = rank.output;
         options.error = rank.errors;
+    }
+    if (has_fibres(plan) && options.input < 0) {
+        options.input = empty_input(); // the loader's would be one more that ranks could close
     }
     std::vector<warren_image_binding> bindings;
     std::vector groups = {crash_bindings()};

@@ -161,6 +161,15 @@ int give_up(Streams& own, int number) {
     return 0;
 }
 
+template <typename Closing>
+int while_nothing_loads(Closing closing) {
+    if (is_child.load(std::memory_order_relaxed)) {
+        return closing();
+    }
+    return warren_image_close_unknown(
+        [](void* context) { return (*static_cast<Closing*>(context))(); }, &closing);
+}
+
 int close_one(int descriptor) {
     Streams* own = is_standard(descriptor) ? streams_of_caller() : nullptr;
     if (own == nullptr && is_of_host(descriptor)) {
@@ -170,7 +179,8 @@ int close_one(int descriptor) {
         return -1;
     }
     if (own == nullptr) {
-        return close(descriptor);
+        // Perhaps the loader's: who closes every number from 3 on has not opened it.
+        return while_nothing_loads([descriptor] { return close(descriptor); });
     }
     if (descriptor > 0) {
         stop_sharing(*own); // or else its streams, not closed, go on to write there
@@ -197,15 +207,18 @@ int close_several(unsigned first, unsigned last, int flags) {
     for (unsigned one = first; one <= last && one <= 2; ++one) {
         close_one(static_cast<int>(one));
     }
-    const std::lock_guard guard(places_lock);
-    unsigned gap = std::max(first, 3U);
-    for (unsigned one = gap; one <= last && one < of_host_size; ++one) {
-        if (is_of_host(static_cast<int>(one))) {
-            close_gap(gap, one - 1);
-            gap = one + 1;
+    while_nothing_loads([first, last] {
+        const std::lock_guard guard(places_lock);
+        unsigned gap = std::max(first, 3U);
+        for (unsigned one = gap; one <= last && one < of_host_size; ++one) {
+            if (is_of_host(static_cast<int>(one))) {
+                close_gap(gap, one - 1);
+                gap = one + 1;
+            }
         }
-    }
-    close_gap(gap, last);
+        close_gap(gap, last);
+        return 0;
+    });
     errno = error;
     return 0;
 }
@@ -380,6 +393,10 @@ void prepare_streams(const HostPlan& plan) {
         keep(one);
     }
     pthread_atfork(nullptr, nullptr, take_streams);
+}
+
+int empty_input() {
+    return nothing;
 }
 
 int place_of_standard(int number) {

@@ -127,19 +127,36 @@ TEST_F(BounceStockTest, one_wish_is_one_ring) {
     EXPECT_FALSE(owner.was_rung(prepared));
 }
 
-TEST_F(BounceStockTest, blocks_that_are_spread_stay_in_their_buffer) {
+TEST_F(BounceStockTest, blocks_follow_each_other_through_their_buffer) {
     make(1);
-    std::vector<bool> seen(BouncePlace::turns);
-    for (std::uint32_t block = 0; block < 2 * BouncePlace::turns; ++block) {
-        const BouncePlace place = {.number = block,
-                                   .turn = member(0).stock.next_turn(),
-                                   .shift =
-                                       static_cast<std::uint32_t>(block % node::cache_line_bytes)};
-        ASSERT_LT(place.turn, BouncePlace::turns);
-        seen[place.turn] = true;
-        EXPECT_LE(place.offset() + BouncePlace::spread_limit, node::bounce_stride_bytes);
+    constexpr std::size_t kilo = 1024;
+    std::uint32_t number = 0;
+    for (const std::size_t bytes : {2 * kilo + 1, 8 * kilo, 8 * kilo + 1, 60 * kilo, 128 * kilo,
+                                    node::bounce_bytes - 1, node::bounce_bytes}) {
+        const std::size_t length = (bytes + BouncePlace::turn_bytes - 1) / BouncePlace::turn_bytes *
+                                   BouncePlace::turn_bytes;
+        const std::size_t fitting = node::bounce_bytes / length;
+        number = (number + 1) % node::bounce_buffers;
+        for (std::size_t block = 0; block < 3 * fitting; ++block) {
+            const BouncePlace place = {.number = number,
+                                       .turn = member(0).stock.next_turn(number, bytes),
+                                       .shift = node::cache_line_bytes - 1};
+            ASSERT_EQ(place.turn * std::size_t{BouncePlace::turn_bytes}, block % fitting * length);
+            ASSERT_LE(place.offset() + bytes, node::bounce_stride_bytes);
+            ASSERT_EQ(BouncePlace::unpacked(place.packed()).offset(), place.offset());
+        }
     }
-    EXPECT_EQ(std::count(seen.begin(), seen.end(), true), BouncePlace::turns);
+}
+
+TEST_F(BounceStockTest, blocks_of_many_sizes_stay_in_their_buffer) {
+    make(1);
+    std::size_t bytes = 1;
+    for (int block = 0; block < 100000; ++block) {
+        bytes = (bytes * 7919 + 104729) % node::bounce_bytes + 1;
+        const std::uint32_t turn =
+            member(0).stock.next_turn(static_cast<std::uint32_t>(block), bytes);
+        ASSERT_LE(turn * std::size_t{BouncePlace::turn_bytes} + bytes, node::bounce_bytes);
+    }
 }
 
 TEST(BouncePlace, is_what_was_packed) {

@@ -74,9 +74,14 @@ bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
 namespace {
 
 // How much of a block is published at a time: little while the receiver waits for it, so that its
-// copy begins early; more while it is behind, since every publication costs both a cache line.
-std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind) {
+// copy begins early; more while it is behind, since every publication costs both a cache line, and
+// one of what passes the caches waits for memory.
+std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind,
+                        bool passes) {
     constexpr std::size_t kilo = 1024;
+    if (receiver_is_behind && passes) {
+        return 128 * kilo;
+    }
     if (total > node::bounce_bytes) {
         return (receiver_is_behind ? 64 : 32) * kilo;
     }
@@ -121,11 +126,11 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
     }
     const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
     const bool behind = is_behind(channel);
-    const std::size_t frame = frame_bytes(bytes, total, behind);
+    const std::size_t frame = frame_bytes(bytes, total, behind, source.passes());
     const std::byte* data = source.data();
     const BouncePlace where = {
         .number = bounce.number,
-        .turn = behind && bytes <= BouncePlace::spread_limit ? bounces_.next_turn() : 0,
+        .turn = behind ? bounces_.next_turn(bounce.number, bytes) : 0,
         .shift = BouncePlace::shift_of(data)};
     std::byte* place = bounces_.memory(where.number) + where.offset();
     std::size_t done = 0;

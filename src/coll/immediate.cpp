@@ -48,7 +48,9 @@ void Immediate::start(message::Request* request, int peer) {
         keep(fail(MPI_ERR_NO_MEM, "no memory for the requests of a collective operation"));
         return;
     }
-    if (Error error = engine_.start(*request)) {
+    // The call waits for all that it begins.
+    constexpr bool awaited = true;
+    if (Error error = engine_.start(*request, awaited)) {
         keep(error);
         engine_.discard(*request);
         return;

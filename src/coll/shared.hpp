@@ -231,6 +231,16 @@ class SharedSlot {
     }
     // In a counted slot: the same of the last to come, which the others read.
     std::byte* published_data(std::uint64_t operation) const { return published(operation).data; }
+    // The row of an area in which a rank writes where all do. There are processors that hand a line
+    // over to who reads it: then it is quick to write for the reader, and slow for its last writer.
+    // So of two ranks each takes the other's row, in which it has read, whenever the ring of phases
+    // has gone round.
+    int alternating_row(std::uint64_t operation, int rank) const {
+        return is_pair() ? rank ^ static_cast<int>(operation / node::collective_phases & 1) : rank;
+    }
+    bool is_pair() const { return flat_ && size_ == 2; }
+    // The first operation of the call that has begun.
+    std::uint64_t first_operation() const { return first_; }
     // The communicator's area, or null: the same at all ranks.
     std::byte* area(AreaKind kind) const {
         const std::uint32_t known = place_.areas[static_cast<std::size_t>(kind)];
@@ -510,7 +520,7 @@ void SharedSlot::from_root(int root, Write write, Read read) {
             wait_published(operation);
         }
         if (unequal_ == 0) [[likely]] {
-            if (flat_ && size_ == 2) {
+            if (is_pair()) {
                 place_.all_arrived = operation; // invariant 1
             }
             read(operation);

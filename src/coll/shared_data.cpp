@@ -17,11 +17,12 @@ constexpr std::size_t passing_from_bytes = 32768;
 
 // --- Where data is
 
-SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::size_t limit,
-                                std::size_t unit) const {
+SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t bytes,
+                                std::size_t limit, std::size_t unit) const {
     const auto width = static_cast<std::size_t>(blocks);
     const auto height = static_cast<std::size_t>(rows);
     Cut made;
+    made.rows = which;
     if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
         made.piece = bytes;
         made.stride = bytes;
@@ -58,13 +59,22 @@ SharedData::Cut SharedData::cut(int rows, int blocks, std::size_t bytes, std::si
     return {};
 }
 
-std::byte* SharedData::place(const Cut& cut, Operation operation, int row, int block) const {
+std::byte* SharedData::place(const Cut& cut, Operation operation, int rank, int block) const {
     const std::size_t in_row = static_cast<std::size_t>(block) * cut.stride;
     if (cut.area == nullptr) {
-        return slot_.line_data(operation, row) + in_row;
+        return slot_.line_data(operation, rank) + in_row;
     }
-    return cut.area + operation % node::collective_phases * cut.phase_bytes +
-           static_cast<std::size_t>(row) * cut.pitch + in_row;
+    const int row = cut.rows == Rows::first         ? 0
+                    : cut.rows == Rows::alternating ? slot_.alternating_row(operation, rank)
+                                                    : rank;
+    std::byte* row_place = cut.area + operation % node::collective_phases * cut.phase_bytes +
+                           static_cast<std::size_t>(row) * cut.pitch;
+    if (cut.turns > 1) {
+        const std::uint64_t before =
+            (operation - slot_.first_operation()) / node::collective_phases;
+        row_place += before % cut.turns * cut.turn_bytes;
+    }
+    return row_place + in_row;
 }
 
 // --- Copies between the program's buffers and the shared ones
@@ -157,16 +167,15 @@ std::size_t SharedData::exchange_limit(std::size_t bytes) const {
 bool SharedData::bcast(const Buffer& buffer, int root) {
     const auto bytes = static_cast<std::size_t>(buffer.bytes());
     slot_.begin(Tag::bcast, buffer.bytes(), root);
-    const Cut cut = this->cut(1, 1, bytes, flow_limit(bytes));
+    const Cut cut = this->cut(Rows::first, 1, 1, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
-    const int row = cut.area != nullptr ? 0 : root;
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.from_root(
-            root, [&](Operation op) { put(buffer, first, part, place(cut, op, row)); },
-            [&](Operation op) { get(place(cut, op, row), buffer, first, part); });
+            root, [&](Operation op) { put(buffer, first, part, place(cut, op, root)); },
+            [&](Operation op) { get(place(cut, op, root), buffer, first, part); });
     }
     return true;
 }
@@ -174,7 +183,7 @@ bool SharedData::bcast(const Buffer& buffer, int root) {
 bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
     slot_.begin(Tag::gather, own.bytes(), root);
     const auto bytes = static_cast<std::size_t>(own.bytes());
-    const Cut cut = this->cut(size_, 1, bytes, flow_limit(bytes));
+    const Cut cut = this->cut(Rows::own, size_, 1, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
@@ -197,11 +206,10 @@ bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
 bool SharedData::scatter(const Blocks& blocks, const Buffer& own, int root) {
     slot_.begin(Tag::scatter, own.bytes(), root);
     const auto bytes = static_cast<std::size_t>(own.bytes());
-    const Cut cut = this->cut(1, size_, bytes, flow_limit(bytes));
+    const Cut cut = this->cut(Rows::first, 1, size_, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
-    const int row = cut.area != nullptr ? 0 : root;
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.from_root(
@@ -209,11 +217,11 @@ bool SharedData::scatter(const Blocks& blocks, const Buffer& own, int root) {
             [&](Operation op) {
                 for (int r = 0; r < size_; ++r) {
                     if (r != rank_) {
-                        put(blocks[r], first, part, place(cut, op, row, r));
+                        put(blocks[r], first, part, place(cut, op, root, r));
                     }
                 }
             },
-            [&](Operation op) { get(place(cut, op, row, rank_), own, first, part); });
+            [&](Operation op) { get(place(cut, op, root, rank_), own, first, part); });
     }
     return true;
 }
@@ -225,7 +233,7 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
     }
     slot_.begin(Tag::allgather, most);
     const auto bytes = static_cast<std::size_t>(most);
-    const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes));
+    const Cut cut = this->cut(Rows::alternating, size_, 1, bytes, exchange_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
@@ -255,7 +263,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
     slot_.begin(Tag::alltoall, in[rank_].bytes());
     const auto bytes = static_cast<std::size_t>(in[rank_].bytes());
     // A rank's row has a block for every other one.
-    const Cut cut = this->cut(size_, size_ - 1, bytes, exchange_limit(bytes));
+    const Cut cut = this->cut(Rows::alternating, size_, size_ - 1, bytes, exchange_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }

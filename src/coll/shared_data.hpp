@@ -53,6 +53,10 @@ class SharedData {
   private:
     using Operation = std::uint64_t;
 
+    // In which row of an area a rank writes: the first, for only one does; its own; its own or,
+    // of two ranks, the other's (SharedSlot::alternating_row).
+    enum class Rows : std::uint8_t { first, own, alternating };
+
     // How data is cut and where a phase has it: rows of `pitch` bytes, with up to `piece` bytes of
     // each block.
     struct Cut {
@@ -61,11 +65,17 @@ class SharedData {
         std::size_t piece = 0;  // 0: there is no room
         std::size_t pitch = 0;  // from row to row
         std::size_t stride = 0; // from block to block of a row
+        Rows rows = Rows::own;
+        // Of a call's pieces that use a phase so many have rows of their own there, that far apart.
+        std::size_t turns = 1;
+        std::size_t turn_bytes = 0;
     };
     // For `rows` rows of `blocks` blocks of `bytes` each, in pieces of up to `limit` bytes that are
     // multiples of `unit`.
-    Cut cut(int rows, int blocks, std::size_t bytes, std::size_t limit, std::size_t unit = 1) const;
-    std::byte* place(const Cut& cut, Operation operation, int row, int block = 0) const;
+    Cut cut(Rows which, int rows, int blocks, std::size_t bytes, std::size_t limit,
+            std::size_t unit = 1) const;
+    // Of what a rank writes.
+    std::byte* place(const Cut& cut, Operation operation, int rank, int block = 0) const;
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
     void get(const std::byte* from, const Buffer& to, std::size_t first, std::size_t bytes) const;

@@ -16,8 +16,10 @@ constexpr std::size_t parts_from_bytes = 8192;
 // Of two ranks, each combines all up to here.
 constexpr std::size_t pair_whole_bytes = 16384;
 
-// What a rank combines between two of its arrivals.
+// What a rank combines between two of its arrivals. Of two ranks little enough for what both write
+// and read in an operation to stay in the nearest caches.
 constexpr std::size_t part_bytes = 65536;
+constexpr std::size_t pair_part_bytes = 8192;
 
 // Of data that flows in pieces: twice as many as there are phases.
 constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
@@ -29,9 +31,9 @@ constexpr std::size_t ahead_bytes = 2048;
 } // namespace
 
 // Two ranks' reductions: pieces that the nearer caches keep, and enough of them for the phases to
-// be a pipeline.
+// be a pipeline; larger ones where the area has no room of its own for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
-    if (size_ != 2 || !slot_.flat()) {
+    if (!slot_.is_pair() || bytes <= node::collective_phases * areas::large_rank_bytes) {
         return flow_limit(bytes);
     }
     constexpr std::size_t largest = 65536;
@@ -173,7 +175,8 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
     const auto ranks = static_cast<std::size_t>(size_);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     // Block c of rank r's row: what r contributes to the part that c combines, or r's result.
-    const Cut cut = this->cut(size_, size_, (bytes + ranks - 1) / ranks, part_bytes, size);
+    const Cut cut = this->cut(Rows::alternating, size_, size_, (bytes + ranks - 1) / ranks,
+                              slot_.is_pair() ? pair_part_bytes : part_bytes, size);
     if (cut.piece == 0) {
         return false;
     }
@@ -261,7 +264,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const bool in_parts = parts_are_worth(bytes);
-    const Cut cut = this->cut(size_, 1, bytes, in_parts ? bytes : reduce_limit(bytes), size);
+    Cut cut = this->cut(Rows::own, size_, 1, bytes, in_parts ? bytes : reduce_limit(bytes), size);
     if (cut.piece == 0) {
         return false;
     }
@@ -269,6 +272,16 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
         combine_in_parts(reduction, cut, in, out, root);
         return true;
     }
+    // Of two ranks one writes, long data always in the first row, and each line once in a call if
+    // that can be: so lines go back and forth where roots do (SharedSlot::alternating_row).
+    const bool in_first = slot_.is_pair() && cut.area != nullptr && bytes > short_block_bytes;
+    // The root has nothing there if the processor does the operation, in place, too.
+    const bool in_place = slot_.is_pair() && reduction.op.kernel(reduction.type) != nullptr;
+    if (in_first) {
+        cut.turn_bytes = (in_place ? 1 : 2) * cut.pitch;
+        cut.turns = cut.phase_bytes / cut.turn_bytes;
+    }
+    const auto row = [&](int r) { return in_first ? (r == root ? 1 : 0) : r; };
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const std::size_t pipeline_bytes = node::collective_phases * cut.piece;
     if (rank_ != root && bytes > pipeline_bytes) {
@@ -282,16 +295,16 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
                 if (first >= pipeline_bytes) {
                     time_from_here(); // the first piece has been read
                 }
-                put(own, first, part, place(cut, op, rank_));
+                put(own, first, part, place(cut, op, row(rank_)));
             },
             [&](Operation op) {
                 const auto* mine = static_cast<const std::byte*>(in) + first;
-                if (in == out && rank_ != size_ - 1) {
+                if (in == out && rank_ != size_ - 1 && !in_place) {
                     // The total takes its place.
                     if (!slot_.settle(op)) {
                         return;
                     }
-                    std::byte* copy = place(cut, op, rank_);
+                    std::byte* copy = place(cut, op, row(rank_));
                     put(own, first, part, copy);
                     mine = copy;
                 }
@@ -301,11 +314,12 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
                 auto* total = static_cast<std::byte*>(out) + first;
                 const auto count = static_cast<MPI_Count>(part / size);
                 if (size_ == 2 &&
-                    combine_pair(reduction, total, mine, place(cut, op, 1 - rank_), count)) {
+                    combine_pair(reduction, total, mine, place(cut, op, row(1 - rank_)), count)) {
                     return;
                 }
                 fold(reduction, total, count, size_, [&](int r) {
-                    return r == rank_ ? mine : static_cast<const std::byte*>(place(cut, op, r));
+                    return r == rank_ ? mine
+                                      : static_cast<const std::byte*>(place(cut, op, row(r)));
                 });
             });
     }
@@ -322,7 +336,8 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
         return true;
     }
     const bool in_parts = parts_are_worth(bytes);
-    const Cut cut = this->cut(size_, 1, bytes, in_parts ? bytes : exchange_limit(bytes), size);
+    const Cut cut = this->cut(Rows::alternating, size_, 1, bytes,
+                              in_parts ? bytes : exchange_limit(bytes), size);
     if (cut.piece == 0) {
         return false;
     }
@@ -377,7 +392,7 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
         begin[r + 1] = begin[r] + bytes;
         most = std::max(most, bytes);
     }
-    const Cut cut = this->cut(size_, size_, most, exchange_limit(most), size);
+    const Cut cut = this->cut(Rows::alternating, size_, size_, most, exchange_limit(most), size);
     if (cut.piece == 0) {
         return false;
     }
@@ -420,7 +435,7 @@ bool SharedData::scan(const Reduction& reduction, const void* in, void* out, boo
                 reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    const Cut cut = this->cut(size_, 1, bytes, exchange_limit(bytes), size);
+    const Cut cut = this->cut(Rows::alternating, size_, 1, bytes, exchange_limit(bytes), size);
     if (cut.piece == 0) {
         return false;
     }

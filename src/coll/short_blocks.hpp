@@ -48,14 +48,14 @@ class ShortBlocks {
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
         slot_.to_root(
-            root, [&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), own, size); },
+            root, [&](Operation op) { std::memcpy(rows.own(op, slot_.rank_), own, size); },
             [&](Operation op) {
-                own_row_soon(rows, op, size);
+                own_row_soon(rows, rows.own(op + 1, slot_.rank_), size);
                 copy(own, blocks + static_cast<std::size_t>(root) * size, size);
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != root) {
                         slot_.await(op, r);
-                        std::memcpy(blocks + static_cast<std::size_t>(r) * size, rows(op, r, 0),
+                        std::memcpy(blocks + static_cast<std::size_t>(r) * size, rows.own(op, r),
                                     size);
                     }
                 }
@@ -90,7 +90,7 @@ class ShortBlocks {
         const auto block = [&](int r) { return blocks + static_cast<std::size_t>(r) * size; };
         together([&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), own, size); },
                  [&](Operation op) {
-                     own_row_soon(rows, op, size);
+                     own_soon(rows, op, size);
                      copy(own, block(slot_.rank_), size);
                  },
                  [&](Operation op, int r) { std::memcpy(block(r), rows(op, r, 0), size); });
@@ -117,7 +117,7 @@ class ShortBlocks {
                 }
             },
             [&](Operation op) {
-                own_row_soon(rows, op, rows.stride * static_cast<std::size_t>(slot_.size_ - 1));
+                own_soon(rows, op, rows.stride * static_cast<std::size_t>(slot_.size_ - 1));
                 copy(out + static_cast<std::size_t>(rank) * size,
                      in + static_cast<std::size_t>(rank) * size, size);
             },
@@ -136,7 +136,7 @@ class ShortBlocks {
         slot_.to_root(
             root,
             [&](Operation op) {
-                std::memcpy(rows(op, slot_.rank_, 0), in, static_cast<std::size_t>(bytes));
+                std::memcpy(rows.own(op, slot_.rank_), in, static_cast<std::size_t>(bytes));
             },
             [&](Operation op) {
                 alignas(node::cache_line_bytes) std::byte copied[short_block_bytes];
@@ -145,13 +145,13 @@ class ShortBlocks {
                     std::memcpy(copied, in, static_cast<std::size_t>(bytes));
                     own = copied;
                 }
-                own_row_soon(rows, op, static_cast<std::size_t>(bytes));
+                own_row_soon(rows, rows.own(op + 1, slot_.rank_), static_cast<std::size_t>(bytes));
                 const Kernel kernel = reduction.op.kernel(reduction.type);
                 for (int r = 0; r < slot_.size_; ++r) {
                     slot_.await(op, r);
                 }
                 fold(reduction, kernel, out,
-                     [&](int r) { return r == root ? own : rows(op, r, 0); });
+                     [&](int r) { return r == root ? own : rows.own(op, r); });
             });
         return slot_.outcome();
     }
@@ -167,7 +167,7 @@ class ShortBlocks {
                 std::memcpy(rows(op, slot_.rank_, 0), in, static_cast<std::size_t>(bytes));
             },
             [&](Operation op) {
-                own_row_soon(rows, op, static_cast<std::size_t>(bytes));
+                own_soon(rows, op, static_cast<std::size_t>(bytes));
                 kernel = reduction.op.kernel(reduction.type);
             },
             [](Operation, int) {});
@@ -196,16 +196,26 @@ class ShortBlocks {
         std::size_t pitch;
         std::size_t stride;
 
-        std::byte* operator()(Operation op, int row, int block) const {
-            const std::size_t in_row = static_cast<std::size_t>(block) * stride;
-            if (area == nullptr) {
-                return slot.line_data(op, row) + in_row;
-            }
-            return area + op % node::collective_phases * phase_bytes +
-                   static_cast<std::size_t>(row) * pitch + in_row;
+        // Of a rank, where all write.
+        std::byte* operator()(Operation op, int rank, int block) const {
+            return area == nullptr ? in_line(op, rank, block)
+                                   : in_area(op, slot.alternating_row(op, rank), block);
         }
+        // Where only the root writes, and where all others do.
         std::byte* of_root(Operation op, int root, int block) const {
-            return (*this)(op, area == nullptr ? root : 0, block);
+            return area == nullptr ? in_line(op, root, block) : in_area(op, 0, block);
+        }
+        std::byte* own(Operation op, int rank) const {
+            return area == nullptr ? in_line(op, rank, 0) : in_area(op, rank, 0);
+        }
+
+      private:
+        std::byte* in_line(Operation op, int rank, int block) const {
+            return slot.line_data(op, rank) + static_cast<std::size_t>(block) * stride;
+        }
+        std::byte* in_area(Operation op, int row, int block) const {
+            return area + op % node::collective_phases * phase_bytes +
+                   static_cast<std::size_t>(row) * pitch + static_cast<std::size_t>(block) * stride;
         }
     };
     Rows rows_of(int blocks, MPI_Count block_bytes) const {
@@ -220,12 +230,17 @@ class ShortBlocks {
     }
     // Has the processor fetch the right to write, in the next operation, where this rank writes in
     // this one: the others, which have read what is there, would be asked while they wait for it.
-    void own_row_soon(const Rows& rows, Operation op, std::size_t bytes) const {
-        const std::byte* row = rows(op + 1, slot_.rank_, 0);
+    static void own_row_soon(const Rows& rows, const std::byte* row, std::size_t bytes) {
         if (rows.area != nullptr) {
             for (std::size_t at = 0; at < bytes; at += node::cache_line_bytes) {
                 SharedSlot::own_line_soon(row + at);
             }
+        }
+    }
+    // The same where all write. (Two ranks write where they have read themselves.)
+    void own_soon(const Rows& rows, Operation op, std::size_t bytes) const {
+        if (!slot_.is_pair()) {
+            own_row_soon(rows, rows(op + 1, slot_.rank_, 0), bytes);
         }
     }
     static void copy(const void* from, void* to, std::size_t bytes) {

@@ -128,10 +128,9 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
     const bool behind = is_behind(channel);
     const std::size_t frame = frame_bytes(bytes, total, behind, source.passes());
     const std::byte* data = source.data();
-    const BouncePlace where = {
-        .number = bounce.number,
-        .turn = behind ? bounces_.next_turn(bounce.number, bytes) : 0,
-        .shift = BouncePlace::shift_of(data)};
+    const BouncePlace where = {.number = bounce.number,
+                               .turn = behind ? bounces_.next_turn(bounce.number, bytes) : 0,
+                               .shift = BouncePlace::shift_of(data)};
     std::byte* place = bounces_.memory(where.number) + where.offset();
     std::size_t done = 0;
     while (true) {

@@ -231,12 +231,15 @@ class SharedSlot {
     }
     // In a counted slot: the same of the last to come, which the others read.
     std::byte* published_data(std::uint64_t operation) const { return published(operation).data; }
-    // The row of an area in which a rank writes where all do. There are processors that hand a line
-    // over to who reads it: then it is quick to write for the reader, and slow for its last writer.
-    // So of two ranks each takes the other's row, in which it has read, whenever the ring of phases
-    // has gone round.
+    // There are processors that hand a line over to who reads it: then it is quick to write for the
+    // reader, and slow for its last writer. So who exchanges data in an area writes where it has
+    // read: two ranks take each other's place whenever the ring of phases has gone round.
+    static bool exchanges_places(std::uint64_t operation) {
+        return (operation / node::collective_phases & 1) != 0;
+    }
+    // The row in which a rank writes for all others.
     int alternating_row(std::uint64_t operation, int rank) const {
-        return is_pair() ? rank ^ static_cast<int>(operation / node::collective_phases & 1) : rank;
+        return is_pair() && exchanges_places(operation) ? 1 - rank : rank;
     }
     bool is_pair() const { return flat_ && size_ == 2; }
     // The first operation of the call that has begun.

@@ -262,19 +262,24 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
 bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
     slot_.begin(Tag::alltoall, in[rank_].bytes());
     const auto bytes = static_cast<std::size_t>(in[rank_].bytes());
-    // A rank's row has a block for every other one.
-    const Cut cut = this->cut(Rows::alternating, size_, size_ - 1, bytes, exchange_limit(bytes));
+    // A rank's row has a block for every other one, or of every other one.
+    const Cut cut = this->cut(Rows::own, size_, size_ - 1, bytes, exchange_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
-    const auto column = [](int from, int to) { return to < from ? to : to - 1; };
+    const auto where = [&](Operation op, int from, int to) {
+        const bool exchanged = cut.area != nullptr && SharedSlot::exchanges_places(op);
+        const int row = exchanged ? to : from;
+        const int other = exchanged ? from : to;
+        return place(cut, op, row, other < row ? other : other - 1);
+    };
     exchange(
         bytes, cut.piece,
         [&](Operation op, std::size_t first) {
             const std::size_t part = std::min(cut.piece, bytes - first);
             for (int r = 0; r < size_; ++r) {
                 if (r != rank_) {
-                    put(out[r], first, part, place(cut, op, rank_, column(rank_, r)));
+                    put(out[r], first, part, where(op, rank_, r));
                 }
             }
         },
@@ -284,7 +289,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
             for (int r = 0; r < size_; ++r) {
                 if (r != rank_) {
                     slot_.await(op, r);
-                    get(place(cut, op, r, column(r, rank_)), in[r], first, part);
+                    get(where(op, r, rank_), in[r], first, part);
                 }
             }
         });

@@ -88,12 +88,12 @@ class ShortBlocks {
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
         const auto block = [&](int r) { return blocks + static_cast<std::size_t>(r) * size; };
-        together([&](Operation op) { std::memcpy(rows(op, slot_.rank_, 0), own, size); },
+        together([&](Operation op) { std::memcpy(rows(op, slot_.rank_), own, size); },
                  [&](Operation op) {
                      own_soon(rows, op, size);
                      copy(own, block(slot_.rank_), size);
                  },
-                 [&](Operation op, int r) { std::memcpy(block(r), rows(op, r, 0), size); });
+                 [&](Operation op, int r) { std::memcpy(block(r), rows(op, r), size); });
         return slot_.outcome();
     }
     // `out` and `in` may be the same.
@@ -105,24 +105,22 @@ class ShortBlocks {
         slot_.begin(Tag::alltoall, bytes);
         const Rows rows = rows_of(slot_.size_ - 1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
-        const auto column = [](int from, int to) { return to < from ? to : to - 1; };
         const int rank = slot_.rank_;
         together(
             [&](Operation op) {
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != rank) {
-                        std::memcpy(rows(op, rank, column(rank, r)),
+                        std::memcpy(rows.between(op, rank, r),
                                     out + static_cast<std::size_t>(r) * size, size);
                     }
                 }
             },
-            [&](Operation op) {
-                own_soon(rows, op, rows.stride * static_cast<std::size_t>(slot_.size_ - 1));
+            [&](Operation) {
                 copy(out + static_cast<std::size_t>(rank) * size,
                      in + static_cast<std::size_t>(rank) * size, size);
             },
             [&](Operation op, int r) {
-                std::memcpy(in + static_cast<std::size_t>(r) * size, rows(op, r, column(r, rank)),
+                std::memcpy(in + static_cast<std::size_t>(r) * size, rows.between(op, r, rank),
                             size);
             });
         return slot_.outcome();
@@ -164,7 +162,7 @@ class ShortBlocks {
         together(
             [&](Operation op) {
                 made = op;
-                std::memcpy(rows(op, slot_.rank_, 0), in, static_cast<std::size_t>(bytes));
+                std::memcpy(rows(op, slot_.rank_), in, static_cast<std::size_t>(bytes));
             },
             [&](Operation op) {
                 own_soon(rows, op, static_cast<std::size_t>(bytes));
@@ -179,9 +177,9 @@ class ShortBlocks {
         // total has taken its place, or where a function of the program's would.
         const int rank = slot_.rank_;
         const bool is_first = kernel != nullptr && rank >= slot_.size_ - 2;
-        const void* const own = in != out || is_first ? in : rows(made, rank, 0);
+        const void* const own = in != out || is_first ? in : rows(made, rank);
         fold(reduction, kernel, out,
-             [&](int r) { return r == rank ? own : static_cast<const void*>(rows(made, r, 0)); });
+             [&](int r) { return r == rank ? own : static_cast<const void*>(rows(made, r)); });
         return slot_.outcome();
     }
 
@@ -196,10 +194,17 @@ class ShortBlocks {
         std::size_t pitch;
         std::size_t stride;
 
-        // Of a rank, where all write.
-        std::byte* operator()(Operation op, int rank, int block) const {
-            return area == nullptr ? in_line(op, rank, block)
-                                   : in_area(op, slot.alternating_row(op, rank), block);
+        // Of a rank for all.
+        std::byte* operator()(Operation op, int rank) const {
+            return area == nullptr ? in_line(op, rank, 0)
+                                   : in_area(op, slot.alternating_row(op, rank), 0);
+        }
+        // Of one rank for another one.
+        std::byte* between(Operation op, int from, int to) const {
+            const auto column = [](int row, int other) { return other < row ? other : other - 1; };
+            return area == nullptr             ? in_line(op, from, column(from, to))
+                   : slot.exchanges_places(op) ? in_area(op, to, column(to, from))
+                                               : in_area(op, from, column(from, to));
         }
         // Where only the root writes, and where all others do.
         std::byte* of_root(Operation op, int root, int block) const {
@@ -240,7 +245,7 @@ class ShortBlocks {
     // The same where all write. (Two ranks write where they have read themselves.)
     void own_soon(const Rows& rows, Operation op, std::size_t bytes) const {
         if (!slot_.is_pair()) {
-            own_row_soon(rows, rows(op + 1, slot_.rank_, 0), bytes);
+            own_row_soon(rows, rows(op + 1, slot_.rank_), bytes);
         }
     }
     static void copy(const void* from, void* to, std::size_t bytes) {

@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "image/address_table.hpp"
+#include "image/elf_file.hpp"
 #include "image/host.hpp"
 #include "image/host_interface.hpp"
 #include "image/image.hpp"
 #include "image/inside.hpp"
-#include "image/open_file.hpp"
 #include "image/program.hpp"
 #include "warren/image.h"
 
@@ -201,9 +201,8 @@ WARREN_API int warren_image_close_stream(std::FILE* stream) {
     return warren::image::inside::close_stream(stream);
 }
 
-WARREN_API int warren_image_close_unknown(int (*closing)(void*), void* context) {
-    const warren::image::NoOpenFiles none;
-    return closing(context);
+WARREN_API void warren_image_keep_descriptors(void (*keep)(int descriptor, bool kept)) {
+    warren::image::ElfFile::keep_descriptors(keep);
 }
 
 WARREN_API int warren_image_destroy(warren_image* image) {

@@ -1,6 +1,7 @@
 #include "image/elf_file.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <climits>
@@ -21,6 +22,8 @@ namespace {
 constexpr std::uint32_t program_header_limit = 64;
 // The most that one copy may reserve of the address space (47 bits on the machines of today).
 constexpr std::uint64_t span_limit = std::uint64_t{1} << 42;
+std::atomic<ElfFile::Keep> keep{nullptr};
+
 // Larger than any page of the machine.
 constexpr std::uint64_t alignment_limit = std::uint64_t{1} << 30;
 
@@ -56,6 +59,18 @@ ElfFile::~ElfFile() {
     if (owns_bytes_ && !bytes_.empty()) {
         munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
     }
+    if (kept_ >= 0) {
+        if (const Keep keeps = keep.load(std::memory_order_relaxed)) {
+            keeps(kept_, false);
+        }
+        if (is_open_as(kept_)) { // a child of fork may have closed it
+            close(kept_);
+        }
+    }
+}
+
+void ElfFile::keep_descriptors(Keep said) {
+    keep.store(said, std::memory_order_relaxed);
 }
 
 namespace {
@@ -69,12 +84,22 @@ std::string absolute(const std::string& path) {
 
 } // namespace
 
-Error ElfFile::check(const OpenFile& opened) const {
+bool ElfFile::is_open_as(int descriptor) const {
     struct stat status {};
-    if (opened.number() < 0 || fstat(opened.number(), &status) != 0) {
+    return descriptor >= 0 && fstat(descriptor, &status) == 0 && identity_of(status) == identity_;
+}
+
+Error ElfFile::open_again(OpenFile& opened, int& descriptor) const {
+    if (is_open_as(kept_)) {
+        descriptor = kept_;
+        return {};
+    }
+    opened.open(location_.c_str());
+    descriptor = opened.number();
+    if (descriptor < 0) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path_.c_str(), std::strerror(errno));
     }
-    if (identity_of(status) != identity_) {
+    if (!is_open_as(descriptor)) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s has changed since it was read", path_.c_str());
     }
     return {};
@@ -84,9 +109,15 @@ Error ElfFile::open(const std::string& path, std::shared_ptr<const ElfFile>& fil
     std::shared_ptr<ElfFile> made(new ElfFile);
     made->path_ = path;
     made->location_ = absolute(path);
-    const OpenFile opened(path.c_str());
+    OpenFile opened(path.c_str());
+    const int descriptor = opened.number();
+    if (const Keep keeps = keep.load(std::memory_order_relaxed);
+        keeps != nullptr && descriptor >= 0) {
+        keeps(descriptor, true);
+        made->kept_ = opened.release();
+    }
     struct stat status {};
-    if (opened.number() < 0 || fstat(opened.number(), &status) != 0) {
+    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path.c_str(), std::strerror(errno));
     }
     if (!S_ISREG(status.st_mode)) {
@@ -98,7 +129,7 @@ Error ElfFile::open(const std::string& path, std::shared_ptr<const ElfFile>& fil
         return fail(WARREN_IMAGE_ERR_DAMAGED, "%s is no program: it has %zu bytes only",
                     path.c_str(), bytes);
     }
-    void* view = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, opened.number(), 0);
+    void* view = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (view == MAP_FAILED) {
         return fail(WARREN_IMAGE_ERR_FILE, "%s: mmap: %s", path.c_str(), std::strerror(errno));
     }

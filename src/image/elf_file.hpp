@@ -112,10 +112,14 @@ class ElfFile {
     // The file's name in messages and among dependencies: its soname, else its path's last part.
     std::string name() const;
     FileIdentity identity() const { return identity_; }
-    // Whether it is this file that was opened again at its location(), for mapping; not what is in
-    // its place by now. No descriptor is kept for that: threads may have tables of descriptors of
-    // their own. Only of files that were opened.
-    Error check(const OpenFile& opened) const;
+    // A descriptor of it, for mapping: it opens the file again, not what is in its place by now,
+    // and keeps no descriptor for that, as threads may have tables of descriptors of their own.
+    // Only of files that were opened.
+    Error open_again(OpenFile& opened, int& descriptor) const;
+    // From now on it does keep them, and says which before anybody could close them: for hosts
+    // whose ranks share a table, and may close whatever is in it.
+    using Keep = void (*)(int descriptor, bool kept);
+    static void keep_descriptors(Keep keep);
 
     const Elf64_Ehdr& header() const { return header_; }
     std::span<const Elf64_Phdr> program_headers() const { return program_headers_; }
@@ -154,6 +158,7 @@ class ElfFile {
     ElfFile() = default;
 
     Error parse();
+    bool is_open_as(int descriptor) const;
     Error parse_header();
     Error parse_program_headers();
     Error add_segment(const Elf64_Phdr& header);
@@ -165,6 +170,7 @@ class ElfFile {
     std::string path_;
     FileIdentity identity_;
     std::string location_;
+    int kept_ = -1; // descriptor
     bool owns_bytes_ = false;
     std::span<const std::byte> bytes_;
 

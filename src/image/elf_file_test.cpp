@@ -6,8 +6,10 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
+#include "image/open_file.hpp"
 #include "image/suitability.hpp"
 #include "image/test_files.hpp"
 #include "warren/image.h"
@@ -171,6 +173,36 @@ TEST(ElfFile, refuses_damaged_headers_with_the_reason) {
                    WARREN_IMAGE_ERR_DAMAGED, "entry point");
     EXPECT_REFUSED(read_changed([](Words& words, Elf64_Ehdr&) { words.resize(64); }),
                    WARREN_IMAGE_ERR_DAMAGED, "cut off");
+}
+
+TEST(ElfFile, keeps_its_descriptor_where_it_is_told_to) {
+    static int kept_descriptor;
+    kept_descriptor = -1;
+    ElfFile::keep_descriptors([](int descriptor, bool kept) {
+        EXPECT_EQ(kept_descriptor, kept ? -1 : descriptor);
+        kept_descriptor = kept ? descriptor : -1;
+    });
+    {
+        std::shared_ptr<const ElfFile> file;
+        ASSERT_FALSE(ElfFile::open("/proc/self/exe", file));
+        ASSERT_GE(kept_descriptor, 0);
+        OpenFile opened;
+        int descriptor = -1;
+        ASSERT_FALSE(file->open_again(opened, descriptor));
+        EXPECT_EQ(descriptor, kept_descriptor);
+        EXPECT_EQ(opened.number(), -1);
+        // As in a child of fork that closes everything.
+        close(kept_descriptor);
+        ASSERT_FALSE(file->open_again(opened, descriptor));
+        EXPECT_EQ(descriptor, opened.number());
+    }
+    EXPECT_EQ(kept_descriptor, -1);
+    std::shared_ptr<const ElfFile> none;
+    Error error = ElfFile::open("/proc/self/maps", none);
+    EXPECT_TRUE(error);
+    error.drop();
+    EXPECT_EQ(kept_descriptor, -1);
+    ElfFile::keep_descriptors(nullptr);
 }
 
 } // namespace

@@ -35,8 +35,7 @@ void warren_image_move_stream(int from, int to);
 // What programs of images that bind nothing else have as fdopen and fclose.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);
-// Calls `closing`, which closes descriptors that the program may not have opened, and returns what
-// it does: the loader, which any thread may be in, has no file open meanwhile. `closing` uses no
-// function of the loader.
-int warren_image_close_unknown(int (*closing)(void*), void* context);
+// From now on the loader keeps the descriptors of files that it reads, and says which, before the
+// first use and after the last.
+void warren_image_keep_descriptors(void (*keep)(int descriptor, bool kept));
 }

@@ -42,7 +42,6 @@ std::string mend_of_mappings() {
     const auto open = [](const char* path) {
         return std::unique_ptr<FILE, int (*)(FILE*)>(std::fopen(path, "re"), std::fclose);
     };
-    const MayOpenFiles held;
     std::size_t limit = 0;
     const auto limits = open("/proc/sys/vm/max_map_count");
     const auto mappings = open("/proc/self/maps");
@@ -119,12 +118,13 @@ bool map_segment(int descriptor, const Segment& segment, std::byte* base) {
 Error map_segments(const ElfFile& file, std::byte* base) {
     bool mapped = true;
     {
-        const OpenFile opened(file.location().c_str());
-        if (Error error = file.check(opened)) {
+        OpenFile opened;
+        int descriptor;
+        if (Error error = file.open_again(opened, descriptor)) {
             return error;
         }
         for (const Segment& segment : file.segments()) {
-            mapped = mapped && map_segment(opened.number(), segment, base);
+            mapped = mapped && map_segment(descriptor, segment, base);
         }
     }
     return mapped ? Error{} : map_failure(file);

@@ -1,45 +1,25 @@
-// Files that the loader has open for a moment, among descriptors that may be all ranks' of a host.
+// A file that is open to be read, until the end of a block.
 //
-// A program may close whatever there is from 3 on, while another rank's is being loaded. So it
-// closes what it may not have opened only while the loader has nothing open: open files hold a lock
-// for readers, who so closes is its writer, and writers go first.
-//
-// Thread rule: any. Nobody who has one open may open a second, wait for anybody, or run code of a
-// program's.
+// Thread rule: any.
 #pragma once
 
 namespace warren::image {
 
-// None is opened while one of these is there, and none is open.
-class NoOpenFiles {
-  public:
-    NoOpenFiles();
-    NoOpenFiles(const NoOpenFiles&) = delete;
-    NoOpenFiles& operator=(const NoOpenFiles&) = delete;
-    ~NoOpenFiles();
-};
-
-// Files that are opened in this block are closed at its end.
-class MayOpenFiles {
-  public:
-    MayOpenFiles();
-    MayOpenFiles(const MayOpenFiles&) = delete;
-    MayOpenFiles& operator=(const MayOpenFiles&) = delete;
-    ~MayOpenFiles();
-};
-
-// One to be read.
 class OpenFile {
   public:
-    explicit OpenFile(const char* path);
+    OpenFile() = default;
+    explicit OpenFile(const char* path) { open(path); }
     OpenFile(const OpenFile&) = delete;
     OpenFile& operator=(const OpenFile&) = delete;
     ~OpenFile();
+    // None is open yet.
+    void open(const char* path);
     int number() const { return number_; } // -1: errno says why not
+    // It stays open.
+    int release();
 
   private:
-    MayOpenFiles held_;
-    int number_;
+    int number_ = -1;
 };
 
 } // namespace warren::image

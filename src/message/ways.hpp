@@ -25,8 +25,8 @@
 //
 // Until that is known a message that fits a block is pushed, since its sender need not wait, and a
 // longer one is fetched, since what follows its first block waits for the receiver in any case. And
-// longer ones only have the choice if their sender waits for them (MPI_Send): pushing others would
-// have the receiver wait for the sender's next call.
+// longer ones only have the choice if their sender waits for them (MPI_Send, and the blocking
+// collectives): pushing others would have the receiver wait for the sender's next call.
 //
 // What two ranks' reductions write into shared memory is not sent, but has the choice between
 // pushing and passing for the same reasons; its writer decides alone (OwnWays). Thread rule: under

@@ -242,8 +242,8 @@ warren_image* make_image(const Start& start) {
         options.output = rank.output;
         options.error = rank.errors;
     }
-    if (has_fibres(plan) && options.input < 0) {
-        options.input = empty_input(); // the loader's would be one more that ranks could close
+    if (has_fibres(plan)) {
+        options.input = own_input(start.rank);
     }
     std::vector<warren_image_binding> bindings;
     std::vector groups = {crash_bindings()};

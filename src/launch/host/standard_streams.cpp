@@ -161,13 +161,9 @@ int give_up(Streams& own, int number) {
     return 0;
 }
 
-template <typename Closing>
-int while_nothing_loads(Closing closing) {
-    if (is_child.load(std::memory_order_relaxed)) {
-        return closing();
-    }
-    return warren_image_close_unknown(
-        [](void* context) { return (*static_cast<Closing*>(context))(); }, &closing);
+// A file of the loader, which any rank may be in.
+void keep_file(int descriptor, bool kept) {
+    keep(descriptor, kept);
 }
 
 int close_one(int descriptor) {
@@ -179,8 +175,7 @@ int close_one(int descriptor) {
         return -1;
     }
     if (own == nullptr) {
-        // Perhaps the loader's: who closes every number from 3 on has not opened it.
-        return while_nothing_loads([descriptor] { return close(descriptor); });
+        return close(descriptor);
     }
     if (descriptor > 0) {
         stop_sharing(*own); // or else its streams, not closed, go on to write there
@@ -207,18 +202,15 @@ int close_several(unsigned first, unsigned last, int flags) {
     for (unsigned one = first; one <= last && one <= 2; ++one) {
         close_one(static_cast<int>(one));
     }
-    while_nothing_loads([first, last] {
-        const std::lock_guard guard(places_lock);
-        unsigned gap = std::max(first, 3U);
-        for (unsigned one = gap; one <= last && one < of_host_size; ++one) {
-            if (is_of_host(static_cast<int>(one))) {
-                close_gap(gap, one - 1);
-                gap = one + 1;
-            }
+    const std::lock_guard guard(places_lock);
+    unsigned gap = std::max(first, 3U);
+    for (unsigned one = gap; one <= last && one < of_host_size; ++one) {
+        if (is_of_host(static_cast<int>(one))) {
+            close_gap(gap, one - 1);
+            gap = one + 1;
         }
-        close_gap(gap, last);
-        return 0;
-    });
+    }
+    close_gap(gap, last);
     errno = error;
     return 0;
 }
@@ -393,10 +385,20 @@ void prepare_streams(const HostPlan& plan) {
         keep(one);
     }
     pthread_atfork(nullptr, nullptr, take_streams);
+    warren_image_keep_descriptors(keep_file);
 }
 
-int empty_input() {
-    return nothing;
+int own_input(std::uint32_t rank) {
+    std::atomic<int>& place = all_streams[rank].place[0];
+    if (place.load(std::memory_order_relaxed) == nothing) {
+        const std::lock_guard guard(places_lock);
+        const int copy = fcntl(nothing, F_DUPFD_CLOEXEC, 3);
+        if (copy >= 0) {
+            keep(copy);
+            place.store(copy, std::memory_order_relaxed);
+        }
+    }
+    return place.load(std::memory_order_relaxed);
 }
 
 int place_of_standard(int number) {

@@ -5,7 +5,9 @@
 // 2 get those instead: reading, writing, closing, asking, duplicating. A child that a rank forks
 // has them as 0, 1 and 2. All other descriptors, and the working directory, are all ranks'. Where
 // descriptors are scarce, neighbours share their pipes; one that redirects its output gets places
-// of its own. What a rank closes is never the host's, nor what the loader has open for another one.
+// of its own. What a rank closes is never the host's, nor a file that its loader has read. (A
+// library that nobody has loaded before, or that the system's loader loads, may be closed while it
+// is being opened.)
 //
 // Thread rule: prepare_streams before there are ranks; close_streams by the rank's end.
 #pragma once
@@ -20,8 +22,9 @@ namespace warren::launch {
 
 void prepare_streams(const HostPlan& plan);
 
-// Where there is nothing to be read: the input of ranks that get none.
-int empty_input();
+// The descriptor of the rank's input, before its program knows it. One that has nothing to read has
+// a descriptor of its own for that, in whose place it may put something (freopen).
+int own_input(std::uint32_t rank);
 
 // The process's descriptor that the calling rank's program has as `number` (0 to 2); -1: closed.
 int place_of_standard(int number);

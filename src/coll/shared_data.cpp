@@ -268,7 +268,9 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
         return false;
     }
     const auto where = [&](Operation op, int from, int to) {
-        const bool exchanged = cut.area != nullptr && SharedSlot::exchanges_places(op);
+        // (Blocks of less than a line lie side by side: writers would meet in it.)
+        const bool exchanged =
+            cut.area != nullptr && cut.stride >= line_bytes && SharedSlot::exchanges_places(op);
         const int row = exchanged ? to : from;
         const int other = exchanged ? from : to;
         return place(cut, op, row, other < row ? other : other - 1);

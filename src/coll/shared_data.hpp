@@ -53,8 +53,9 @@ class SharedData {
   private:
     using Operation = std::uint64_t;
 
-    // In which row of an area a rank writes: the first, for only one does; its own; its own or,
-    // of two ranks, the other's (SharedSlot::alternating_row).
+    // In which row of an area a rank writes: the first, for only one does; its own (or, of blocks
+    // that are exchanged, the other's); its own or, of two ranks, the other's
+    // (SharedSlot::alternating_row).
     enum class Rows : std::uint8_t { first, own, alternating };
 
     // How data is cut and where a phase has it: rows of `pitch` bytes, with up to `piece` bytes of
@@ -74,7 +75,7 @@ class SharedData {
     // multiples of `unit`.
     Cut cut(Rows which, int rows, int blocks, std::size_t bytes, std::size_t limit,
             std::size_t unit = 1) const;
-    // Of what a rank writes.
+    // Of a block of a rank's row.
     std::byte* place(const Cut& cut, Operation operation, int rank, int block = 0) const;
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;

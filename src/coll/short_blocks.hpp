@@ -115,7 +115,10 @@ class ShortBlocks {
                     }
                 }
             },
-            [&](Operation) {
+            [&](Operation op) {
+                if (!rows.exchanged()) {
+                    own_soon(rows, op, rows.stride * static_cast<std::size_t>(slot_.size_ - 1));
+                }
                 copy(out + static_cast<std::size_t>(rank) * size,
                      in + static_cast<std::size_t>(rank) * size, size);
             },
@@ -199,12 +202,14 @@ class ShortBlocks {
             return area == nullptr ? in_line(op, rank, 0)
                                    : in_area(op, slot.alternating_row(op, rank), 0);
         }
-        // Of one rank for another one.
+        // Of one rank for another one. (Blocks of less than a line lie side by side: writers would
+        // meet in it.)
+        bool exchanged() const { return area != nullptr && stride >= node::cache_line_bytes; }
         std::byte* between(Operation op, int from, int to) const {
             const auto column = [](int row, int other) { return other < row ? other : other - 1; };
-            return area == nullptr             ? in_line(op, from, column(from, to))
-                   : slot.exchanges_places(op) ? in_area(op, to, column(to, from))
-                                               : in_area(op, from, column(from, to));
+            return area == nullptr                            ? in_line(op, from, column(from, to))
+                   : exchanged() && slot.exchanges_places(op) ? in_area(op, to, column(to, from))
+                                                              : in_area(op, from, column(from, to));
         }
         // Where only the root writes, and where all others do.
         std::byte* of_root(Operation op, int root, int block) const {

@@ -201,7 +201,7 @@ WARREN_API int warren_image_close_stream(std::FILE* stream) {
     return warren::image::inside::close_stream(stream);
 }
 
-WARREN_API void warren_image_keep_descriptors(void (*keep)(int descriptor, bool kept)) {
+WARREN_API void warren_image_keep_descriptors(int (*keep)(int descriptor, bool kept)) {
     warren::image::ElfFile::keep_descriptors(keep);
 }
 

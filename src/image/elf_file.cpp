@@ -59,13 +59,12 @@ ElfFile::~ElfFile() {
     if (owns_bytes_ && !bytes_.empty()) {
         munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
     }
-    if (kept_ >= 0) {
-        if (const Keep keeps = keep.load(std::memory_order_relaxed)) {
-            keeps(kept_, false);
-        }
-        if (is_open_as(kept_)) { // a child of fork may have closed it
-            close(kept_);
-        }
+    // (A child of fork may have closed it, and opened something else.)
+    struct stat status {};
+    const Keep keeps = keep.load(std::memory_order_relaxed);
+    if (kept_ >= 0 && keeps != nullptr && fstat(kept_, &status) == 0 &&
+        status.st_dev == identity_.device && status.st_ino == identity_.inode) {
+        keeps(kept_, false);
     }
 }
 
@@ -105,26 +104,52 @@ Error ElfFile::open_again(OpenFile& opened, int& descriptor) const {
     return {};
 }
 
+Error ElfFile::open_and_keep(OpenFile& opened, int& descriptor) {
+    const Keep keeps = keep.load(std::memory_order_relaxed);
+    // Another rank may close the number, and open something else, before there is a copy.
+    constexpr int attempts = 16;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        opened.open(path_.c_str());
+        descriptor = opened.number();
+        if (descriptor < 0 || keeps == nullptr) {
+            break;
+        }
+        kept_ = keeps(descriptor, true);
+        descriptor = kept_ >= 0 ? kept_ : descriptor;
+        struct stat there {};
+        struct stat status {};
+        if (stat(path_.c_str(), &there) == 0 && fstat(descriptor, &status) == 0 &&
+            there.st_dev == status.st_dev && there.st_ino == status.st_ino) {
+            break;
+        }
+        if (kept_ >= 0) {
+            kept_ = keeps(kept_, false);
+        }
+        opened.close();
+        descriptor = -1;
+        errno = EBADF;
+    }
+    struct stat status {};
+    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
+        return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path_.c_str(), std::strerror(errno));
+    }
+    identity_ = identity_of(status);
+    if (!S_ISREG(status.st_mode)) {
+        return fail(WARREN_IMAGE_ERR_FILE, "%s is no regular file", path_.c_str());
+    }
+    return {};
+}
+
 Error ElfFile::open(const std::string& path, std::shared_ptr<const ElfFile>& file) {
     std::shared_ptr<ElfFile> made(new ElfFile);
     made->path_ = path;
     made->location_ = absolute(path);
-    OpenFile opened(path.c_str());
-    const int descriptor = opened.number();
-    if (const Keep keeps = keep.load(std::memory_order_relaxed);
-        keeps != nullptr && descriptor >= 0) {
-        keeps(descriptor, true);
-        made->kept_ = opened.release();
+    OpenFile opened;
+    int descriptor;
+    if (Error error = made->open_and_keep(opened, descriptor)) {
+        return error;
     }
-    struct stat status {};
-    if (descriptor < 0 || fstat(descriptor, &status) != 0) {
-        return fail(WARREN_IMAGE_ERR_FILE, "%s: %s", path.c_str(), std::strerror(errno));
-    }
-    if (!S_ISREG(status.st_mode)) {
-        return fail(WARREN_IMAGE_ERR_FILE, "%s is no regular file", path.c_str());
-    }
-    made->identity_ = identity_of(status);
-    const std::size_t bytes = static_cast<std::size_t>(status.st_size);
+    const std::size_t bytes = static_cast<std::size_t>(made->identity_.bytes);
     if (bytes < sizeof(Elf64_Ehdr)) {
         return fail(WARREN_IMAGE_ERR_DAMAGED, "%s is no program: it has %zu bytes only",
                     path.c_str(), bytes);

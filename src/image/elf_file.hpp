@@ -116,9 +116,10 @@ class ElfFile {
     // and keeps no descriptor for that, as threads may have tables of descriptors of their own.
     // Only of files that were opened.
     Error open_again(OpenFile& opened, int& descriptor) const;
-    // From now on it does keep them, and says which before anybody could close them: for hosts
-    // whose ranks share a table, and may close whatever is in it.
-    using Keep = void (*)(int descriptor, bool kept);
+    // From now on files do keep one each: keep(descriptor, true) makes a copy of one, or gives -1,
+    // and keep(copy, false) closes that. For hosts whose ranks share a table and may close whatever
+    // is in it but those copies.
+    using Keep = int (*)(int descriptor, bool kept);
     static void keep_descriptors(Keep keep);
 
     const Elf64_Ehdr& header() const { return header_; }
@@ -158,6 +159,7 @@ class ElfFile {
     ElfFile() = default;
 
     Error parse();
+    Error open_and_keep(OpenFile& opened, int& descriptor);
     bool is_open_as(int descriptor) const;
     Error parse_header();
     Error parse_program_headers();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
@@ -175,33 +176,69 @@ TEST(ElfFile, refuses_damaged_headers_with_the_reason) {
                    WARREN_IMAGE_ERR_DAMAGED, "cut off");
 }
 
-TEST(ElfFile, keeps_its_descriptor_where_it_is_told_to) {
-    static int kept_descriptor;
-    kept_descriptor = -1;
-    ElfFile::keep_descriptors([](int descriptor, bool kept) {
-        EXPECT_EQ(kept_descriptor, kept ? -1 : descriptor);
-        kept_descriptor = kept ? descriptor : -1;
-    });
+int kept_descriptor = -1;
+
+int keep_one(int descriptor, bool kept) {
+    EXPECT_EQ(kept_descriptor, kept ? -1 : descriptor);
+    if (!kept) {
+        close(descriptor);
+    }
+    return kept_descriptor = kept ? fcntl(descriptor, F_DUPFD_CLOEXEC, 100) : -1;
+}
+
+// Another file takes the number before there is a copy.
+int keep_late(int descriptor, bool kept) {
+    static int times = 0;
+    if (kept && times++ < 3) {
+        close(descriptor);
+        if (times > 1) {
+            EXPECT_EQ(open("/dev/null", O_RDONLY | O_CLOEXEC), descriptor);
+        }
+    }
+    const int copy = kept ? fcntl(descriptor, F_DUPFD_CLOEXEC, 100) : -1;
+    if (!kept) {
+        close(descriptor);
+    }
+    return copy;
+}
+
+TEST(ElfFile, keeps_a_descriptor_where_it_is_told_to) {
+    ElfFile::keep_descriptors(keep_one);
     {
-        std::shared_ptr<const ElfFile> file;
+        FilePointer file;
         ASSERT_FALSE(ElfFile::open("/proc/self/exe", file));
-        ASSERT_GE(kept_descriptor, 0);
+        ASSERT_GE(kept_descriptor, 100);
         OpenFile opened;
         int descriptor = -1;
         ASSERT_FALSE(file->open_again(opened, descriptor));
         EXPECT_EQ(descriptor, kept_descriptor);
         EXPECT_EQ(opened.number(), -1);
-        // As in a child of fork that closes everything.
+        // As in a child of fork that closes everything and opens something else.
         close(kept_descriptor);
         ASSERT_FALSE(file->open_again(opened, descriptor));
         EXPECT_EQ(descriptor, opened.number());
+        const int other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        ASSERT_EQ(dup2(other, kept_descriptor), kept_descriptor);
+        close(other);
     }
-    EXPECT_EQ(kept_descriptor, -1);
-    std::shared_ptr<const ElfFile> none;
-    Error error = ElfFile::open("/proc/self/maps", none);
-    EXPECT_TRUE(error);
-    error.drop();
-    EXPECT_EQ(kept_descriptor, -1);
+    EXPECT_NE(fcntl(kept_descriptor, F_GETFD), -1); // not the file's
+    close(kept_descriptor);
+    kept_descriptor = -1;
+    for (const char* path : {"/", "/dev/null", "/proc/self/maps"}) {
+        FilePointer none;
+        Error error = ElfFile::open(path, none);
+        EXPECT_TRUE(error);
+        error.drop();
+        EXPECT_EQ(kept_descriptor, -1);
+        EXPECT_EQ(fcntl(100, F_GETFD), -1);
+    }
+    ElfFile::keep_descriptors(keep_late);
+    {
+        FilePointer file;
+        ASSERT_FALSE(ElfFile::open("/proc/self/exe", file));
+        EXPECT_EQ(fcntl(101, F_GETFD), -1);
+    }
+    EXPECT_EQ(fcntl(100, F_GETFD), -1);
     ElfFile::keep_descriptors(nullptr);
 }
 

@@ -35,7 +35,7 @@ void warren_image_move_stream(int from, int to);
 // What programs of images that bind nothing else have as fdopen and fclose.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);
-// From now on the loader keeps the descriptors of files that it reads, and says which, before the
-// first use and after the last.
-void warren_image_keep_descriptors(void (*keep)(int descriptor, bool kept));
+// From now on the loader keeps a descriptor of each file that it has read: keep(descriptor, true)
+// makes a copy that no program closes, or gives -1; keep(copy, false) closes it.
+void warren_image_keep_descriptors(int (*keep)(int descriptor, bool kept));
 }

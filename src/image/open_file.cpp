@@ -12,13 +12,13 @@ void OpenFile::open(const char* path) {
 }
 
 OpenFile::~OpenFile() {
-    if (number_ >= 0) {
-        close(number_);
-    }
+    close();
 }
 
-int OpenFile::release() {
-    return std::exchange(number_, -1);
+void OpenFile::close() {
+    if (number_ >= 0) {
+        ::close(std::exchange(number_, -1));
+    }
 }
 
 } // namespace warren::image

@@ -15,8 +15,7 @@ class OpenFile {
     // None is open yet.
     void open(const char* path);
     int number() const { return number_; } // -1: errno says why not
-    // It stays open.
-    int release();
+    void close();
 
   private:
     int number_ = -1;

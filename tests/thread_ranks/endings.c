@@ -163,14 +163,7 @@ int main(int argc, char** argv) {
         for (int one = 3; rank % 2 == 1 && one < 1000; ++one) {
             close(one);
         }
-        int status = puts("seen") < 0 || getchar() != EOF;
-        /* An input that one rank puts in the place of its own is not the others'. */
-        if (rank % 2 == 1) {
-            return status + (freopen("/proc/self/exe", "r", stdin) == NULL) + (getchar() == EOF);
-        }
-        usleep(50000);
-        clearerr(stdin);
-        return status + (getchar() != EOF);
+        return puts("seen") < 0 || fflush(stdout) != 0;
     }
     if (strcmp(way, "full") == 0) {
         /* With one descriptor left it can't redirect what it shares, and loses none by trying. */

@@ -242,9 +242,6 @@ warren_image* make_image(const Start& start) {
         options.output = rank.output;
         options.error = rank.errors;
     }
-    if (has_fibres(plan)) {
-        options.input = own_input(start.rank);
-    }
     std::vector<warren_image_binding> bindings;
     std::vector groups = {crash_bindings()};
     if (has_fibres(plan)) {

@@ -161,9 +161,22 @@ int give_up(Streams& own, int number) {
     return 0;
 }
 
-// A file of the loader, which any rank may be in.
-void keep_file(int descriptor, bool kept) {
-    keep(descriptor, kept);
+// Of a file of the loader, which any rank may be in: keeps a copy, or gives that back. Programs may
+// want low numbers for themselves.
+int keep_file(int descriptor, bool kept) {
+    constexpr int above = 256;
+    const std::lock_guard guard(places_lock);
+    if (!kept) {
+        keep(descriptor, false);
+        close(descriptor);
+        return -1;
+    }
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, above);
+    if (copy < 0) {
+        copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    }
+    keep(copy);
+    return copy;
 }
 
 int close_one(int descriptor) {
@@ -386,19 +399,6 @@ void prepare_streams(const HostPlan& plan) {
     }
     pthread_atfork(nullptr, nullptr, take_streams);
     warren_image_keep_descriptors(keep_file);
-}
-
-int own_input(std::uint32_t rank) {
-    std::atomic<int>& place = all_streams[rank].place[0];
-    if (place.load(std::memory_order_relaxed) == nothing) {
-        const std::lock_guard guard(places_lock);
-        const int copy = fcntl(nothing, F_DUPFD_CLOEXEC, 3);
-        if (copy >= 0) {
-            keep(copy);
-            place.store(copy, std::memory_order_relaxed);
-        }
-    }
-    return place.load(std::memory_order_relaxed);
 }
 
 int place_of_standard(int number) {

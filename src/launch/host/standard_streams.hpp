@@ -22,10 +22,6 @@ namespace warren::launch {
 
 void prepare_streams(const HostPlan& plan);
 
-// The descriptor of the rank's input, before its program knows it. One that has nothing to read has
-// a descriptor of its own for that, in whose place it may put something (freopen).
-int own_input(std::uint32_t rank);
-
 // The process's descriptor that the calling rank's program has as `number` (0 to 2); -1: closed.
 int place_of_standard(int number);
 

@@ -107,7 +107,7 @@ Error ElfFile::open_again(OpenFile& opened, int& descriptor) const {
 Error ElfFile::open_and_keep(OpenFile& opened, int& descriptor) {
     const Keep keeps = keep.load(std::memory_order_relaxed);
     // Another rank may close the number, and open something else, before there is a copy.
-    constexpr int attempts = 16;
+    constexpr int attempts = 5;
     for (int attempt = 0; attempt < attempts; ++attempt) {
         opened.open(path_.c_str());
         descriptor = opened.number();
@@ -115,19 +115,35 @@ Error ElfFile::open_and_keep(OpenFile& opened, int& descriptor) {
             break;
         }
         kept_ = keeps(descriptor, true);
-        descriptor = kept_ >= 0 ? kept_ : descriptor;
         struct stat there {};
-        struct stat status {};
-        if (stat(path_.c_str(), &there) == 0 && fstat(descriptor, &status) == 0 &&
-            there.st_dev == status.st_dev && there.st_ino == status.st_ino) {
+        const bool exists = stat(path_.c_str(), &there) == 0;
+        const auto is_there = [&](int number) {
+            struct stat status {};
+            return exists && fstat(number, &status) == 0 && status.st_dev == there.st_dev &&
+                   status.st_ino == there.st_ino;
+        };
+        if (kept_ < 0 && is_there(descriptor)) {
+            break; // there is no room for a copy
+        }
+        // What is another rank's by now stays open.
+        if (is_there(descriptor)) {
+            opened.close();
+        } else {
+            opened.forget();
+        }
+        descriptor = kept_;
+        if (kept_ >= 0 && is_there(kept_)) {
             break;
         }
         if (kept_ >= 0) {
             kept_ = keeps(kept_, false);
         }
-        opened.close();
         descriptor = -1;
-        errno = EBADF;
+    }
+    if (descriptor < 0 && keeps != nullptr) { // without keeping it
+        opened.forget();
+        opened.open(path_.c_str());
+        descriptor = opened.number();
     }
     struct stat status {};
     if (descriptor < 0 || fstat(descriptor, &status) != 0) {

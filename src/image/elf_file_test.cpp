@@ -187,12 +187,15 @@ int keep_one(int descriptor, bool kept) {
 }
 
 // Another file takes the number before there is a copy.
+std::vector<int> others;
+
 int keep_late(int descriptor, bool kept) {
     static int times = 0;
     if (kept && times++ < 3) {
         close(descriptor);
         if (times > 1) {
             EXPECT_EQ(open("/dev/null", O_RDONLY | O_CLOEXEC), descriptor);
+            others.push_back(descriptor);
         }
     }
     const int copy = kept ? fcntl(descriptor, F_DUPFD_CLOEXEC, 100) : -1;
@@ -239,6 +242,10 @@ TEST(ElfFile, keeps_a_descriptor_where_it_is_told_to) {
         EXPECT_EQ(fcntl(101, F_GETFD), -1);
     }
     EXPECT_EQ(fcntl(100, F_GETFD), -1);
+    EXPECT_EQ(others.size(), 2U);
+    for (const int other : others) {
+        EXPECT_EQ(close(other), 0);
+    }
     ElfFile::keep_descriptors(nullptr);
 }
 

@@ -16,6 +16,8 @@ class OpenFile {
     void open(const char* path);
     int number() const { return number_; } // -1: errno says why not
     void close();
+    // Whatever has its number now is not it.
+    void forget() { number_ = -1; }
 
   private:
     int number_ = -1;

@@ -165,7 +165,10 @@ int give_up(Streams& own, int number) {
 // want low numbers for themselves.
 int keep_file(int descriptor, bool kept) {
     constexpr int above = 256;
-    const std::lock_guard guard(places_lock);
+    std::unique_lock guard(places_lock, std::defer_lock);
+    if (!is_child.load(std::memory_order_relaxed)) { // in which nobody gives the lock back
+        guard.lock();
+    }
     if (!kept) {
         keep(descriptor, false);
         close(descriptor);

@@ -169,6 +169,7 @@ int record_hooks(const locality::counts::Settings& settings, const std::string& 
     setenv("LD_PRELOAD", preload.c_str(), 1);
     setenv("WARREN_LOCALITY_HOOKS", locality::counts::write_settings(written).c_str(), 1);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (std::string& word : command) {
         arguments.push_back(word.data());
     }

@@ -161,10 +161,11 @@ int give_up(Streams& own, int number) {
     return 0;
 }
 
-// Of a file of the loader, which any rank may be in: keeps a copy, or gives that back. Programs may
-// want low numbers for themselves.
+// Lower ones are left to programs, which may want a certain one.
+constexpr int first_kept = 256;
+
+// Of a file of the loader, which any rank may be in: keeps a copy, or gives that back.
 int keep_file(int descriptor, bool kept) {
-    constexpr int above = 256;
     std::unique_lock guard(places_lock, std::defer_lock);
     if (!is_child.load(std::memory_order_relaxed)) { // in which nobody gives the lock back
         guard.lock();
@@ -174,7 +175,7 @@ int keep_file(int descriptor, bool kept) {
         close(descriptor);
         return -1;
     }
-    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, above);
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, first_kept);
     if (copy < 0) {
         copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     }
@@ -401,6 +402,10 @@ void prepare_streams(const HostPlan& plan) {
         keep(one);
     }
     pthread_atfork(nullptr, nullptr, take_streams);
+    // The process's table grows to hold them now: where threads share it, that takes milliseconds.
+    if (const int last = fcntl(nothing, F_DUPFD_CLOEXEC, 2 * first_kept - 1); last >= 0) {
+        close(last);
+    }
     warren_image_keep_descriptors(keep_file);
 }
 

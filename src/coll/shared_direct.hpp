@@ -1,10 +1,11 @@
-// Shared direct: collective operations of ranks of one address space on data that is worth it: each
-// rank says in its line where its data is, and the others copy from there, or combine it there,
-// straight into their own buffers. Nothing is copied twice, and no shared memory is taken.
+// Shared direct: collective operations of ranks of one address space on data that is worth it:
+// ranks say in their lines where their data is, or is to go, and the others copy or combine it
+// there, each its own part. Nothing is copied twice, and no shared memory is taken.
 //
-// Everything is read before any rank leaves that the data belongs to: whoever is read from waits
-// for its readers' arrivals. What all ranks must know alike is the number of bytes; the datatypes
-// may differ. Arguments and results are as in shared_data.hpp. Thread rule: as SharedSlot.
+// Everything is done before any rank leaves that the memory belongs to: whoever is read from, or
+// written to, waits for the others' arrivals. What all ranks must know alike is the number of
+// bytes; the datatypes may differ. Arguments and results are as in shared_data.hpp. Thread rule: as
+// SharedSlot.
 #pragma once
 
 #include <cstring>

@@ -356,6 +356,13 @@ class Engine {
                             std::uint64_t bytes);
     // The same from a buffer whose type isn't contiguous.
     bool send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer);
+    // Whether a message, of data with gaps or any, is copied from buffer to buffer (direct.hpp).
+    bool goes_direct(const Peer& peer, const Buffer& gaps, std::uint64_t bytes) const;
+    bool goes_direct(const Peer& peer, const Request& send) const;
+    // Whether blocks can overlap on their way to a peer.
+    bool is_streamed(const Peer& peer) const {
+        return transport_.block_limit(peer) > transport_.whole_block_limit(peer);
+    }
     static transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
         return {.kind = kind,
                 .context = envelope.context,

@@ -148,8 +148,7 @@ bool Engine::await_helping(std::uint32_t peer_rank) {
 void Engine::prepare_offer(const Peer& peer, Request& send) {
     send.offer = Offer::streamed;
     // Where blocks can overlap on their way, and where nothing can be fetched, the receiver asks.
-    const bool streams = transport_.block_limit(peer) > transport_.whole_block_limit(peer);
-    if (send.bytes == 0 || streams || transport_.peer_copy_refused()) {
+    if (send.bytes == 0 || is_streamed(peer) || transport_.peer_copy_refused()) {
         return;
     }
     const Buffer& buffer = send.buffer;

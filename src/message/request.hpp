@@ -63,11 +63,12 @@ enum class Fate : std::uint8_t {
                // memory of the program's any more
 };
 
-// How the receiver of a rendezvous gets data with gaps.
+// How the receiver of a rendezvous gets data with gaps, or any of a rank of its address space.
 enum class Offer : std::uint8_t {
     none, // not yet decided
     streamed,
-    fetched // `packed` is ready
+    fetched, // `packed` is ready
+    direct   // `direct` has been announced
 };
 
 // Thousands of these are made and ended per millisecond: what has no initial value here is set when
@@ -90,7 +91,7 @@ struct Request : Outgoing {
     bool offered = false;   // a send: its receiver may be fetching it, with help
     bool awaited = false;   // its caller stays in MPI until it is complete
     bool laid_out;          // the data has gaps: it goes by the buffer's layout
-    Offer offer;            // a send with gaps
+    Offer offer;            // a send with gaps, or one that goes direct
     std::uint32_t peer;     // a send's destination: rank in the world
     Envelope envelope;
     Buffer buffer;

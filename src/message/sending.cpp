@@ -22,17 +22,23 @@ constexpr std::uint32_t blocks_at_once = 16;
 // Of the streams of data with gaps to one receiver, before this rank looks at what has come.
 constexpr std::uint32_t parts_per_turn = 2;
 
-// The largest part of data with gaps that goes at once. Small pieces of memory far apart bring
-// whole cache lines with them, and what lies beside them is often the next to be needed: the faces
-// and halos of a grid, which go and come at once, share lines. So a part has no more pieces than
-// stay in the nearer caches until then. (Messages that fit a block go whole.)
+// Small pieces of memory far apart bring whole cache lines with them.
+std::size_t piece_of(const Buffer& buffer) {
+    return static_cast<std::size_t>(buffer.type->size / buffer.type->block_count());
+}
+bool has_small_pieces(const Buffer& buffer) {
+    return piece_of(buffer) < node::cache_line_bytes;
+}
+
+// The largest part of data with gaps that goes at once. What lies beside small pieces is often the
+// next to be needed: the faces and halos of a grid, which go and come at once, share lines. So a
+// part has no more pieces than stay in the nearer caches until then. (Messages that fit a block go
+// whole.)
 std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
     constexpr std::size_t pieces = 1024;
     constexpr std::size_t smallest_piece = 4;
-    const datatype::Datatype& type = *buffer.type;
-    const auto piece = static_cast<std::size_t>(type.size / type.block_count());
-    return piece < node::cache_line_bytes
-               ? std::min(limit, pieces * std::max(piece, smallest_piece))
+    return has_small_pieces(buffer)
+               ? std::min(limit, pieces * std::max(piece_of(buffer), smallest_piece))
                : limit;
 }
 } // namespace
@@ -60,7 +66,7 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
 
 bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
                                 const transport::Source& source, std::uint64_t bytes) {
-    if (peer.same_space && bytes > direct_limit) {
+    if (peer.same_space && bytes > direct_limit && source.data() != nullptr) {
         return false;
     }
     if (bytes <= transport_.whole_block_limit(peer)) {
@@ -136,8 +142,26 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
     if (const void* piece = buffer.type->one_piece(buffer.base, buffer.count)) {
         return !is_fetched(peer, bytes) && send_block_at_once(peer, envelope, piece, bytes);
     }
+    if (goes_direct(peer, buffer, bytes)) {
+        return false;
+    }
     const LaidOut data(buffer);
     return send_block_at_once(peer, envelope, data.source(0), bytes);
+}
+
+bool Engine::goes_direct(const Peer& peer, const Buffer& gaps, std::uint64_t bytes) const {
+    // Who reads small pieces of another rank's memory takes whole lines from its caches, and it
+    // needs them again for what lies beside: then it is better packed by whom it belongs to.
+    return peer.same_space && bytes > direct_limit &&
+           !(is_streamed(peer) && has_small_pieces(gaps));
+}
+
+bool Engine::goes_direct(const Peer& peer, const Request& send) const {
+    if (!peer.same_space) {
+        return false;
+    }
+    return send.operation == Operation::synchronous ||
+           (send.laid_out ? goes_direct(peer, send.buffer, send.bytes) : send.bytes > direct_limit);
 }
 
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
@@ -201,7 +225,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         return advance_stream(peer, send);
     }
     const std::uint64_t bytes = send.bytes;
-    if (peer.same_space && (bytes > direct_limit || send.operation == Operation::synchronous)) {
+    if (goes_direct(peer, send)) {
         return advance_direct(peer, send);
     }
     // A buffered send should leave the program's buffer, whoever is late.
@@ -218,7 +242,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
             complete(send);
             return Step::gone;
         }
-        if (limit > transport_.whole_block_limit(peer)) {
+        if (is_streamed(peer)) {
             std::byte extra[transport::extra_bytes] = {};
             const bool pushes = has_choice(peer, send);
             const Way way = pushes ? chosen_way(peer, bytes) : Way::push;
@@ -242,9 +266,8 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     send.passes = false;
     RendezvousData data = offer(peer, send);
     const bool chosen = has_choice(peer, send) && is_fetched(peer, send);
-    const bool streams = transport_.block_limit(peer) > transport_.whole_block_limit(peer);
-    const bool open =
-        !chosen && offers && streams && !send.laid_out && !send.fetched && WayClass::is_long(bytes);
+    const bool open = !chosen && offers && is_streamed(peer) && !send.laid_out && !send.fetched &&
+                      WayClass::is_long(bytes);
     data.began = chosen ? way_stamp(peer, bytes, Way::fetch) : open ? Stamp::receivers_choice : 0;
     if (peer.bulk != nullptr && peer.bulk->told && !send.awaited) {
         // Before the receiver can see the offer.
@@ -292,6 +315,7 @@ Engine::Step Engine::advance_direct(Peer& peer, Request& send) {
     if (!transport_.send_inline(peer, header_of(kind::direct, send.envelope), &data, sizeof data)) {
         return Step::no_room;
     }
+    send.offer = Offer::direct;
     send.next_direct = direct_;
     direct_ = &send;
     return Step::gone;
@@ -464,10 +488,9 @@ bool Engine::keep_rest(Request& send) {
 
 void Engine::withdraw(Peer& peer, Request& send) {
     stop_helping(send);
-    const bool is_direct =
-        peer.same_space && (send.bytes > direct_limit || send.operation == Operation::synchronous);
-    const WithdrawnData data = {.send = is_direct ? reinterpret_cast<std::uint64_t>(&send.direct)
-                                                  : token_of(send)};
+    const WithdrawnData data = {.send = send.offer == Offer::direct
+                                            ? reinterpret_cast<std::uint64_t>(&send.direct)
+                                            : token_of(send)};
     tell(send.peer, header_of(kind::withdrawn, send.envelope), &data, sizeof data);
 }
 

@@ -46,6 +46,13 @@ Trial trial_of(std::uint64_t stamp, bool unexpected) {
             .way = Stamp::way(stamp)};
 }
 
+// The same of one that the receiver copies out of the sender's memory.
+Trial trial_of_fetch(std::uint64_t stamp, bool unexpected) {
+    Trial trial = trial_of(stamp, unexpected);
+    trial.way = Way::fetch;
+    return trial;
+}
+
 template <typename Data>
 Data read_payload(const transport::Arrival& arrival) {
     Data data;
@@ -383,7 +390,8 @@ void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
         return;
     }
     Way best;
-    if (bulk.judge->add(way_class, trial, bytes, !transport_.peer_copy_refused(), best)) {
+    const bool may_fetch = peer.same_space || !transport_.peer_copy_refused();
+    if (bulk.judge->add(way_class, trial, bytes, may_fetch, best, peer.same_space)) {
         transport_.advise(peer.peer, WayClass::mask(way_class), WayClass::advice(way_class, best));
     }
 }
@@ -439,19 +447,29 @@ void Engine::arrived_direct(const transport::Arrival& arrival) {
     const auto data = read_payload<DirectData>(arrival);
     const Envelope envelope = envelope_of(arrival.header);
     if (Request* receive = posted_.match(envelope)) {
-        receive_direct(*receive, envelope, arrival.sender, data);
+        receive_direct(*receive, envelope, arrival.sender, data, false);
         return;
     }
-    keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes)
-        .announced.address = data.send;
+    Unexpected& message =
+        keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes);
+    message.announced.address = data.send;
+    message.announced.began = data.began;
 }
 
 void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
-                            const DirectData& data) {
+                            const DirectData& data, bool unexpected) {
     accept(receive, envelope, data.bytes);
+    Trial trial = {};
+    if (data.began != 0) {
+        trial = trial_of_fetch(data.began, unexpected);
+    }
     reinterpret_cast<DirectSend*>(data.send)->receive(
         receive.place(), static_cast<std::uint64_t>(receive.outcome.bytes), transport_.copy());
     rank_.ring(sender);
+    if (trial.began != 0) {
+        trial.ended = way_clock();
+        judge(peer_of(sender), data.bytes, trial);
+    }
     complete(receive);
 }
 
@@ -466,12 +484,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         return;
     }
     if (!trial.asked && Stamp::time(offered.began) != 0) {
-        trial = {.began = Stamp::time(offered.began),
-                 .looked = way_clock(),
-                 .ended = 0,
-                 .unexpected = unexpected,
-                 .resting = Stamp::resting(offered.began),
-                 .way = Way::fetch};
+        trial = trial_of_fetch(offered.began, unexpected);
     }
     const auto kept = static_cast<std::uint64_t>(receive.outcome.bytes);
     const transport::PeerCopy result = kept == 0 ? transport::PeerCopy::done
@@ -608,7 +621,10 @@ void Engine::match_unexpected(Unexpected& message, Request& receive) {
         break;
     case Unexpected::Form::direct:
         receive_direct(receive, message.envelope, message.sender,
-                       {.send = message.announced.address, .bytes = message.bytes});
+                       {.send = message.announced.address,
+                        .bytes = message.bytes,
+                        .began = message.announced.began},
+                       true);
         break;
     case Unexpected::Form::own: {
         Request& send = *message.announced.own;

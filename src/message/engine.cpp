@@ -187,7 +187,7 @@ void Engine::forsake(Request& request) {
     if (take_back(peer, request)) {
         complete(request);
     } else {
-        withdraw(peer, request);
+        withdraw(request);
     }
 }
 

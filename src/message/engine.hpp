@@ -320,12 +320,13 @@ class Engine {
         }
         return send_block_at_once(peer, envelope, buffer.base, bytes);
     }
-    // Whether the next message of so many bytes without gaps is for its receiver to fetch.
+    // Whether the next message of so many bytes without gaps is for its receiver to fetch, or to
+    // copy directly.
     static bool is_fetched(const Peer& peer, std::uint64_t bytes) {
-        if (bytes < WayClass::smallest_bytes || !peer.box || peer.same_space) {
-            return false;
+        if (!peer.box) {
+            return peer.same_space && bytes > direct_limit;
         }
-        return chosen_way(peer, bytes) == Way::fetch;
+        return WayClass::has(bytes) && chosen_way(peer, bytes) == Way::fetch;
     }
     static Way chosen_way(const Peer& peer, std::uint64_t bytes);
     // The same of a send with a request, which has no choice in some cases.
@@ -385,7 +386,7 @@ class Engine {
     // What is left to send of a stream is copied into the request's own memory. False: there is
     // none.
     static bool keep_rest(Request& send);
-    void withdraw(Peer& peer, Request& send);
+    void withdraw(Request& send);
     bool push_waiting();
     bool push_peer(Peer& peer);
     // Streams with gaps to one receiver send a part each by turns.
@@ -455,7 +456,7 @@ class Engine {
     // A message that carried a time has arrived.
     void judge(Peer& peer, std::uint64_t bytes, const Trial& trial);
     void receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
-                        const DirectData& data);
+                        const DirectData& data, bool unexpected);
     transport::PeerCopy read_offered(const Request& receive, std::uint32_t sender,
                                      const RendezvousData& offered, std::uint64_t kept);
     void match_unexpected(Unexpected& message, Request& receive);

@@ -112,7 +112,7 @@ struct Unexpected {
         std::uint64_t address;    // of a rendezvous, or direct
         std::uint64_t pieces;     // of a rendezvous
         std::uint64_t token;      // of a rendezvous or head: the sender's request
-        std::uint64_t began;      // the Stamp of a rendezvous or head
+        std::uint64_t began;      // the Stamp
         Request* own;
         Request* taker; // of a stream: the receive that waits for the rest
     };

@@ -56,9 +56,11 @@ struct RendezvousData {
 struct DirectData {
     std::uint64_t send; // address of the DirectSend
     std::uint64_t bytes;
+    std::uint64_t began; // a Stamp
 };
 
-// From which size on one copy, which sender and receiver must meet for, is better than two.
+// From which size on one copy, which sender and receiver must meet for, is better than two by the
+// receiver's queue. (By a box: WayClass.)
 inline constexpr std::uint64_t direct_limit = 2048;
 
 struct DoneData {

@@ -66,9 +66,6 @@ Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank
 
 bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
                                 const transport::Source& source, std::uint64_t bytes) {
-    if (peer.same_space && bytes > direct_limit && source.data() != nullptr) {
-        return false;
-    }
     if (bytes <= transport_.whole_block_limit(peer)) {
         return transport_.send_block(peer, header_of(kind::eager, envelope), {}, source, bytes);
     }
@@ -103,7 +100,7 @@ Way Engine::chosen_way(const Peer& peer, std::uint64_t bytes) {
 }
 
 bool Engine::has_choice(const Peer& peer, const Request& send) {
-    return peer.box && !peer.same_space && !send.laid_out && !send.fetched &&
+    return peer.box && !send.laid_out && !send.fetched &&
            send.operation != Operation::synchronous && send.operation != Operation::buffered &&
            WayClass::has(send.bytes) && (send.awaited || !WayClass::is_long(send.bytes));
 }
@@ -160,8 +157,17 @@ bool Engine::goes_direct(const Peer& peer, const Request& send) const {
     if (!peer.same_space) {
         return false;
     }
-    return send.operation == Operation::synchronous ||
-           (send.laid_out ? goes_direct(peer, send.buffer, send.bytes) : send.bytes > direct_limit);
+    if (send.operation == Operation::synchronous) {
+        return true;
+    }
+    if (send.laid_out) {
+        return goes_direct(peer, send.buffer, send.bytes);
+    }
+    if (!peer.box || send.fetched) {
+        return send.bytes > direct_limit;
+    }
+    return has_choice(peer, send) ? chosen_way(peer, send.bytes) == Way::fetch
+                                  : WayClass::has(send.bytes);
 }
 
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
@@ -310,10 +316,15 @@ Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
 
 Engine::Step Engine::advance_direct(Peer& peer, Request& send) {
     send.direct.announce(send.place());
+    const bool counts = has_choice(peer, send);
     const DirectData data = {.send = reinterpret_cast<std::uint64_t>(&send.direct),
-                             .bytes = send.bytes};
+                             .bytes = send.bytes,
+                             .began = counts ? way_stamp(peer, send.bytes, Way::fetch) : 0};
     if (!transport_.send_inline(peer, header_of(kind::direct, send.envelope), &data, sizeof data)) {
         return Step::no_room;
+    }
+    if (counts) {
+        way_taken(peer, send.bytes);
     }
     send.offer = Offer::direct;
     send.next_direct = direct_;
@@ -486,7 +497,7 @@ bool Engine::keep_rest(Request& send) {
     return true;
 }
 
-void Engine::withdraw(Peer& peer, Request& send) {
+void Engine::withdraw(Request& send) {
     stop_helping(send);
     const WithdrawnData data = {.send = send.offer == Offer::direct
                                             ? reinterpret_cast<std::uint64_t>(&send.direct)

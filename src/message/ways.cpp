@@ -1,6 +1,7 @@
 #include "message/ways.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -114,13 +115,15 @@ void WayJudge::drop_stale(Class& now, const Trial& trial) {
 }
 
 bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
-                   Way& best) {
-    const float taken =
-        trial.failed ? endless
-                     : static_cast<float>(cost(way_class, trial)) / static_cast<float>(bytes);
+                   Way& best, bool by_period) {
+    const auto per_byte = [&](std::uint64_t ns) {
+        return static_cast<float>(ns) / static_cast<float>(bytes);
+    };
+    const float taken = trial.failed ? endless : per_byte(cost(way_class, trial));
     last_end_ = trial.ended;
     Class& now = classes_[way_class];
     const Rhythm& rhythm = WayClass::rhythm(way_class);
+    const std::uint64_t before = now.last_end;
     drop_stale(now, trial);
     if (now.way != trial.way) {
         now.way = trial.way;
@@ -133,33 +136,45 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t by
         }
         const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
         now.rows[index][place] = taken;
+        now.periods[index][place] = per_byte(trial.ended - before);
         now.full[index] = place + 1 == rhythm.measured;
         now.full_since[index] = trial.ended;
     }
     // (Of full rows, too: fetching may have been refused since.)
-    if (!judge(now, rhythm, may_fetch)) {
+    if (!judge(now, rhythm, may_fetch, by_period)) {
         return false;
     }
     best = now.best;
     return true;
 }
 
-bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch) {
+bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_period) {
     for (const Way way : all_ways) {
         if (is_open(way, may_fetch) && !now.full[static_cast<std::size_t>(way)]) {
             return false;
         }
     }
-    const auto time = [&](Way way) {
-        return typical(std::span(now.rows[static_cast<std::size_t>(way)]).first(rhythm.measured));
+    const auto typical_of = [&](std::array<Row, way_count>& rows, Way way) {
+        return typical(std::span(rows[static_cast<std::size_t>(way)]).first(rhythm.measured));
     };
+    float longest = std::numeric_limits<float>::infinity(); // of periods that make no difference
+    for (const Way way : all_ways) {
+        if (by_period && is_open(way, may_fetch)) {
+            longest = std::min(longest, typical_of(now.periods, way) / worthwhile);
+        }
+    }
+    const auto is_candidate = [&](Way way) {
+        return is_open(way, may_fetch) && (!by_period || typical_of(now.periods, way) <= longest);
+    };
+    const auto time = [&](Way way) { return typical_of(now.rows, way); };
     if (!is_open(now.best, may_fetch)) {
         now.best = Way::push;
     }
     const Way before = now.best;
-    float least = time(before) * worthwhile;
+    float least =
+        is_candidate(before) ? time(before) * worthwhile : std::numeric_limits<float>::infinity();
     for (const Way way : all_ways) {
-        if (way == before || !is_open(way, may_fetch)) {
+        if (way == before || !is_candidate(way)) {
             continue;
         }
         if (const float taken = time(way); taken < least) {

@@ -28,6 +28,12 @@
 // longer ones only have the choice if their sender waits for them (MPI_Send, and the blocking
 // collectives): pushing others would have the receiver wait for the sender's next call.
 //
+// Ranks of one address space have the same choice; what stands for fetching there is the direct
+// copy (message/direct.hpp). It reads what the program has written just before out of another
+// core's cache, and that core then has to fetch the lines back when the program writes them again:
+// a price that no message shows. So there the time from message to message counts first, which has
+// all in it, and the messages' own time decides between what makes no difference to that.
+//
 // What two ranks' reductions write into shared memory is not sent, but has the choice between
 // pushing and passing for the same reasons; its writer decides alone (OwnWays). Thread rule: under
 // the rank's lock; what the two tell each other is in messages and that word.
@@ -201,8 +207,9 @@ class WayJudge {
   public:
     WayJudge();
     // A message of a row has arrived, or failed to. True: the advice for its class is now `best`.
+    // `by_period`: the program pays for a way outside of messages, too (see the head of this file).
     bool add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
-             Way& best);
+             Way& best, bool by_period = false);
     // A long one outside of rows. True: it is time to measure anew, and `again` the bit in the
     // advice that says so.
     bool drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, Advice& again);
@@ -210,7 +217,8 @@ class WayJudge {
   private:
     using Row = std::array<float, WayClass::short_rhythm.measured>;
     struct Class {
-        std::array<Row, way_count> rows = {}; // by way, per byte: a class has many sizes
+        std::array<Row, way_count> rows = {};    // by way, per byte: a class has many sizes
+        std::array<Row, way_count> periods = {}; // likewise: from end to end
         std::array<bool, way_count> full = {};
         std::array<std::uint64_t, way_count> full_since = {}; // of those
         std::uint64_t last_end = 0;                           // of what was measured
@@ -232,7 +240,7 @@ class WayJudge {
     // Forgets rows that don't belong to the one of which a message has come.
     static void drop_stale(Class& now, const Trial& trial);
     // The quickest of the rows, if all that can be chosen are there.
-    static bool judge(Class& now, const Rhythm& rhythm, bool may_fetch);
+    static bool judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_period);
 
     std::array<Class, WayClass::count> classes_;
     std::uint64_t last_end_ = 0;

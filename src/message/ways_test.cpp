@@ -17,13 +17,14 @@ struct Pair {
         const std::uint64_t stamp = ways.stamp(way_class, way);
         const bool measured = stamp != 0 && !Stamp::resting(stamp);
         ways.sent(way_class, advice);
-        const std::uint64_t began = clock + 100;
+        const std::uint64_t began = clock + 100 + (after ? after(last) : 0);
+        last = way;
         clock = began + takes(way);
         ++(measured ? measured_messages : others);
         const Trial trial = {began, began, clock, false, !measured, way};
         Way best;
         const bool may_fetch = (advice & no_fetching) == 0;
-        if (measured && judge.add(way_class, trial, 1 << 20, may_fetch, best)) {
+        if (measured && judge.add(way_class, trial, 1 << 20, may_fetch, best, by_period)) {
             ++judged;
             advice = (advice & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
         }
@@ -44,6 +45,10 @@ struct Pair {
         return count;
     }
 
+    // What the program takes after a message that went so.
+    std::function<std::uint64_t(Way)> after;
+    Way last = Way::push;
+    bool by_period = false;
     Ways ways;
     WayJudge judge;
     Advice advice = 0;
@@ -122,6 +127,33 @@ TEST(ways, single_disturbances_do_not_count) {
     pair.fetched(5000, 0,
                  [&](Way way) { return ++message % 9 == 0 ? 1000000 : fetching_is_quick(way); });
     EXPECT_EQ(WayClass::advised(0, pair.advice), Way::fetch);
+}
+
+TEST(ways, what_a_way_costs_the_program_behind_its_messages_counts_where_periods_do) {
+    for (const bool by_period : {false, true}) {
+        for (const std::uint32_t way_class : {0U, WayClass::count - 1}) {
+            Pair pair;
+            pair.by_period = by_period;
+            pair.after = [](Way way) { return way == Way::fetch ? 5000 : 1000; };
+            pair.fetched(5000, way_class, fetching_is_quick);
+            EXPECT_EQ(WayClass::advised(way_class, pair.advice) == Way::fetch, !by_period);
+        }
+    }
+}
+
+TEST(ways, between_periods_that_are_nearly_the_same_messages_decide) {
+    Pair pair;
+    pair.by_period = true;
+    std::uint32_t state = 1;
+    pair.after = [&](Way) {
+        state = state * 1664525U + 1013904223U;
+        return 100000 + (state >> 8) % 5000;
+    };
+    pair.fetched(5000, 0, fetching_is_quick);
+    EXPECT_EQ(WayClass::advised(0, pair.advice), Way::fetch);
+    pair.after = nullptr;
+    pair.fetched(5000, 0, pushing_is_quick);
+    EXPECT_NE(WayClass::advised(0, pair.advice), Way::fetch);
 }
 
 std::uint64_t passing_is_quick(Way way) {

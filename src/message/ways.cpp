@@ -19,6 +19,12 @@ float typical(std::span<float> row) {
     return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
 }
 
+// Of periods: where several messages belong to one exchange, what takes long is between exchanges.
+float typical_period(std::span<const float> row) {
+    return std::accumulate(row.begin(), row.end(), 0.0F) -
+           *std::max_element(row.begin(), row.end());
+}
+
 // A receiver that looks so much later than the sender began was busy with something else.
 constexpr std::uint64_t late_ns = 20000;
 
@@ -154,19 +160,20 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_p
             return false;
         }
     }
-    const auto typical_of = [&](std::array<Row, way_count>& rows, Way way) {
-        return typical(std::span(rows[static_cast<std::size_t>(way)]).first(rhythm.measured));
+    const auto measured = [&](std::array<Row, way_count>& rows, Way way) {
+        return std::span(rows[static_cast<std::size_t>(way)]).first(rhythm.measured);
     };
+    const auto time = [&](Way way) { return typical(measured(now.rows, way)); };
+    const auto period = [&](Way way) { return typical_period(measured(now.periods, way)); };
     float longest = std::numeric_limits<float>::infinity(); // of periods that make no difference
     for (const Way way : all_ways) {
         if (by_period && is_open(way, may_fetch)) {
-            longest = std::min(longest, typical_of(now.periods, way) / worthwhile);
+            longest = std::min(longest, period(way) / worthwhile);
         }
     }
     const auto is_candidate = [&](Way way) {
-        return is_open(way, may_fetch) && (!by_period || typical_of(now.periods, way) <= longest);
+        return is_open(way, may_fetch) && (!by_period || period(way) <= longest);
     };
-    const auto time = [&](Way way) { return typical_of(now.rows, way); };
     if (!is_open(now.best, may_fetch)) {
         now.best = Way::push;
     }
@@ -253,7 +260,7 @@ void OwnWays::end(std::uint64_t bytes, const Trial& trial) {
         return;
     }
     Way best;
-    if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best)) {
+    if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best, by_period_)) {
         advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
     }
 }

@@ -32,7 +32,9 @@
 // copy (message/direct.hpp). It reads what the program has written just before out of another
 // core's cache, and that core then has to fetch the lines back when the program writes them again:
 // a price that no message shows. So there the time from message to message counts first, which has
-// all in it, and the messages' own time decides between what makes no difference to that.
+// all in it, and the messages' own time decides between what makes no difference to that. So it is
+// where the receiver asks: of two that push to each other at once, and then wait for all, each has
+// less time for its other half.
 //
 // What two ranks' reductions write into shared memory is not sent, but has the choice between
 // pushing and passing for the same reasons; its writer decides alone (OwnWays). Thread rule: under
@@ -249,7 +251,8 @@ class WayJudge {
 // Both halves in one rank, which decides alone how data goes.
 class OwnWays {
   public:
-    explicit OwnWays(bool may_fetch) : advice_(may_fetch ? 0 : no_fetching) {}
+    explicit OwnWays(bool may_fetch, bool by_period = false)
+        : advice_(may_fetch ? 0 : no_fetching), by_period_(by_period) {}
 
     // How the next data goes; `trial` is what to end it with. Only if its `began` isn't 0 it is
     // measured, and the caller may put another beginning there. `beside`: other data is under way,
@@ -264,6 +267,7 @@ class OwnWays {
     Ways ways_;
     WayJudge judge_;
     Advice advice_;
+    const bool by_period_;
 };
 
 // For the messages of one sender that the receiver may fetch or have pushed. Several may be on
@@ -277,7 +281,7 @@ class Asking {
     void end(std::uint64_t bytes, const Trial& trial);
 
   private:
-    OwnWays ways_{true};
+    OwnWays ways_{true, true};
     std::uint32_t under_way_ = 0; // that have been asked for
 };
 

@@ -189,7 +189,7 @@ Error Collectives::allgatherv(const message::Buffer& own, const Blocks& blocks) 
 
 Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
     const int rank = communicator_.rank();
-    const bool replaces = out[rank].base == in[rank].base;
+    const bool replaces = out[rank].same_place(in[rank]);
     const MPI_Count bytes = in[rank].bytes();
     if (bytes == 0) [[unlikely]] {
         return pass(Tag::alltoall);

@@ -43,7 +43,7 @@ Error Scratch::allocate(MPI_Count count, const datatype::Datatype& type) {
 
 void copy(const message::Buffer& from, const message::Buffer& to) {
     const MPI_Count bytes = std::min(from.bytes(), to.bytes());
-    if (bytes == 0 || (from.base == to.base && from.type == to.type)) {
+    if (bytes == 0 || from.same_place(to)) {
         return;
     }
     datatype::copy_data(from, to, 0, bytes);

@@ -266,7 +266,7 @@ void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& o
 }
 
 bool SharedDirect::alltoall(const Blocks& out, const Blocks& in) {
-    if (out[rank_].base == in[rank_].base) {
+    if (out[rank_].same_place(in[rank_])) {
         return false;
     }
     slot_.begin(Tag::alltoall, in[rank_].bytes());

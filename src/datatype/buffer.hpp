@@ -12,6 +12,8 @@ struct Buffer {
     const Datatype* type = nullptr;
 
     MPI_Count bytes() const { return count * type->size; }
+    // (Two with the same base alone can be different: MPI_BOTTOM.)
+    bool same_place(const Buffer& other) const { return base == other.base && type == other.type; }
 };
 
 // Copies bytes [first, first + bytes) of a buffer's data to where another buffer lays them out,

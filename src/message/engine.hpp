@@ -322,16 +322,20 @@ class Engine {
     }
     // Whether the next message of so many bytes without gaps is for its receiver to fetch, or to
     // copy directly.
-    static bool is_fetched(const Peer& peer, std::uint64_t bytes) {
-        if (!peer.box) {
-            return peer.same_space && bytes > direct_limit;
+    bool is_fetched(const Peer& peer, std::uint64_t bytes) const {
+        if (bytes <= direct_limit) {
+            return false;
         }
-        return WayClass::has(bytes) && chosen_way(peer, bytes) == Way::fetch;
+        if (peer.same_space && !is_streamed(peer)) {
+            return true;
+        }
+        return peer.box && WayClass::has(bytes) && chosen_way(peer, bytes) == Way::fetch;
     }
     static Way chosen_way(const Peer& peer, std::uint64_t bytes);
     // The same of a send with a request, which has no choice in some cases.
-    static bool has_choice(const Peer& peer, const Request& send);
-    static bool is_fetched(const Peer& peer, const Request& send);
+    bool has_choice(const Peer& peer, const Request& send) const;
+    // `chosen`: how it goes if it has a choice, null otherwise.
+    static bool is_fetched(const Peer& peer, const Request& send, const Way* chosen);
     // A message with a choice is about to go as chosen_way() says: the stamp that it is to carry;
     // and it has gone.
     static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes, Way way);
@@ -357,9 +361,10 @@ class Engine {
                             std::uint64_t bytes);
     // The same from a buffer whose type isn't contiguous.
     bool send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer);
-    // Whether a message, of data with gaps or any, is copied from buffer to buffer (direct.hpp).
-    bool goes_direct(const Peer& peer, const Buffer& gaps, std::uint64_t bytes) const;
-    bool goes_direct(const Peer& peer, const Request& send) const;
+    // Whether a message is copied from buffer to buffer (direct.hpp); and whether one with gaps
+    // that is large enough for that is not.
+    bool goes_direct(const Peer& peer, const Request& send, const Way* chosen) const;
+    bool streams_gaps(const Peer& peer, const Buffer& gaps) const;
     // Whether blocks can overlap on their way to a peer.
     bool is_streamed(const Peer& peer) const {
         return transport_.block_limit(peer) > transport_.whole_block_limit(peer);
@@ -371,10 +376,13 @@ class Engine {
                 .tag = envelope.tag};
     }
     Step advance(Peer& peer, Request& send);
+    Step advance_push(Peer& peer, Request& send, const Way* chosen);
+    // `counts`: it has been chosen, and is measured if that is due.
+    Step advance_offer(Peer& peer, Request& send, bool counts);
     Step advance_stream(Peer& peer, Request& send);
     // Announces a send to a rank of the same address space; and helps with and completes those that
     // have been.
-    Step advance_direct(Peer& peer, Request& send);
+    Step advance_direct(Peer& peer, Request& send, bool counts);
     bool run_direct();
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);

@@ -125,12 +125,13 @@ bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
         !transport_.awaits(sender)) {
         return false;
     }
-    std::unique_ptr<Asking>& asking = bulk_of(peer_of(sender)).asking;
+    Bulk& bulk = bulk_of(peer_of(sender));
+    std::unique_ptr<Asking>& asking = bulk.asking;
     if (asking == nullptr) {
         asking.reset(new (std::nothrow) Asking);
     }
-    return asking != nullptr &&
-           asking->next(offered.bytes, trial, !transport_.peer_copy_refused()) != Way::fetch;
+    return asking != nullptr && asking->next(offered.bytes, trial, !transport_.peer_copy_refused(),
+                                             bulk.offers > 0) != Way::fetch;
 }
 
 bool Engine::help_peers() {

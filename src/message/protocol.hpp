@@ -11,9 +11,9 @@
 //                of large data itself (transport/joint_copy.hpp). Which of stream and rendezvous
 //                a message without gaps takes: message/ways.hpp. While the sender waits for all
 //                that it has offered to the receiver, this may ask for a stream (`wanted`) instead
-//   direct       (ranks of one address space, above direct_limit, but for data with small pieces
-//                where that can stream) the envelope and where the sender's DirectSend is, by which
-//                the two copy (message/direct.hpp)
+//   direct       (ranks of one address space, above direct_limit, or where it is the better way)
+//                the envelope and where the sender's DirectSend is, by which the two copy
+//                (message/direct.hpp)
 //   withdrawn    a sender that gives up takes back what it has announced and nobody has received:
 //                the envelope, and which send; answered by `done`. Who has asked for it meanwhile
 //                (`wanted`) is answered so itself: nothing comes

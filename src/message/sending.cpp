@@ -99,15 +99,15 @@ Way Engine::chosen_way(const Peer& peer, std::uint64_t bytes) {
                : WayClass::advised(way_class, advice);
 }
 
-bool Engine::has_choice(const Peer& peer, const Request& send) {
-    return peer.box && !send.laid_out && !send.fetched &&
+bool Engine::has_choice(const Peer& peer, const Request& send) const {
+    return peer.box && (!peer.same_space || is_streamed(peer)) && !send.laid_out && !send.fetched &&
            send.operation != Operation::synchronous && send.operation != Operation::buffered &&
            WayClass::has(send.bytes) && (send.awaited || !WayClass::is_long(send.bytes));
 }
 
-bool Engine::is_fetched(const Peer& peer, const Request& send) {
-    if (has_choice(peer, send)) {
-        return chosen_way(peer, send.bytes) == Way::fetch;
+bool Engine::is_fetched(const Peer& peer, const Request& send, const Way* chosen) {
+    if (chosen != nullptr) {
+        return *chosen == Way::fetch;
     }
     return peer.box && !peer.same_space && !send.laid_out &&
            send.operation != Operation::buffered && WayClass::is_long(send.bytes) &&
@@ -139,35 +139,36 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
     if (const void* piece = buffer.type->one_piece(buffer.base, buffer.count)) {
         return !is_fetched(peer, bytes) && send_block_at_once(peer, envelope, piece, bytes);
     }
-    if (goes_direct(peer, buffer, bytes)) {
+    if (bytes > direct_limit && !streams_gaps(peer, buffer)) {
         return false;
     }
     const LaidOut data(buffer);
     return send_block_at_once(peer, envelope, data.source(0), bytes);
 }
 
-bool Engine::goes_direct(const Peer& peer, const Buffer& gaps, std::uint64_t bytes) const {
+bool Engine::streams_gaps(const Peer& peer, const Buffer& gaps) const {
     // Who reads small pieces of another rank's memory takes whole lines from its caches, and it
     // needs them again for what lies beside: then it is better packed by whom it belongs to.
-    return peer.same_space && bytes > direct_limit &&
-           !(is_streamed(peer) && has_small_pieces(gaps));
+    return !peer.same_space || (is_streamed(peer) && has_small_pieces(gaps));
 }
 
-bool Engine::goes_direct(const Peer& peer, const Request& send) const {
+bool Engine::goes_direct(const Peer& peer, const Request& send, const Way* chosen) const {
     if (!peer.same_space) {
         return false;
     }
-    if (send.operation == Operation::synchronous) {
+    if (send.operation == Operation::synchronous || send.fetched) {
         return true;
     }
+    if (send.bytes <= direct_limit) {
+        return false;
+    }
     if (send.laid_out) {
-        return goes_direct(peer, send.buffer, send.bytes);
+        // (What doesn't fit a block would need its sender again, who may be computing.)
+        return !streams_gaps(peer, send.buffer) ||
+               (send.bytes > transport_.block_limit(peer) && !send.awaited);
     }
-    if (!peer.box || send.fetched) {
-        return send.bytes > direct_limit;
-    }
-    return has_choice(peer, send) ? chosen_way(peer, send.bytes) == Way::fetch
-                                  : WayClass::has(send.bytes);
+    return chosen != nullptr ? *chosen == Way::fetch
+                             : !is_streamed(peer) || WayClass::has(send.bytes);
 }
 
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
@@ -230,51 +231,66 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     if (send.answer_token != 0) {
         return advance_stream(peer, send);
     }
-    const std::uint64_t bytes = send.bytes;
-    if (goes_direct(peer, send)) {
-        return advance_direct(peer, send);
+    // Asked once: the receiver may advise another way at any time.
+    const bool chooses = has_choice(peer, send);
+    const Way way = chooses ? chosen_way(peer, send.bytes) : Way::push;
+    const Way* const chosen = chooses ? &way : nullptr;
+    if (goes_direct(peer, send, chosen)) {
+        return advance_direct(peer, send, chooses);
     }
     // A buffered send should leave the program's buffer, whoever is late.
-    const bool offers =
-        send.operation == Operation::synchronous || send.fetched || is_fetched(peer, send);
-    if (!offers) {
-        const std::uint64_t limit = transport_.block_limit(peer);
-        if (bytes <= limit) {
-            const bool sent = send.laid_out ? send_gaps_at_once(peer, send.envelope, send.buffer)
-                                            : send_at_once(peer, send.envelope, send.data, bytes);
-            if (!sent) {
-                return Step::no_room;
-            }
-            complete(send);
-            return Step::gone;
-        }
-        if (is_streamed(peer)) {
-            std::byte extra[transport::extra_bytes] = {};
-            const bool pushes = has_choice(peer, send);
-            const Way way = pushes ? chosen_way(peer, bytes) : Way::push;
-            send.passes = way == Way::pass;
-            const StreamHead stream = {.total = bytes,
-                                       .token = token_of(send),
-                                       .began = pushes ? way_stamp(peer, bytes, way) : 0};
-            std::memcpy(extra, &stream, sizeof stream);
-            const LaidOut data(send.buffer);
-            if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
-                                       send.laid_out ? data.source(0) : pushed(send, 0),
-                                       part_limit(peer, send), bytes)) {
-                return Step::no_room;
-            }
-            if (pushes) {
-                way_taken(peer, bytes);
-            }
-            return Step::gone;
-        }
+    if (send.operation == Operation::synchronous || send.fetched ||
+        is_fetched(peer, send, chosen)) {
+        return advance_offer(peer, send, chooses);
     }
+    if (send.bytes > transport_.block_limit(peer) && !is_streamed(peer)) {
+        return advance_offer(peer, send, false);
+    }
+    const Step step = advance_push(peer, send, chosen);
+    // A receiver that is away keeps the blocks that it has not taken, and others of this address
+    // space are not to wait for them.
+    return step == Step::no_room && peer.same_space && send.bytes > direct_limit
+               ? advance_direct(peer, send, false)
+               : step;
+}
+
+Engine::Step Engine::advance_push(Peer& peer, Request& send, const Way* chosen) {
+    const std::uint64_t bytes = send.bytes;
+    if (bytes <= transport_.block_limit(peer)) {
+        const bool sent = send.laid_out ? send_gaps_at_once(peer, send.envelope, send.buffer)
+                                        : send_at_once(peer, send.envelope, send.data, bytes);
+        if (!sent) {
+            return Step::no_room;
+        }
+        complete(send);
+        return Step::gone;
+    }
+    std::byte extra[transport::extra_bytes] = {};
+    send.passes = chosen != nullptr && *chosen == Way::pass;
+    const StreamHead stream = {.total = bytes,
+                               .token = token_of(send),
+                               .began = chosen != nullptr ? way_stamp(peer, bytes, *chosen) : 0};
+    std::memcpy(extra, &stream, sizeof stream);
+    const LaidOut data(send.buffer);
+    if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
+                               send.laid_out ? data.source(0) : pushed(send, 0),
+                               part_limit(peer, send), bytes)) {
+        return Step::no_room;
+    }
+    if (chosen != nullptr) {
+        way_taken(peer, bytes);
+    }
+    return Step::gone;
+}
+
+Engine::Step Engine::advance_offer(Peer& peer, Request& send, bool counts) {
     send.passes = false;
     RendezvousData data = offer(peer, send);
-    const bool chosen = has_choice(peer, send) && is_fetched(peer, send);
-    const bool open = !chosen && offers && is_streamed(peer) && !send.laid_out && !send.fetched &&
-                      WayClass::is_long(bytes);
-    data.began = chosen ? way_stamp(peer, bytes, Way::fetch) : open ? Stamp::receivers_choice : 0;
+    const bool open = !counts && is_streamed(peer) && !send.laid_out && !send.fetched &&
+                      WayClass::is_long(send.bytes);
+    data.began = counts ? way_stamp(peer, send.bytes, Way::fetch)
+                 : open ? Stamp::receivers_choice
+                        : 0;
     if (peer.bulk != nullptr && peer.bulk->told && !send.awaited) {
         // Before the receiver can see the offer.
         peer.bulk->told = false;
@@ -284,8 +300,8 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
                                 sizeof data)) {
         return Step::no_room;
     }
-    if (chosen) {
-        way_taken(peer, bytes);
+    if (counts) {
+        way_taken(peer, send.bytes);
     }
     start_helping(peer, send);
     return Step::gone;
@@ -314,9 +330,8 @@ Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
     return Step::gone;
 }
 
-Engine::Step Engine::advance_direct(Peer& peer, Request& send) {
+Engine::Step Engine::advance_direct(Peer& peer, Request& send, bool counts) {
     send.direct.announce(send.place());
-    const bool counts = has_choice(peer, send);
     const DirectData data = {.send = reinterpret_cast<std::uint64_t>(&send.direct),
                              .bytes = send.bytes,
                              .began = counts ? way_stamp(peer, send.bytes, Way::fetch) : 0};

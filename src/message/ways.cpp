@@ -260,17 +260,18 @@ void OwnWays::end(std::uint64_t bytes, const Trial& trial) {
         return;
     }
     Way best;
-    if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best, by_period_)) {
+    if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best, trial.mutual)) {
         advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
     }
 }
 
-Way Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch) {
+Way Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch, bool mutual) {
     if (!may_fetch) {
         ways_.refuse_fetching();
     }
     const Way way = ways_.next(bytes, trial, under_way_ > 0);
     trial.asked = true;
+    trial.mutual = mutual;
     under_way_ += way == Way::fetch ? 0 : 1;
     return way;
 }

@@ -1,7 +1,7 @@
-// Ways: which of three ways a large message without gaps takes to a rank that is another process
-// and has a box: pushed by its sender through the pair's bounce buffers (stream), either through
-// the caches or past them, by stores that go straight to memory; or fetched by its receiver out of
-// the sender's memory (rendezvous), in which both may take part (transport/joint_copy.hpp).
+// Ways: which of three ways a large message without gaps takes to a rank that has a box, and is
+// mostly another process: pushed by its sender through the pair's bounce buffers (stream), either
+// through the caches or past them, by stores that go straight to memory; or fetched by its receiver
+// out of the sender's memory (rendezvous), in which both may take part (transport/joint_copy.hpp).
 //
 // Which is quickest depends on the machine, on where in it the two run, and on what the program
 // does with its buffers: the kernel copies fast what is in the receiver's caches already, and
@@ -33,8 +33,7 @@
 // core's cache, and that core then has to fetch the lines back when the program writes them again:
 // a price that no message shows. So there the time from message to message counts first, which has
 // all in it, and the messages' own time decides between what makes no difference to that. So it is
-// where the receiver asks: of two that push to each other at once, and then wait for all, each has
-// less time for its other half.
+// where two ask that send to each other at once: who pushes has less time to receive.
 //
 // What two ranks' reductions write into shared memory is not sent, but has the choice between
 // pushing and passing for the same reasons; its writer decides alone (OwnWays). Thread rule: under
@@ -202,6 +201,7 @@ struct Trial {
     bool asked = false;   // of a message whose way the receiver has chosen
     bool ignored = false; // nothing is to be learnt from it
     bool failed = false;  // what was to be fetched couldn't be
+    bool mutual = false;  // of a message that was asked for: others are on their way to its sender
 };
 
 // The receiver's half, for one sender.
@@ -251,8 +251,7 @@ class WayJudge {
 // Both halves in one rank, which decides alone how data goes.
 class OwnWays {
   public:
-    explicit OwnWays(bool may_fetch, bool by_period = false)
-        : advice_(may_fetch ? 0 : no_fetching), by_period_(by_period) {}
+    explicit OwnWays(bool may_fetch) : advice_(may_fetch ? 0 : no_fetching) {}
 
     // How the next data goes; `trial` is what to end it with. Only if its `began` isn't 0 it is
     // measured, and the caller may put another beginning there. `beside`: other data is under way,
@@ -267,7 +266,6 @@ class OwnWays {
     Ways ways_;
     WayJudge judge_;
     Advice advice_;
-    const bool by_period_;
 };
 
 // For the messages of one sender that the receiver may fetch or have pushed. Several may be on
@@ -276,12 +274,12 @@ class OwnWays {
 class Asking {
   public:
     // How the next one goes; `trial` is what to end it with.
-    Way next(std::uint64_t bytes, Trial& trial, bool may_fetch = true);
+    Way next(std::uint64_t bytes, Trial& trial, bool may_fetch = true, bool mutual = false);
     // It is there, or will never be (`trial.ignored`).
     void end(std::uint64_t bytes, const Trial& trial);
 
   private:
-    OwnWays ways_{true, true};
+    OwnWays ways_{true};
     std::uint32_t under_way_ = 0; // that have been asked for
 };
 

@@ -126,6 +126,49 @@ void interleaved(MPI_Comm comm) {
     EXPECT(MPI_Allgather(nullptr, 0, MPI_INT, nullptr, 0, MPI_INT, comm) == MPI_SUCCESS);
 }
 
+// `count` longs at an address, as a type for MPI_BOTTOM whose elements lie side by side.
+MPI_Datatype at_address(const void* place, int count) {
+    MPI_Aint address;
+    MPI_Get_address(place, &address);
+    MPI_Datatype block, type;
+    MPI_Type_create_hindexed(1, &count, &address, MPI_LONG, &block);
+    MPI_Type_create_resized(block, address, static_cast<MPI_Aint>(sizeof(long)) * count, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&block);
+    return type;
+}
+
+// MPI_BOTTOM on both sides is not MPI_IN_PLACE, and other ranks may say where their data is.
+void absolute(MPI_Comm comm) {
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    for (const int count : {1, 100, 1000, 20000}) {
+        const auto all = static_cast<std::size_t>(count) * static_cast<std::size_t>(size);
+        for (const int others : {0, 1}) {
+            std::vector<long> out(all), in(all, -1);
+            for (std::size_t i = 0; i < all; ++i) {
+                out[i] = 1000000L * rank + static_cast<long>(i);
+            }
+            MPI_Datatype from = at_address(out.data(), count), to = at_address(in.data(), count);
+            EXPECT(
+                (rank == 1 && others != 0
+                     ? MPI_Alltoall(out.data(), count, MPI_LONG, in.data(), count, MPI_LONG, comm)
+                     : MPI_Alltoall(MPI_BOTTOM, 1, from, MPI_BOTTOM, 1, to, comm)) == MPI_SUCCESS);
+            long wrong = 0;
+            for (int r = 0; r < size; ++r) {
+                for (int i = 0; i < count; ++i) {
+                    wrong += in[static_cast<std::size_t>(r * count + i)] !=
+                             1000000L * r + rank * count + i;
+                }
+            }
+            EXPECT(wrong == 0);
+            MPI_Type_free(&from);
+            MPI_Type_free(&to);
+        }
+    }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -137,6 +180,7 @@ int main(int argc, char** argv) {
     refused_at_root();
     said_again(MPI_COMM_WORLD);
     interleaved(MPI_COMM_WORLD);
+    absolute(MPI_COMM_WORLD);
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

@@ -377,6 +377,7 @@ class Engine {
     }
     Step advance(Peer& peer, Request& send);
     Step advance_push(Peer& peer, Request& send, const Way* chosen);
+    static bool is_kept_waiting(const Peer& peer, Request& send);
     // `counts`: it has been chosen, and is measured if that is due.
     Step advance_offer(Peer& peer, Request& send, bool counts);
     Step advance_stream(Peer& peer, Request& send);

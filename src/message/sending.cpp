@@ -199,6 +199,7 @@ Error Engine::begin(Request& request) {
     request.fetched = false;
     request.answer_token = 0;
     request.offer = Offer::none;
+    request.waits_since = 0;
     request.pieces = 0;
     request.offered = false;
     request.outcome = {};
@@ -247,11 +248,22 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
         return advance_offer(peer, send, false);
     }
     const Step step = advance_push(peer, send, chosen);
-    // A receiver that is away keeps the blocks that it has not taken, and others of this address
-    // space are not to wait for them.
-    return step == Step::no_room && peer.same_space && send.bytes > direct_limit
-               ? advance_direct(peer, send, false)
-               : step;
+    return step == Step::no_room && is_kept_waiting(peer, send) ? advance_direct(peer, send, false)
+                                                                : step;
+}
+
+// A receiver that is away keeps the blocks that it has not taken, and others of this address space
+// are not to wait for them. (Who waits itself sleeps, and does without blocks from then on.)
+bool Engine::is_kept_waiting(const Peer& peer, Request& send) {
+    constexpr std::uint64_t patience_ns = 1'000'000;
+    if (!peer.same_space || send.awaited || send.bytes <= direct_limit) {
+        return false;
+    }
+    const std::uint64_t now = way_clock();
+    if (send.waits_since == 0) {
+        send.waits_since = now;
+    }
+    return now - send.waits_since > patience_ns;
 }
 
 Engine::Step Engine::advance_push(Peer& peer, Request& send, const Way* chosen) {

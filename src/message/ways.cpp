@@ -12,17 +12,13 @@ namespace {
 // The advice changes only for what is so much quicker.
 constexpr float worthwhile = 0.95F;
 
-// Of a row; what takes longest has met a disturbance.
+// Of a row; what takes longest has met a disturbance. Of periods that is the time between
+// exchanges, if each has several messages: in twelve or six of them so many are left out that it
+// makes no difference at which one the row began.
 float typical(std::span<float> row) {
     const auto undisturbed = static_cast<std::ptrdiff_t>(row.size() * 3 / 4);
     std::nth_element(row.begin(), row.begin() + undisturbed, row.end());
     return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
-}
-
-// Of periods: where several messages belong to one exchange, what takes long is between exchanges.
-float typical_period(std::span<const float> row) {
-    return std::accumulate(row.begin(), row.end(), 0.0F) -
-           *std::max_element(row.begin(), row.end());
 }
 
 // A receiver that looks so much later than the sender began was busy with something else.
@@ -142,7 +138,7 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t by
         }
         const std::uint32_t place = now.seen - rhythm.unmeasured - 1;
         now.rows[index][place] = taken;
-        now.periods[index][place] = per_byte(trial.ended - before);
+        now.periods[index][place] = trial.failed ? endless : per_byte(trial.ended - before);
         now.full[index] = place + 1 == rhythm.measured;
         now.full_since[index] = trial.ended;
     }
@@ -164,7 +160,7 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_p
         return std::span(rows[static_cast<std::size_t>(way)]).first(rhythm.measured);
     };
     const auto time = [&](Way way) { return typical(measured(now.rows, way)); };
-    const auto period = [&](Way way) { return typical_period(measured(now.periods, way)); };
+    const auto period = [&](Way way) { return typical(measured(now.periods, way)); };
     float longest = std::numeric_limits<float>::infinity(); // of periods that make no difference
     for (const Way way : all_ways) {
         if (by_period && is_open(way, may_fetch)) {

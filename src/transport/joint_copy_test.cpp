@@ -271,7 +271,8 @@ TEST(joint_copy, stress_both_sides_copy_turn_after_turn) {
     }
     over = true;
     sender.join();
-    EXPECT_GT(blocks, 200U);
+    // (How many of them each side comes to is chance.)
+    EXPECT_GT(blocks + helped, 200U);
 }
 
 } // namespace

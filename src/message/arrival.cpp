@@ -309,7 +309,7 @@ bool Engine::ask_for_rest(Request& receive, std::uint32_t sender, Token token, s
                           bool passes) {
     const auto wanted_bytes = static_cast<std::uint64_t>(receive.outcome.bytes);
     if (wanted_bytes <= there) {
-        const DoneData done = {.request = token};
+        const DoneData done = {.request = token, .withdrawn = 0};
         answer(sender, kind::done, &done, sizeof done);
         return false;
     }
@@ -492,7 +492,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
                                            ? transport::PeerCopy::failed
                                            : read_offered(receive, sender, offered, kept);
     if (result == transport::PeerCopy::done) {
-        const DoneData done = {.request = offered.sender};
+        const DoneData done = {.request = offered.sender, .withdrawn = 0};
         answer(sender, kind::done, &done, sizeof done);
         if (trial.began != 0) [[unlikely]] {
             trial.ended = way_clock();
@@ -515,7 +515,8 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
 }
 
 void Engine::arrived_done(const transport::Arrival& arrival) {
-    Request* request = find(read_payload<DoneData>(arrival).request);
+    const auto data = read_payload<DoneData>(arrival);
+    Request* request = find(data.request);
     if (request == nullptr) {
         return;
     }
@@ -527,6 +528,7 @@ void Engine::arrived_done(const transport::Arrival& arrival) {
         }
     } else {
         stop_helping(*request);
+        request->outcome.cancelled = data.withdrawn != 0;
     }
     complete(*request);
 }
@@ -540,10 +542,10 @@ void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
     }
     unexpected_.remove(*message);
     if (message->form == Unexpected::Form::direct) {
-        reinterpret_cast<DirectSend*>(message->announced.address)->finish();
+        reinterpret_cast<DirectSend*>(message->announced.address)->finish_withdrawn();
         rank_.ring(arrival.sender);
     } else {
-        const DoneData done = {.request = data.send};
+        const DoneData done = {.request = data.send, .withdrawn = 1};
         answer(arrival.sender, kind::done, &done, sizeof done);
     }
     unexpected_.destroy(*message);
@@ -557,7 +559,7 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
     }
     if (send->fate == Fate::forsaken) {
         // There is nothing to send any more, nor to withdraw.
-        const DoneData done = {.request = data.receiver};
+        const DoneData done = {.request = data.receiver, .withdrawn = 0};
         answer(arrival.sender, kind::done, &done, sizeof done);
         complete(*send);
         return;

@@ -180,27 +180,56 @@ void Engine::forsake(Request& request) {
         request.buffer = {nullptr, 0, &datatype::basic(MPI_BYTE)};
         return;
     }
-    if (request.answer_token != 0) {
-        return; // it goes on from its own memory
-    }
-    Peer& peer = peer_of(request.peer);
-    if (take_back(peer, request)) {
-        complete(request);
-    } else {
-        withdraw(request);
-    }
+    // A send that its receiver has asked for goes on from its own memory, others are withdrawn.
 }
 
 void Engine::cancel(Request& request) {
     if (request.complete) {
         return;
     }
-    if (request.operation == Operation::receive && !request.matched) {
+    switch (request.operation) {
+    case Operation::receive:
+        if (request.matched) {
+            return;
+        }
         posted_.remove(request);
-        request.outcome.cancelled = true;
-        complete(request);
+        break;
+    case Operation::send:
+    case Operation::buffered:
+    case Operation::synchronous:
+    case Operation::ready:
+        if (!cancel_send(request)) {
+            return;
+        }
+        break;
+    default:
+        return; // those who made it know what it consists of
     }
-    // A send is on its way, or will be: the standard lets the cancellation of a send fail.
+    request.outcome.cancelled = true;
+    complete(request);
+}
+
+bool Engine::cancel_send(Request& send) {
+    if (send.peer == rank_.index) {
+        // (A matched probe may have taken it.)
+        Unexpected* message = unexpected_.find_announced(send.envelope, send.peer,
+                                                         reinterpret_cast<std::uint64_t>(&send));
+        if (message == nullptr) {
+            return false;
+        }
+        unexpected_.remove(*message);
+        unexpected_.destroy(*message);
+        return true;
+    }
+    // Once its receiver has asked for it, it is too late.
+    if (send.answer_token != 0 || send.withdrawn) {
+        return false;
+    }
+    if (take_back(peer_of(send.peer), send)) {
+        return true;
+    }
+    withdraw(send);
+    return false;
 }
 
 Unexpected* Engine::peek(const Envelope& envelope) {

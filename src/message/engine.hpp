@@ -144,8 +144,9 @@ class Engine {
     void forsake(Request& request);
     // Leaves a request that still moves to flush(): nobody else will see to its end.
     void leave(Request& request);
-    // Takes back a receive that nothing has matched, or a send that has not left. The request
-    // completes; its outcome says whether it was cancelled.
+    // Takes back a receive that nothing has matched, or a send that nobody has received, if it has
+    // not completed. Its outcome says whether it was cancelled: at once, but for a send that has
+    // been announced, which completes when its receiver has made progress.
     void cancel(Request& request);
     // Completes a request from outside (generalised requests).
     void complete(Request& request) {
@@ -395,6 +396,8 @@ class Engine {
     // What is left to send of a stream is copied into the request's own memory. False: there is
     // none.
     static bool keep_rest(Request& send);
+    // False: it has not ended, and may be received yet.
+    bool cancel_send(Request& send);
     void withdraw(Request& send);
     bool push_waiting();
     bool push_peer(Peer& peer);

@@ -120,6 +120,9 @@ Unexpected* UnexpectedMessages::find_announced(const Envelope& envelope, std::ui
         if (message->sender != sender) {
             return false;
         }
+        if (message->form == Form::own) {
+            return reinterpret_cast<std::uint64_t>(message->announced.own) == send;
+        }
         return message->form == Form::direct
                    ? message->announced.address == send
                    : (message->form == Form::rendezvous || message->form == Form::head) &&

@@ -64,7 +64,8 @@ struct DirectData {
 inline constexpr std::uint64_t direct_limit = 2048;
 
 struct DoneData {
-    Token request; // of who gets this
+    Token request;           // of who gets this
+    std::uint64_t withdrawn; // not 0: a send whose message has been taken back
 };
 
 struct WithdrawnData {

@@ -89,6 +89,7 @@ struct Request : Outgoing {
     bool null_peer = false; // to or from MPI_PROC_NULL
     bool plain = false;     // a receive that Engine::receive_later() has posted
     bool offered = false;   // a send: its receiver may be fetching it, with help
+    bool withdrawn = false; // a send: what has been announced of it is to be taken back
     bool awaited = false;   // its caller stays in MPI until it is complete
     bool laid_out;          // the data has gaps: it goes by the buffer's layout
     Offer offer;            // a send with gaps, or one that goes direct

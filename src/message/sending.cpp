@@ -202,6 +202,7 @@ Error Engine::begin(Request& request) {
     request.waits_since = 0;
     request.pieces = 0;
     request.offered = false;
+    request.withdrawn = false;
     request.outcome = {};
     request.find_data();
     if (request.operation == Operation::receive) {
@@ -365,6 +366,7 @@ bool Engine::run_direct() {
         Request& send = **link;
         if (send.direct.has_finished()) {
             *link = send.next_direct;
+            send.outcome.cancelled = send.direct.was_withdrawn();
             complete(send); // which may end it
             moved = true;
         } else {
@@ -525,6 +527,7 @@ bool Engine::keep_rest(Request& send) {
 }
 
 void Engine::withdraw(Request& send) {
+    send.withdrawn = true;
     stop_helping(send);
     const WithdrawnData data = {.send = send.offer == Offer::direct
                                             ? reinterpret_cast<std::uint64_t>(&send.direct)

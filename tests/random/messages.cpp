@@ -1,5 +1,6 @@
 // Point-to-point steps: lists of messages in all modes and forms, with derived datatypes on both
-// sides, received early, late, or some steps later; persistent pairs; receives that are cancelled.
+// sides, received early, late, or some steps later; persistent pairs; receives and sends that are
+// cancelled.
 #include "messages.hpp"
 
 #include <algorithm>
@@ -494,6 +495,92 @@ void cancel_receive(Program& program, Draw& draw) {
     }
     if (persistent) {
         MUST(MPI_Request_free(&request));
+    }
+}
+
+// Whether a send is cancelled or received is for MPI to say, but it must be one of them: the sender
+// tells its receiver which.
+void cancel_send(Program& program, Draw& draw) {
+    const CommPtr comm = program.any_communicator(draw);
+    const Plan plan = draw_plan(program, draw, comm);
+    const int word_tag = program.next_tag();
+    const bool early = draw.one_in(2), synchronous = draw.one_in(2);
+    const int stride = draw.between(1, 2);
+    program.at("cancelling a send", comm.get());
+    if (!program.executes()) {
+        return;
+    }
+    const int tag = plan.message.tag, bytes = plan.message.units;
+    const auto size = static_cast<std::size_t>(bytes);
+    const auto byte_at = [&](std::size_t i) {
+        return static_cast<unsigned char>(hash(plan.message.key, i));
+    };
+    MPI_Status status;
+    int cancelled = 0, word = -1, flag = 0;
+
+    std::vector<unsigned char> received(size + 1, 7);
+    MPI_Request receive = MPI_REQUEST_NULL, hears = MPI_REQUEST_NULL;
+    if (receives(program, plan)) {
+        MUST(MPI_Irecv(&word, 1, MPI_INT, plan.from, word_tag, comm->handle, &hears));
+        if (early) {
+            MUST(MPI_Irecv(received.data(), bytes + 1, MPI_BYTE, plan.from, tag, comm->handle,
+                           &receive));
+        }
+    }
+    if (sends(program, plan)) {
+        std::vector<unsigned char> sent(size * static_cast<std::size_t>(stride) + 1);
+        for (std::size_t i = 0; i < size; ++i) {
+            sent[i * static_cast<std::size_t>(stride)] = byte_at(i);
+        }
+        MPI_Datatype type;
+        MUST(MPI_Type_create_resized(MPI_BYTE, 0, stride, &type));
+        MUST(MPI_Type_commit(&type));
+        MPI_Request request;
+        MUST((synchronous ? MPI_Issend : MPI_Isend)(sent.data(), bytes, type, plan.to, tag,
+                                                    comm->handle, &request));
+        MUST(MPI_Type_free(&type));
+        if (program.own().one_in(2)) {
+            program.finish_some(false);
+        }
+        MUST(MPI_Cancel(&request));
+        MUST(MPI_Wait(&request, &status));
+        MUST(MPI_Test_cancelled(&status, &cancelled));
+        sent.assign(sent.size(), 0xee);
+        MPI_Request tells;
+        MUST(MPI_Isend(&cancelled, 1, MPI_INT, plan.to, word_tag, comm->handle, &tells));
+        if (hears != MPI_REQUEST_NULL) { // from itself
+            MUST(MPI_Wait(&hears, MPI_STATUS_IGNORE));
+        }
+        MUST(MPI_Wait(&tells, MPI_STATUS_IGNORE));
+    }
+    if (!receives(program, plan)) {
+        return;
+    }
+    MUST(MPI_Wait(&hears, MPI_STATUS_IGNORE));
+    if (word == 0) {
+        if (!early) {
+            MUST(MPI_Irecv(received.data(), bytes + 1, MPI_BYTE, plan.from, tag, comm->handle,
+                           &receive));
+        }
+        MUST(MPI_Wait(&receive, &status));
+        for (std::size_t i = 0; i < size; ++i) {
+            if (received[i] != byte_at(i)) {
+                fail("byte %zu of a send that was not cancelled is %d, expected %d", i, received[i],
+                     byte_at(i));
+            }
+        }
+    } else if (early) {
+        MUST(MPI_Cancel(&receive));
+        MUST(MPI_Wait(&receive, &status));
+        MUST(MPI_Test_cancelled(&status, &flag));
+        if (flag == 0 || received[0] != 7) {
+            fail("a send was cancelled, and has arrived");
+        }
+    } else {
+        MUST(MPI_Iprobe(plan.from, tag, comm->handle, &flag, MPI_STATUS_IGNORE));
+        if (flag != 0) {
+            fail("a send was cancelled, and is there");
+        }
     }
 }
 

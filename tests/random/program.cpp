@@ -31,6 +31,7 @@ const Kind kinds[] = {
     {"wild", exchange_wildly, 5},
     {"sendrecv", shift_data, 5},
     {"cancel", cancel_receive, 2},
+    {"cancel-send", cancel_send, 2},
     {"pack", pack_data, 3},
     {"reduce-local", reduce_here, 2},
 };

@@ -149,6 +149,7 @@ void exchange_wildly(Program& program, Draw& draw);   // any source, any tag
 void shift_data(Program& program, Draw& draw);        // sendrecv
 void make_persistent_messages(Program& program, Draw& draw);
 void cancel_receive(Program& program, Draw& draw);
+void cancel_send(Program& program, Draw& draw);
 void pack_data(Program& program, Draw& draw);
 
 // Which of its process's ranks a thread belongs to; 0 unless threads are ranks (main.cpp).

@@ -29,11 +29,13 @@ enum class AreaKind : std::uint8_t { small, large };
 namespace areas {
 
 // Per rank and phase: round numbers of bytes and a line to keep blocks of different ranks from
-// competing for the same sets of the caches. And for a whole area: what a node of many ranks can
-// spare for one communicator.
+// competing for the same sets of the caches; of large areas those of two ranks, which exchange data
+// in larger pieces, for themselves. And for a whole area: what a node of many ranks can spare for
+// one communicator.
 inline constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;
+inline constexpr std::size_t pair_rank_bytes = (std::size_t{128} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
 
 // What a slot's word says.
@@ -60,7 +62,9 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, A
 constexpr std::size_t area_phase_bytes(AreaKind kind, int ranks) {
     const bool small = kind == AreaKind::small;
     const std::size_t wanted = static_cast<std::size_t>(ranks) *
-                               (small ? areas::small_rank_bytes : areas::large_rank_bytes);
+                               (small        ? areas::small_rank_bytes
+                                : ranks == 2 ? areas::pair_rank_bytes
+                                             : areas::large_rank_bytes);
     const std::size_t most =
         (small ? areas::small_area_bytes : areas::large_area_bytes) / node::collective_phases;
     return (wanted < most ? wanted : most) / node::cache_line_bytes * node::cache_line_bytes;

@@ -39,8 +39,8 @@ bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count byte
         {1024, any, any, any}, // bcast
         {1024, any, any, any}, // gather
         {1024, any, any, any}, // scatter
-        {2048, any, any, any}, // allgather
-        {1024, any, any, any}, // alltoall
+        {any, any, any, any},  // allgather
+        {any, any, any, any},  // alltoall
         {any, any, any, any},  // reduce
         {any, any, any, any},  // allreduce
         {8192, any, any, any}, // reduce_scatter

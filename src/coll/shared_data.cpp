@@ -10,6 +10,11 @@ namespace {
 // What another core has written is read by vectors up to here, in pieces of half of it.
 constexpr std::size_t vector_copy_bytes = 32768;
 
+// The largest pieces of data that all exchange. Two ranks write where the other has read, which is
+// quick but where a piece ends: there what the processor has read ahead must be taken back.
+constexpr std::size_t piece_bytes = 16384;
+constexpr std::size_t pair_piece_bytes = 131072;
+
 // Large data of two ranks: from here on it may go past the writer's caches.
 constexpr std::size_t passing_from_bytes = 32768;
 
@@ -103,12 +108,12 @@ void SharedData::write(std::byte* to, const void* from, std::size_t bytes) const
     }
 }
 
-void SharedData::begin_writing(std::size_t bytes, message::Pattern pattern) {
+void SharedData::begin_writing(std::size_t bytes) {
     if (!transport::LargeCopy::can_pass || size_ != 2 || !slot_.flat() ||
         bytes < passing_from_bytes) {
         return;
     }
-    writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_), pattern);
+    writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_));
     passes_ = writing_ != nullptr && writing_->next(bytes, trial_) == message::Way::pass;
 }
 
@@ -159,7 +164,11 @@ std::size_t SharedData::exchange_limit(std::size_t bytes) const {
     if (!slot_.flat()) {
         return bytes;
     }
-    return bytes <= 16384 ? bytes : 16384;
+    return std::min(bytes, slot_.is_pair() ? pair_piece_bytes : piece_bytes);
+}
+
+bool SharedData::is_too_fine(const Cut& cut, std::size_t bytes) const {
+    return cut.piece == 0 || (slot_.is_pair() && cut.piece < std::min(bytes, piece_bytes));
 }
 
 // --- Data that moves
@@ -234,7 +243,7 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
     slot_.begin(Tag::allgather, most);
     const auto bytes = static_cast<std::size_t>(most);
     const Cut cut = this->cut(Rows::alternating, size_, 1, bytes, exchange_limit(bytes));
-    if (cut.piece == 0) {
+    if (is_too_fine(cut, bytes)) {
         return false;
     }
     const auto part = [&](const Buffer& block, std::size_t first) {
@@ -264,7 +273,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
     const auto bytes = static_cast<std::size_t>(in[rank_].bytes());
     // A rank's row has a block for every other one, or of every other one.
     const Cut cut = this->cut(Rows::own, size_, size_ - 1, bytes, exchange_limit(bytes));
-    if (cut.piece == 0) {
+    if (is_too_fine(cut, bytes)) {
         return false;
     }
     const auto where = [&](Operation op, int from, int to) {

@@ -85,13 +85,15 @@ class SharedData {
     // Of two ranks each finds out how to write large data for the other. Begins data of so many
     // bytes, and ends it; it is timed from where the other is known to have come, since how late it
     // comes is no matter of the way.
-    void begin_writing(std::size_t bytes, message::Pattern pattern);
+    void begin_writing(std::size_t bytes);
     void time_from_here();
     void end_writing(std::size_t bytes);
     // The largest pieces of data that flows from or to a root, and of data that all exchange.
     std::size_t flow_limit(std::size_t bytes) const;
     std::size_t reduce_limit(std::size_t bytes) const;
     std::size_t exchange_limit(std::size_t bytes) const;
+    // Whether there is no room for such pieces: then two ranks exchange messages.
+    bool is_too_fine(const Cut& cut, std::size_t bytes) const;
     // Everybody writes and reads `bytes` bytes piece by piece, as in SharedSlot::together:
     // functions of the operation's number and the piece's first byte.
     template <typename Write, typename Last, typename Read>

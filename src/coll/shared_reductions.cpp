@@ -13,13 +13,9 @@ namespace {
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
 
-// Of two ranks, each combines all up to here.
-constexpr std::size_t pair_whole_bytes = 16384;
 
-// What a rank combines between two of its arrivals. Of two ranks little enough for what both write
-// and read in an operation to stay in the nearest caches.
+// What a rank combines between two of its arrivals.
 constexpr std::size_t part_bytes = 65536;
-constexpr std::size_t pair_part_bytes = 8192;
 
 // Of data that flows in pieces: twice as many as there are phases.
 constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
@@ -175,8 +171,8 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
     const auto ranks = static_cast<std::size_t>(size_);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     // Block c of rank r's row: what r contributes to the part that c combines, or r's result.
-    const Cut cut = this->cut(Rows::alternating, size_, size_, (bytes + ranks - 1) / ranks,
-                              slot_.is_pair() ? pair_part_bytes : part_bytes, size);
+    const Cut cut = this->cut(Rows::own, size_, size_, (bytes + ranks - 1) / ranks, part_bytes,
+                              size);
     if (cut.piece == 0) {
         return false;
     }
@@ -206,7 +202,6 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
         for (int r = 0; r < size_; ++r) {
             slot_.await(contributed, r);
         }
-        time_from_here();
         const Part part = part_of(piece, rank_);
         const auto count = static_cast<MPI_Count>(part.bytes / size);
         const auto* mine = static_cast<const std::byte*>(in) + part.first;
@@ -216,13 +211,8 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
             return r == rank_ ? mine
                               : static_cast<const std::byte*>(place(cut, contributed, r, rank_));
         };
-        // In memory of one's own, which is written without asking another core.
-        if (size_ == 2 && combine_pair(reduction, result_part, mine, operand(1 - rank_), count)) {
-            write(total, result_part, part.bytes);
-        } else {
-            fold(reduction, total, count, size_, operand);
-            std::memcpy(result_part, total, part.bytes);
-        }
+        fold(reduction, total, count, size_, operand);
+        std::memcpy(result_part, total, part.bytes);
     };
     const auto collect = [&](Operation op, std::size_t piece) {
         for (int r = 0; r < size_; ++r) {
@@ -233,7 +223,6 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
             }
         }
     };
-    begin_writing(bytes, message::Pattern::in_parts);
     for (std::size_t step = 0; step <= pieces; ++step) {
         slot_.in_row(
             step == 0,
@@ -255,7 +244,6 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
         }
     }
     slot_.end_row([&](Operation op) { collect(op, pieces - 1); });
-    end_writing(bytes);
     return true;
 }
 
@@ -285,7 +273,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const std::size_t pipeline_bytes = node::collective_phases * cut.piece;
     if (rank_ != root && bytes > pipeline_bytes) {
-        begin_writing(bytes, message::Pattern::to_root);
+        begin_writing(bytes);
     }
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
@@ -331,7 +319,8 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
     slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    if (slot_.flat() && bytes > (size_ == 2 ? pair_whole_bytes : parts_from_bytes) &&
+    // (Of two ranks each combines all: neither waits for a result, and nothing is copied.)
+    if (slot_.flat() && size_ > 2 && bytes > parts_from_bytes &&
         allreduce_in_row(reduction, in, out)) {
         return true;
     }

@@ -25,12 +25,12 @@ Engine::~Engine() {
     }
 }
 
-OwnWays* Engine::writing_for(std::uint32_t peer_rank, Pattern pattern) {
+OwnWays* Engine::writing_for(std::uint32_t peer_rank) {
     Bulk& bulk = bulk_of(peer_of(peer_rank));
     if (bulk.writing == nullptr) {
-        bulk.writing.reset(new (std::nothrow) Writing);
+        bulk.writing.reset(new (std::nothrow) OwnWays(false));
     }
-    return bulk.writing != nullptr ? &bulk.writing->of(pattern) : nullptr;
+    return bulk.writing.get();
 }
 
 Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {

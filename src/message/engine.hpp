@@ -226,8 +226,10 @@ class Engine {
     Rank& rank() { return rank_; }
     // For copies of large data to and from memory that ranks share.
     const transport::LargeCopy& copy() const { return transport_.copy(); }
-    // How to write large data that another rank reads. Null: there is no memory to measure it.
-    OwnWays* writing_for(std::uint32_t peer_rank, Pattern pattern);
+    // How to write large data that another rank reads, piece by piece from memory that they share,
+    // when nothing is sent: pushed or passed. The writer finds out by itself, by the time that all
+    // of it takes while both are at it. Null: there is no memory to measure it.
+    OwnWays* writing_for(std::uint32_t peer_rank);
 
     // The call that the program is in, for WaitReason; set by the entry points.
     std::uint32_t current_call = 0;
@@ -250,7 +252,7 @@ class Engine {
         std::unique_ptr<Ways> ways; // made with the first message that has a choice
         std::unique_ptr<WayJudge> judge;
         std::unique_ptr<Asking> asking; // made with the first whose way this rank may choose
-        std::unique_ptr<Writing> writing;
+        std::unique_ptr<OwnWays> writing;
         std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
         std::uint32_t awaited = 0;     // of them, those that this rank waits for
         bool told = false;             // its word in the box says that these are all

@@ -283,15 +283,4 @@ class Asking {
     std::uint32_t under_way_ = 0; // that have been asked for
 };
 
-// How a rank writes what another one reads from memory that they share, piece by piece, when
-// nothing is sent: pushed or passed. The writer finds out by itself, by the time that all of it
-// takes while both are at it; so for each pattern in which that is.
-enum class Pattern : std::uint8_t { to_root, in_parts };
-struct Writing {
-    OwnWays to_root{false};  // one writes, the other combines
-    OwnWays in_parts{false}; // each writes, and combines its part
-
-    OwnWays& of(Pattern pattern) { return pattern == Pattern::to_root ? to_root : in_parts; }
-};
-
 } // namespace warren::message

@@ -69,6 +69,10 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     if (rank.takes_turns()) {
         return bytes >= fibres_from(operation, ranks);
     }
+    // Of two that have processors neither should write where the other one has just read.
+    if (ranks == 2 && operation == Tag::allreduce && !rank.oversubscribed()) {
+        return false;
+    }
     if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= many_ranks) {
         return true;
     }
@@ -309,17 +313,16 @@ void SharedDirect::combine(const Reduction& reduction, const Said& own, int root
         if (in_place) {
             std::memcpy(aside.data(), total, bytes);
         }
-        for (int r = size_ - 1; r >= 0; --r) {
+        const auto operand = [&](int r) {
             const Said& its = all[static_cast<std::size_t>(r)];
-            const std::byte* operand =
-                in_place && &its == &target
-                    ? aside.data()
-                    : static_cast<const std::byte*>(its.buffer.base) + first * size;
-            if (r == size_ - 1) {
-                std::memcpy(total, operand, bytes);
-            } else {
-                apply_unlocked(engine_.rank(), reduction.op, operand, total, count, reduction.type);
-            }
+            return in_place && &its == &target
+                       ? aside.data()
+                       : static_cast<const std::byte*>(its.buffer.base) + first * size;
+        };
+        combine_unlocked(engine_.rank(), reduction.op, operand(size_ - 2), operand(size_ - 1),
+                         total, count, reduction.type);
+        for (int r = size_ - 3; r >= 0; --r) {
+            apply_unlocked(engine_.rank(), reduction.op, operand(r), total, count, reduction.type);
         }
     }
 }

@@ -61,10 +61,10 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, A
 // The bytes of one phase of such an area of `ranks` ranks: whole lines.
 constexpr std::size_t area_phase_bytes(AreaKind kind, int ranks) {
     const bool small = kind == AreaKind::small;
-    const std::size_t wanted = static_cast<std::size_t>(ranks) *
-                               (small        ? areas::small_rank_bytes
-                                : ranks == 2 ? areas::pair_rank_bytes
-                                             : areas::large_rank_bytes);
+    const std::size_t wanted =
+        static_cast<std::size_t>(ranks) * (small        ? areas::small_rank_bytes
+                                           : ranks == 2 ? areas::pair_rank_bytes
+                                                        : areas::large_rank_bytes);
     const std::size_t most =
         (small ? areas::small_area_bytes : areas::large_area_bytes) / node::collective_phases;
     return (wanted < most ? wanted : most) / node::cache_line_bytes * node::cache_line_bytes;

@@ -13,7 +13,6 @@ namespace {
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
 
-
 // What a rank combines between two of its arrivals.
 constexpr std::size_t part_bytes = 65536;
 
@@ -171,8 +170,8 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
     const auto ranks = static_cast<std::size_t>(size_);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     // Block c of rank r's row: what r contributes to the part that c combines, or r's result.
-    const Cut cut = this->cut(Rows::own, size_, size_, (bytes + ranks - 1) / ranks, part_bytes,
-                              size);
+    const Cut cut =
+        this->cut(Rows::own, size_, size_, (bytes + ranks - 1) / ranks, part_bytes, size);
     if (cut.piece == 0) {
         return false;
     }

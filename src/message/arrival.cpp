@@ -142,6 +142,9 @@ bool Engine::progress() {
     if (stepping_ != nullptr) [[unlikely]] {
         moved |= run_steps();
     }
+    if (withdrawn_ != nullptr) [[unlikely]] {
+        moved |= look_for_left();
+    }
     if (moved) {
         rank_.wake_threads();
     }
@@ -526,9 +529,11 @@ void Engine::arrived_done(const transport::Arrival& arrival) {
             request->trial.ignored = true;
             peer_of(arrival.sender).bulk->asking->end(0, request->trial);
         }
+    } else if (data.withdrawn != 0) {
+        return end_withdrawn(*request);
     } else {
         stop_helping(*request);
-        request->outcome.cancelled = data.withdrawn != 0;
+        end_withdrawal(*request);
     }
     complete(*request);
 }
@@ -541,14 +546,11 @@ void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
         return; // it has been received after all, and answered
     }
     unexpected_.remove(*message);
-    if (message->form == Unexpected::Form::direct) {
-        reinterpret_cast<DirectSend*>(message->announced.address)->finish_withdrawn();
-        rank_.ring(arrival.sender);
-    } else {
-        const DoneData done = {.request = data.send, .withdrawn = 1};
-        answer(arrival.sender, kind::done, &done, sizeof done);
-    }
     unexpected_.destroy(*message);
+    // (Also to a rank of this address space: its send may be no more, if this one had left MPI and
+    // has come back.)
+    const DoneData done = {.request = data.sender, .withdrawn = 1};
+    answer(arrival.sender, kind::done, &done, sizeof done);
 }
 
 void Engine::arrived_wanted(const transport::Arrival& arrival) {
@@ -557,6 +559,7 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
     if (send == nullptr) {
         return;
     }
+    end_withdrawal(*send); // it comes too late
     if (send->fate == Fate::forsaken) {
         // There is nothing to send any more, nor to withdraw.
         const DoneData done = {.request = data.receiver, .withdrawn = 0};

@@ -39,7 +39,7 @@ struct DirectSend {
     std::uint64_t
         blocks; // atomic: the first that nobody has taken, and in the upper half their end
     std::uint32_t helped;   // atomic: blocks that the sender has copied
-    std::uint32_t finished; // atomic: 1: the data is where it belongs; 2: nobody will receive it
+    std::uint32_t finished; // atomic: 1: the data is where it belongs
 
     void announce(const Place& place) {
         from = place;
@@ -48,11 +48,9 @@ struct DirectSend {
         set(finished, 0U);
     }
     bool has_finished() { return std::atomic_ref(finished).load(std::memory_order_acquire) != 0; }
-    bool was_withdrawn() const { return finished == 2; } // once it has finished
 
     // The receiver's last word.
     void finish() { std::atomic_ref(finished).store(1, std::memory_order_release); }
-    void finish_withdrawn() { std::atomic_ref(finished).store(2, std::memory_order_release); }
 
     // The receiver's work: copies `size` bytes, all or those that the sender leaves.
     void receive(const Place& target, std::uint64_t size, const transport::LargeCopy& large);

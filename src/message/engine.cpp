@@ -12,6 +12,9 @@ Engine::Engine(Rank& rank)
 }
 
 Engine::~Engine() {
+    if (withdrawn_ != nullptr) { // of those that were given up, whom nobody waits for
+        rank_.header().withdrawing.fetch_sub(1, std::memory_order_relaxed);
+    }
     requests_.for_each([](Request& request) { std::free(request.packed); });
     matched_.for_each([this](Matched& matched) { unexpected_.destroy(*matched.message); });
     while (made_ != nullptr) {
@@ -203,7 +206,7 @@ void Engine::cancel(Request& request) {
         }
         break;
     default:
-        return; // those who made it know what it consists of
+        return; // they have no single message that could be taken back
     }
     request.outcome.cancelled = true;
     complete(request);
@@ -222,7 +225,7 @@ bool Engine::cancel_send(Request& send) {
         return true;
     }
     // Once its receiver has asked for it, it is too late.
-    if (send.answer_token != 0 || send.withdrawn) {
+    if (send.answer_token != 0 || send.withdrawal != Withdrawal::none) {
         return false;
     }
     if (take_back(peer_of(send.peer), send)) {

@@ -146,7 +146,8 @@ class Engine {
     void leave(Request& request);
     // Takes back a receive that nothing has matched, or a send that nobody has received, if it has
     // not completed. Its outcome says whether it was cancelled: at once, but for a send that has
-    // been announced, which completes when its receiver has made progress.
+    // been announced, which completes when its receiver has made progress, or left MPI (or, if a
+    // matched probe holds it, received it).
     void cancel(Request& request);
     // Completes a request from outside (generalised requests).
     void complete(Request& request) {
@@ -401,6 +402,16 @@ class Engine {
     // False: it has not ended, and may be received yet.
     bool cancel_send(Request& send);
     void withdraw(Request& send);
+    // Takes a send out of those that are to be taken back, if it is one; completes one that has
+    // been, as cancelled.
+    void end_withdrawal(Request& send);
+    void end_withdrawn(Request& send);
+    // Ends those whose receiver has left MPI.
+    bool look_for_left();
+    // Of what waits for room on the way to a peer.
+    void drop_answers(Peer& peer);
+    // Nothing waits for it any more.
+    void unlink_waiting(const Peer& peer);
     bool push_waiting();
     bool push_peer(Peer& peer);
     // Streams with gaps to one receiver send a part each by turns.
@@ -506,9 +517,10 @@ class Engine {
     std::uint32_t abandoned_receives_ = 0; // nothing has matched them yet
     PostedReceives posted_;
     UnexpectedMessages unexpected_;
-    Request* stepping_ = nullptr; // the newest first
-    Request* direct_ = nullptr;   // sends that have been announced; the newest first
-    Peer* offering_ = nullptr;    // peers that may be fetching
+    Request* stepping_ = nullptr;  // the newest first
+    Request* direct_ = nullptr;    // sends that have been announced; the newest first
+    Request* withdrawn_ = nullptr; // sends that are to be taken back; the newest first
+    Peer* offering_ = nullptr;     // peers that may be fetching
     bool running_steps_ = false;
     HandleTable<Request> requests_;
     Request* sent_; // from requests_

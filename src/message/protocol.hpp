@@ -14,9 +14,11 @@
 //   direct       (ranks of one address space, above direct_limit, or where it is the better way)
 //                the envelope and where the sender's DirectSend is, by which the two copy
 //                (message/direct.hpp)
-//   withdrawn    a sender that gives up takes back what it has announced and nobody has received:
-//                the envelope, and which send; answered by `done`. Who has asked for it meanwhile
-//                (`wanted`) is answered so itself: nothing comes
+//   withdrawn    a sender takes back what it has announced and nobody has received: the envelope,
+//                and which send; answered by `done` that says so. Not answered if it has been
+//                received, or is held by a matched probe: then that goes its way. Who has asked
+//                meanwhile (`wanted`) for a send that was given up, not cancelled, is answered by
+//                `done` itself: nothing comes
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
 //                pair has one stream at a time. Data with gaps goes as many streams, each of one
@@ -70,6 +72,7 @@ struct DoneData {
 
 struct WithdrawnData {
     std::uint64_t send; // as in DirectData, or the token
+    Token sender;
 };
 
 struct WantedData {

@@ -71,6 +71,13 @@ enum class Offer : std::uint8_t {
     direct   // `direct` has been announced
 };
 
+// Of a send that has been announced, and cancelled or given up.
+enum class Withdrawal : std::uint8_t {
+    none,
+    asked, // its receiver is to say whether it has received it
+    over
+};
+
 // Thousands of these are made and ended per millisecond: what has no initial value here is set when
 // the request is prepared or started.
 struct Request : Outgoing {
@@ -89,11 +96,11 @@ struct Request : Outgoing {
     bool null_peer = false; // to or from MPI_PROC_NULL
     bool plain = false;     // a receive that Engine::receive_later() has posted
     bool offered = false;   // a send: its receiver may be fetching it, with help
-    bool withdrawn = false; // a send: what has been announced of it is to be taken back
-    bool awaited = false;   // its caller stays in MPI until it is complete
-    bool laid_out;          // the data has gaps: it goes by the buffer's layout
-    Offer offer;            // a send with gaps, or one that goes direct
-    std::uint32_t peer;     // a send's destination: rank in the world
+    Withdrawal withdrawal = Withdrawal::none;
+    bool awaited = false; // its caller stays in MPI until it is complete
+    bool laid_out;        // the data has gaps: it goes by the buffer's layout
+    Offer offer;          // a send with gaps, or one that goes direct
+    std::uint32_t peer;   // a send's destination: rank in the world
     Envelope envelope;
     Buffer buffer;
     std::byte* data;             // in one piece; null when it is laid out
@@ -131,6 +138,9 @@ struct Request : Outgoing {
     Trial trial;          // a receive that streams
     DirectSend direct;    // of a send to a rank of the same address space
     Request* next_direct; // among those that have been announced
+    // Among those that are to be taken back.
+    Request* previous_withdrawn;
+    Request* next_withdrawn;
 
     // Asked in every round of progress whether the operation has completed; for operations that are
     // made of others, which may keep these in lists by next_stepping. It may

@@ -202,7 +202,7 @@ Error Engine::begin(Request& request) {
     request.waits_since = 0;
     request.pieces = 0;
     request.offered = false;
-    request.withdrawn = false;
+    request.withdrawal = Withdrawal::none;
     request.outcome = {};
     request.find_data();
     if (request.operation == Operation::receive) {
@@ -366,7 +366,7 @@ bool Engine::run_direct() {
         Request& send = **link;
         if (send.direct.has_finished()) {
             *link = send.next_direct;
-            send.outcome.cancelled = send.direct.was_withdrawn();
+            end_withdrawal(send);
             complete(send); // which may end it
             moved = true;
         } else {
@@ -494,11 +494,7 @@ bool Engine::take_back(Peer& peer, Request& send) {
     }
     --waiting_sends_;
     if (peer.first == nullptr) {
-        Peer** link = &waiting_;
-        while (*link != &peer) {
-            link = &(*link)->next_waiting;
-        }
-        *link = peer.next_waiting;
+        unlink_waiting(peer);
     }
     return true;
 }
@@ -527,12 +523,99 @@ bool Engine::keep_rest(Request& send) {
 }
 
 void Engine::withdraw(Request& send) {
-    send.withdrawn = true;
+    if (withdrawn_ == nullptr) {
+        // Before look_for_left(): pairs with the fence of who leaves.
+        rank_.header().withdrawing.fetch_add(1, std::memory_order_seq_cst);
+    }
+    send.withdrawal = Withdrawal::asked;
+    send.previous_withdrawn = nullptr;
+    send.next_withdrawn = withdrawn_;
+    if (withdrawn_ != nullptr) {
+        withdrawn_->previous_withdrawn = &send;
+    }
+    withdrawn_ = &send;
     stop_helping(send);
-    const WithdrawnData data = {.send = send.offer == Offer::direct
-                                            ? reinterpret_cast<std::uint64_t>(&send.direct)
-                                            : token_of(send)};
+    const Token token = token_of(send);
+    const WithdrawnData data = {
+        .send = send.offer == Offer::direct ? reinterpret_cast<std::uint64_t>(&send.direct) : token,
+        .sender = token};
     tell(send.peer, header_of(kind::withdrawn, send.envelope), &data, sizeof data);
+}
+
+void Engine::end_withdrawal(Request& send) {
+    if (send.withdrawal != Withdrawal::asked) [[likely]] {
+        return;
+    }
+    send.withdrawal = Withdrawal::over;
+    Request* const next = send.next_withdrawn;
+    Request* const previous = send.previous_withdrawn;
+    (previous != nullptr ? previous->next_withdrawn : withdrawn_) = next;
+    if (next != nullptr) {
+        next->previous_withdrawn = previous;
+    }
+    if (withdrawn_ == nullptr) {
+        rank_.header().withdrawing.fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+void Engine::end_withdrawn(Request& send) {
+    end_withdrawal(send);
+    if (send.offer == Offer::direct) {
+        Request** link = &direct_;
+        while (*link != &send) {
+            link = &(*link)->next_direct;
+        }
+        *link = send.next_direct;
+    }
+    send.outcome.cancelled = true;
+    complete(send); // which may end it
+}
+
+// A rank that has left MPI answers nobody any more, and receives nothing.
+bool Engine::look_for_left() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    bool found = false;
+    for (Request* send = withdrawn_; send != nullptr;) {
+        Request* next = send->next_withdrawn;
+        if (rank_.segment.slot(send->peer).state.load(std::memory_order_acquire) ==
+            node::RankState::finalised) {
+            drop_answers(peer_of(send->peer));
+            end_withdrawn(*send);
+            found = true;
+        }
+        send = next;
+    }
+    return found;
+}
+
+void Engine::drop_answers(Peer& peer) {
+    if (peer.first == nullptr) {
+        return;
+    }
+    Outgoing** link = &peer.first;
+    peer.last = nullptr;
+    while (*link != nullptr) {
+        Outgoing* outgoing = *link;
+        if (outgoing->is_answer) {
+            *link = outgoing->next;
+            delete static_cast<Answer*>(outgoing);
+            --waiting_sends_;
+        } else {
+            peer.last = outgoing;
+            link = &outgoing->next;
+        }
+    }
+    if (peer.first == nullptr) {
+        unlink_waiting(peer);
+    }
+}
+
+void Engine::unlink_waiting(const Peer& peer) {
+    Peer** link = &waiting_;
+    while (*link != &peer) {
+        link = &(*link)->next_waiting;
+    }
+    *link = peer.next_waiting;
 }
 
 void Engine::tell(std::uint32_t to, const transport::Header& header, const void* data,

@@ -141,6 +141,14 @@ void close_context() {
     Home& home = find_home();
     Context* context = home.context.exchange(nullptr, std::memory_order_acq_rel);
     context->rank.slot.state.store(node::RankState::finalised, std::memory_order_release);
+    // Who has cancelled a send to this rank learns so that nobody answers: the fence pairs with
+    // Engine::look_for_left's.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (context->rank.header().withdrawing.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        for (std::uint32_t other = 0; other < context->rank.size; ++other) {
+            context->rank.ring(other);
+        }
+    }
     own_context = nullptr;
     if (context->sessions.opened() > 0) {
         home.sleeping_context = context;

@@ -54,7 +54,7 @@ enum class RankState : std::uint32_t {
 };
 
 inline constexpr std::uint64_t segment_magic = 0x67655372'72615701; // "\1WarrSeg", little-endian
-inline constexpr std::uint32_t segment_version = 8;
+inline constexpr std::uint32_t segment_version = 9;
 
 struct SegmentHeader {
     std::uint64_t magic;
@@ -94,6 +94,7 @@ struct SegmentHeader {
     std::atomic<std::uint32_t> committed_contexts; // have memory
     alignas(cache_line_bytes) std::atomic<std::uint32_t> boxes_opened;
     alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing; // ranks that send no more
+    std::atomic<std::uint32_t> withdrawing; // ranks that ask for what they have announced to others
     alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
     alignas(cache_line_bytes) std::atomic<std::uint64_t> area_map[16];      // bit: unit in use
     alignas(cache_line_bytes) std::atomic<JobEnd> job_end;

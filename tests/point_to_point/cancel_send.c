@@ -38,7 +38,9 @@ static MPI_Request start(enum mode mode, int bytes, int to, int tag) {
     return request;
 }
 
-static int sent_bytes(enum mode mode, int bytes) { return mode == with_gaps ? bytes / 2 : bytes; }
+static int sent_bytes(enum mode mode, int bytes) {
+    return mode == with_gaps ? bytes / 2 : bytes;
+}
 
 /* Cancels it, and says whether it was. */
 static int take_back(MPI_Request* request, enum mode mode) {
@@ -54,7 +56,9 @@ static int take_back(MPI_Request* request, enum mode mode) {
     return is_cancelled(&status);
 }
 
-static void tell(int to, int value) { MPI_Send(&value, 1, MPI_INT, to, word, MPI_COMM_WORLD); }
+static void tell(int to, int value) {
+    MPI_Send(&value, 1, MPI_INT, to, word, MPI_COMM_WORLD);
+}
 static int hear(int from) {
     int value;
     MPI_Recv(&value, 1, MPI_INT, from, word, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -37,6 +37,7 @@ class ShortBlocks {
         slot_.begin(Tag::bcast, bytes, root);
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
+        root_row_soon(rows, root, 0, size);
         slot_.from_root(
             root, [&](Operation op) { std::memcpy(rows.of_root(op, root, 0), data, size); },
             [&](Operation op) { std::memcpy(data, rows.of_root(op, root, 0), size); });
@@ -66,6 +67,7 @@ class ShortBlocks {
         slot_.begin(Tag::scatter, bytes, root);
         const Rows rows = rows_of(slot_.size_, bytes);
         const auto size = static_cast<std::size_t>(bytes);
+        root_row_soon(rows, root, 1 - slot_.rank_, size);
         slot_.from_root(
             root,
             [&](Operation op) {
@@ -251,6 +253,26 @@ class ShortBlocks {
     void own_soon(const Rows& rows, Operation op, std::size_t bytes) const {
         if (!slot_.is_pair()) {
             own_row_soon(rows, rows(op + 1, slot_.rank_), bytes);
+        }
+    }
+    // The same where only roots write, of two ranks that take turns at it: before one waits for the
+    // other's data. `block`: what it would write as the next root.
+    void root_row_soon(const Rows& rows, int root, int block, std::size_t bytes) {
+        if (rows.area == nullptr || !slot_.is_pair()) {
+            return;
+        }
+        const Operation op = slot_.place_.operations;
+        std::uint8_t& written = slot_.place_.written_as_root;
+        const auto bit = [](Operation of) {
+            return static_cast<std::uint8_t>(1U << of % node::collective_phases);
+        };
+        if (root == slot_.rank_) {
+            written |= bit(op);
+            return;
+        }
+        written &= static_cast<std::uint8_t>(~bit(op));
+        if ((written & bit(op + 1)) != 0) {
+            own_row_soon(rows, rows.of_root(op + 1, root, block), bytes);
         }
     }
     static void copy(const void* from, void* to, std::size_t bytes) {

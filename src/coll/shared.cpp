@@ -535,6 +535,16 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
     std::memcpy(result, total, bytes);
 }
 
+void SharedSlot::meet(std::uint64_t operation) {
+    Meeting meeting(*this, 2);
+    for (int other = 0; other < size_; ++other) {
+        if (other != rank_) {
+            meeting.await(operation, other);
+        }
+    }
+    meeting.end();
+}
+
 void SharedSlot::barrier() {
     begin(Tag::barrier, 0);
     const std::uint64_t operation = place_.operations++;
@@ -543,11 +553,7 @@ void SharedSlot::barrier() {
     }
     if (flat_) {
         flat_arrive(operation);
-        for (int other = 0; other < size_; ++other) {
-            if (other != rank_) {
-                flat_wait(other, operation);
-            }
-        }
+        meet(operation);
     } else if (count_arrival(operation)) {
         publish(operation);
     } else {
@@ -567,6 +573,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
     std::memcpy(line(operation, rank_).data, in, bytes);
     if (flat_) {
         flat_arrive(operation);
+        meet(operation);
         combine(out, static_cast<const std::byte*>(in), operation, count, type, op);
     } else {
         Line& result = published(operation);

@@ -195,6 +195,38 @@ class SharedSlot {
             flat_wait(rank, operation);
         }
     }
+    // Where all wait for all in a flat slot: begins that, awaits one other rank, ends it. Who looks
+    // for a line that another one is about to write takes it away from that one's processor: so who
+    // has come too early once gives the others a moment first, until it looks at once again and
+    // finds that it comes late.
+    class Meeting {
+      public:
+        // `pauses`: how long a moment is; what else this rank does meanwhile makes it longer.
+        Meeting(SharedSlot& slot, int pauses)
+            : slot_(slot), looks_at_once_(slot.place_.moments == 0) {
+            if (!looks_at_once_) {
+                --slot.place_.moments;
+                for (int pause = 0; pause < pauses; ++pause) {
+                    spin_pause();
+                }
+            }
+        }
+        void await(std::uint64_t operation, int rank) {
+            waited_ |= slot_.flat_wait(rank, operation);
+        }
+        void end() {
+            if (waited_ && looks_at_once_) {
+                slot_.place_.moments = moments;
+            }
+        }
+
+      private:
+        static constexpr std::uint8_t moments = 15;
+
+        SharedSlot& slot_;
+        const bool looks_at_once_;
+        bool waited_ = false;
+    };
     // Waits until all have arrived in an operation in which this rank has, whatever their calls
     // are: those that match may be reading what is this rank's.
     void await_all(std::uint64_t operation);
@@ -367,12 +399,17 @@ class SharedSlot {
         }
         own_line_soon(&line(operation + 1, rank_));
     }
-    void flat_wait(int rank, std::uint64_t operation) {
+    // In a flat slot: all wait for all.
+    void meet(std::uint64_t operation);
+    // Whether it was not there yet.
+    bool flat_wait(int rank, std::uint64_t operation) {
         std::uint64_t seen = line(operation, rank).stamp.load(std::memory_order_acquire);
-        if (seen >> signature_bits <= operation) {
+        const bool waits = seen >> signature_bits <= operation;
+        if (waits) {
             seen = flat_wait_for(rank, operation);
         }
         compare(seen, operation);
+        return waits;
     }
     // The others have read what this rank will write next: has the processor fetch the right to
     // write it while there is something else to wait for.

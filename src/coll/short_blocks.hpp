@@ -90,12 +90,13 @@ class ShortBlocks {
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
         const auto block = [&](int r) { return blocks + static_cast<std::size_t>(r) * size; };
-        together([&](Operation op) { std::memcpy(rows(op, slot_.rank_), own, size); },
-                 [&](Operation op) {
-                     own_soon(rows, op, size);
-                     copy(own, block(slot_.rank_), size);
-                 },
-                 [&](Operation op, int r) { std::memcpy(block(r), rows(op, r), size); });
+        together(
+            size, [&](Operation op) { std::memcpy(rows(op, slot_.rank_), own, size); },
+            [&](Operation op) {
+                own_soon(rows, op, size);
+                copy(own, block(slot_.rank_), size);
+            },
+            [&](Operation op, int r) { std::memcpy(block(r), rows(op, r), size); });
         return slot_.outcome();
     }
     // `out` and `in` may be the same.
@@ -109,6 +110,7 @@ class ShortBlocks {
         const auto size = static_cast<std::size_t>(bytes);
         const int rank = slot_.rank_;
         together(
+            size,
             [&](Operation op) {
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != rank) {
@@ -165,6 +167,7 @@ class ShortBlocks {
         Kernel kernel = nullptr;
         Operation made = 0;
         together(
+            static_cast<std::size_t>(bytes),
             [&](Operation op) {
                 made = op;
                 std::memcpy(rows(op, slot_.rank_), in, static_cast<std::size_t>(bytes));
@@ -280,19 +283,24 @@ class ShortBlocks {
             std::memcpy(to, from, bytes);
         }
     }
-    // Everybody writes, does something of its own, and reads what each of the others has written.
+    // Everybody writes, does something of its own, and reads what each of the others has written:
+    // `bytes` bytes, which take long enough to write, if they are more, for nobody to look too
+    // soon.
+    static constexpr std::size_t moment_bytes = 512;
     template <typename Write, typename Meanwhile, typename Read>
-    void together(Write write, Meanwhile meanwhile, Read read) {
+    void together(std::size_t bytes, Write write, Meanwhile meanwhile, Read read) {
         slot_.together(
             write, [](Operation) {},
             [&](Operation op) {
                 meanwhile(op);
+                SharedSlot::Meeting meeting(slot_, bytes <= moment_bytes ? 1 : 0);
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != slot_.rank_) {
-                        slot_.await(op, r);
+                        meeting.await(op, r);
                         read(op, r);
                     }
                 }
+                meeting.end();
             });
     }
     // total = operand(0) op operand(1) op …; `kernel`: of a predefined operation.

@@ -45,6 +45,8 @@ struct CollectivePlace {
     Space space = Space::not_known;
     // Of two ranks: the phases in which this one was the last root to write; a bit for each.
     std::uint8_t written_as_root = 0;
+    // In so many more operations in which all wait for all this rank gives the others a moment.
+    std::uint8_t moments = 0;
     std::uint64_t operations = 0;  // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
     // What the operations before this one wrote may be read until the arrival after the next.

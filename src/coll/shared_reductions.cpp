@@ -26,13 +26,19 @@ constexpr std::size_t ahead_bytes = 2048;
 } // namespace
 
 // Two ranks' reductions: pieces that the nearer caches keep, and enough of them for the phases to
-// be a pipeline; larger ones where the area has no room of its own for each.
+// be a pipeline: once round, so that two that take turns as roots write where they have read;
+// larger ones where the area has no room of its own for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
-    if (!slot_.is_pair() || bytes <= node::collective_phases * areas::large_rank_bytes) {
+    constexpr std::size_t smallest = 4096, once_round = 65536, largest = 65536;
+    if (!slot_.is_pair()) {
         return flow_limit(bytes);
     }
-    constexpr std::size_t largest = 65536;
-    return std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, largest));
+    if (bytes <= once_round) {
+        return std::max(bytes / node::collective_phases, smallest);
+    }
+    return bytes <= node::collective_phases * areas::large_rank_bytes
+               ? flow_limit(bytes)
+               : std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, largest));
 }
 
 template <typename Operand>

@@ -535,7 +535,7 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
     std::memcpy(result, total, bytes);
 }
 
-void SharedSlot::meet(std::uint64_t operation) {
+void SharedSlot::flat_meet(std::uint64_t operation) {
     Meeting meeting(*this, 2);
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
@@ -553,7 +553,7 @@ void SharedSlot::barrier() {
     }
     if (flat_) {
         flat_arrive(operation);
-        meet(operation);
+        flat_meet(operation);
     } else if (count_arrival(operation)) {
         publish(operation);
     } else {
@@ -573,7 +573,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
     std::memcpy(line(operation, rank_).data, in, bytes);
     if (flat_) {
         flat_arrive(operation);
-        meet(operation);
+        flat_meet(operation);
         combine(out, static_cast<const std::byte*>(in), operation, count, type, op);
     } else {
         Line& result = published(operation);

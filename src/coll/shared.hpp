@@ -400,7 +400,7 @@ class SharedSlot {
         own_line_soon(&line(operation + 1, rank_));
     }
     // In a flat slot: all wait for all.
-    void meet(std::uint64_t operation);
+    void flat_meet(std::uint64_t operation);
     // Whether it was not there yet.
     bool flat_wait(int rank, std::uint64_t operation) {
         std::uint64_t seen = line(operation, rank).stamp.load(std::memory_order_acquire);

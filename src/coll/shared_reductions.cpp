@@ -29,7 +29,7 @@ constexpr std::size_t ahead_bytes = 2048;
 // be a pipeline: once round, so that two that take turns as roots write where they have read;
 // larger ones where the area has no room of its own for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
-    constexpr std::size_t smallest = 4096, once_round = 65536, largest = 65536;
+    constexpr std::size_t smallest = short_block_bytes, once_round = 65536, largest = 65536;
     if (!slot_.is_pair()) {
         return flow_limit(bytes);
     }

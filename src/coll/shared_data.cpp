@@ -175,11 +175,11 @@ bool SharedData::is_too_fine(const Cut& cut, std::size_t bytes) const {
 
 bool SharedData::bcast(const Buffer& buffer, int root) {
     const auto bytes = static_cast<std::size_t>(buffer.bytes());
-    slot_.begin(Tag::bcast, buffer.bytes(), root);
     const Cut cut = this->cut(Rows::first, 1, 1, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
+    slot_.begin(Tag::bcast, buffer.bytes(), root);
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.from_root(
@@ -190,12 +190,12 @@ bool SharedData::bcast(const Buffer& buffer, int root) {
 }
 
 bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
-    slot_.begin(Tag::gather, own.bytes(), root);
     const auto bytes = static_cast<std::size_t>(own.bytes());
     const Cut cut = this->cut(Rows::own, size_, 1, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
+    slot_.begin(Tag::gather, own.bytes(), root);
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.to_root(
@@ -213,12 +213,12 @@ bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
 }
 
 bool SharedData::scatter(const Blocks& blocks, const Buffer& own, int root) {
-    slot_.begin(Tag::scatter, own.bytes(), root);
     const auto bytes = static_cast<std::size_t>(own.bytes());
     const Cut cut = this->cut(Rows::first, 1, size_, bytes, flow_limit(bytes));
     if (cut.piece == 0) {
         return false;
     }
+    slot_.begin(Tag::scatter, own.bytes(), root);
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
         slot_.from_root(
@@ -240,12 +240,12 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
     for (int r = 1; r < size_ && !blocks.regular(); ++r) {
         most = std::max(most, blocks[r].bytes());
     }
-    slot_.begin(Tag::allgather, most);
     const auto bytes = static_cast<std::size_t>(most);
     const Cut cut = this->cut(Rows::alternating, size_, 1, bytes, exchange_limit(bytes));
     if (is_too_fine(cut, bytes)) {
         return false;
     }
+    slot_.begin(Tag::allgather, most);
     const auto part = [&](const Buffer& block, std::size_t first) {
         const auto all = static_cast<std::size_t>(block.bytes());
         return first < all ? std::min(cut.piece, all - first) : std::size_t{0};
@@ -269,13 +269,13 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
 }
 
 bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
-    slot_.begin(Tag::alltoall, in[rank_].bytes());
     const auto bytes = static_cast<std::size_t>(in[rank_].bytes());
     // A rank's row has a block for every other one, or of every other one.
     const Cut cut = this->cut(Rows::own, size_, size_ - 1, bytes, exchange_limit(bytes));
     if (is_too_fine(cut, bytes)) {
         return false;
     }
+    slot_.begin(Tag::alltoall, in[rank_].bytes());
     const auto where = [&](Operation op, int from, int to) {
         // (Blocks of less than a line lie side by side: writers would meet in it.)
         const bool exchanged =

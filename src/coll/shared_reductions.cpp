@@ -253,7 +253,6 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
 }
 
 bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, int root) {
-    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const bool in_parts = parts_are_worth(bytes);
@@ -261,6 +260,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
     if (cut.piece == 0) {
         return false;
     }
+    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
     if (in_parts) {
         combine_in_parts(reduction, cut, in, out, root);
         return true;
@@ -321,19 +321,19 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
 }
 
 bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out) {
-    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    // (Of two ranks each combines all: neither waits for a result, and nothing is copied.)
-    if (slot_.flat() && size_ > 2 && bytes > parts_from_bytes &&
-        allreduce_in_row(reduction, in, out)) {
-        return true;
-    }
     const bool in_parts = parts_are_worth(bytes);
     const Cut cut = this->cut(Rows::alternating, size_, 1, bytes,
                               in_parts ? bytes : exchange_limit(bytes), size);
     if (cut.piece == 0) {
         return false;
+    }
+    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
+    // (Of two ranks each combines all: neither waits for a result, and nothing is copied.)
+    if (slot_.flat() && size_ > 2 && bytes > parts_from_bytes &&
+        allreduce_in_row(reduction, in, out)) {
+        return true;
     }
     if (in_parts) {
         combine_in_parts(reduction, cut, in, out, -1);
@@ -377,7 +377,6 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
 
 bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void* out,
                                 const MPI_Count counts[]) {
-    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size, 0, reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     std::vector<std::size_t> begin(static_cast<std::size_t>(size_) + 1); // of each block
     std::size_t most = 0;
@@ -390,6 +389,7 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
     if (cut.piece == 0) {
         return false;
     }
+    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size, 0, reduction.op.kind());
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const std::size_t mine = begin[static_cast<std::size_t>(rank_)];
     const auto part = [&](int r, std::size_t first) {
@@ -425,14 +425,14 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
 }
 
 bool SharedData::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
-    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0,
-                reduction.op.kind());
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     const Cut cut = this->cut(Rows::alternating, size_, 1, bytes, exchange_limit(bytes), size);
     if (cut.piece == 0) {
         return false;
     }
+    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0,
+                reduction.op.kind());
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
     const int ranks = exclusive ? rank_ : rank_ + 1;

@@ -151,6 +151,34 @@ bool Engine::progress() {
     return moved;
 }
 
+// A rank that has left MPI receives nothing any more, and says nothing: what it had to say of a
+// send stands in this rank's queue or box, before the state that was seen.
+bool Engine::look_for_left() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    bool found = false;
+    for (Request* send = withdrawn_; send != nullptr; send = send->next_withdrawn) {
+        if (rank_.segment.slot(send->peer).state.load(std::memory_order_acquire) ==
+            node::RankState::finalised) {
+            send->withdrawal = Withdrawal::left;
+            found = true;
+        }
+    }
+    if (!found) {
+        return false;
+    }
+    while (transport_.poll(Arrivals{*this})) {
+    }
+    run_direct();
+    for (Request* send = withdrawn_; send != nullptr;) {
+        Request* const next = send->next_withdrawn;
+        if (send->withdrawal == Withdrawal::left) {
+            end_withdrawn(*send);
+        }
+        send = next;
+    }
+    return true;
+}
+
 void Engine::arrived(const transport::Arrival& arrival) {
     switch (arrival.header.kind) {
     case kind::stream_head:

@@ -258,8 +258,24 @@ Unexpected* Engine::wait_for_message(const Envelope& envelope) {
     }
 }
 
+bool Engine::waits_for_room() const {
+    for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
+        // A rank that has left MPI takes nothing any more, and needs no answers.
+        const bool has_left =
+            rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
+            node::RankState::finalised;
+        for (const Outgoing* outgoing = peer->first; outgoing != nullptr;
+             outgoing = outgoing->next) {
+            if (!has_left || !outgoing->is_answer) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void Engine::flush() {
-    const auto all_gone = [this] { return waiting_ == nullptr && unattended_ == 0; };
+    const auto all_gone = [this] { return unattended_ == 0 && !waits_for_room(); };
     wait_until(all_gone, {.call = current_call});
     std::atomic<std::uint32_t>& finishing = rank_.header().finishing;
     if (finishing.fetch_add(1, std::memory_order_acq_rel) + 1 == rank_.size) {

@@ -406,10 +406,10 @@ class Engine {
     // been, as cancelled.
     void end_withdrawal(Request& send);
     void end_withdrawn(Request& send);
-    // Ends those whose receiver has left MPI.
+    // Ends those whose receiver has left MPI (arrival.cpp).
     bool look_for_left();
-    // Of what waits for room on the way to a peer.
-    void drop_answers(Peer& peer);
+    // Whether anything waits for room that there may be yet.
+    bool waits_for_room() const;
     // Nothing waits for it any more.
     void unlink_waiting(const Peer& peer);
     bool push_waiting();

@@ -543,7 +543,7 @@ void Engine::withdraw(Request& send) {
 }
 
 void Engine::end_withdrawal(Request& send) {
-    if (send.withdrawal != Withdrawal::asked) [[likely]] {
+    if (send.withdrawal == Withdrawal::none || send.withdrawal == Withdrawal::over) [[likely]] {
         return;
     }
     send.withdrawal = Withdrawal::over;
@@ -569,45 +569,6 @@ void Engine::end_withdrawn(Request& send) {
     }
     send.outcome.cancelled = true;
     complete(send); // which may end it
-}
-
-// A rank that has left MPI answers nobody any more, and receives nothing.
-bool Engine::look_for_left() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    bool found = false;
-    for (Request* send = withdrawn_; send != nullptr;) {
-        Request* next = send->next_withdrawn;
-        if (rank_.segment.slot(send->peer).state.load(std::memory_order_acquire) ==
-            node::RankState::finalised) {
-            drop_answers(peer_of(send->peer));
-            end_withdrawn(*send);
-            found = true;
-        }
-        send = next;
-    }
-    return found;
-}
-
-void Engine::drop_answers(Peer& peer) {
-    if (peer.first == nullptr) {
-        return;
-    }
-    Outgoing** link = &peer.first;
-    peer.last = nullptr;
-    while (*link != nullptr) {
-        Outgoing* outgoing = *link;
-        if (outgoing->is_answer) {
-            *link = outgoing->next;
-            delete static_cast<Answer*>(outgoing);
-            --waiting_sends_;
-        } else {
-            peer.last = outgoing;
-            link = &outgoing->next;
-        }
-    }
-    if (peer.first == nullptr) {
-        unlink_waiting(peer);
-    }
 }
 
 void Engine::unlink_waiting(const Peer& peer) {

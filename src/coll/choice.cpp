@@ -127,8 +127,9 @@ void allgatherv(Steps& steps, const Buffer& own, const Blocks& blocks) {
     for (int rank = 0; rank < steps.size(); ++rank) {
         total += blocks[rank].bytes();
     }
-    return total > short_allgather_bytes ? allgather_ring(steps, own, blocks)
-                                         : allgather_by_root(steps, own, blocks);
+    return total > short_allgather_bytes || steps.size() == 2
+               ? allgather_ring(steps, own, blocks)
+               : allgather_by_root(steps, own, blocks);
 }
 
 void alltoall(Steps& steps, const Blocks& out, const Blocks& in) {

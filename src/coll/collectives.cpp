@@ -29,7 +29,7 @@ bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome, Operatio
         }
     }
     if (!by_shared_memory(kind, rank, ranks, bytes) ||
-        (SharedDirect::messages_do(kind, rank, ranks, bytes) &&
+        (SharedDirect::messages_suffice(kind, rank, ranks, bytes) &&
          SharedDirect::one_space(rank, communicator_))) {
         return false;
     }

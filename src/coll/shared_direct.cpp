@@ -62,7 +62,7 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     // Of many ranks each moves so many blocks in an all-to-all that to be scheduled is nothing.
     constexpr int many_ranks = 64;
     const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
-    // Between two, what is short passes through shared memory, and messages go direct.
+    // Between two, blocks pass through shared memory, or go by messages (messages_suffice).
     if (ranks == 2 && !reduces) {
         return false;
     }
@@ -81,7 +81,7 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
                                            : from_bytes);
 }
 
-bool SharedDirect::messages_do(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
+bool SharedDirect::messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
     constexpr MPI_Count from_bytes = 8 * 1024;
     return ranks == 2 && bytes > from_bytes && !rank.oversubscribed() &&
            (operation == Tag::allgather || operation == Tag::alltoall);

@@ -31,8 +31,9 @@ class SharedDirect {
     static bool one_space(const Rank& rank, comm::Communicator& communicator);
     // Whether an operation is worth it; `bytes` as for by_shared_memory.
     static bool pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
-    // Whether messages, which go direct as well, are as good: of two ranks that have processors.
-    static bool messages_do(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
+    // Whether an all-gather or all-to-all of two of them that have processors goes by messages,
+    // which can be direct as well.
+    static bool messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
 
     // Of the operation that was made: as SharedSlot's.
     Error outcome() { return slot_.outcome(); }

@@ -166,7 +166,8 @@ bool Engine::look_for_left() {
     if (!found) {
         return false;
     }
-    while (transport_.poll(Arrivals{*this})) {
+    if (!transport_.poll_what_is_sent(Arrivals{*this})) {
+        return false; // this is asked again
     }
     run_direct();
     for (Request* send = withdrawn_; send != nullptr;) {

@@ -260,7 +260,8 @@ Unexpected* Engine::wait_for_message(const Envelope& envelope) {
 
 bool Engine::waits_for_room() const {
     for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
-        // A rank that has left MPI takes nothing any more, and needs no answers.
+        // A rank that has left MPI takes nothing any more, and needs no answers. (They stay, for it
+        // may open a session and come back.)
         const bool has_left =
             rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
             node::RankState::finalised;

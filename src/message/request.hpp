@@ -75,7 +75,7 @@ enum class Offer : std::uint8_t {
 enum class Withdrawal : std::uint8_t {
     none,
     asked, // its receiver is to say whether it has received it
-    left,  // the same, but that has left MPI: what it has said has come already
+    left,  // the same, but that has left MPI: what it has said is there, and about to be looked at
     over
 };
 

@@ -141,10 +141,11 @@ void close_context() {
     Home& home = find_home();
     Context* context = home.context.exchange(nullptr, std::memory_order_acq_rel);
     context->rank.slot.state.store(node::RankState::finalised, std::memory_order_release);
-    // Who has cancelled a send to this rank learns so that nobody answers: the fence pairs with
-    // Engine::look_for_left's.
+    // Who has cancelled a send to this rank learns so that nobody answers (the fence pairs with
+    // Engine::look_for_left's), and who waits for room for an answer that nobody takes it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (context->rank.header().withdrawing.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (context->rank.header().withdrawing.load(std::memory_order_relaxed) != 0 ||
+        context->rank.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
         for (std::uint32_t other = 0; other < context->rank.size; ++other) {
             context->rank.ring(other);
         }

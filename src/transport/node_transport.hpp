@@ -212,6 +212,23 @@ class NodeTransport {
         return any;
     }
 
+    // Hands over what ranks had sent before they did something else that this rank has seen (with
+    // acquire). False: some of it may stand behind what another rank is just writing, which rings
+    // when it has.
+    template <typename Handler>
+    bool poll_what_is_sent(Handler&& handler) {
+        const std::uint32_t end = queue_.end();
+        bool more = true;
+        while (more && !queue_.is_past(end)) {
+            more = poll(handler);
+        }
+        // Of a box each poll takes one cell at least.
+        for (std::uint32_t turn = 0; more && turn < node::box_cells; ++turn) {
+            more = poll(handler);
+        }
+        return queue_.is_past(end);
+    }
+
     // Before a sleep with sends that found no room: has the channel's peer, and whoever holds this
     // rank's chunks, ring when they have taken something.
     void ask_for_room(const Channel& channel);

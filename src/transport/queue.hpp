@@ -100,6 +100,12 @@ class QueueReceiver {
     // ranks of a node have side by side, where the cells of each are in pages of their own.
     bool claimed() const { return slot_->queue_tail.load(std::memory_order_acquire) != position_; }
 
+    // Where the last cell that a sender has taken ends; and whether all before it has been popped.
+    std::uint32_t end() const { return slot_->queue_tail.load(std::memory_order_relaxed); }
+    bool is_past(std::uint32_t end) const {
+        return static_cast<std::int32_t>(position_ - end) >= 0;
+    }
+
     // Gives the cell of peek() back to the senders.
     void pop() { slot_->queue_consumed.store(++position_, std::memory_order_release); }
 

@@ -167,7 +167,8 @@ bool Engine::look_for_left() {
         return false;
     }
     if (!transport_.poll_what_is_sent(Arrivals{*this})) {
-        return false; // this is asked again
+        rank_.wake_threads(); // something may have come
+        return false;         // but what is looked for is not there yet: this is asked again
     }
     run_direct();
     for (Request* send = withdrawn_; send != nullptr;) {

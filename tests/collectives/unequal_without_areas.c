@@ -25,9 +25,9 @@ int main(int argc, char** argv) {
     for (int first = 0; first < 2; first++) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-        const int error = rank == first ? MPI_Barrier(comm)
-                                        : MPI_Allgather(own, bytes, MPI_CHAR, all, bytes, MPI_CHAR,
-                                                        comm);
+        const int error = rank == first
+                              ? MPI_Barrier(comm)
+                              : MPI_Allgather(own, bytes, MPI_CHAR, all, bytes, MPI_CHAR, comm);
         if (error == MPI_SUCCESS) {
             fprintf(stderr, "rank %d: a call that does not match succeeded\n", rank);
             MPI_Abort(MPI_COMM_WORLD, 1);

@@ -162,7 +162,6 @@ Error Collectives::allgather(const message::Buffer& own, const Blocks& blocks) {
     Error outcome;
     if (by_sharing(Tag::allgather, bytes, outcome,
                    [&](auto& data) { return data.allgather(own, blocks); })) {
-        copy(own, blocks[communicator_.rank()]);
         return outcome;
     }
     Immediate steps(engine_, communicator_);
@@ -181,7 +180,6 @@ Error Collectives::allgatherv(const message::Buffer& own, const Blocks& blocks) 
     Error outcome;
     if (by_sharing(Tag::allgather, most, outcome,
                    [&](auto& data) { return data.allgather(own, blocks); })) {
-        copy(own, blocks[communicator_.rank()]);
         return outcome;
     }
     Immediate steps(engine_, communicator_);
@@ -203,10 +201,8 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
         }
     }
     Error outcome;
-    if (by_sharing(Tag::alltoall, bytes, outcome, [&](auto& data) {
-            copy(out[rank], in[rank]);
-            return data.alltoall(out, in);
-        })) {
+    if (by_sharing(Tag::alltoall, bytes, outcome,
+                   [&](auto& data) { return data.alltoall(out, in); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_);

@@ -1,5 +1,6 @@
 #include "coll/immediate.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "coll/channel.hpp"
@@ -177,8 +178,19 @@ void Immediate::exchange(const Buffer& out, int to, const Buffer& in, int from) 
 }
 
 void Immediate::copy(const Buffer& from, const Buffer& to) {
-    if (!first_error_) [[likely]] {
+    if (first_error_) [[unlikely]] {
+        return;
+    }
+    // What is under way goes on meanwhile: peers wait for room, or for what they are sent.
+    constexpr MPI_Count bytes_between_looks = 128 * 1024;
+    const MPI_Count bytes = std::min(from.bytes(), to.bytes());
+    if (under_way_ == nullptr || bytes <= 2 * bytes_between_looks || from.same_place(to)) {
         coll::copy(from, to);
+        return;
+    }
+    for (MPI_Count first = 0; first < bytes; first += bytes_between_looks) {
+        datatype::copy_data(from, to, first, std::min(bytes_between_looks, bytes - first));
+        engine_.progress();
     }
 }
 

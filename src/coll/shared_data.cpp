@@ -152,6 +152,15 @@ void SharedData::get(const std::byte* from, const Buffer& to, std::size_t first,
     }
 }
 
+void SharedData::copy_own(const Buffer& from, const Buffer& to, std::size_t first,
+                          std::size_t bytes) const {
+    const auto all = static_cast<std::size_t>(std::min(from.bytes(), to.bytes()));
+    if (first < all && !from.same_place(to)) {
+        datatype::copy_data(from, to, static_cast<MPI_Count>(first),
+                            static_cast<MPI_Count>(std::min(bytes, all - first)));
+    }
+}
+
 // Both limits are at least short_block_bytes: ShortBlocks cuts nothing.
 std::size_t SharedData::flow_limit(std::size_t bytes) const {
     if (!slot_.flat()) {
@@ -257,6 +266,7 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
         },
         [](Operation, std::size_t) {},
         [&](Operation op, std::size_t first) {
+            copy_own(own, blocks[rank_], first, cut.piece);
             for (int r = 0; r < size_; ++r) {
                 if (r != rank_) {
                     const Buffer block = blocks[r];
@@ -297,6 +307,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
         [](Operation, std::size_t) {},
         [&](Operation op, std::size_t first) {
             const std::size_t part = std::min(cut.piece, bytes - first);
+            copy_own(out[rank_], in[rank_], first, part);
             for (int r = 0; r < size_; ++r) {
                 if (r != rank_) {
                     slot_.await(op, r);

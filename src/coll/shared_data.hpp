@@ -80,6 +80,9 @@ class SharedData {
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
     void get(const std::byte* from, const Buffer& to, std::size_t first, std::size_t bytes) const;
+    // A rank's block for itself, as far as it goes: copied while others write theirs, piece by
+    // piece, since the processor still has what it has just put.
+    void copy_own(const Buffer& from, const Buffer& to, std::size_t first, std::size_t bytes) const;
     // Copies where the other rank will read it.
     void write(std::byte* to, const void* from, std::size_t bytes) const;
     // Of two ranks each finds out how to write large data for the other. Begins data of so many

@@ -202,6 +202,7 @@ bool SharedDirect::allgather(const Buffer& own, const Blocks& blocks) {
     slot_.begin(Tag::allgather, most);
     exchange({.buffer = own, .blocks = nullptr, .result = nullptr},
              [&](int other, const Said& its) { copy(its.buffer, blocks[other]); });
+    coll::copy(own, blocks[rank_]);
     if (!slot_.unequal()) {
         slot_.close();
     }
@@ -288,6 +289,7 @@ bool SharedDirect::alltoall(const Blocks& out, const Blocks& in) {
     } else {
         alltoall_by_table(said, in, rows, read);
     }
+    coll::copy(out[rank_], in[rank_]);
     if (!slot_.unequal()) {
         slot_.close();
     }

@@ -12,7 +12,8 @@
 namespace warren::coll {
 
 template <typename Operation>
-bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome, Operation operation) {
+bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome,
+                             const Operation& operation) {
     const int ranks = communicator_.size();
     const Rank& rank = engine_.rank();
     if (bytes == 0 || !SharedSlot::has_place(communicator_) || ranks == 1) {

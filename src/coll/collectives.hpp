@@ -67,7 +67,7 @@ class Collectives {
     // to go that way. `operation`: a function of SharedData, and of SharedDirect where that has it,
     // that says whether it could. False: nothing has been done.
     template <typename Operation>
-    bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, Operation operation);
+    bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, const Operation& operation);
     // An operation of no bytes.
     Error pass(Tag kind, int root = 0, OpKind op = OpKind::null);
     bool short_blocks(MPI_Count bytes) const;

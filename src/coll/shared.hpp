@@ -155,7 +155,8 @@ class SharedSlot {
     void pass(Tag kind, int root, OpKind op);
 
     // --- What operations on areas are made of (shared_data.cpp). Functions get the operation's
-    // number. Those that read call await() for each rank whose data they look at.
+    // number. Those that read call await() for each rank whose data they look at. (They are taken
+    // by reference: a copy of what has just been stored is slow, see src/CMakeLists.txt.)
 
     // What the next operations are, all of one call: `bytes`, `root` and the operator are the same
     // at all ranks.
@@ -175,19 +176,19 @@ class SharedSlot {
     // Everybody writes, and reads when all have written; in a counted slot the last one to write
     // does `last` before anybody reads. `read` awaits all ranks.
     template <typename Write, typename Last, typename Read>
-    void together(Write write, Last last, Read read);
+    void together(const Write& write, const Last& last, const Read& read);
     // The same in a row of operations of a flat slot: writes one, then reads the one before, which
     // the others have written meanwhile; `first`: there is none before. After the row: its last.
     template <typename Write, typename Read>
-    void in_row(bool first, Write write, Read read);
+    void in_row(bool first, const Write& write, const Read& read);
     template <typename Read>
-    void end_row(Read read);
+    void end_row(const Read& read);
     // The root writes, the others read.
     template <typename Write, typename Read>
-    void from_root(int root, Write write, Read read);
+    void from_root(int root, const Write& write, const Read& read);
     // The others write, the root reads: it awaits all others.
     template <typename Write, typename Read>
-    void to_root(int root, Write write, Read read);
+    void to_root(int root, const Write& write, const Read& read);
 
     // Nothing in a counted slot, where all have come before anybody reads.
     void await(std::uint64_t operation, int rank) {
@@ -501,7 +502,7 @@ class SharedSlot {
 };
 
 template <typename Write, typename Last, typename Read>
-void SharedSlot::together(Write write, Last last, Read read) {
+void SharedSlot::together(const Write& write, const Last& last, const Read& read) {
     const std::uint64_t operation = place_.operations++;
     if (!settle(operation)) [[unlikely]] {
         return;
@@ -522,7 +523,7 @@ void SharedSlot::together(Write write, Last last, Read read) {
 }
 
 template <typename Write, typename Read>
-void SharedSlot::in_row(bool first, Write write, Read read) {
+void SharedSlot::in_row(bool first, const Write& write, const Read& read) {
     const std::uint64_t operation = place_.operations++;
     if (!settle(operation)) [[unlikely]] {
         return;
@@ -537,13 +538,13 @@ void SharedSlot::in_row(bool first, Write write, Read read) {
 }
 
 template <typename Read>
-void SharedSlot::end_row(Read read) {
+void SharedSlot::end_row(const Read& read) {
     read(place_.operations - 1);
     all_have_arrived(place_.operations - 1);
 }
 
 template <typename Write, typename Read>
-void SharedSlot::from_root(int root, Write write, Read read) {
+void SharedSlot::from_root(int root, const Write& write, const Read& read) {
     const std::uint64_t operation = place_.operations++;
     if (rank_ == root) {
         if (!settle(operation)) [[unlikely]] {
@@ -579,7 +580,7 @@ void SharedSlot::from_root(int root, Write write, Read read) {
 }
 
 template <typename Write, typename Read>
-void SharedSlot::to_root(int root, Write write, Read read) {
+void SharedSlot::to_root(int root, const Write& write, const Read& read) {
     const std::uint64_t operation = place_.operations++;
     if (rank_ != root) {
         if (!settle(operation)) [[unlikely]] {

@@ -100,7 +100,8 @@ class SharedData {
     // Everybody writes and reads `bytes` bytes piece by piece, as in SharedSlot::together:
     // functions of the operation's number and the piece's first byte.
     template <typename Write, typename Last, typename Read>
-    void exchange(std::size_t bytes, std::size_t piece, Write write, Last last, Read read);
+    void exchange(std::size_t bytes, std::size_t piece, const Write& write, const Last& last,
+                  const Read& read);
 
     // A reduction to the root, or to all (root < 0), of which each rank combines a part.
     void combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in, void* out,
@@ -114,7 +115,7 @@ class SharedData {
     // total = operand(0) op … op operand(ranks - 1), of which the last one may be total.
     template <typename Operand>
     void fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
-              Operand operand);
+              const Operand& operand);
 
     // The same of two ranks with a predefined operation, where `theirs` has just been written by
     // another core: it is asked for ahead, in small steps. `total` may be `mine`. False: it is an
@@ -135,7 +136,8 @@ class SharedData {
 };
 
 template <typename Write, typename Last, typename Read>
-void SharedData::exchange(std::size_t bytes, std::size_t piece, Write write, Last last, Read read) {
+void SharedData::exchange(std::size_t bytes, std::size_t piece, const Write& write,
+                          const Last& last, const Read& read) {
     if (slot_.flat() && bytes > piece) {
         std::size_t first = 0;
         for (; first < bytes && !slot_.unequal(); first += piece) {

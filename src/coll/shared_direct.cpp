@@ -125,7 +125,7 @@ bool SharedDirect::may_read(Operation operation, Verdict& verdict) {
 }
 
 template <typename Read>
-void SharedDirect::read_others(Operation operation, Read read) {
+void SharedDirect::read_others(Operation operation, const Read& read) {
     // Each begins with its neighbour, so that they don't all read one.
     for (int step = 1; step < size_; ++step) {
         const int other = (rank_ + step) % size_;
@@ -137,7 +137,7 @@ void SharedDirect::read_others(Operation operation, Read read) {
 }
 
 template <typename Read>
-void SharedDirect::exchange(const Said& said, Read read) {
+void SharedDirect::exchange(const Said& said, const Read& read) {
     slot_.together([&](Operation op) { say(op, said); },
                    [&](Operation op) {
                        publish(op, {all_agree(op), nullptr});
@@ -151,7 +151,7 @@ void SharedDirect::exchange(const Said& said, Read read) {
 }
 
 template <typename Read>
-void SharedDirect::from_root(int root, const Said& said, Read read) {
+void SharedDirect::from_root(int root, const Said& said, const Read& read) {
     Operation operation = 0;
     slot_.from_root(
         root,
@@ -244,7 +244,7 @@ void take_column(const std::vector<const std::byte*>& rows, std::size_t column, 
 // needed until all have read.
 template <typename Read>
 void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows,
-                                     Read read) {
+                                     const Read& read) {
     const MPI_Count bytes = in[rank_].bytes();
     const auto last = [&](Operation op) {
         Verdict verdict{true, &own_rows};

@@ -85,11 +85,11 @@ class SharedDirect {
     // calls don't match nobody reads: what lines lead to is there while calls wait for each other,
     // and one that finds itself unequal returns.
     template <typename Read>
-    void exchange(const Said& said, Read read);
+    void exchange(const Said& said, const Read& read);
     template <typename Read>
-    void alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows, Read read);
+    void alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows, const Read& read);
     template <typename Read>
-    void read_others(Operation operation, Read read);
+    void read_others(Operation operation, const Read& read);
     // Awaits all. False: not all calls match, as all ranks find, since of two that differ each
     // differs from one.
     bool all_agree(Operation operation);
@@ -98,7 +98,7 @@ class SharedDirect {
     void publish(Operation operation, const Verdict& verdict);
     // The root says something, the others read it, and the root stays until they have.
     template <typename Read>
-    void from_root(int root, const Said& said, Read read);
+    void from_root(int root, const Said& said, const Read& read);
     // This rank's part of a reduction, into the result of `root`, or (root < 0) into its own.
     void combine(const Reduction& reduction, const Said& own, int root, std::vector<Said>& all);
 

@@ -43,7 +43,7 @@ std::size_t SharedData::reduce_limit(std::size_t bytes) const {
 
 template <typename Operand>
 void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
-                      Operand operand) {
+                      const Operand& operand) {
     const MPI_Count size = reduction.type.size;
     const auto combine = [&](MPI_Count offset, MPI_Count part) {
         const std::byte* last = operand(ranks - 1) + offset;

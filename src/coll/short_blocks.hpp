@@ -288,7 +288,8 @@ class ShortBlocks {
     // soon.
     static constexpr std::size_t moment_bytes = 512;
     template <typename Write, typename Meanwhile, typename Read>
-    void together(std::size_t bytes, Write write, Meanwhile meanwhile, Read read) {
+    void together(std::size_t bytes, const Write& write, const Meanwhile& meanwhile,
+                  const Read& read) {
         slot_.together(
             write, [](Operation) {},
             [&](Operation op) {
@@ -305,7 +306,7 @@ class ShortBlocks {
     }
     // total = operand(0) op operand(1) op …; `kernel`: of a predefined operation.
     template <typename Operand>
-    void fold(const Reduction& reduction, Kernel kernel, void* total, Operand operand) {
+    void fold(const Reduction& reduction, Kernel kernel, void* total, const Operand& operand) {
         const int last = slot_.size_ - 1;
         const MPI_Count count = reduction.count;
         if (kernel != nullptr) [[likely]] {

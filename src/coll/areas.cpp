@@ -56,12 +56,12 @@ namespace areas {
 
 namespace {
 
-// Units with memory, as a word says it.
-std::uint32_t take(const node::Segment& segment, std::uint64_t units) {
+// Units of the first `limit` with memory, as a word says it.
+std::uint32_t take(const node::Segment& segment, std::uint64_t units, std::uint64_t limit) {
     node::SegmentHeader& header = segment.header();
     std::uint64_t begin = 0;
     std::uint64_t busy = 0;
-    while (begin + units <= header.area_units) {
+    while (begin + units <= limit) {
         if (!take_units(header, begin, begin + units, busy)) {
             begin = busy + 1;
             continue;
@@ -82,7 +82,8 @@ std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& w
     std::uint32_t said = word.load(std::memory_order_acquire);
     if (said == undecided &&
         word.compare_exchange_strong(said, deciding, std::memory_order_acquire)) {
-        said = take(segment, units_of(kind, ranks));
+        const std::uint64_t all = segment.header().area_units;
+        said = take(segment, units_of(kind, ranks), kind == AreaKind::wide ? all / 2 : all);
         // Release: pairs with the acquire of whoever reads it. The memory is there.
         word.store(said, std::memory_order_release);
     }

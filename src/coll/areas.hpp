@@ -2,9 +2,10 @@
 // operations passes when it is too large for the lines of its collective slot (shared.hpp).
 //
 // A communicator with a slot can have two areas, a small one for what most programs do and a large
-// one for large data. Each has a part for every phase of the slot; an operation uses its phase's
-// part as it likes, and the slot's invariant 2 says when it may write there. An area comes when an
-// operation first wants it and goes back with the slot.
+// one for large data; and one of two ranks a wide one for data of which large pieces pay. Each has
+// a part for every phase of the slot; an operation uses its phase's part as it likes, and the
+// slot's invariant 2 says when it may write there. An area comes when an operation first wants it
+// and goes back with the slot.
 //
 // Invariants
 //  1. Whether a communicator has an area is decided once, by whoever first wants it, in a word of
@@ -24,18 +25,19 @@
 
 namespace warren::coll {
 
-enum class AreaKind : std::uint8_t { small, large };
+enum class AreaKind : std::uint8_t { small, large, wide };
 
 namespace areas {
 
 // Per rank and phase: round numbers of bytes and a line to keep blocks of different ranks from
 // competing for the same sets of the caches; of large areas those of two ranks, which exchange data
 // in larger pieces, for themselves. And for a whole area: what a node of many ranks can spare for
-// one communicator.
+// one communicator. (Wide ones take no more than half of what the node has for all areas.)
 inline constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t pair_rank_bytes = (std::size_t{128} << 10) + node::cache_line_bytes;
+inline constexpr std::size_t wide_rank_bytes = (std::size_t{256} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
 
 // What a slot's word says.
@@ -62,9 +64,10 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, A
 constexpr std::size_t area_phase_bytes(AreaKind kind, int ranks) {
     const bool small = kind == AreaKind::small;
     const std::size_t wanted =
-        static_cast<std::size_t>(ranks) * (small        ? areas::small_rank_bytes
-                                           : ranks == 2 ? areas::pair_rank_bytes
-                                                        : areas::large_rank_bytes);
+        static_cast<std::size_t>(ranks) * (small                    ? areas::small_rank_bytes
+                                           : kind == AreaKind::wide ? areas::wide_rank_bytes
+                                           : ranks == 2             ? areas::pair_rank_bytes
+                                                                    : areas::large_rank_bytes);
     const std::size_t most =
         (small ? areas::small_area_bytes : areas::large_area_bytes) / node::collective_phases;
     return (wanted < most ? wanted : most) / node::cache_line_bytes * node::cache_line_bytes;

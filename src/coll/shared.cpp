@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/futex.hpp"
 #include "comm/context_ids.hpp"
@@ -33,7 +34,7 @@ constexpr std::uint64_t differing_calls = 4;
 // one from which on ranks' operations are not the same any more; 0: they are.
 struct Head {
     std::uint32_t members;
-    std::atomic<std::uint32_t> areas[2]; // by kind
+    std::atomic<std::uint32_t> areas[3]; // by kind
     std::atomic<std::uint32_t> broken_from;
     std::atomic<std::uint64_t> differing[differing_calls];
 };
@@ -617,9 +618,12 @@ void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
 // --- Where data is
 
 std::byte* SharedSlot::find_area(AreaKind kind) const {
-    std::uint32_t& known = place_.areas[static_cast<std::size_t>(kind)];
+    static_assert(areas::first + node::area_unit_limit <=
+                  std::numeric_limits<std::uint16_t>::max());
+    std::uint16_t& known = place_.areas[static_cast<std::size_t>(kind)];
     if (known == areas::undecided) {
-        known = areas::decide(node_rank_.segment, area_word(base_, kind), kind, size_);
+        known = static_cast<std::uint16_t>(
+            areas::decide(node_rank_.segment, area_word(base_, kind), kind, size_));
     }
     return known == areas::refused ? nullptr : areas::memory(node_rank_.segment, known);
 }
@@ -667,7 +671,7 @@ std::uint32_t SharedSlot::acquire(const node::Segment& segment, int members) {
 
 void SharedSlot::give_back(const node::Segment& segment, std::uint32_t slot) {
     std::byte* memory = segment.collective_slot(slot);
-    for (AreaKind kind : {AreaKind::small, AreaKind::large}) {
+    for (AreaKind kind : {AreaKind::small, AreaKind::large, AreaKind::wide}) {
         areas::give_back(segment, area_word(memory, kind), kind,
                          static_cast<int>(head_of(memory).members));
     }

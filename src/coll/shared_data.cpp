@@ -14,6 +14,9 @@ constexpr std::size_t vector_copy_bytes = 32768;
 // quick but where a piece ends: there what the processor has read ahead must be taken back.
 constexpr std::size_t piece_bytes = 16384;
 constexpr std::size_t pair_piece_bytes = 131072;
+// So long data goes in the largest ones.
+constexpr std::size_t wide_from_bytes = 524288;
+constexpr std::size_t wide_piece_bytes = 262144;
 
 // Large data of two ranks: from here on it may go past the writer's caches.
 constexpr std::size_t passing_from_bytes = 32768;
@@ -42,7 +45,8 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
                (made.area = slot_.area(kind)) != nullptr;
     };
     const std::size_t wanted = std::max(std::min(bytes, limit) / unit * unit, unit);
-    if (fits(AreaKind::small, wanted) || fits(AreaKind::large, wanted)) {
+    if (fits(AreaKind::small, wanted) || fits(AreaKind::large, wanted) ||
+        (slot_.is_pair() && fits(AreaKind::wide, wanted))) {
         return made;
     }
     // The largest piece for which there is room, after what rounding may add.
@@ -173,7 +177,9 @@ std::size_t SharedData::exchange_limit(std::size_t bytes) const {
     if (!slot_.flat()) {
         return bytes;
     }
-    return std::min(bytes, slot_.is_pair() ? pair_piece_bytes : piece_bytes);
+    return std::min(bytes, !slot_.is_pair()          ? piece_bytes
+                           : bytes < wide_from_bytes ? pair_piece_bytes
+                                                     : wide_piece_bytes);
 }
 
 bool SharedData::is_too_fine(const Cut& cut, std::size_t bytes) const {

@@ -287,6 +287,19 @@ TEST(Areas, come_once_and_go_back_with_the_slot) {
     }
     EXPECT_GT(made, 1U);
     EXPECT_EQ(words[made], areas::refused);
+    // Wide ones leave half of it to others.
+    for (std::size_t k = made / 2; k < made; ++k) {
+        areas::give_back(segment, words[k], AreaKind::large, 4);
+    }
+    std::size_t wide = 0;
+    for (std::uint32_t said = areas::first; said >= areas::first; ++wide) {
+        said = areas::decide(segment, words[made / 2 + wide], AreaKind::wide, 2);
+        ASSERT_TRUE(said == areas::refused ||
+                    said - areas::first < segment.header().area_units / 2);
+    }
+    for (std::size_t k = made / 2; k < made / 2 + wide; ++k) {
+        areas::give_back(segment, words[k], AreaKind::wide, 2);
+    }
     for (std::atomic<std::uint32_t>& word : words) {
         areas::give_back(segment, word, AreaKind::large, 4);
         EXPECT_EQ(word, areas::undecided);

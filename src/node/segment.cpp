@@ -34,6 +34,7 @@ constexpr std::uint64_t table_bytes_per_rank = 16 << 10;
 
 // Areas take address space only until collective operations use them.
 constexpr std::uint64_t area_units_per_rank = 128;
+constexpr std::uint64_t least_area_units = 512;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -79,7 +80,8 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     }
     header.box_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(boxes);
     header.areas_offset = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
-    header.area_units = ranks == 1 ? 0 : std::min(ranks * area_units_per_rank, area_unit_limit);
+    header.area_units =
+        ranks == 1 ? 0 : std::clamp(ranks * area_units_per_rank, least_area_units, area_unit_limit);
     header.bytes = header.areas_offset + header.area_units * area_unit_bytes;
     if (header.box_limit > 0) {
         header.bounces_offset = header.bytes;

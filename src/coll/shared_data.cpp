@@ -15,7 +15,7 @@ constexpr std::size_t vector_copy_bytes = 32768;
 constexpr std::size_t piece_bytes = 16384;
 constexpr std::size_t pair_piece_bytes = 131072;
 // So long data goes in the largest ones.
-constexpr std::size_t wide_from_bytes = 524288;
+constexpr std::size_t wide_from_bytes = 262144;
 constexpr std::size_t wide_piece_bytes = 262144;
 
 // Large data of two ranks: from here on it may go past the writer's caches.

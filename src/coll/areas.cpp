@@ -1,6 +1,7 @@
 #include "coll/areas.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/futex.hpp"
 
@@ -56,12 +57,25 @@ namespace areas {
 
 namespace {
 
-// Units of the first `limit` with memory, as a word says it.
-std::uint32_t take(const node::Segment& segment, std::uint64_t units, std::uint64_t limit) {
+// Whether half of all units would be free still.
+bool leaves_half(const node::SegmentHeader& header, std::uint64_t units) {
+    std::uint64_t used = units;
+    for (const std::atomic<std::uint64_t>& word : header.area_map) {
+        used += static_cast<std::uint64_t>(std::popcount(word.load(std::memory_order_relaxed)));
+    }
+    return 2 * used <= header.area_units;
+}
+
+// Units with memory, as a word says it.
+std::uint32_t take(const node::Segment& segment, AreaKind kind, int ranks) {
+    const std::uint64_t units = units_of(kind, ranks);
     node::SegmentHeader& header = segment.header();
+    if (kind == AreaKind::wide && !leaves_half(header, units)) {
+        return refused;
+    }
     std::uint64_t begin = 0;
     std::uint64_t busy = 0;
-    while (begin + units <= limit) {
+    while (begin + units <= header.area_units) {
         if (!take_units(header, begin, begin + units, busy)) {
             begin = busy + 1;
             continue;
@@ -82,8 +96,7 @@ std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& w
     std::uint32_t said = word.load(std::memory_order_acquire);
     if (said == undecided &&
         word.compare_exchange_strong(said, deciding, std::memory_order_acquire)) {
-        const std::uint64_t all = segment.header().area_units;
-        said = take(segment, units_of(kind, ranks), kind == AreaKind::wide ? all / 2 : all);
+        said = take(segment, kind, ranks);
         // Release: pairs with the acquire of whoever reads it. The memory is there.
         word.store(said, std::memory_order_release);
     }

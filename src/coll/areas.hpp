@@ -32,7 +32,7 @@ namespace areas {
 // Per rank and phase: round numbers of bytes and a line to keep blocks of different ranks from
 // competing for the same sets of the caches; of large areas those of two ranks, which exchange data
 // in larger pieces, for themselves. And for a whole area: what a node of many ranks can spare for
-// one communicator. (Wide ones take no more than half of what the node has for all areas.)
+// one communicator. (Wide ones leave half of what the node has for all areas to others.)
 inline constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;

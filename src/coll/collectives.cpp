@@ -100,7 +100,7 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
                    [&](auto& data) { return data.bcast(buffer, root); })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = bytes, .root = root});
     coll::bcast(steps, buffer, root);
     return steps.end();
 }
@@ -124,7 +124,7 @@ Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int 
         })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = own.bytes(), .root = root});
     coll::gather(steps, own, blocks, root);
     return steps.end();
 }
@@ -147,7 +147,7 @@ Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int
         }
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = own.bytes(), .root = root});
     coll::scatter(steps, blocks, own, root);
     return steps.end();
 }
@@ -165,7 +165,7 @@ Error Collectives::allgather(const message::Buffer& own, const Blocks& blocks) {
                    [&](auto& data) { return data.allgather(own, blocks); })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = bytes});
     coll::allgather(steps, own, blocks);
     return steps.end();
 }
@@ -183,7 +183,7 @@ Error Collectives::allgatherv(const message::Buffer& own, const Blocks& blocks) 
                    [&](auto& data) { return data.allgather(own, blocks); })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = most});
     coll::allgatherv(steps, own, blocks);
     return steps.end();
 }
@@ -206,7 +206,7 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
                    [&](auto& data) { return data.alltoall(out, in); })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = bytes});
     if (replaces) {
         coll::alltoall_replace(steps, in);
     } else {
@@ -243,7 +243,8 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_,
+                    {.bytes = count * type.size, .root = root, .op = op.kind()});
     coll::reduce(steps, {count, type, op}, in, out, root);
     return steps.end();
 }
@@ -271,7 +272,7 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
         })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = count * type.size, .op = op.kind()});
     coll::allreduce(steps, {count, type, op}, in, out);
     return steps.end();
 }
@@ -294,7 +295,7 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
         })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_, {.bytes = total * type.size, .op = op.kind()});
     coll::reduce_scatter(steps, in, out, counts, type, op);
     return steps.end();
 }
@@ -309,7 +310,10 @@ Error Collectives::scan(const Reduction& reduction, const void* in, void* out, b
                    [&](SharedData& data) { return data.scan(reduction, in, out, exclusive); })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_);
+    Immediate steps(engine_, communicator_,
+                    {.bytes = reduction.count * reduction.type.size,
+                     .root = exclusive ? 1 : 0,
+                     .op = reduction.op.kind()});
     coll::scan(steps, reduction, in, out, exclusive);
     return steps.end();
 }

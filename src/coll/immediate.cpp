@@ -29,7 +29,7 @@ void Immediate::name(Tag tag) {
     tag_ = static_cast<std::int32_t>(tag);
     if (slot_) {
         // So that what is left of a call that came to nothing is not taken for a later one's.
-        const std::uint64_t call = slot_->begin_messages(tag) % calls_told_apart;
+        const std::uint64_t call = slot_->begin_messages(tag, common_) % calls_told_apart;
         tag_ += static_cast<std::int32_t>(call) * tags_of_call;
         knows_next_ = false;
         knows_previous_ = false;
@@ -214,7 +214,9 @@ Error Immediate::end() {
         tell_sleepers();
         if (slot_->unequal()) [[unlikely]] {
             keep(slot_->outcome());
-            slot_->arrive_aside();
+            if (!slot_->differs_in_messages_only()) {
+                slot_->arrive_aside();
+            }
         }
     }
     return std::exchange(first_error_, Error());

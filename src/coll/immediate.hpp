@@ -16,8 +16,10 @@ namespace warren::coll {
 
 class Immediate final : public Steps {
   public:
-    Immediate(message::Engine& engine, comm::Communicator& communicator)
-        : Steps(engine, communicator) {
+    // `common`: of a call in which that is the same at all ranks.
+    Immediate(message::Engine& engine, comm::Communicator& communicator,
+              const InCommon& common = {})
+        : Steps(engine, communicator), common_(common) {
         if (SharedSlot::has_place(communicator)) {
             slot_.emplace(engine, communicator);
         }
@@ -59,6 +61,7 @@ class Immediate final : public Steps {
     void tell_sleepers();
     void keep(Error error);
 
+    const InCommon common_;
     std::optional<SharedSlot> slot_;
     std::int32_t tag_ = static_cast<std::int32_t>(Tag::barrier);
     message::Request* under_way_ = nullptr; // a list by next_stepping

@@ -85,6 +85,13 @@ inline constexpr MPI_Count shared_bytes = 56;
 // The most ranks that read each other's lines: beyond, reading is dearer than counting.
 inline constexpr int flat_ranks = 8;
 
+// What matching calls have in common beside their kind. Without bytes: nothing is known of it.
+struct InCommon {
+    MPI_Count bytes = -1;
+    int root = 0;
+    OpKind op = OpKind::null;
+};
+
 class SharedSlot {
   public:
     // For one call, or several. For a communicator that has a place (`has_place`).
@@ -128,13 +135,21 @@ class SharedSlot {
     Error outcome() { return unequal_ == 0 ? Error() : inequality(); }
     bool unequal() const { return unequal_ != 0; }
 
-    // The way of messages: announces a call, so that those who take the slot don't wait for it.
-    // Gives the call's number, which its messages can be told by.
-    std::uint64_t begin_messages(Tag kind) {
-        bytes_ = -1;
-        signature_ = static_cast<std::uint64_t>(kind) << size_bits;
+    // The way of messages: announces a call, so that those who take the slot don't wait for it, and
+    // those whose messages would be others don't either. Gives the call's number, which its
+    // messages can be told by.
+    std::uint64_t begin_messages(Tag kind, const InCommon& common = {}) {
+        bytes_ = common.bytes;
+        signature_ =
+            bytes_ < 0 ? static_cast<std::uint64_t>(kind) << size_bits : signature_of(kind, common);
         announce();
         return communicator_.announced_collectives;
+    }
+    // Whether this rank's call takes messages, and another's of the same kind does, too: what
+    // differs has no place in the slot.
+    bool differs_in_messages_only() const {
+        return unequal_ <= signature_mask && ((unequal_ | signature_) & through_slot) == 0 &&
+               unequal_ >> size_bits == signature_ >> size_bits;
     }
     // Whether another rank has announced something else for this call: what this rank waits for may
     // never come. The first: what that one has, if anything yet.
@@ -161,15 +176,8 @@ class SharedSlot {
     // What the next operations are, all of one call: `bytes`, `root` and the operator are the same
     // at all ranks.
     void begin(Tag kind, MPI_Count bytes, int root = 0, OpKind op = OpKind::null) {
-        // A few bits of them, by multiplication with the golden ratio.
-        const std::uint64_t all = (static_cast<std::uint64_t>(op) << 40) +
-                                  static_cast<std::uint64_t>(bytes) * 64 +
-                                  static_cast<unsigned>(root) +
-                                  // Far from what another root or size adds.
-                                  communicator_.announced_collectives * 0xd6e8feb86659fd93;
         bytes_ = bytes;
-        signature_ = static_cast<std::uint64_t>(kind) << size_bits | through_slot |
-                     all * 0x9e3779b97f4a7c15 >> (64 - size_bits + 1);
+        signature_ = signature_of(kind, {bytes, root, op}) | through_slot;
         announce();
     }
 
@@ -326,6 +334,17 @@ class SharedSlot {
     // Instead of a signature: a call that differs, nobody knows how; and the slot is broken.
     static constexpr std::uint64_t unsigned_call = 1 << signature_bits;
     static constexpr std::uint64_t broken_slot = unsigned_call + 1;
+    // Of this rank's next call, that takes messages: a few bits of what it has in common with
+    // others, by multiplication with the golden ratio.
+    std::uint64_t signature_of(Tag kind, const InCommon& common) const {
+        const std::uint64_t all = (static_cast<std::uint64_t>(common.op) << 40) +
+                                  static_cast<std::uint64_t>(common.bytes) * 64 +
+                                  static_cast<unsigned>(common.root) +
+                                  // Far from what another root or size adds.
+                                  communicator_.announced_collectives * 0xd6e8feb86659fd93;
+        return static_cast<std::uint64_t>(kind) << size_bits |
+               all * 0x9e3779b97f4a7c15 >> (64 - size_bits + 1);
+    }
 
     // What a rank announces: its last calls, their numbers, modulo 2^32, above their signatures.
     // More of them than others can be ahead, who wait for it in an operation of theirs (2).

@@ -46,7 +46,9 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
     };
     const std::size_t wanted = std::max(std::min(bytes, limit) / unit * unit, unit);
     if (fits(AreaKind::small, wanted) || fits(AreaKind::large, wanted) ||
-        (slot_.is_pair() && fits(AreaKind::wide, wanted))) {
+        (slot_.is_pair() &&
+         (fits(AreaKind::wide, wanted) ||
+          fits(AreaKind::large, std::min(wanted, pair_piece_bytes / unit * unit))))) {
         return made;
     }
     // The largest piece for which there is room, after what rounding may add.

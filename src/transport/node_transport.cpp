@@ -74,11 +74,15 @@ bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
 namespace {
 
 // How much of a block is published at a time: little while the receiver waits for it, so that its
-// copy begins early; more while it is behind, since every publication costs both a cache line, and
-// one of what passes the caches waits for memory.
+// copy begins early; more while it is behind, since every publication costs both a cache line. One
+// of what passes the caches waits for memory: a long message does so in equal steps, of which the
+// receiver has the last one to copy when all is there.
 std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind,
                         bool passes) {
     constexpr std::size_t kilo = 1024;
+    if (passes && total > node::bounce_bytes) {
+        return 64 * kilo;
+    }
     if (receiver_is_behind && passes) {
         return 128 * kilo;
     }

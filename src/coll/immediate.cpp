@@ -214,7 +214,7 @@ Error Immediate::end() {
         tell_sleepers();
         if (slot_->unequal()) [[unlikely]] {
             keep(slot_->outcome());
-            if (!slot_->differs_in_messages_only()) {
+            if (!slot_->all_take_messages()) {
                 slot_->arrive_aside();
             }
         }

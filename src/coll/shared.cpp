@@ -357,6 +357,19 @@ std::uint64_t SharedSlot::other_call_of(int rank) const {
     return seen >> signature_bits != call || its == signature_ ? 0 : its;
 }
 
+bool SharedSlot::all_take_messages() const {
+    const std::uint64_t call = communicator_.announced_collectives;
+    for (int rank = 0; rank < size_; ++rank) {
+        const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
+        const std::uint64_t its = seen & signature_mask;
+        if (seen >> signature_bits == call &&
+            ((its & through_slot) != 0 || its >> size_bits != signature_ >> size_bits)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool SharedSlot::differs_at(int rank) {
     const std::uint64_t its = other_call_of(rank);
     unequal_ = unequal_ == 0 ? its : unequal_;

@@ -145,12 +145,9 @@ class SharedSlot {
         announce();
         return communicator_.announced_collectives;
     }
-    // Whether this rank's call takes messages, and another's of the same kind does, too: what
-    // differs has no place in the slot.
-    bool differs_in_messages_only() const {
-        return unequal_ <= signature_mask && ((unequal_ | signature_) & through_slot) == 0 &&
-               unequal_ >> size_bits == signature_ >> size_bits;
-    }
+    // In a call that takes messages: whether all ranks that have announced theirs take messages, in
+    // the same operation. What differs then has no place in the slot.
+    bool all_take_messages() const;
     // Whether another rank has announced something else for this call: what this rank waits for may
     // never come. The first: what that one has, if anything yet.
     bool differs_at(int rank);
@@ -323,7 +320,8 @@ class SharedSlot {
     void deal_out(std::uint64_t operation);
 
     // What a line says: an operation's number + 1 above the signature of the call, which is the
-    // kind of operation above bits of its size, root and operator, or 0 if it takes messages.
+    // kind of operation above a bit that says whether it goes through the slot, and bits of its
+    // size, root and operator, as far as all ranks know these alike.
     static constexpr int signature_bits = 16;
     static constexpr std::uint64_t signature_mask = (1 << signature_bits) - 1;
     static constexpr int size_bits = 12;

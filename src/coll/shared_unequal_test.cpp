@@ -136,6 +136,50 @@ TEST_P(UnequalTest, a_late_rank_is_waited_for_after_calls_that_take_messages) {
     }));
 }
 
+// Who sees first another one of those that take messages arrives aside nevertheless, where there
+// are others.
+TEST_P(UnequalTest, ranks_count_on_alike_after_messages_that_differ_beside_others) {
+    others_are_through = false;
+    EXPECT_TRUE(run_threads(GetParam().ranks, GetParam().cores, [](Member& member) {
+        comm::Communicator& world = member.communicators.world();
+        const int rank = world.rank();
+        const auto see = [](SharedSlot& slot, int other) {
+            while (!slot.differs_at(other)) {
+                sched_yield();
+            }
+        };
+        {
+            SharedSlot slot(member.engine, world);
+            if (rank > 1) {
+                slot.barrier();
+                EXPECT_TRUE(slot.unequal());
+            } else {
+                slot.begin_messages(Tag::gather, {.bytes = 1000 + rank});
+                see(slot, 1 - rank);
+                see(slot, 2);
+                EXPECT_FALSE(slot.all_take_messages());
+                slot.arrive_aside();
+            }
+            slot.outcome().drop();
+        }
+        {
+            SharedSlot slot(member.engine, world);
+            slot.begin_messages(Tag::gather, {.bytes = 1000 + rank});
+            for (int other = 0; other < world.size(); ++other) {
+                if (other != rank) {
+                    see(slot, other);
+                }
+            }
+            EXPECT_TRUE(slot.all_take_messages());
+            slot.outcome().drop();
+        }
+        bool told = false;
+        const bool right = sum_is_right(member, 1, told);
+        EXPECT_FALSE(told);
+        return right;
+    }));
+}
+
 TEST_P(UnequalTest, calls_are_told_or_right_after_one_of_more_operations_than_others) {
     std::atomic<int> tellings{0};
     const auto program = [&](Member& member) {

@@ -37,7 +37,7 @@ class SharedData {
     // `blocks` at the root only; blocks of one size.
     bool gather(const Buffer& own, const Blocks& blocks, int root);
     bool scatter(const Blocks& blocks, const Buffer& own, int root);
-    // Blocks of any sizes, which all ranks know. Nothing is written to the own one.
+    // Blocks of any sizes, which all ranks know; the own one may be `own`.
     bool allgather(const Buffer& own, const Blocks& blocks);
     // Blocks of one size. `out` and `in` may be the same.
     bool alltoall(const Blocks& out, const Blocks& in);

@@ -21,7 +21,7 @@
 #include <variant>
 #include <vector>
 
-#include "comm/rank_map.hpp"
+#include "mpi/comm/rank_map.hpp"
 
 using warren::comm::Process;
 using warren::comm::process_of;

@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/address_vector.hpp"
-#include "comm/communicator.hpp"
+#include "mpi/comm/address_vector.hpp"
+#include "mpi/comm/communicator.hpp"
 
 using namespace warren::comm;
 

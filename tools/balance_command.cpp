@@ -5,8 +5,8 @@
 #include <cstring>
 #include <memory>
 
-#include "balance/balancer.hpp"
 #include "base/futex.hpp"
+#include "runtime/balance/balancer.hpp"
 
 namespace warren::tools {
 

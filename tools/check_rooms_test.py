@@ -19,26 +19,36 @@ class Rooms(unittest.TestCase):
             return check_rooms.check(pathlib.Path(folder))
 
     def test_a_room_below_is_allowed(self):
-        self.assertEqual(self.violations(comm__group="base/error.hpp", base__error=""), [])
+        self.assertEqual(self.violations(mpi__comm__group="base/error.hpp", base__error=""), [])
 
     def test_generated_and_public_headers_are_allowed(self):
-        self.assertEqual(self.violations(comm__group="mpi.h", base__version="warren/version.h"), [])
+        self.assertEqual(self.violations(mpi__comm__group="mpi.h", base__version="warren/version.h"), [])
 
     def test_a_room_above_is_not(self):
-        found = self.violations(base__error="comm/group.hpp", comm__group="")
+        found = self.violations(base__error="mpi/comm/group.hpp", mpi__comm__group="")
         self.assertEqual(len(found), 1)
-        self.assertIn("comm/ is above base/", found[0])
+        self.assertIn("mpi/comm/ is above base/", found[0])
         self.assertIn("error.hpp:2", found[0])
 
-    def test_rooms_on_one_level_do_not_know_each_other(self):
-        self.assertIn("on a level", self.violations(coll__bcast="rma/window.hpp")[0])
+    def test_a_folder_in_a_room_belongs_to_it(self):
+        self.assertEqual(self.violations(image__libc__exit="image/image.hpp"), [])
+        self.assertIn("launch/ uses", self.violations(launch__host__main="mpi/coll/op.hpp")[0])
 
     def test_nobody_includes_the_launcher(self):
-        self.assertIn("no room includes launch/", self.violations(mpi__init="launch/job.hpp")[0])
+        found = self.violations(mpi__entry__init="launch/mpiexec/job.hpp")
+        self.assertIn("no room includes launch/", found[0])
 
     def test_the_launcher_uses_low_rooms_only(self):
-        self.assertEqual(self.violations(launch__job="node/segment.hpp"), [])
-        self.assertIn("up to rank/", self.violations(launch__job="message/engine.hpp")[0])
+        self.assertEqual(self.violations(launch__mpiexec__job="mpi/job/segment.hpp"), [])
+        self.assertIn("up to mpi/rank/", self.violations(launch__mpiexec__job="mpi/message/engine.hpp")[0])
+
+    def test_a_document_with_another_order_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            document = pathlib.Path(folder, "rooms.md")
+            document.write_text("".join(f"| `{room}` | … |\n" for room in check_rooms.ORDER))
+            self.assertEqual(check_rooms.check_document(document), [])
+            document.write_text("".join(f"| `{room}` | … |\n" for room in reversed(check_rooms.ORDER)))
+            self.assertEqual(len(check_rooms.check_document(document)), 1)
 
     def test_headers_make_no_ring(self):
         found = self.violations(base__a="base/b.hpp", base__b="base/a.hpp")
@@ -48,7 +58,7 @@ class Rooms(unittest.TestCase):
         self.assertIn("relative to src/", self.violations(base__a="../base/b.hpp")[0])
 
     def test_an_unknown_room_is_refused(self):
-        self.assertIn("is no room", self.violations(cellar__a="")[0])
+        self.assertIn("is no room of", self.violations(cellar__a="")[0])
 
 
 if __name__ == "__main__":

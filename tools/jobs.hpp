@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "node/segment.hpp"
+#include "mpi/job/segment.hpp"
 
 namespace warren::tools {
 

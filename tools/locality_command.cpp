@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "launch/own_place.hpp"
-#include "locality/recorder.hpp"
+#include "analyser/recorder/recorder.hpp"
+#include "launch/mpiexec/own_place.hpp"
 #include "locality_counts.hpp"
 #include "locality_hooks.hpp"
 #include "locality_report.hpp"

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launch/own_place.hpp"
-#include "locality/counts/settings.hpp"
-#include "locality/format.hpp"
-#include "locality/rank_environment.hpp"
-#include "locality/recorder.hpp"
-#include "locality/recording_folder.hpp"
+#include "analyser/counts/settings.hpp"
+#include "analyser/recorder/format.hpp"
+#include "analyser/recorder/rank_environment.hpp"
+#include "analyser/recorder/recorder.hpp"
+#include "analyser/recorder/recording_folder.hpp"
+#include "launch/mpiexec/own_place.hpp"
 #include "locality_hooks.hpp"
 
 namespace warren::tools {
@@ -38,7 +38,7 @@ const char* const help_text =
     "as\n"
     "they are, alone or behind a launcher (`mpiexec -n 4 warren locality record --mode counts "
     "…`),\n"
-    "with all processes that they start. Needs DynamoRIO, which tools/build_dynamorio builds.\n"
+    "with all processes that they start. Needs DynamoRIO, which analyser/dynamorio/build builds.\n"
     "\n"
     "Mode counts has every access, and takes two to six times the program's time. Mode sample is "
     "for\n"
@@ -417,7 +417,7 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
                               std::strerror(EACCES));
             }
             return failed("mode " + settings.mode + " needs DynamoRIO, and there is no " + part +
-                          ". Run tools/build_dynamorio in Warren's source, then build Warren "
+                          ". Run analyser/dynamorio/build in Warren's source, then build Warren "
                           "again. Without it mode first-touch works, and for programs that can be "
                           "compiled anew mode hooks counts: see warren locality flags --help.");
         }

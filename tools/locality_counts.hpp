@@ -1,5 +1,5 @@
 // `warren locality record --mode counts`: runs a program under DynamoRIO with the client
-// that counts accesses (src/locality/counts). The command becomes the program: there is nobody who
+// that counts accesses (analyser/counts). The command becomes the program: there is nobody who
 // waits, so signals, exit status and the place in a job are the program's own.
 #pragma once
 

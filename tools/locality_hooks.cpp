@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "image/elf_file.hpp"
-#include "launch/own_place.hpp"
+#include "launch/mpiexec/own_place.hpp"
 
 namespace warren::tools {
 namespace {

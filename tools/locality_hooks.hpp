@@ -1,11 +1,11 @@
 // `warren locality flags` and `warren locality record --mode hooks`: programs that count their
-// accesses themselves, by calls that the compiler has put there (src/locality/hooks).
+// accesses themselves, by calls that the compiler has put there (analyser/hooks).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "locality/counts/settings.hpp"
+#include "analyser/counts/settings.hpp"
 
 namespace warren::tools {
 

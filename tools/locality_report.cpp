@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "launch/own_place.hpp"
+#include "launch/mpiexec/own_place.hpp"
 
 namespace warren::tools {
 

@@ -1,5 +1,5 @@
 // `warren locality report`: what a recording says. The analysis is in Python
-// (python/warren/locality), which this looks for and becomes.
+// (analyser/reports), which this looks for and becomes.
 #pragma once
 
 #include <string>

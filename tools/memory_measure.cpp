@@ -16,7 +16,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "memory/numa.hpp"
+#include "memory/heap/numa.hpp"
 
 namespace warren::tools {
 

@@ -6,10 +6,10 @@
 #include <mutex>
 #include <vector>
 
-#include "discovery/describe.hpp"
-#include "discovery/hwloc_library.hpp"
 #include "memory_command.hpp"
 #include "memory_values.hpp"
+#include "topology/discovery/describe.hpp"
+#include "topology/discovery/hwloc_library.hpp"
 #include "warren/topology.h"
 
 namespace warren::tools {

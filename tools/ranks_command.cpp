@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "jobs.hpp"
-#include "launch/load_report.hpp"
+#include "launch/mpiexec/load_report.hpp"
 
 namespace warren::tools {
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "image/elf_file.hpp"
-#include "launch/own_place.hpp"
+#include "launch/mpiexec/own_place.hpp"
 #include "memory/preload/plan.hpp"
 #include "memory/preload/rules.hpp"
 

@@ -8,7 +8,7 @@
 #include "image/host.hpp"
 #include "image/host_interface.hpp"
 #include "image/image.hpp"
-#include "image/inside.hpp"
+#include "image/libc/functions.hpp"
 #include "image/program.hpp"
 #include "warren/image.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include "image/stateful_calls.hpp"
-#include "image/substitutes.hpp"
+#include "image/libc/stateful_calls.hpp"
+#include "image/libc/substitutes.hpp"
 #include "warren/image.h"
 
 namespace warren::image {

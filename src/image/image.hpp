@@ -27,12 +27,12 @@
 #include "base/error.hpp"
 #include "image/architecture.hpp"
 #include "image/closure.hpp"
-#include "image/exit_functions.hpp"
-#include "image/libc_state.hpp"
+#include "image/libc/exit_functions.hpp"
+#include "image/libc/state.hpp"
+#include "image/libc/substitutes.hpp"
 #include "image/load_plan.hpp"
 #include "image/module.hpp"
 #include "image/shared_scope.hpp"
-#include "image/substitutes.hpp"
 #include "image/thread.hpp"
 
 namespace warren::image {
@@ -147,7 +147,7 @@ class Image {
     ExitFunctions& quick_exit_functions() { return quick_exit_functions_; }
     LibcState& libc_state() { return libc_state_; }
 
-    // Whose it is, for the room above (member/member.hpp).
+    // Whose it is, for the room above (runtime/process_ranks/process_ranks.hpp).
     std::atomic<void*> owner{nullptr};
 
     // What constructors get.

@@ -6,7 +6,7 @@
 #include "image/address_table.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
-#include "image/inside.hpp"
+#include "image/libc/functions.hpp"
 #include "image/module.hpp"
 
 namespace warren::image {

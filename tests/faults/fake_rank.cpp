@@ -17,7 +17,7 @@
 
 #include "base/futex.hpp"
 #include "mpi/calls.hpp"
-#include "node/segment.hpp"
+#include "mpi/job/segment.hpp"
 
 namespace {
 

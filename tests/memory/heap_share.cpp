@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "node/segment.hpp"
+#include "mpi/job/segment.hpp"
 #include "warren/memory.h"
 
 namespace {

@@ -19,10 +19,10 @@
 #include <unistd.h>
 #include <vector>
 
-#include "memory/allocator.hpp"
-#include "memory/heaps.hpp"
-#include "memory/numa.hpp"
-#include "memory/reserve.hpp"
+#include "memory/heap/allocator.hpp"
+#include "memory/heap/heaps.hpp"
+#include "memory/heap/numa.hpp"
+#include "memory/heap/reserve.hpp"
 
 using namespace warren::memory;
 

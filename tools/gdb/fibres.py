@@ -17,7 +17,7 @@ import gdb.unwinder
 
 STATES = ["ready", "waits", "waits or sleeps, with a time limit", "ended", "waits with others"]
 GATHERED = STATES[4]
-# What warren_fibre_switch leaves on the stack (src/fibre/x86_64.cpp), above the control words.
+# What warren_fibre_switch leaves on the stack (src/runtime/fibres/x86_64.cpp), above the control words.
 SAVED = ["r15", "r14", "r13", "r12", "rbp", "rbx", "rip"]
 WORD = 8
 
@@ -28,7 +28,7 @@ def read(address, size):
 
 
 def still_gathers(layout, fibre):
-    """src/fibre/fibre.hpp"""
+    """src/runtime/fibres/fibre.hpp"""
     gathering = read(fibre + layout["gathering"], WORD)
     return gathering != 0 and (read(fibre + layout["ticket"], WORD) ==
                                read(gathering + layout["gathering_ticket"], WORD))
@@ -49,7 +49,7 @@ class Fibre:
 
 
 def read_layout():
-    """src/fibre/debug.cpp"""
+    """src/runtime/fibres/debug.cpp"""
     try:
         base = int(gdb.parse_and_eval("(unsigned long)&warren_fibre_debug"))
     except gdb.error as error:

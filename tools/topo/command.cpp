@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "discovery/hwloc_xml.hpp"
-#include "discovery/named_source.hpp"
 #include "jobs.hpp"
-#include "launch/cpu_set.hpp"
+#include "launch/mpiexec/cpu_set.hpp"
 #include "topo/forms.hpp"
+#include "topology/discovery/hwloc_xml.hpp"
+#include "topology/discovery/named_source.hpp"
 #include "topology/handle.hpp"
 
 extern char** environ;

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <string_view>
 
-#include "discovery/hwloc_xml.hpp"
 #include "topo/forms.hpp"
+#include "topology/discovery/hwloc_xml.hpp"
 
 namespace warren::tools {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/futex.hpp"
-#include "fibre/api.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/standard_streams.hpp"
+#include "runtime/fibres/api.hpp"
 
 namespace warren::launch {
 

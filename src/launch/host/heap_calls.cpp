@@ -9,8 +9,8 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include "launch/heap_arenas.hpp"
-#include "member/page_moves.hpp"
+#include "launch/mpiexec/heap_arenas.hpp"
+#include "runtime/process_ranks/page_moves.hpp"
 
 namespace warren::launch {
 

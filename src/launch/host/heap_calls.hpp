@@ -1,6 +1,7 @@
-// The heap of ranks whose pages follow them (member/page_moves.hpp): each has an arena of its own
-// in the C library's heap, as far as the process's mappings go (launch/heap_arenas.hpp), and which
-// pages it allocates in is noted. Thread rule: any thread.
+// The heap of ranks whose pages follow them (runtime/process_ranks/page_moves.hpp): each has an
+// arena of its own in the C library's heap, as far as the process's mappings go
+// (launch/mpiexec/heap_arenas.hpp), and which pages it allocates in is noted. Thread rule: any
+// thread.
 #pragma once
 
 #include <cstdint>

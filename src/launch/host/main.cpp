@@ -1,12 +1,13 @@
 // warren-rank-host: the process whose threads, or fibres, are ranks (mpiexec --ranks
 // threads|fibres).
 //
-// mpiexec starts it with a plan (launch/host_plan.hpp). Each rank gets a thread with a stack as
-// large as a process's first one, with descriptors and a working directory of its own, and in it a
-// private image of its program. Fibres (src/fibre) share the workers' descriptors and working
-// directory: their programs' standard ones are translated (standard_streams.hpp). The process ends
-// with the last of its ranks. Threads that a program leaves running when it ends go on until then:
-// nobody can end them without leaving behind what they hold, as the memory allocator's locks.
+// mpiexec starts it with a plan (launch/mpiexec/host_plan.hpp). Each rank gets a thread with a
+// stack as large as a process's first one, with descriptors and a working directory of its own, and
+// in it a private image of its program. Fibres (src/runtime/fibres) share the workers' descriptors
+// and working directory: their programs' standard ones are translated (standard_streams.hpp). The
+// process ends with the last of its ranks. Threads that a program leaves running when it ends go on
+// until then: nobody can end them without leaving behind what they hold, as the memory allocator's
+// locks.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -26,15 +27,15 @@
 #include <vector>
 
 #include "base/futex.hpp"
-#include "fibre/api.hpp"
 #include "image/suitability.hpp"
 #include "launch/host/children.hpp"
 #include "launch/host/crash.hpp"
 #include "launch/host/heap_calls.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/standard_streams.hpp"
-#include "launch/host_plan.hpp"
-#include "member/page_moves.hpp"
+#include "launch/mpiexec/host_plan.hpp"
+#include "runtime/fibres/api.hpp"
+#include "runtime/process_ranks/page_moves.hpp"
 #include "warren/image.h"
 #include "warren/ranks.h"
 

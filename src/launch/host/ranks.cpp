@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/futex.hpp"
-#include "launch/host_plan.hpp"
-#include "member/member.hpp"
+#include "launch/mpiexec/host_plan.hpp"
+#include "runtime/process_ranks/process_ranks.hpp"
 
 namespace warren::launch {
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <span>
 
-#include "launch/host_plan.hpp"
+#include "launch/mpiexec/host_plan.hpp"
 #include "warren/image.h"
 
 namespace warren::launch {

@@ -29,14 +29,14 @@
 #include <unistd.h>
 
 #include "base/standard_error.hpp"
-#include "memory/allocator.hpp"
-#include "memory/heaps.hpp"
+#include "memory/heap/allocator.hpp"
+#include "memory/heap/heaps.hpp"
+#include "memory/heap/share.hpp"
+#include "memory/heap/thread_cache.hpp"
 #include "memory/preload/malloc.hpp"
 #include "memory/preload/own_functions.hpp"
 #include "memory/preload/plan.hpp"
 #include "memory/preload/sites.hpp"
-#include "memory/share.hpp"
-#include "memory/thread_cache.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming): other libraries' names
 extern "C" {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "memory/numa.hpp"
-#include "memory/region.hpp"
+#include "memory/heap/numa.hpp"
+#include "memory/heap/region.hpp"
 
 namespace warren::memory {
 

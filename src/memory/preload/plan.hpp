@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "memory/kind.hpp"
+#include "memory/heap/kind.hpp"
 
 namespace warren::memory {
 

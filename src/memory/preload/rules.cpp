@@ -5,9 +5,9 @@
 #include <map>
 #include <memory>
 
-#include "memory/heaps.hpp"
+#include "memory/attributes/targets.hpp"
+#include "memory/heap/heaps.hpp"
 #include "memory/preload/plan.hpp"
-#include "memory/targets.hpp"
 
 namespace warren::memory {
 

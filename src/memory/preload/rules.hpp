@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "memory/machine.hpp"
+#include "memory/attributes/machine.hpp"
 
 namespace warren::memory {
 

@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "memory/heap/region.hpp"
 #include "memory/preload/source_files.hpp"
 #include "memory/preload/symbol_name.hpp"
-#include "memory/region.hpp"
 
 namespace warren::memory {
 

@@ -1,0 +1,134 @@
+#include "analyser/counts/dual_code.hpp"
+
+#include <vector>
+
+#include "analyser/counts/block_accesses.hpp"
+#include "analyser/counts/safe_places.hpp"
+#include "analyser/counts/storage.hpp"
+#include "drmgr.h"
+#include "drreg.h"
+
+namespace warren::locality::counts {
+namespace {
+
+bool ends_block(instr_t* instruction) {
+    return instr_is_syscall(instruction) || instr_is_cti(instruction) ||
+           instr_is_interrupt(instruction);
+}
+
+// How many turns follow each other outside bursts; 1: the block doesn't repeat itself.
+unsigned turns_of(instr_t* first, instr_t* last, app_pc begin, unsigned instructions) {
+    constexpr unsigned most_turns = 24;
+    constexpr unsigned most_instructions = 256; // of all turns
+    if (first == last || !instr_is_cbr(last) || opposite_of(last) == OP_INVALID ||
+        !opnd_is_pc(instr_get_target(last)) || opnd_get_pc(instr_get_target(last)) != begin) {
+        return 1;
+    }
+    for (instr_t* instruction = first; instruction != last;
+         instruction = instr_get_next(instruction)) {
+        // What a call comes before, which is inserted once.
+        if (instr_is_app(instruction) && (is_row(instruction) || is_search(instruction))) {
+            return 1;
+        }
+    }
+    const unsigned turns = most_instructions / instructions;
+    return turns < 1 ? 1 : turns < most_turns ? turns : most_turns;
+}
+
+// Before [first, exit), the block's last turn: the others, each of which goes to `exit` if it is
+// the last to be done; and behind it what is subtracted for those that were.
+void repeat(void* context, instrlist_t* block, instr_t* first, instr_t* exit, unsigned turns,
+            int leaves_by, unsigned instructions) {
+    std::vector<instr_t*> ways; // of the turns from the second on
+    for (unsigned turn = 1; turn < turns; ++turn) {
+        for (instr_t* instruction = first; instruction != exit;
+             instruction = instr_get_next(instruction)) {
+            if (instr_is_app(instruction)) {
+                instrlist_preinsert(block, first, instr_clone(context, instruction));
+            }
+        }
+        instr_t* const way = turn == 1 ? exit : INSTR_CREATE_label(context);
+        instrlist_meta_preinsert(block, first,
+                                 INSTR_CREATE_jcc(context, leaves_by, opnd_create_instr(way)));
+        if (turn > 1) {
+            ways.push_back(way);
+        }
+    }
+    insert_subtraction(context, block, exit, (turns - 1) * instructions);
+    for (; !ways.empty(); ways.pop_back()) {
+        instrlist_meta_preinsert(block, exit, INSTR_CREATE_jmp(context, opnd_create_instr(exit)));
+        instrlist_meta_preinsert(block, exit, ways.back());
+        insert_subtraction(context, block, exit, static_cast<unsigned>(ways.size()) * instructions);
+    }
+}
+
+} // namespace
+
+Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions) {
+    instr_t* const last = instrlist_last_app(block);
+    instr_t* const first = instrlist_first(block);
+    if (last == nullptr) {
+        return {};
+    }
+    Copies copies;
+    copies.last = ends_block(last) ? last : nullptr;
+    instr_t* const exit = INSTR_CREATE_label(context);
+    // Registers that counting uses are restored where the copy ends, which is no block's end.
+    drreg_set_bb_properties(context,
+                            static_cast<drreg_bb_properties_t>(DRREG_IGNORE_CONTROL_FLOW |
+                                                               DRREG_USER_RESTORES_AT_BB_END));
+    copies.begin = INSTR_CREATE_label(context);
+    instrlist_meta_preinsert(block, first, copies.begin);
+    for (instr_t* instruction = first; instruction != nullptr && instruction != copies.last;
+         instruction = instr_get_next(instruction)) {
+        instr_t* const copy = instr_clone(context, instruction);
+        instrlist_preinsert(block, first, copy);
+        copies.first = copies.first == nullptr ? copy : copies.first;
+    }
+    // Not one of ours for now, so that all registers are taken to be in use behind it.
+    copies.leave = INSTR_CREATE_jmp(context, opnd_create_instr(exit));
+    instrlist_preinsert(block, first, copies.leave);
+    copies.first = copies.first == nullptr ? copies.leave : copies.first;
+    copies.plain = INSTR_CREATE_label(context);
+    instrlist_meta_preinsert(block, first, copies.plain);
+    if (copies.last != nullptr) {
+        instrlist_meta_preinsert(block, copies.last, exit);
+    } else {
+        instrlist_meta_append(block, exit);
+    }
+    const unsigned turns =
+        copies.last == nullptr ? 1 : turns_of(first, copies.last, begin, instructions);
+    if (turns > 1) {
+        repeat(context, block, first, exit, turns, opposite_of(last), instructions);
+    }
+    return copies;
+}
+
+void insert_choice(void* context, instrlist_t* block, Copies& copies, unsigned instructions) {
+    bool dead = false;
+    drreg_are_aflags_dead(context, copies.begin, &dead);
+    copies.flags_live = !dead;
+    const auto insert = [&](instr_t* instruction) {
+        instrlist_meta_preinsert(block, copies.begin, instruction);
+    };
+    if (copies.flags_live) {
+        insert_flags_kept(context, block, copies.begin);
+    }
+    insert(INSTR_CREATE_sub(context, slot(budget_slot),
+                            OPND_CREATE_INT32(static_cast<int>(instructions))));
+    insert(INSTR_CREATE_jcc(context, OP_jns, opnd_create_instr(copies.plain)));
+    if (copies.flags_live) {
+        insert_flags_restored(context, block, copies.begin);
+    }
+}
+
+void insert_plain(void* context, instrlist_t* block, const Copies& copies) {
+    if (copies.flags_live) {
+        // Between the label and what is behind it, which the pass has fetched already.
+        instr_t* const behind = instr_get_next(copies.plain);
+        instrlist_meta_preinsert(block, behind, label_of(context, unsafe));
+        insert_flags_restored(context, block, behind);
+    }
+}
+
+} // namespace warren::locality::counts

@@ -1,0 +1,72 @@
+// Log: a file of records (format.hpp) that a recorded process writes through mapped memory: no
+// system call per record, nothing is lost when the process is killed, and a full disk is an answer
+// when the next stretch of the file is made, not a fault when it is written.
+//
+// Its memory is mapped ahead, so that writing causes no page faults of the program. Thread rule:
+// the caller locks. Objects are plain data, zero from the start.
+#pragma once
+
+#include <cstdint>
+
+#include "analyser/recorder/checksum.hpp"
+#include "analyser/recorder/disk_quota.hpp"
+#include "analyser/recorder/format.hpp"
+#include "analyser/recorder/log_sum.hpp"
+
+namespace warren::locality::tracker {
+
+// What the logs of a process have together.
+struct LogRoom {
+    char folder[4000]; // absolute
+    Room bytes;
+};
+
+class Log {
+  public:
+    // Appends a record whose first word is not 0, which is written last. False: no room.
+    template <typename Record>
+    bool append(LogRoom& room, const Record& record, const char* name = Record::file) {
+        static_assert(sizeof(Record) % sizeof(std::uint64_t) == 0);
+        if (control_ == nullptr && !open(room, name, header_of<Record>())) {
+            return false;
+        }
+        char* place = make_place(room, name, sizeof(Record));
+        if (place == nullptr) {
+            return false;
+        }
+        copy(place, reinterpret_cast<const char*>(&record), sizeof(Record));
+        if (sum_ != nullptr) {
+            checksum_.add(&record, sizeof(Record));
+            sum_->wrote(records_, checksum_.value());
+        }
+        return true;
+    }
+
+    // From now on, before anything is appended, that one is told what is written and lost. Without
+    // one losses are counted in the file's header.
+    void tell(LogSum* sum) { sum_ = sum; }
+
+    // Of records that append has taken, or 0.
+    std::uint32_t records() const { return records_; }
+
+  private:
+    bool open(LogRoom& room, const char* name, const FileHeader& header);
+    char* make_place(LogRoom& room, const char* name, std::uint64_t bytes);
+    void lose();
+    bool map_more(LogRoom& room, const char* name);
+    static void copy(char* to, const char* from, std::uint64_t bytes);
+
+    // (Zero by initialisers, too: else some are set when the library is initialised, which is
+    // late.)
+    LogSum* sum_ = nullptr;
+    Checksum checksum_;             // of header and records, if there is a sum
+    FileHeader* control_ = nullptr; // the file's first page
+    char* window_ = nullptr;        // [window_begin_, window_end_) of the file
+    std::uint64_t window_begin_ = 0;
+    std::uint64_t window_end_ = 0;
+    std::uint64_t next_ = 0; // offset of the next record
+    std::uint32_t records_ = 0;
+    bool full_ = false;
+};
+
+} // namespace warren::locality::tracker

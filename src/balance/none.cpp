@@ -1,9 +1,0 @@
-#include "balance/balancer.hpp"
-
-namespace warren::balance {
-
-Placement place_none(const Matrix& matrix) {
-    return matrix.placement;
-}
-
-} // namespace warren::balance

@@ -1,0 +1,64 @@
+#include <csignal>
+
+#include "image/host.hpp"
+#include "image/libc/functions.hpp"
+#include "image/program.hpp"
+
+namespace warren::image::inside {
+
+// No object with a destructor may live here while main runs: see program.hpp on unwinding.
+int libc_start_main(int (*main)(int, char**, char**), int, char**,
+                    void (*init)(int, char**, char**), void (*)(), void (*)(), void*) {
+    Image& image = *current_image();
+    image.construct(*image.program(), init);
+    exit(main(image.argument_count, image.arguments, image.environment));
+}
+
+void exit(int status) {
+    end_program({status & 0xff, 0}, Farewell::orderly);
+}
+
+void immediate_exit(int status) {
+    end_program({status & 0xff, 0}, Farewell::none);
+}
+
+void quick_exit(int status) {
+    end_program({status & 0xff, 0}, Farewell::quick);
+}
+
+// The program's own handler hears of it, as in a process.
+void abort() {
+    struct sigaction action {};
+    sigaction(SIGABRT, nullptr, &action);
+    if ((action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler != SIG_DFL &&
+        action.sa_handler != SIG_IGN) {
+        action.sa_handler(SIGABRT);
+    }
+    end_program({0, SIGABRT}, Farewell::none);
+}
+
+int cxa_atexit(void (*function)(void*), void* argument, void* module) {
+    current_image()->exit_functions().add({function, nullptr, argument, module});
+    return 0;
+}
+
+int cxa_at_quick_exit(void (*function)(void*), void* module) {
+    current_image()->quick_exit_functions().add({function, nullptr, nullptr, module});
+    return 0;
+}
+
+int plain_atexit(void (*function)()) {
+    return cxa_atexit(reinterpret_cast<void (*)(void*)>(reinterpret_cast<void*>(function)), nullptr,
+                      nullptr);
+}
+
+int plain_on_exit(void (*function)(int, void*), void* argument) {
+    current_image()->exit_functions().add({nullptr, function, argument, nullptr});
+    return 0;
+}
+
+// Called by the destructors of each module: what was registered for it and has not been called. At
+// an image's end nothing is left of that.
+void cxa_finalize(void*) {}
+
+} // namespace warren::image::inside

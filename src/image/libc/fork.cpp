@@ -1,0 +1,213 @@
+// Processes that an image makes, with its environment. An image may fork, and exec in the child;
+// exec in its own process would end all other images, and is refused.
+#include <cerrno>
+#include <cstdarg>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "image/host.hpp"
+#include "image/image.hpp"
+#include "image/libc/functions.hpp"
+#include "image/libc/state.hpp"
+#include "runtime/fibres/scheduler.hpp"
+
+namespace warren::image::inside {
+
+namespace {
+
+char** environment() {
+    return LibcState::current().value<char**>(Variable::environment);
+}
+
+bool may_exec(const char* path) {
+    Image* image = current_image();
+    if (image == nullptr || image->running().first_thread == nullptr ||
+        image->running().process != getpid()) {
+        return true;
+    }
+    std::fprintf(
+        LibcState::current().error(),
+        "%s: exec of %s is refused: it would end all programs of this process; fork first\n",
+        LibcState::current().program_name(), path);
+    errno = ENOTSUP;
+    return false;
+}
+
+// What a child gets as 0, 1 and 2 where the image's are other descriptors of the process.
+void pass_streams_on(posix_spawn_file_actions_t& actions) {
+    const Image* image = current_image();
+    if (image == nullptr || image->options().descriptors.own_table) {
+        return;
+    }
+    const Descriptors& own = image->options().descriptors;
+    const int given[3] = {own.input, own.output, own.error};
+    for (int number = 0; number < 3; ++number) {
+        if (given[number] > 2) {
+            posix_spawn_file_actions_adddup2(&actions, given[number], number);
+        }
+    }
+}
+
+pid_t spawn_shell(const char* command, const posix_spawn_file_actions_t* actions) {
+    const char* const arguments[] = {"sh", "-c", command, nullptr};
+    pid_t child = -1;
+    const int error = posix_spawn(&child, "/bin/sh", actions, nullptr,
+                                  const_cast<char* const*>(arguments), environment());
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    return child;
+}
+
+int wait_for(pid_t child) {
+    int status = -1;
+    if (fibre::Scheduler::current() != nullptr) {
+        // Others run meanwhile.
+        constexpr useconds_t look_again_us = 1000;
+        while (waitpid(child, &status, WNOHANG) == 0) {
+            sleep_microseconds(look_again_us);
+        }
+        return status;
+    }
+    while (waitpid(child, &status, 0) < 0) {
+        if (errno != EINTR) {
+            return -1;
+        }
+    }
+    return status;
+}
+
+} // namespace
+
+// As the C library's, but that it ignores no signals meanwhile: they are the process's.
+int run_command(const char* command) {
+    if (command == nullptr) {
+        return 1; // there is a shell
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    pass_streams_on(actions);
+    const pid_t child = spawn_shell(command, &actions);
+    posix_spawn_file_actions_destroy(&actions);
+    return child < 0 ? -1 : wait_for(child);
+}
+
+std::FILE* open_command(const char* command, const char* mode) {
+    const bool reads = mode[0] == 'r';
+    int ends[2];
+    if ((!reads && mode[0] != 'w') || pipe2(ends, O_CLOEXEC) != 0) {
+        errno = reads || mode[0] == 'w' ? errno : EINVAL;
+        return nullptr;
+    }
+    const int own = reads ? ends[0] : ends[1];
+    const int other = reads ? ends[1] : ends[0];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    pass_streams_on(actions);
+    posix_spawn_file_actions_adddup2(&actions, other, reads ? STDOUT_FILENO : STDIN_FILENO);
+    const pid_t child = spawn_shell(command, &actions);
+    posix_spawn_file_actions_destroy(&actions);
+    close(other);
+    std::FILE* stream = child < 0 ? nullptr : open_descriptor(own, reads ? "r" : "w");
+    if (stream == nullptr) {
+        close(own);
+        return nullptr;
+    }
+    LibcState& state = LibcState::current();
+    const std::lock_guard guard(state.streams_lock);
+    state.commands[stream] = child;
+    return stream;
+}
+
+int close_command(std::FILE* stream) {
+    pid_t child = -1;
+    {
+        LibcState& state = LibcState::current();
+        const std::lock_guard guard(state.streams_lock);
+        const auto found = state.commands.find(stream);
+        if (found == state.commands.end()) {
+            errno = ECHILD;
+            return -1;
+        }
+        child = found->second;
+        state.commands.erase(found);
+    }
+    close_stream(stream);
+    return wait_for(child);
+}
+
+int execute(const char* path, char* const* arguments) {
+    return execute_with(path, arguments, environment());
+}
+
+int execute_with(const char* path, char* const* arguments, char* const* its_environment) {
+    return may_exec(path) ? execve(path, arguments, its_environment) : -1;
+}
+
+int execute_found(const char* name, char* const* arguments) {
+    return execute_found_with(name, arguments, environment());
+}
+
+int execute_found_with(const char* name, char* const* arguments, char* const* its_environment) {
+    return may_exec(name) ? execvpe(name, arguments, its_environment) : -1;
+}
+
+namespace {
+
+// The list of arguments as an array on the stack: the child of a vfork may call these.
+struct ArgumentList {
+    static constexpr std::size_t limit = 1024;
+
+    // False, and errno, when there are more.
+    bool take(const char* first, va_list rest) {
+        items[0] = const_cast<char*>(first);
+        for (std::size_t i = 1; i < limit; ++i) {
+            items[i] = va_arg(rest, char*);
+            if (items[i] == nullptr) {
+                return true;
+            }
+        }
+        errno = E2BIG;
+        return false;
+    }
+
+    char* items[limit];
+};
+
+} // namespace
+
+int execute_list(const char* path, const char* first, ...) {
+    ArgumentList list;
+    va_list rest;
+    va_start(rest, first);
+    const bool taken = list.take(first, rest);
+    va_end(rest);
+    return taken ? execute(path, list.items) : -1;
+}
+
+int execute_found_list(const char* name, const char* first, ...) {
+    ArgumentList list;
+    va_list rest;
+    va_start(rest, first);
+    const bool taken = list.take(first, rest);
+    va_end(rest);
+    return taken ? execute_found(name, list.items) : -1;
+}
+
+int execute_list_with(const char* path, const char* first, ...) {
+    ArgumentList list;
+    va_list rest;
+    va_start(rest, first);
+    char** its_environment = nullptr;
+    const bool taken = list.take(first, rest);
+    if (taken) { // behind the null
+        its_environment = va_arg(rest, char**);
+    }
+    va_end(rest);
+    return taken ? execute_with(path, list.items, its_environment) : -1;
+}
+
+} // namespace warren::image::inside

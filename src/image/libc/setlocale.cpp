@@ -1,0 +1,111 @@
+// setlocale of an image. The C library's changes the process; an image's threads use a locale of
+// their own instead, which the C library looks at first. Threads that run already keep theirs;
+// those that the image makes afterwards get the new one.
+#include <cerrno>
+#include <clocale>
+#include <cstring>
+
+#include "image/libc/functions.hpp"
+#include "image/libc/state.hpp"
+
+namespace warren::image::inside {
+
+namespace {
+
+struct Category {
+    int number;
+    int mask;
+    const char* name;
+};
+
+constexpr Category categories[] = {
+    {LC_CTYPE, LC_CTYPE_MASK, "LC_CTYPE"},
+    {LC_NUMERIC, LC_NUMERIC_MASK, "LC_NUMERIC"},
+    {LC_TIME, LC_TIME_MASK, "LC_TIME"},
+    {LC_COLLATE, LC_COLLATE_MASK, "LC_COLLATE"},
+    {LC_MONETARY, LC_MONETARY_MASK, "LC_MONETARY"},
+    {LC_MESSAGES, LC_MESSAGES_MASK, "LC_MESSAGES"},
+    {LC_PAPER, LC_PAPER_MASK, "LC_PAPER"},
+    {LC_NAME, LC_NAME_MASK, "LC_NAME"},
+    {LC_ADDRESS, LC_ADDRESS_MASK, "LC_ADDRESS"},
+    {LC_TELEPHONE, LC_TELEPHONE_MASK, "LC_TELEPHONE"},
+    {LC_MEASUREMENT, LC_MEASUREMENT_MASK, "LC_MEASUREMENT"},
+    {LC_IDENTIFICATION, LC_IDENTIFICATION_MASK, "LC_IDENTIFICATION"},
+};
+
+std::string& name_of(LibcState& state, int category) {
+    return state.locale_names[static_cast<std::size_t>(category)];
+}
+
+// What the environment says about a category, as for the name "".
+std::string name_from_environment(const char* category) {
+    for (const char* variable : {"LC_ALL", category, "LANG"}) {
+        const char* value = getenv_of(variable);
+        if (value != nullptr && *value != 0) {
+            return value;
+        }
+    }
+    return "C";
+}
+
+// One name when all categories have the same, else a list that setlocale takes back.
+const char* name_of_all(LibcState& state) {
+    std::string list;
+    bool same = true;
+    for (const Category& category : categories) {
+        const std::string& name = name_of(state, category.number);
+        same &= name == name_of(state, LC_CTYPE);
+        list.append(list.empty() ? "" : ";").append(category.name).append("=").append(name);
+    }
+    state.all_locale_names = same ? name_of(state, LC_CTYPE) : list;
+    return state.all_locale_names.c_str();
+}
+
+// The part of a list that concerns a category; names that are no list are for all.
+std::string part_of(const char* names, const Category& category) {
+    if (std::strchr(names, ';') == nullptr) {
+        return *names == 0 ? name_from_environment(category.name) : names;
+    }
+    const std::string key = std::string(category.name) + "=";
+    const char* found = std::strstr(names, key.c_str());
+    return found == nullptr
+               ? ""
+               : std::string(found + key.size(), std::strcspn(found + key.size(), ";"));
+}
+
+} // namespace
+
+char* set_locale(int category, const char* names) {
+    LibcState& state = LibcState::current();
+    const std::lock_guard guard(state.environment_lock);
+    if (category != LC_ALL && (category < 0 || category > LC_IDENTIFICATION)) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    if (names != nullptr) {
+        locale_t made = state.locale != nullptr ? duplocale(state.locale)
+                                                : newlocale(LC_ALL_MASK, "C", nullptr);
+        auto new_names = state.locale_names;
+        for (const Category& one : categories) {
+            if (category != LC_ALL && category != one.number) {
+                continue;
+            }
+            std::string name = part_of(names, one);
+            locale_t changed = newlocale(one.mask, name.c_str(), made);
+            if (changed == nullptr) {
+                freelocale(made);
+                return nullptr;
+            }
+            made = changed;
+            new_names[static_cast<std::size_t>(one.number)] = name == "POSIX" ? "C" : name;
+        }
+        uselocale(made);
+        state.locale = made;
+        state.locales.push_back(made);
+        state.locale_names = std::move(new_names);
+    }
+    return const_cast<char*>(category == LC_ALL ? name_of_all(state)
+                                                : name_of(state, category).c_str());
+}
+
+} // namespace warren::image::inside

@@ -1,0 +1,124 @@
+// CommandLine: what the user asks of mpiexec, as data.
+//
+//     mpiexec [options] program [arguments] { : [options] program [arguments] }
+//
+// Options are understood with one dash or two and as "--option value" or "--option=value", because
+// the launchers that people come from differ in it. The first word that is no option is the
+// program; everything after it, up to a ":" alone, belongs to the program. Thread rule: plain
+// values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "launch/mpiexec/address_hole.hpp"
+#include "launch/mpiexec/hwloc_offer.hpp"
+
+namespace warren::launch {
+
+// What a rank may run on.
+enum class BindTo : std::uint8_t {
+    automatic, // an equal share of the cores when there are enough for all ranks, else none
+    none,
+    hwthread,
+    core,
+    l3cache,
+    numa,
+    socket
+};
+
+// The MPI library of the standard's ABI.
+inline constexpr const char* library_name = "libmpi_abi.so.1";
+
+// What a rank is to the system.
+enum class RankKind : std::uint8_t {
+    process, // a part of a process: all of it, but for --ranks-per-process
+    thread,  // of one process of the node, which runs a private image of the program
+    fibre    // the same as a user-level thread: many on a worker thread per processor
+};
+
+struct EnvironmentSetting {
+    std::string name;
+    std::string value;
+};
+
+// What ranks that call hwloc_topology_load get from mpiexec.
+struct HwlocSharing {
+    bool asked = false;
+    HwlocWay way = HwlocWay::automatic;
+    HolePlace place = HolePlace::largest;
+    std::uint64_t address = 0; // 0: in a hole
+    std::uint32_t copies = 4; // a process adopts as many; a program and its libraries load one each
+    bool devices = false;
+};
+
+struct Program {
+    std::uint32_t ranks = 1;
+    std::vector<std::string> arguments; // the first is the program as written
+    std::string directory = {};         // empty: where mpiexec was started
+    std::vector<EnvironmentSetting> environment = {};
+};
+
+struct CommandLine {
+    enum class Request : std::uint8_t { run, help, version };
+
+    Request request = Request::run;
+    std::vector<Program> programs;
+    std::vector<EnvironmentSetting> environment; // for all programs, before their own
+    BindTo bind_to = BindTo::automatic;
+    RankKind rank_kind = RankKind::process;
+    bool rank_kind_given = false;
+    std::uint32_t workers = 0;     // of fibres; 0: one per processor
+    std::uint64_t stack_bytes = 0; // of a thread or fibre; 0: as a process would have
+    std::uint32_t ranks_per_process = 1;
+    std::string library; // another MPI library, of which each thread has its own; empty: Warren's
+    HwlocSharing hwloc;
+    std::string topology; // file, folder or synthetic:… instead of this machine's; empty: this one
+    bool report_bindings = false;
+    bool tag_output = false;
+    bool verbose = false;
+    bool load_summary = false; // of fibres, at the end
+    // Which fibres are at home on which worker: the balancer (empty: none), by the clock or at
+    // every so many collective operations, at hints only when both are 0; a file for its last
+    // matrix.
+    std::string balancer;
+    double balance_period_s = 0.1;
+    std::uint32_t balance_collectives = 0;
+    bool balance_at_given = false;
+    std::string balance_record;  // absolute
+    bool migrates_pages = false; // to where balancers put ranks
+    bool steals = true;
+    bool keeps_going = false; // a rank that fails does not end the others
+    double timeout_s = 0;     // 0: none
+
+    std::uint32_t ranks() const;
+};
+
+// Reads a time limit; `what` asks for it (an option, a variable).
+Error parse_timeout(const std::string& what, const std::string& value, double& seconds);
+
+// Reads a size in bytes, also with k, M or G behind it.
+Error parse_size(const std::string& what, const std::string& value, std::uint64_t& bytes);
+
+// Reads what ranks are; `what` asks for it.
+Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind);
+
+// Reads the words behind --hwloc-shmem=.
+Error parse_hwloc_sharing(const std::string& what, const std::string& value, HwlocSharing& sharing);
+
+// What does not go together. An error says what and why.
+Error check_combinations(const CommandLine& line);
+
+// Reads the words of the command line (without the launcher's own name). An error names the option
+// and what it needs.
+Error parse_command_line(const std::vector<std::string>& words, CommandLine& made);
+
+// The text of --help.
+const char* usage();
+
+// The word of --bind-to.
+const char* name_of(BindTo bind_to);
+
+} // namespace warren::launch

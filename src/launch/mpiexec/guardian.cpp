@@ -1,0 +1,225 @@
+#include "launch/mpiexec/guardian.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+#include "launch/mpiexec/limits.hpp"
+#include "mpi.h"
+
+namespace warren::launch {
+
+namespace {
+
+// Killed processes may have been about to fork: look again until nothing new is found, at most this
+// often.
+constexpr int straggler_rounds = 8;
+
+// The kernel's scale of who is ended first when memory is short.
+constexpr const char* first_victim = "1000";
+
+void write_text(const char* path, const std::string& text) {
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file >= 0) {
+        [[maybe_unused]] const ssize_t done = write(file, text.data(), text.size());
+        close(file);
+    }
+}
+
+std::string read_text(const char* path) {
+    std::string text;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        char buffer[16384];
+        ssize_t got = 0;
+        while ((got = read(file, buffer, sizeof buffer)) > 0) {
+            text.append(buffer, static_cast<std::size_t>(got));
+        }
+        close(file);
+    }
+    return text;
+}
+
+bool carries(const std::string& environment, const std::string& setting) {
+    std::size_t at = 0;
+    while ((at = environment.find(setting, at)) != std::string::npos) {
+        const std::size_t end = at + setting.size();
+        if ((at == 0 || environment[at - 1] == '\0') &&
+            (end == environment.size() || environment[end] == '\0')) {
+            return true;
+        }
+        at = end;
+    }
+    return false;
+}
+
+// Closes everything but standard error and the two given descriptors.
+void close_all_but(int first, int second) {
+    if (first > second) {
+        std::swap(first, second);
+    }
+    const auto close_between = [](int from, int to) {
+        if (from <= to) {
+            syscall(SYS_close_range, static_cast<unsigned>(from), static_cast<unsigned>(to), 0U);
+        }
+    };
+    close_between(0, 1);
+    close_between(3, first - 1);
+    close_between(first + 1, second - 1);
+    syscall(SYS_close_range, static_cast<unsigned>(second + 1), ~0U, 0U);
+}
+
+int commit(const node::Segment& segment) {
+    constexpr const char* score = "/proc/self/oom_score_adj";
+    const std::string usual = read_text(score);
+    write_text(score, first_victim);
+    const int problem =
+        segment.commit(0, segment.header().committed_bytes) ? 0 : (errno != 0 ? errno : ENOMEM);
+    if (!usual.empty()) {
+        write_text(score, usual);
+    }
+    return problem;
+}
+
+// The guardian's life. `mpiexec` is only for the message.
+[[noreturn]] void guard(const node::Segment& segment, const std::string& job, int lifeline,
+                        int answer, pid_t mpiexec) {
+    setpgid(0, 0);
+    prctl(PR_SET_NAME, "warren-guardian");
+    // Signals to the group are for the ranks.
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+
+    const int problem = commit(segment);
+    [[maybe_unused]] ssize_t done = write(answer, &problem, sizeof problem);
+    close_all_but(lifeline, lifeline);
+
+    char byte;
+    while (read(lifeline, &byte, 1) < 0 && errno == EINTR) {
+    }
+    // mpiexec kills the group, and so this process, before it ends: it has not come to that.
+    std::fprintf(stderr, "mpiexec: mpiexec (pid %d) was killed; its ranks are ended with it\n",
+                 static_cast<int>(mpiexec));
+    const pid_t group = getpid();
+    const pid_t cleaner = fork();
+    if (cleaner == 0) {
+        // Outside the group, to outlive its end.
+        setpgid(0, 0);
+        kill(-group, SIGKILL);
+        kill_stragglers(job);
+        _exit(0);
+    }
+    if (cleaner > 0) {
+        waitpid(cleaner, nullptr, 0); // which ends this process, too
+    }
+    kill(0, SIGKILL);
+    _exit(1);
+}
+
+} // namespace
+
+Guardian::~Guardian() {
+    if (running()) {
+        end();
+    }
+    if (lifeline_ >= 0) {
+        close(lifeline_);
+    }
+    if (answer_ >= 0) {
+        close(answer_);
+    }
+}
+
+Error Guardian::start(const node::Segment& segment, const std::string& job) {
+    int lifeline[2];
+    int answer[2];
+    if (pipe2(lifeline, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) {
+        return fail(MPI_ERR_OTHER, "a pipe to the guardian process: %s", std::strerror(errno));
+    }
+    const pid_t mpiexec = getpid();
+    pid_ = fork();
+    if (pid_ < 0) {
+        return fail(MPI_ERR_OTHER, "starting the guardian process: %s", std::strerror(errno));
+    }
+    if (pid_ == 0) {
+        close(lifeline[1]);
+        close(answer[0]);
+        guard(segment, job, lifeline[0], answer[1], mpiexec);
+    }
+    // Both sides do it: whoever comes first, the group is there when the ranks join.
+    setpgid(pid_, pid_);
+    close(lifeline[0]);
+    close(answer[1]);
+    lifeline_ = lifeline[1];
+    answer_ = answer[0];
+    return {};
+}
+
+Error Guardian::wait_for_memory(const node::Segment& segment) {
+    int problem = 0;
+    ssize_t got = 0;
+    while ((got = read(answer_, &problem, sizeof problem)) < 0 && errno == EINTR) {
+    }
+    close(std::exchange(answer_, -1));
+    if (got == static_cast<ssize_t>(sizeof problem) && problem == 0) {
+        return {};
+    }
+    const auto kilobytes = static_cast<unsigned long long>(segment.header().committed_bytes >> 10);
+    if (got == 0) { // ended by the kernel
+        const std::string limit = describe_memory_limit();
+        return fail(MPI_ERR_NO_MEM,
+                    "the node segment of %u ranks needs %llu kB, which do not fit %s",
+                    segment.ranks(), kilobytes,
+                    limit.empty() ? "the memory of this machine" : limit.c_str());
+    }
+    return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB of memory: %s",
+                segment.ranks(), kilobytes, std::strerror(problem));
+}
+
+void Guardian::end() {
+    kill(-pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+}
+
+int kill_stragglers(const std::string& job) {
+    const std::string setting = "WARREN_JOB=" + job;
+    int killed = 0;
+    for (int round = 0; round < straggler_rounds; ++round) {
+        int found = 0;
+        DIR* processes = opendir("/proc");
+        if (processes == nullptr) {
+            break;
+        }
+        while (const dirent* entry = readdir(processes)) {
+            const int pid = std::atoi(entry->d_name);
+            if (pid <= 1 || pid == getpid()) {
+                continue;
+            }
+            const std::string path = "/proc/" + std::string(entry->d_name) + "/environ";
+            // A process that has ended already has no environment.
+            if (carries(read_text(path.c_str()), setting) && kill(pid, SIGKILL) == 0) {
+                ++found;
+            }
+        }
+        closedir(processes);
+        killed += found;
+        if (found == 0) {
+            break;
+        }
+    }
+    return killed;
+}
+
+} // namespace warren::launch

@@ -1,0 +1,233 @@
+// The part of a job that gives its ranks the node's topology: as an image, when one of them asks,
+// and in hwloc's forms, with --hwloc-shmem.
+#include "launch/mpiexec/job.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "image/elf_file.hpp"
+#include "launch/mpiexec/own_place.hpp"
+#include "mpi.h"
+#include "topology/discovery/named_source.hpp"
+#include "topology/request.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+constexpr const char* stand_in = "warren/libwarren-hwloc.so";
+
+// Sanitizers want to be the first library of their program.
+std::string first_library_of(const std::string& program) {
+    std::shared_ptr<const image::ElfFile> file;
+    if (Error error = image::ElfFile::open(program, file)) {
+        error.drop(); // a script, say
+        return "";
+    }
+    for (std::string name : file->dynamic().needed) {
+        if (name.starts_with("libasan.so") || name.starts_with("libtsan.so")) {
+            return name;
+        }
+    }
+    return "";
+}
+
+// What a rank reports is text of a program's: one line, and nothing that a terminal obeys.
+std::string plain(const char* text, std::size_t limit) {
+    std::string made(text, strnlen(text, limit));
+    for (char& letter : made) {
+        if (letter < ' ' || letter > '~') {
+            letter = '?';
+        }
+    }
+    return made;
+}
+
+// Ranks' own discovery of --topology's source, as if it was their machine.
+Error discovery_of(const std::string& text, EnvironmentSetting& setting) {
+    discovery::NamedSource named;
+    if (Error error = discovery::name_source(text, named)) {
+        return error;
+    }
+    const std::string& source = named.source.text;
+    if (named.is_image) {
+        return fail(MPI_ERR_ARG,
+                    "--topology %s: hwloc discovers nothing from an image; it does "
+                    "from XML (warren topo --format xml)",
+                    text.c_str());
+    }
+    if (named.source.kind == discovery::SourceKind::synthetic) {
+        setting = {"HWLOC_SYNTHETIC", source};
+        return {};
+    }
+    // Ranks may be in another folder.
+    const std::unique_ptr<char, decltype(&std::free)> path(realpath(source.c_str(), nullptr),
+                                                           std::free);
+    if (!path) {
+        return fail(MPI_ERR_ARG, "--topology %s: %s", text.c_str(), std::strerror(errno));
+    }
+    setting = {named.source.kind == discovery::SourceKind::dump ? "HWLOC_FSROOT" : "HWLOC_XMLFILE",
+               path.get()};
+    return {};
+}
+
+} // namespace
+
+// What ranks know of the node. False when what the user wants can't be had.
+bool Job::publish_topology(RankEnvironment& environment) {
+    return publish_image(environment) && publish_hwloc(environment);
+}
+
+bool Job::publish_image(RankEnvironment& environment) {
+    if (Error error = topology_.open()) {
+        fail_with(1, error);
+        return false;
+    }
+    watch_descriptor(events_, topology_.socket(), Source::topology, 0);
+    environment.more.push_back({"WARREN_TOPOLOGY", std::to_string(topology_.file_of_ranks())});
+    environment.more.push_back(
+        {topology::socket_variable, std::to_string(topology_.socket_of_ranks())});
+    return line_.topology.empty() || make_image();
+}
+
+// False when what the user named is wrong; ranks discover by themselves else.
+bool Job::make_image() {
+    std::string note;
+    if (Error error = topology_.make(line_.topology, note)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        if (!line_.topology.empty()) {
+            fail_with(1, "--topology " + line_.topology + ": " + record->text);
+            return false;
+        }
+        note = "there is no topology image, ranks discover by themselves: " + record->text;
+    }
+    explain(note);
+    return true;
+}
+
+bool Job::publish_hwloc(RankEnvironment& environment) {
+    if (!line_.hwloc.asked) {
+        return true;
+    }
+    HwlocSharing wanted = line_.hwloc;
+    if (has_host() && wanted.way == HwlocWay::automatic) {
+        explain("hwloc maps a shared topology once per process: ranks that are threads read XML");
+        wanted.way = HwlocWay::xml;
+    }
+    if (Error error = hwloc_.make(wanted, line_.topology)) {
+        if (line_.hwloc.way != HwlocWay::automatic || !line_.topology.empty()) {
+            fail_with(1, error);
+            return false;
+        }
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        say("ranks discover hwloc's topology by themselves: " + record->text);
+        return true;
+    }
+    for (const std::string& note : hwloc_.notes()) {
+        explain(note);
+    }
+    if (wanted.way == HwlocWay::native && !line_.topology.empty() && line_.topology != "native") {
+        if (Error error = discovery_of(line_.topology, environment.more.emplace_back())) {
+            fail_with(1, error);
+            return false;
+        }
+    }
+    const HwlocOffer& offer = hwloc_.offer();
+    if (has_host()) {
+        // hwloc asks for the process's descriptors, but each thread has its own.
+        if (offer.xml >= 0 && std::getenv("HWLOC_XMLFILE") == nullptr) {
+            environment.more.push_back(
+                {"HWLOC_XMLFILE", "/proc/thread-self/fd/" + std::to_string(offer.xml)});
+            environment.more.push_back({"HWLOC_THISSYSTEM", offer.is_this_system ? "1" : "0"});
+        }
+        return true;
+    }
+    return offer_hwloc(offer, environment);
+}
+
+// What processes that are ranks get of it: the files, and the stand-in that knows how to use them.
+bool Job::offer_hwloc(HwlocOffer offer, RankEnvironment& environment) {
+    environment.preload = own_folder() + library_folder + stand_in;
+    if (access(environment.preload.c_str(), R_OK) != 0) {
+        fail_with(1, "--hwloc-shmem needs " + environment.preload + ": " + std::strerror(errno));
+        return false;
+    }
+    if (environment.preload.find_first_of(" :") != std::string::npos) {
+        fail_with(1, "--hwloc-shmem: nothing can be preloaded from a folder with a space or a "
+                     "colon in its name: " +
+                         environment.preload);
+        return false;
+    }
+    offer.report = line_.verbose ? topology_.socket_of_ranks() : -1;
+    environment.more.push_back({"WARREN_HWLOC", hwloc_text(offer).data()});
+    if (offer.shmem >= 0) {
+        environment.more.push_back({"WARREN_HWLOC_SHMEM", hwloc_shmem_text(offer).data()});
+    }
+    if (offer.xml >= 0) {
+        environment.more.push_back({"WARREN_HWLOC_XML", std::to_string(offer.xml)});
+    }
+    return true;
+}
+
+std::string Job::preloaded_before(const ResolvedProgram& program) {
+    const std::string first = first_library_of(program.full_path());
+    return first.empty() ? "" : first + ":";
+}
+
+// Requests for the image, and with -v reports of what hwloc did.
+void Job::read_topology_socket() {
+    union {
+        HwlocReport report;
+        topology::ImageRequest request;
+    } message = {};
+    const HwlocReport& report = message.report;
+    const topology::ImageRequest& request = message.request;
+    ssize_t got = 0;
+    while ((got = recv(topology_.socket(), &message, sizeof message, 0)) > 0) {
+        if (got == static_cast<ssize_t>(sizeof request)) {
+            if (request.magic == topology::ImageRequest::magic_number && !topology_.is_made()) {
+                explain("rank " + std::to_string(request.rank) + " asks for the topology");
+                make_image();
+            }
+            continue;
+        }
+        if (got != static_cast<ssize_t>(sizeof report) ||
+            report.magic != HwlocReport::magic_number || report.way >= topologies_loaded_.size()) {
+            continue;
+        }
+        ++topologies_loaded_[report.way];
+        const auto way = static_cast<HwlocWay>(report.way);
+        const std::string reason = plain(report.reason.data(), report.reason.size());
+        if (way != HwlocWay::shmem && !reason.empty()) {
+            explain("rank " + std::to_string(report.rank) + ": hwloc's topology " +
+                    (way == HwlocWay::xml      ? "is read from XML"
+                     : way == HwlocWay::native ? "is discovered by itself"
+                                               : "can't be had") +
+                    ": " + reason);
+        }
+    }
+    if (got == 0) { // all ranks have closed their end
+        epoll_ctl(events_, EPOLL_CTL_DEL, topology_.socket(), nullptr);
+    }
+}
+
+void Job::report_topologies() {
+    if (!line_.hwloc.asked || has_host() || topology_.socket() < 0) {
+        return;
+    }
+    read_topology_socket();
+    const auto count = [&](HwlocWay way) {
+        return std::to_string(topologies_loaded_[static_cast<std::size_t>(way)]);
+    };
+    explain("hwloc's topology was loaded from shared memory " + count(HwlocWay::shmem) +
+            " times, from XML " + count(HwlocWay::xml) + " times, discovered " +
+            count(HwlocWay::native) + " times, and could not be had " + count(HwlocWay::automatic) +
+            " times");
+}
+
+} // namespace warren::launch

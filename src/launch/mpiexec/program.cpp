@@ -1,0 +1,190 @@
+#include "launch/mpiexec/program.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mpi.h"
+
+namespace warren::launch {
+
+namespace {
+
+bool is_file(const std::string& path) {
+    struct stat status;
+    return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool runs(const std::string& path) {
+    return is_file(path) && access(path.c_str(), X_OK) == 0;
+}
+
+std::string in_directory(const std::string& directory, const std::string& path) {
+    return directory.empty() || path[0] == '/' ? path : directory + "/" + path;
+}
+
+// Looks a bare name up in PATH, as the shell does. `blocked` gets a file that is there but not
+// executable.
+std::string find_in_path(const std::string& name, const std::string& directory,
+                         std::string& blocked) {
+    const char* path = std::getenv("PATH");
+    std::string rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
+    while (true) {
+        const std::size_t colon = rest.find(':');
+        std::string folder = rest.substr(0, colon);
+        if (folder.empty()) {
+            folder = ".";
+        }
+        std::string candidate = folder;
+        candidate.append("/").append(name);
+        if (runs(in_directory(directory, candidate))) {
+            return candidate;
+        }
+        if (blocked.empty() && is_file(in_directory(directory, candidate))) {
+            blocked = candidate;
+        }
+        if (colon == std::string::npos) {
+            return "";
+        }
+        rest.erase(0, colon + 1);
+    }
+}
+
+// Variables of an mpiexec whose rank started this one are not for its ranks.
+bool is_of_outer_job(const char* entry) {
+    for (const char* name :
+         {"WARREN_RANK", "WARREN_SIZE", "WARREN_SEGMENT", "WARREN_LIFELINE", "WARREN_RANKS_HERE",
+          "WARREN_JOB", "WARREN_HWLOC", "WARREN_HWLOC_SHMEM", "WARREN_HWLOC_XML", "WARREN_TOPOLOGY",
+          "WARREN_TOPOLOGY_SOCKET", "WARREN_MEMORY_KINDS"}) {
+        const std::size_t length = std::strlen(name);
+        if (std::strncmp(entry, name, length) == 0 && entry[length] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made, int& exit_code) {
+    made.program_ = program;
+    const std::string& name = program.arguments[0];
+    const std::string& directory = program.directory;
+    struct stat status;
+    if (!directory.empty() && (stat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))) {
+        exit_code = exit_usage;
+        return fail(MPI_ERR_ARG, "working directory '%s' of %s is no directory", directory.c_str(),
+                    name.c_str());
+    }
+    exit_code = exit_not_found;
+    std::string blocked;
+    if (name.empty()) {
+        return fail(MPI_ERR_ARG, "the name of the program is empty");
+    }
+    if (name.find('/') != std::string::npos) {
+        made.path_ = name;
+        const std::string full = in_directory(directory, name);
+        if (stat(full.c_str(), &status) != 0) {
+            return fail(MPI_ERR_ARG, "program '%s': %s", full.c_str(), std::strerror(errno));
+        }
+        if (!runs(full)) {
+            blocked = S_ISDIR(status.st_mode) ? full + " (a directory)" : full;
+            made.path_.clear();
+        }
+    } else {
+        made.path_ = find_in_path(name, directory, blocked);
+    }
+    if (made.path_.empty() && !blocked.empty()) {
+        exit_code = exit_not_executable;
+        return fail(MPI_ERR_ARG, "program '%s' is not executable", blocked.c_str());
+    }
+    if (made.path_.empty()) {
+        const bool here = runs(in_directory(directory, "./" + name));
+        return fail(MPI_ERR_ARG, "program '%s' is not in PATH%s%s%s", name.c_str(),
+                    here ? "; did you mean ./" : "", here ? name.c_str() : "", here ? " ?" : "");
+    }
+    exit_code = 0;
+
+    Program& own = made.program_;
+    static char shell[] = "/bin/sh";
+    made.shell_pointers_ = {shell, made.path_.data()};
+    for (std::size_t index = 0; index < own.arguments.size(); ++index) {
+        made.argument_pointers_.push_back(own.arguments[index].data());
+        if (index > 0) {
+            made.shell_pointers_.push_back(own.arguments[index].data());
+        }
+    }
+    made.argument_pointers_.push_back(nullptr);
+    made.shell_pointers_.push_back(nullptr);
+    return {};
+}
+
+std::string ResolvedProgram::full_path() const {
+    return in_directory(program_.directory, path_);
+}
+
+void Environment::set(const EnvironmentSetting& setting) {
+    const std::string start = setting.name + "=";
+    for (std::string& entry : entries_) {
+        if (entry.starts_with(start)) {
+            entry = start + setting.value;
+            return;
+        }
+    }
+    entries_.push_back(start + setting.value);
+}
+
+// Behind the user's own libraries.
+void Environment::preload(const std::string& library) {
+    const std::string start = "LD_PRELOAD=";
+    for (std::string& entry : entries_) {
+        if (entry.starts_with(start)) {
+            entry += (entry.size() > start.size() ? ":" : "") + library;
+            return;
+        }
+    }
+    entries_.push_back(start + library);
+}
+
+void Environment::build(const std::vector<EnvironmentSetting>& global,
+                        const std::vector<EnvironmentSetting>& own, const RankEnvironment& rank,
+                        char** inherited) {
+    entries_.clear();
+    entries_.emplace_back("WARREN_RANK=");
+    entries_.push_back("WARREN_SIZE=" + std::to_string(rank.size));
+    if (rank.segment >= 0) {
+        entries_.push_back("WARREN_SEGMENT=" + std::to_string(rank.segment));
+        entries_.push_back("WARREN_LIFELINE=" + std::to_string(rank.lifeline));
+    }
+    if (rank.ranks_here > 0) {
+        entries_.push_back("WARREN_RANKS_HERE=" + std::to_string(rank.ranks_here));
+    }
+    entries_.push_back("WARREN_JOB=" + rank.job);
+    for (char** entry = inherited; *entry != nullptr; ++entry) {
+        if (!is_of_outer_job(*entry)) {
+            entries_.emplace_back(*entry);
+        }
+    }
+    for (const EnvironmentSetting& setting : global) {
+        set(setting);
+    }
+    for (const EnvironmentSetting& setting : own) {
+        set(setting);
+    }
+    for (const EnvironmentSetting& setting : rank.more) {
+        set(setting);
+    }
+    if (!rank.preload.empty()) {
+        preload(rank.preload);
+    }
+    pointers_.clear();
+    for (std::string& entry : entries_) {
+        pointers_.push_back(entry.data());
+    }
+    pointers_.push_back(nullptr);
+}
+
+} // namespace warren::launch

@@ -1,0 +1,93 @@
+// ResolvedProgram: a program of the command line, found on this machine, with the words and the
+// environment that its ranks get.
+//
+// Everything is looked up once in mpiexec, before anything is started: a wrong name is one error,
+// not one per rank, and starting a rank is then a handful of system calls. Thread rule: built once,
+// then only read, but for the rank's number (set_rank).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "launch/mpiexec/command_line.hpp"
+
+namespace warren::launch {
+
+// Exit codes of mpiexec itself; the last two are the shell's.
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_timeout = 124;
+inline constexpr int exit_deadlock = 125;
+inline constexpr int exit_not_executable = 126;
+inline constexpr int exit_not_found = 127;
+
+// What every rank finds in its environment beside WARREN_RANK.
+struct RankEnvironment {
+    std::uint32_t size = 0;
+    int segment = -1; // -1, and so the next: a thread's program, whose process has both
+    int lifeline = -1;
+    std::uint32_t ranks_here = 0;              // in its process, when these may be several; else 0
+    std::string job;                           // unique: who carries it belongs to the job
+    std::vector<EnvironmentSetting> more = {}; // of mpiexec's own
+    std::string preload = {};                  // a library that processes load first; empty: none
+};
+
+// The environment of a process of the job.
+class Environment {
+  public:
+    Environment() = default;
+    Environment(const Environment&) = delete; // holds pointers into itself
+    Environment& operator=(const Environment&) = delete;
+
+    // Built from mpiexec's own; the last setting of a name wins.
+    void build(const std::vector<EnvironmentSetting>& global,
+               const std::vector<EnvironmentSetting>& own, const RankEnvironment& rank,
+               char** inherited);
+
+    // The first entry is the place of WARREN_RANK.
+    char* const* pointers() { return pointers_.data(); }
+
+  private:
+    void set(const EnvironmentSetting& setting);
+    void preload(const std::string& library);
+
+    std::vector<std::string> entries_; // NAME=VALUE
+    std::vector<char*> pointers_;
+};
+
+class ResolvedProgram {
+  public:
+    ResolvedProgram() = default;
+    ResolvedProgram(const ResolvedProgram&) = delete; // holds pointers into itself
+    ResolvedProgram& operator=(const ResolvedProgram&) = delete;
+
+    // Looks the program up. On failure `exit_code` is the one to end with.
+    static Error resolve(const Program& program, ResolvedProgram& made, int& exit_code);
+
+    void build_environment(const std::vector<EnvironmentSetting>& global,
+                           const RankEnvironment& rank, char** inherited) {
+        environment_.build(global, program_.environment, rank, inherited);
+    }
+
+    const std::string& path() const { return path_; } // as seen from the directory
+    std::string full_path() const;                    // as seen from mpiexec's
+    const std::string& name() const { return program_.arguments[0]; }
+    const std::string& directory() const { return program_.directory; }
+    std::uint32_t ranks() const { return program_.ranks; }
+    char* const* arguments() { return argument_pointers_.data(); }
+    char* const* environment() { return environment_.pointers(); }
+    const std::vector<EnvironmentSetting>& settings() const { return program_.environment; }
+
+    // `/bin/sh path arguments…`, for files that are executable but in no format that the kernel
+    // knows: scripts without a first line that names their interpreter.
+    char* const* shell_arguments() { return shell_pointers_.data(); }
+
+  private:
+    Program program_;
+    std::string path_;
+    Environment environment_;
+    std::vector<char*> argument_pointers_;
+    std::vector<char*> shell_pointers_;
+};
+
+} // namespace warren::launch

@@ -1,0 +1,77 @@
+#include "launch/mpiexec/program.hpp"
+
+#include <cstdlib>
+#include <memory>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace warren::launch {
+namespace {
+
+std::set<std::string> environment_of(ResolvedProgram& program) {
+    std::set<std::string> made;
+    for (char* const* entry = program.environment(); *entry != nullptr; ++entry) {
+        made.insert(*entry);
+    }
+    return made;
+}
+
+TEST(Program, IsFoundInPath) {
+    ResolvedProgram program;
+    int code = -1;
+    Error error = ResolvedProgram::resolve({.arguments = {"sh", "-c", "x"}}, program, code);
+    EXPECT_FALSE(error);
+    EXPECT_EQ(code, 0);
+    EXPECT_TRUE(program.path().ends_with("/sh"));
+    EXPECT_STREQ(program.arguments()[0], "sh"); // as written
+    EXPECT_STREQ(program.arguments()[2], "x");
+    EXPECT_EQ(program.arguments()[3], nullptr);
+    EXPECT_STREQ(program.shell_arguments()[1], program.path().c_str());
+    EXPECT_STREQ(program.shell_arguments()[2], "-c");
+}
+
+TEST(Program, MistakesHaveTheShellsCodes) {
+    const std::pair<const char*, int> mistakes[] = {{"no-such-program", exit_not_found},
+                                                    {"/no/such/program", exit_not_found},
+                                                    {"/etc/passwd", exit_not_executable},
+                                                    {"/etc", exit_not_executable},
+                                                    {"", exit_not_found}};
+    for (const auto& [name, expected] : mistakes) {
+        ResolvedProgram program;
+        int code = 0;
+        Error error = ResolvedProgram::resolve({.arguments = {name}}, program, code);
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        ASSERT_NE(record, nullptr) << name;
+        EXPECT_NE(record->text.find(name), std::string::npos);
+        EXPECT_EQ(code, expected) << name;
+    }
+}
+
+TEST(Program, ItsOwnSettingsWinOverGlobalAndInheritedOnes) {
+    ResolvedProgram program;
+    int code = 0;
+    Error error = ResolvedProgram::resolve(
+        {.arguments = {"sh"}, .environment = {{"A", "own"}, {"NEW", ""}}}, program, code);
+    ASSERT_FALSE(error);
+    char a[] = "A=inherited";
+    char b[] = "B=inherited";
+    char c[] = "C=inherited";
+    char outer[] = "WARREN_RANK=77";
+    char here[] = "WARREN_RANKS_HERE=2";
+    char* inherited[] = {a, b, c, outer, here, nullptr};
+    program.build_environment({{"A", "global"}, {"B", "global"}},
+                              {.size = 5, .segment = 6, .lifeline = 7, .job = "8"}, inherited);
+    EXPECT_STREQ(program.environment()[0], "WARREN_RANK=");
+    const std::set<std::string> made = environment_of(program);
+    EXPECT_EQ(made, (std::set<std::string>{
+                        "A=own", "B=global", "C=inherited", "NEW=", "WARREN_RANK=", "WARREN_SIZE=5",
+                        "WARREN_SEGMENT=6", "WARREN_LIFELINE=7", "WARREN_JOB=8"}));
+    program.build_environment({}, {.size = 5, .job = "8"}, inherited);
+    EXPECT_EQ(environment_of(program),
+              (std::set<std::string>{"A=own", "B=inherited", "C=inherited",
+                                     "NEW=", "WARREN_RANK=", "WARREN_SIZE=5", "WARREN_JOB=8"}));
+}
+
+} // namespace
+} // namespace warren::launch

@@ -1,0 +1,243 @@
+// libwarren-copies.so: makes a program's further ranks out of its first process.
+//
+// mpiexec preloads it into that process (forked_start.hpp). Its constructor runs when the program
+// and its libraries are mapped and bound to each other, and before any code of theirs (-z
+// initfirst): nothing has been counted, opened, started or asked of the kernel that a copy must not
+// share. There it makes a copy of the process for each of mpiexec's requests, with the rank's own
+// number, descriptors and processors; then all of them go on into the program. A copy costs a third
+// of what it costs to execute the program again, and shares with the others what binding has
+// written.
+//
+// Not even the C library is ready then: system calls are made without it. It is told the number of
+// the copy's thread by the kernel, at the place that it has given to the kernel for that.
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "base/raw_call.hpp"
+#include "launch/preload/forked_start/message.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+constexpr char rank_variable[] = "WARREN_RANK";
+constexpr char preload_variable[] = "LD_PRELOAD";
+constexpr char own_name[] = "/libwarren-copies.so";
+
+// The value, or null.
+char* value_of(char* entry, const char* name, std::size_t length) {
+    return std::strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1
+                                                                          : nullptr;
+}
+template <std::size_t size>
+char* value_of(char* entry, const char (&name)[size]) {
+    return value_of(entry, name, size - 1);
+}
+
+// Minus one for what is no number.
+int number_in(const char* text) {
+    int number = 0;
+    if (*text == '\0') {
+        return -1;
+    }
+    for (; *text != '\0'; ++text) {
+        if (*text < '0' || *text > '9' || number > 100'000'000) {
+            return -1;
+        }
+        number = number * 10 + (*text - '0');
+    }
+    return number;
+}
+
+// In place: mpiexec has left room for ten digits.
+void write_number(char* text, std::uint32_t number) {
+    char digits[10];
+    std::size_t count = 0;
+    do {
+        digits[count++] = static_cast<char>('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    const std::size_t room = std::strlen(text);
+    for (std::size_t at = 0; at < room; ++at) {
+        text[at] = at < count ? digits[count - 1 - at] : '\0';
+    }
+}
+
+// This library's name from the end of a list of them. Whether nothing is left.
+bool take_own_name(char* list) {
+    const std::size_t length = std::strlen(list);
+    constexpr std::size_t own = sizeof own_name - 1;
+    if (length < own || std::strcmp(list + length - own, own_name) != 0) {
+        return false;
+    }
+    std::size_t at = length - own;
+    while (at > 0 && list[at - 1] != ':' && list[at - 1] != ' ') {
+        --at;
+    }
+    list[at == 0 ? 0 : at - 1] = '\0';
+    return at == 0;
+}
+
+class FirstProcess {
+  public:
+    FirstProcess(int socket, char* rank_text, pid_t parent)
+        : socket_(socket), rank_text_(rank_text), parent_(parent) {}
+
+    bool can_copy() {
+        ucred peer = {};
+        socklen_t size = sizeof peer;
+        std::size_t robust_size = 0;
+        return raw_call(SYS_getsockopt, socket_, SOL_SOCKET, SO_PEERCRED, raw_address(&peer),
+                        raw_address(&size)) == 0 &&
+               peer.pid == parent_ &&
+               raw_call(SYS_prctl, PR_GET_TID_ADDRESS, raw_address(&thread_number_)) == 0 &&
+               raw_call(SYS_get_robust_list, 0, raw_address(&robust_list_),
+                        raw_address(&robust_size)) == 0;
+    }
+
+    // Returns in every process, when it is to go on.
+    void make_copies() {
+        send({});
+        while (receive()) {
+            const long pid = clone();
+            if (pid == 0) {
+                become_rank();
+                return;
+            }
+            close_received();
+            send({.rank = request_.rank,
+                  .pid = pid < 0 ? 0 : static_cast<std::int32_t>(pid),
+                  .error_number = pid < 0 ? static_cast<std::int32_t>(-pid) : 0});
+        }
+        raw_call(SYS_close, socket_);
+    }
+
+  private:
+    // One request; false when there are no more.
+    bool receive() {
+        alignas(cmsghdr) char control[CMSG_SPACE(sizeof received_)];
+        iovec data = {.iov_base = &request_, .iov_len = sizeof request_};
+        msghdr message = {};
+        message.msg_iov = &data;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        long got = 0;
+        do {
+            got = raw_call(SYS_recvmsg, socket_, raw_address(&message), MSG_CMSG_CLOEXEC);
+        } while (got == -EINTR);
+        const cmsghdr* header = CMSG_FIRSTHDR(&message);
+        if (got != static_cast<long>(sizeof request_) || request_.magic != copies_magic ||
+            header == nullptr || header->cmsg_level != SOL_SOCKET ||
+            header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof received_) ||
+            request_.processor_bytes > sizeof request_.processors) {
+            return false;
+        }
+        std::memcpy(received_, CMSG_DATA(header), sizeof received_);
+        return true;
+    }
+
+    void close_received() {
+        for (const int descriptor : received_) {
+            raw_call(SYS_close, descriptor);
+        }
+    }
+
+    void send(const CopyReply& reply) {
+        raw_call(SYS_sendto, socket_, raw_address(&reply), sizeof reply, MSG_NOSIGNAL);
+    }
+
+    // As fork, with mpiexec as the parent.
+    long clone() {
+        constexpr long flags = CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
+#if defined(__x86_64__)
+        return raw_call(SYS_clone, flags, 0, 0, raw_address(thread_number_), 0);
+#else
+        return raw_call(SYS_clone, flags, 0, 0, 0, raw_address(thread_number_));
+#endif
+    }
+
+    // The copy's part: what a process gets between its start and its program.
+    void become_rank() {
+        raw_call(SYS_close, socket_);
+        raw_call(SYS_set_robust_list, raw_address(robust_list_), sizeof(void*) * 3);
+        long result = raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+        if (result < 0 || raw_call(SYS_getppid) != parent_) {
+            raw_call(SYS_exit_group, 127); // mpiexec has gone
+        }
+        const int numbers[copy_descriptors] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
+                                               request_.lifeline_number};
+        for (std::size_t at = 0; result >= 0 && at < copy_descriptors; ++at) {
+            result = raw_place(received_[at], numbers[at]);
+        }
+        close_received();
+        if (result >= 0 && request_.processor_bytes > 0) {
+            result = raw_call(SYS_sched_setaffinity, 0, request_.processor_bytes,
+                              raw_address(request_.processors));
+        }
+        write_number(rank_text_, request_.rank);
+        if (result < 0) {
+            constexpr char text[] = "warren: this rank's descriptors or processors can't be had\n";
+            raw_call(SYS_write, STDERR_FILENO, raw_address(text), sizeof text - 1);
+            raw_call(SYS_exit_group, 127);
+        }
+    }
+
+    int socket_;
+    char* rank_text_;
+    pid_t parent_;
+    int* thread_number_ = nullptr;
+    void* robust_list_ = nullptr;
+    CopyRequest request_;
+    int received_[copy_descriptors] = {-1, -1, -1, -1};
+};
+
+// The environment that mpiexec wants the program to have. Null, or where its rank's number stands.
+char* clean_environment(char** environment, int& socket) {
+    char* rank_text = nullptr;
+    char** kept = environment;
+    for (char** entry = environment; *entry != nullptr; ++entry) {
+        if (char* number = value_of(*entry, copies_variable)) {
+            socket = number_in(number);
+            continue;
+        }
+        char* preloaded = value_of(*entry, preload_variable);
+        if (preloaded != nullptr && take_own_name(preloaded)) {
+            continue;
+        }
+        if (char* rank = value_of(*entry, rank_variable)) {
+            rank_text = rank;
+        }
+        *kept++ = *entry;
+    }
+    *kept = nullptr;
+    return rank_text;
+}
+
+__attribute__((constructor)) void copy_first_process(int /*count*/, char** /*words*/,
+                                                     char** environment) {
+    int socket = -1;
+    char* rank_text = clean_environment(environment, socket);
+    if (rank_text == nullptr || socket < 0) {
+        return;
+    }
+    FirstProcess process(socket, rank_text, static_cast<pid_t>(raw_call(SYS_getppid)));
+    const int own_rank = number_in(rank_text);
+    if (own_rank >= 0 && process.can_copy()) {
+        process.make_copies();
+    } else {
+        raw_call(SYS_close, socket);
+    }
+    if (number_in(rank_text) == own_rank) { // the first process itself: without the room
+        write_number(rank_text, static_cast<std::uint32_t>(own_rank));
+    }
+}
+
+} // namespace
+
+} // namespace warren::launch

@@ -1,0 +1,138 @@
+#include "mpi/coll/agreement.hpp"
+
+#include <algorithm>
+
+#include "mpi/coll/collectives.hpp"
+#include "mpi/coll/shared.hpp"
+
+namespace warren::coll {
+
+NewCommunicator take_new(Rank& rank, int members, Kind kind) {
+    NewCommunicator made;
+    const auto users = static_cast<std::uint32_t>(members);
+    made.context = comm::ContextIds::take(rank.segment, users);
+    if (kind == Kind::inter && made.context != 0) {
+        made.local_context = comm::ContextIds::take(rank.segment, users);
+        if (made.local_context == 0) {
+            made.context = 0; // lost with its users, which is the least of the worries then
+        }
+    }
+    return made;
+}
+
+void give_back(Rank& rank, const NewCommunicator& agreed) {
+    for (const std::uint32_t context : {agreed.context, agreed.local_context}) {
+        const std::uint32_t slot = comm::ContextIds::give_back(rank.segment, context);
+        if (slot != 0 && slot != SharedSlot::refused) {
+            SharedSlot::give_back(rank.segment, slot - 1);
+        }
+    }
+}
+
+void expect_place(comm::Communicator& made) {
+    if (made.size() > 1 && !made.inter()) {
+        made.place.slot = comm::CollectivePlace::unknown;
+    }
+}
+
+namespace {
+
+Error check(const NewCommunicator& agreed) {
+    return agreed.context != 0 ? Error()
+                               : fail(MPI_ERR_NO_MEM,
+                                      "no number for another communicator: %u live on this node, "
+                                      "or its memory is exhausted",
+                                      node::context_limit);
+}
+
+} // namespace
+
+Error agree_on_duplicate(message::Engine& engine, comm::Communicator& parent, Kind kind,
+                         NewCommunicator& agreed) {
+    if (parent.rank() == 0) {
+        agreed = take_new(engine.rank(), parent.size(), kind);
+    }
+    if (Error error = Collectives(engine, parent).bcast(bytes_of(&agreed, sizeof agreed), 0)) {
+        return error;
+    }
+    return check(agreed);
+}
+
+Error agree_among(const Channel& channel, const std::vector<int>& members, Kind kind,
+                  NewCommunicator& agreed) {
+    const int size = static_cast<int>(members.size());
+    const int own = static_cast<int>(std::find(members.begin(), members.end(), channel.rank()) -
+                                     members.begin());
+    const Buffer data = bytes_of(&agreed, sizeof agreed);
+    const auto member = [&](int index) { return members[static_cast<std::size_t>(index)]; };
+    if (own == 0) {
+        agreed = take_new(channel.engine().rank(), size, kind);
+    }
+    // A binomial tree over the members.
+    int distance = 1;
+    while (distance < size && (own & distance) == 0) {
+        distance *= 2;
+    }
+    if (own != 0) {
+        if (Error error = channel.receive(data, member(own - distance))) {
+            return error;
+        }
+    }
+    for (distance /= 2; distance > 0; distance /= 2) {
+        if (own + distance < size) {
+            if (Error error = channel.send(data, member(own + distance))) {
+                return error;
+            }
+        }
+    }
+    return check(agreed);
+}
+
+Error agree_on_split(message::Engine& engine, comm::Communicator& parent, int colour, int key,
+                     std::vector<int>& members, NewCommunicator& agreed) {
+    if (SharedSlot::find_place(engine, parent)) {
+        SharedSlot slot(engine, parent);
+        agreed.context = slot.split(colour, key, members);
+        if (Error error = slot.outcome()) {
+            return error;
+        }
+        return members.empty() ? Error() : check(agreed);
+    }
+    if (Error error = find_members(engine, parent, colour, key, members)) {
+        return error;
+    }
+    if (members.empty()) {
+        return {};
+    }
+    return agree_among(Channel(engine, parent, Tag::agreement), members, Kind::intra, agreed);
+}
+
+Error find_members(message::Engine& engine, comm::Communicator& parent, int colour, int key,
+                   std::vector<int>& members) {
+    struct Choice {
+        int colour;
+        int key;
+    };
+    std::vector<Choice> choices(static_cast<std::size_t>(parent.size()));
+    choices[static_cast<std::size_t>(parent.rank())] = {colour, key};
+    const Blocks blocks(bytes_of(choices.data(), sizeof(Choice)));
+    if (Error error = Collectives(engine, parent).allgather(blocks[parent.rank()], blocks)) {
+        return error;
+    }
+    members.clear();
+    if (colour == MPI_UNDEFINED) {
+        return {};
+    }
+    for (int rank = 0; rank < parent.size(); ++rank) {
+        if (choices[static_cast<std::size_t>(rank)].colour == colour) {
+            members.push_back(rank);
+        }
+    }
+    // Stable: equal keys stay in the order of ranks.
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+        return choices[static_cast<std::size_t>(a)].key < choices[static_cast<std::size_t>(b)].key;
+    });
+    return {};
+}
+
+} // namespace warren::coll

@@ -1,0 +1,54 @@
+// Agreement on a new communicator: its context, and for a split, who its members are.
+//
+// Parents of one node agree in their collective slot: everybody leaves its colour and key there,
+// and the last to come deals out contexts and places for all, so that each rank is scheduled once
+// (SharedSlot::split). Elsewhere the first rank of the new communicator takes the context, and the
+// others learn it by messages: O(log P) per rank.
+// The collective slot of a new communicator is taken from the node's at its first collective
+// operation, by whoever comes first (find_place in shared.hpp): most communicators never need one.
+// Thread rule: under the rank's lock.
+#pragma once
+
+#include <vector>
+
+#include "base/error.hpp"
+#include "mpi/coll/channel.hpp"
+#include "mpi/comm/communicator.hpp"
+
+namespace warren::coll {
+
+// What the members of a new communicator share. Plain memory: it travels as bytes.
+struct NewCommunicator {
+    std::uint32_t context = 0;       // 0: there is none left, or no memory for it
+    std::uint32_t local_context = 0; // of an intercommunicator's local intracommunicators
+};
+
+enum class Kind : bool { intra, inter };
+
+// Taken by the first rank of the new communicator, which has so many members in all.
+NewCommunicator take_new(Rank& rank, int members, Kind kind);
+// Gives up this rank's share, with the communicator's end or because it does not come to use it.
+void give_back(Rank& rank, const NewCommunicator& agreed);
+// A communicator that has its context from take_new() may find itself a collective slot.
+void expect_place(comm::Communicator& made);
+
+// From rank 0 of the parent to all of its ranks.
+Error agree_on_duplicate(message::Engine& engine, comm::Communicator& parent, Kind kind,
+                         NewCommunicator& agreed);
+
+// From the first of `members` (ranks of the channel's communicator, this one among them) to the
+// others; nobody else takes part.
+Error agree_among(const Channel& channel, const std::vector<int>& members, Kind kind,
+                  NewCommunicator& agreed);
+
+// The new communicator of this rank's colour, and its members as ranks of the parent, ordered by
+// key, then rank; none for MPI_UNDEFINED. All ranks of the parent call it.
+Error agree_on_split(message::Engine& engine, comm::Communicator& parent, int colour, int key,
+                     std::vector<int>& members, NewCommunicator& agreed);
+
+// The ranks of the parent that chose this rank's colour, ordered by key, then rank; empty for
+// MPI_UNDEFINED. All ranks of the parent call it.
+Error find_members(message::Engine& engine, comm::Communicator& parent, int colour, int key,
+                   std::vector<int>& members);
+
+} // namespace warren::coll

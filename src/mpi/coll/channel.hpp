@@ -1,0 +1,47 @@
+// Channel: messages between the ranks of one communicator, one at a time, for what is not a
+// collective operation of all of its ranks (agreement.hpp).
+//
+// Thread rule: under the rank's lock; waits release it while they give the processor away.
+#pragma once
+
+#include "base/error.hpp"
+#include "mpi/coll/steps.hpp"
+
+namespace warren::coll {
+
+class Channel {
+  public:
+    Channel(message::Engine& engine, const comm::Communicator& communicator, Tag tag,
+            std::int32_t tag_offset = 0)
+        : engine_(engine),
+          communicator_(communicator),
+          tag_(static_cast<std::int32_t>(tag) + tag_offset) {}
+
+    int rank() const { return communicator_.rank(); }
+    message::Engine& engine() const { return engine_; }
+
+    Error send(const Buffer& buffer, int to) const;
+    Error receive(const Buffer& buffer, int from) const;
+
+  private:
+    message::Envelope envelope(int source) const {
+        return {communicator_.collective_context(), source, tag_};
+    }
+
+    message::Engine& engine_;
+    const comm::Communicator& communicator_;
+    const std::int32_t tag_;
+};
+
+// The error of a message inside a collective operation; none for a success.
+Error failure_of(const message::Outcome& outcome);
+// The same where it is to have `expected` bytes, and no fewer: those that failed send nothing.
+Error failure_of(const message::Outcome& outcome, MPI_Count expected);
+Error too_short(int source, MPI_Count bytes, MPI_Count expected);
+// Of a request that is complete.
+inline bool is_short(const message::Request& request) {
+    return request.operation == message::Operation::receive &&
+           request.outcome.bytes != static_cast<MPI_Count>(request.bytes);
+}
+
+} // namespace warren::coll

@@ -1,0 +1,214 @@
+#include "mpi/coll/choice.hpp"
+
+#include <iterator>
+#include <limits>
+
+#include "mpi/coll/algorithms.hpp"
+#include "mpi/coll/inter.hpp"
+#include "mpi/coll/shared.hpp"
+
+namespace warren::coll {
+
+namespace {
+
+// Up to here the number of messages decides, beyond it the bytes moved.
+constexpr MPI_Count short_allreduce_bytes = 16 * 1024;
+constexpr MPI_Count short_allgather_bytes = 64 * 1024; // of all blocks
+constexpr MPI_Count short_gather_bytes = 4 * 1024;     // of gathers and scatters
+constexpr MPI_Count short_reduce_scatter_bytes = 16 * 1024;
+
+// Ranks up to which a chain or a fan is as quick as a tree.
+constexpr int few_ranks = 4;
+
+// Whether blocks of one size go by a tree.
+bool by_tree(const Steps& steps, const Buffer& own) {
+    return !steps.inter() && steps.size() > few_ranks && !steps.crowded() &&
+           own.bytes() <= short_gather_bytes && own.bytes() > 0;
+}
+
+} // namespace
+
+bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
+    static constexpr MPI_Count any = std::numeric_limits<MPI_Count>::max();
+    // By Tag, up to so many bytes: of two ranks that have processors, of few, of many; of ranks
+    // that share processors.
+    static constexpr MPI_Count limits[][4] = {
+        {-1, -1, -1, -1},
+        {-1, -1, -1, -1}, // barrier
+        // Between two, the rings and bounce buffers of messages are as quick from there on.
+        {1024, any, any, any}, // bcast
+        {1024, any, any, any}, // gather
+        {1024, any, any, any}, // scatter
+        {any, any, any, any},  // allgather
+        {any, any, any, any},  // alltoall
+        {any, any, any, any},  // reduce
+        {any, any, any, any},  // allreduce
+        {8192, any, any, any}, // reduce_scatter
+        // Each rank combines what all before it have.
+        {any, any, 1024, 4096}, // scan
+    };
+    static_assert(std::size(limits) == static_cast<std::size_t>(Tag::scan) + 1);
+    const int column = rank.oversubscribed() ? 3 : ranks == 2 ? 0 : ranks <= flat_ranks ? 1 : 2;
+    return bytes <= limits[static_cast<std::size_t>(operation)][column];
+}
+
+void barrier(Steps& steps) {
+    steps.name(Tag::barrier);
+    if (steps.inter()) {
+        return inter::barrier(steps);
+    }
+    barrier_dissemination(steps);
+}
+
+void bcast(Steps& steps, const Buffer& buffer, int root) {
+    steps.name(Tag::bcast);
+    if (steps.inter()) {
+        return inter::bcast(steps, buffer, root);
+    }
+    if (buffer.bytes() > 0) {
+        bcast_binomial(steps, buffer, root);
+    }
+}
+
+void gather(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
+    if (!by_tree(steps, own)) {
+        return gatherv(steps, own, blocks, root);
+    }
+    steps.name(Tag::gather);
+    gather_binomial(steps, own, blocks, root);
+}
+
+void gatherv(Steps& steps, const Buffer& own, const Blocks& blocks, int root) {
+    steps.name(Tag::gather);
+    if (steps.inter()) {
+        return inter::gather(steps, own, blocks, root);
+    }
+    gather_linear(steps, own, blocks, root);
+}
+
+void scatter(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
+    if (!by_tree(steps, own)) {
+        return scatterv(steps, blocks, own, root);
+    }
+    steps.name(Tag::scatter);
+    scatter_binomial(steps, blocks, own, root);
+}
+
+void scatterv(Steps& steps, const Blocks& blocks, const Buffer& own, int root) {
+    steps.name(Tag::scatter);
+    if (steps.inter()) {
+        return inter::scatter(steps, blocks, own, root);
+    }
+    scatter_linear(steps, blocks, own, root);
+}
+
+void allgather(Steps& steps, const Buffer& own, const Blocks& blocks) {
+    steps.name(Tag::allgather);
+    const MPI_Count total = blocks[0].bytes() * steps.size();
+    if (total == 0) {
+        return;
+    }
+    if (steps.size() == 1) {
+        return steps.copy(own, blocks[0]);
+    }
+    if (total > short_allgather_bytes || steps.size() == 2) {
+        return allgather_ring(steps, own, blocks);
+    }
+    return steps.crowded() ? allgather_by_root(steps, own, blocks)
+                           : allgather_bruck(steps, own, blocks);
+}
+
+void allgatherv(Steps& steps, const Buffer& own, const Blocks& blocks) {
+    steps.name(Tag::allgather);
+    if (steps.size() == 1) {
+        return steps.copy(own, blocks[0]);
+    }
+    MPI_Count total = 0;
+    for (int rank = 0; rank < steps.size(); ++rank) {
+        total += blocks[rank].bytes();
+    }
+    return total > short_allgather_bytes || steps.size() == 2
+               ? allgather_ring(steps, own, blocks)
+               : allgather_by_root(steps, own, blocks);
+}
+
+void alltoall(Steps& steps, const Blocks& out, const Blocks& in) {
+    steps.name(Tag::alltoall);
+    if (steps.inter()) {
+        return inter::alltoall(steps, out, in);
+    }
+    alltoall_batches(steps, out, in);
+}
+
+void alltoall_replace(Steps& steps, const Blocks& blocks) {
+    steps.name(Tag::alltoall);
+    if (steps.size() > 1) {
+        alltoall_in_place(steps, blocks);
+    }
+}
+
+void reduce(Steps& steps, const Reduction& reduction, const void* in, void* out, int root) {
+    steps.name(Tag::reduce);
+    if (steps.inter()) {
+        return inter::reduce(steps, reduction, in, out, root);
+    }
+    if (reduction.count > 0) {
+        reduce_binomial(steps, reduction, in, out, root);
+    }
+}
+
+void allreduce(Steps& steps, const Reduction& reduction, const void* in, void* out) {
+    steps.name(Tag::allreduce);
+    if (steps.inter()) {
+        return inter::allreduce(steps, reduction, in, out);
+    }
+    if (reduction.count == 0) {
+        return;
+    }
+    if (steps.crowded()) {
+        return allreduce_by_root(steps, reduction, in, out);
+    }
+    if (reduction.count * reduction.type.size > short_allreduce_bytes &&
+        reduction.op.commutative() && reduction.count >= steps.size()) {
+        return allreduce_halving(steps, reduction, in, out);
+    }
+    allreduce_doubling(steps, reduction, in, out);
+}
+
+void reduce_scatter(Steps& steps, const void* in, void* out, const MPI_Count counts[],
+                    const datatype::Datatype& type, const Op& op) {
+    steps.name(Tag::reduce_scatter);
+    MPI_Count total = 0;
+    for (int rank = 0; rank < steps.size(); ++rank) {
+        total += counts[rank];
+    }
+    if (total == 0) {
+        return;
+    }
+    const Reduction reduction = {total, type, op};
+    if (steps.inter()) {
+        return inter::reduce_scatter(steps, reduction, in, out, counts);
+    }
+    if (op.commutative() && !steps.crowded() && total * type.size > short_reduce_scatter_bytes) {
+        return reduce_scatter_pairwise(steps, reduction, in, out, counts);
+    }
+    reduce_scatter_by_root(steps, reduction, in, out, counts);
+}
+
+void scan(Steps& steps, const Reduction& reduction, const void* in, void* out, bool exclusive) {
+    steps.name(Tag::scan);
+    if (reduction.count == 0) {
+        return;
+    }
+    if (steps.crowded() || steps.size() <= few_ranks) {
+        return scan_chain(steps, reduction, in, out, exclusive);
+    }
+    scan_doubling(steps, reduction, in, out, exclusive);
+}
+
+void neighbours(Steps& steps, const Blocks& out, const Blocks& in) {
+    steps.name(Tag::neighbours);
+    neighbours_exchange(steps, *steps.communicator().topology, out, in);
+}
+
+} // namespace warren::coll

@@ -1,0 +1,43 @@
+// Choice: which algorithm carries out a collective operation over messages, by its size, the number
+// of ranks, and whether they share processors. This file is the whole of it.
+//
+// Intercommunicators have their own (inter.hpp), except for allgathers, which are all-to-alls there
+// (the callers' business), and scans, which do not exist.
+// All ranks of a communicator choose alike: what a choice looks at is the same everywhere. The
+// parameters are as in collectives.hpp. Thread rule: under the rank's lock.
+#pragma once
+
+#include "mpi/coll/blocks.hpp"
+#include "mpi/coll/steps.hpp"
+
+namespace warren::coll {
+
+// Whether a blocking operation of a communicator on one node goes through shared memory; `bytes`:
+// of one rank's contribution, or of what a pair of ranks exchanges.
+bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
+
+void barrier(Steps& steps);
+void bcast(Steps& steps, const Buffer& buffer, int root);
+
+// `blocks` at the root only. The variants with v: blocks of many sizes.
+void gather(Steps& steps, const Buffer& own, const Blocks& blocks, int root);
+void gatherv(Steps& steps, const Buffer& own, const Blocks& blocks, int root);
+void scatter(Steps& steps, const Blocks& blocks, const Buffer& own, int root);
+void scatterv(Steps& steps, const Blocks& blocks, const Buffer& own, int root);
+void allgather(Steps& steps, const Buffer& own, const Blocks& blocks);
+void allgatherv(Steps& steps, const Buffer& own, const Blocks& blocks);
+void alltoall(Steps& steps, const Blocks& out, const Blocks& in);
+void alltoall_replace(Steps& steps, const Blocks& blocks);
+
+// `out` at the root only.
+void reduce(Steps& steps, const Reduction& reduction, const void* in, void* out, int root);
+void allreduce(Steps& steps, const Reduction& reduction, const void* in, void* out);
+// `counts` of elements of the result, by rank.
+void reduce_scatter(Steps& steps, const void* in, void* out, const MPI_Count counts[],
+                    const datatype::Datatype& type, const Op& op);
+void scan(Steps& steps, const Reduction& reduction, const void* in, void* out, bool exclusive);
+
+// out[i] to destination i of the communicator's topology, in[i] from source i.
+void neighbours(Steps& steps, const Blocks& out, const Blocks& in);
+
+} // namespace warren::coll

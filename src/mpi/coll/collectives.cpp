@@ -1,0 +1,321 @@
+#include "mpi/coll/collectives.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "mpi/coll/choice.hpp"
+#include "mpi/coll/shared.hpp"
+#include "mpi/coll/shared_data.hpp"
+#include "mpi/coll/shared_direct.hpp"
+#include "mpi/coll/short_blocks.hpp"
+
+namespace warren::coll {
+
+template <typename Operation>
+bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome,
+                             const Operation& operation) {
+    const int ranks = communicator_.size();
+    const Rank& rank = engine_.rank();
+    if (bytes == 0 || !SharedSlot::has_place(communicator_) || ranks == 1) {
+        return false;
+    }
+    if constexpr (std::is_invocable_v<Operation, SharedDirect&>) {
+        if (SharedDirect::pays(kind, rank, ranks, bytes) &&
+            SharedDirect::one_space(rank, communicator_)) {
+            SharedDirect data(engine_, communicator_);
+            if (operation(data)) {
+                outcome = data.outcome();
+                return true;
+            }
+        }
+    }
+    if (!by_shared_memory(kind, rank, ranks, bytes) ||
+        (SharedDirect::messages_suffice(kind, rank, ranks, bytes) &&
+         SharedDirect::one_space(rank, communicator_))) {
+        return false;
+    }
+    SharedData data(engine_, communicator_);
+    if (!operation(data)) {
+        return false;
+    }
+    outcome = data.outcome();
+    return true;
+}
+
+Error Collectives::pass(Tag kind, int root, OpKind op) {
+    if (SharedSlot::has_place(communicator_)) {
+        SharedSlot slot(engine_, communicator_);
+        slot.pass(kind, root, op);
+        return slot.outcome();
+    }
+    return {};
+}
+
+bool Collectives::short_blocks(MPI_Count bytes) const {
+    return ShortBlocks::serves(engine_, communicator_, bytes);
+}
+
+Error Collectives::barrier() {
+    if (alone()) {
+        return {};
+    }
+    if (SharedSlot::has_place(communicator_)) [[likely]] {
+        SharedSlot slot(engine_, communicator_);
+        slot.barrier();
+        return slot.outcome();
+    }
+    Immediate steps(engine_, communicator_);
+    coll::barrier(steps);
+    return steps.end();
+}
+
+Error Collectives::bcast(const message::Buffer& buffer, int root) {
+    const MPI_Count bytes = buffer.bytes();
+    if (alone()) {
+        return {};
+    }
+    if (bytes == 0 && !communicator_.inter()) [[unlikely]] {
+        return pass(Tag::bcast, root);
+    }
+    if (bytes <= shared_bytes && SharedSlot::has_place(communicator_)) {
+        // Datatypes may differ between ranks, but not the number of bytes.
+        alignas(16) std::byte packed_data[shared_bytes];
+        const bool direct = buffer.type->contiguous;
+        void* data = direct ? buffer.base : packed_data;
+        if (!direct && communicator_.rank() == root) {
+            buffer.type->pack(buffer.base, buffer.count, data);
+        }
+        SharedSlot slot(engine_, communicator_);
+        slot.bcast(data, bytes, root);
+        if (!direct && communicator_.rank() != root) {
+            buffer.type->unpack(data, bytes, buffer.base, buffer.count);
+        }
+        return slot.outcome();
+    }
+    if (buffer.type->contiguous && short_blocks(bytes)) {
+        return ShortBlocks(engine_, communicator_).bcast(buffer.base, bytes, root);
+    }
+    Error outcome;
+    if (by_sharing(Tag::bcast, bytes, outcome,
+                   [&](auto& data) { return data.bcast(buffer, root); })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = bytes, .root = root});
+    coll::bcast(steps, buffer, root);
+    return steps.end();
+}
+
+Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int root) {
+    if (own.bytes() == 0) [[unlikely]] {
+        return pass(Tag::gather, root);
+    }
+    const bool receives = communicator_.rank() == root;
+    if (own.type->contiguous && short_blocks(own.bytes()) &&
+        (!receives || blocks.solid(own.bytes()))) {
+        return ShortBlocks(engine_, communicator_)
+            .gather(own.base, receives ? blocks.begin() : nullptr, own.bytes(), root);
+    }
+    Error outcome;
+    if (by_sharing(Tag::gather, own.bytes(), outcome, [&](auto& data) {
+            if (communicator_.rank() == root) {
+                copy(own, blocks[root]);
+            }
+            return data.gather(own, blocks, root);
+        })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = own.bytes(), .root = root});
+    coll::gather(steps, own, blocks, root);
+    return steps.end();
+}
+
+Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int root) {
+    if (own.bytes() == 0) [[unlikely]] {
+        return pass(Tag::scatter, root);
+    }
+    const bool sends = communicator_.rank() == root;
+    if (own.type->contiguous && short_blocks(own.bytes()) &&
+        (!sends || blocks.solid(own.bytes()))) {
+        return ShortBlocks(engine_, communicator_)
+            .scatter(sends ? blocks.begin() : nullptr, own.base, own.bytes(), root);
+    }
+    Error outcome;
+    if (by_sharing(Tag::scatter, own.bytes(), outcome,
+                   [&](auto& data) { return data.scatter(blocks, own, root); })) {
+        if (communicator_.rank() == root) {
+            copy(blocks[root], own);
+        }
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = own.bytes(), .root = root});
+    coll::scatter(steps, blocks, own, root);
+    return steps.end();
+}
+
+Error Collectives::allgather(const message::Buffer& own, const Blocks& blocks) {
+    const MPI_Count bytes = own.bytes();
+    if (bytes == 0) [[unlikely]] {
+        return pass(Tag::allgather);
+    }
+    if (own.type->contiguous && short_blocks(bytes) && blocks.solid(bytes)) {
+        return ShortBlocks(engine_, communicator_).allgather(own.base, blocks.begin(), bytes);
+    }
+    Error outcome;
+    if (by_sharing(Tag::allgather, bytes, outcome,
+                   [&](auto& data) { return data.allgather(own, blocks); })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = bytes});
+    coll::allgather(steps, own, blocks);
+    return steps.end();
+}
+
+Error Collectives::allgatherv(const message::Buffer& own, const Blocks& blocks) {
+    MPI_Count most = 0;
+    for (int rank = 0; rank < communicator_.size(); ++rank) {
+        most = std::max(most, blocks[rank].bytes());
+    }
+    if (most == 0) [[unlikely]] {
+        return pass(Tag::allgather);
+    }
+    Error outcome;
+    if (by_sharing(Tag::allgather, most, outcome,
+                   [&](auto& data) { return data.allgather(own, blocks); })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = most});
+    coll::allgatherv(steps, own, blocks);
+    return steps.end();
+}
+
+Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
+    const int rank = communicator_.rank();
+    const bool replaces = out[rank].same_place(in[rank]);
+    const MPI_Count bytes = in[rank].bytes();
+    if (bytes == 0) [[unlikely]] {
+        return pass(Tag::alltoall);
+    }
+    if (short_blocks(bytes) && in.solid(bytes) && out.solid(bytes)) {
+        ShortBlocks blocks(engine_, communicator_);
+        if (blocks.fits_alltoall(bytes)) {
+            return blocks.alltoall(out.begin(), in.begin(), bytes);
+        }
+    }
+    Error outcome;
+    if (by_sharing(Tag::alltoall, bytes, outcome,
+                   [&](auto& data) { return data.alltoall(out, in); })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = bytes});
+    if (replaces) {
+        coll::alltoall_replace(steps, in);
+    } else {
+        coll::alltoall(steps, out, in);
+    }
+    return steps.end();
+}
+
+bool Collectives::fits_slot(MPI_Count count, const datatype::Datatype& type) const {
+    return type.contiguous && count * type.size <= shared_bytes &&
+           SharedSlot::has_place(communicator_);
+}
+
+Error Collectives::reduce(const void* in, void* out, MPI_Count count,
+                          const datatype::Datatype& type, const Op& op, int root) {
+    if (count == 0 && !communicator_.inter()) [[unlikely]] {
+        return pass(Tag::reduce, root, op.kind());
+    }
+    if (alone()) {
+        copy({const_cast<void*>(in), count, &type}, {out, count, &type});
+        return {};
+    }
+    if (fits_slot(count, type)) {
+        SharedSlot slot(engine_, communicator_);
+        slot.reduce(in, out, count, type, op, root);
+        return slot.outcome();
+    }
+    if (type.contiguous && short_blocks(count * type.size)) {
+        return ShortBlocks(engine_, communicator_).reduce({count, type, op}, in, out, root);
+    }
+    Error outcome;
+    if (type.contiguous && by_sharing(Tag::reduce, count * type.size, outcome, [&](auto& data) {
+            return data.reduce({count, type, op}, in, out, root);
+        })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_,
+                    {.bytes = count * type.size, .root = root, .op = op.kind()});
+    coll::reduce(steps, {count, type, op}, in, out, root);
+    return steps.end();
+}
+
+Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
+                             const datatype::Datatype& type, const Op& op) {
+    if (count == 0 && !communicator_.inter()) [[unlikely]] {
+        return pass(Tag::allreduce, 0, op.kind());
+    }
+    if (alone()) {
+        copy({const_cast<void*>(in), count, &type}, {out, count, &type});
+        return {};
+    }
+    if (fits_slot(count, type)) [[likely]] {
+        SharedSlot slot(engine_, communicator_);
+        slot.allreduce(in, out, count, type, op);
+        return slot.outcome();
+    }
+    if (type.contiguous && short_blocks(count * type.size)) {
+        return ShortBlocks(engine_, communicator_).allreduce({count, type, op}, in, out);
+    }
+    Error outcome;
+    if (type.contiguous && by_sharing(Tag::allreduce, count * type.size, outcome, [&](auto& data) {
+            return data.allreduce({count, type, op}, in, out);
+        })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = count * type.size, .op = op.kind()});
+    coll::allreduce(steps, {count, type, op}, in, out);
+    return steps.end();
+}
+
+Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count counts[],
+                                  const datatype::Datatype& type, const Op& op) {
+    MPI_Count total = 0;
+    MPI_Count most = 0;
+    for (int rank = 0; rank < communicator_.size(); ++rank) {
+        total += counts[rank];
+        most = std::max(most, counts[rank]);
+    }
+    if (most == 0) [[unlikely]] {
+        return pass(Tag::reduce_scatter, 0, op.kind());
+    }
+    Error outcome;
+    if (type.contiguous &&
+        by_sharing(Tag::reduce_scatter, most * type.size, outcome, [&](SharedData& data) {
+            return data.reduce_scatter({total, type, op}, in, out, counts);
+        })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_, {.bytes = total * type.size, .op = op.kind()});
+    coll::reduce_scatter(steps, in, out, counts, type, op);
+    return steps.end();
+}
+
+Error Collectives::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
+    if (reduction.count == 0) [[unlikely]] {
+        return pass(Tag::scan, exclusive ? 1 : 0, reduction.op.kind());
+    }
+    Error outcome;
+    if (reduction.type.contiguous &&
+        by_sharing(Tag::scan, reduction.count * reduction.type.size, outcome,
+                   [&](SharedData& data) { return data.scan(reduction, in, out, exclusive); })) {
+        return outcome;
+    }
+    Immediate steps(engine_, communicator_,
+                    {.bytes = reduction.count * reduction.type.size,
+                     .root = exclusive ? 1 : 0,
+                     .op = reduction.op.kind()});
+    coll::scan(steps, reduction, in, out, exclusive);
+    return steps.end();
+}
+
+} // namespace warren::coll

@@ -1,0 +1,80 @@
+// Blocking collective operations: of a few bytes in the lines of the communicator's collective slot
+// (shared.hpp), of more through its areas (shared_data.hpp), where choice.hpp says so; all else is
+// steps of an algorithm over messages.
+//
+// Arguments have been checked. Where the standard has MPI_IN_PLACE, the caller passes the same
+// memory as input and output. Thread rule: under the rank's lock; waits release it.
+#pragma once
+
+#include "base/error.hpp"
+#include "mpi/coll/blocks.hpp"
+#include "mpi/coll/immediate.hpp"
+#include "mpi/coll/shared.hpp"
+#include "mpi/coll/steps.hpp"
+#include "mpi/comm/communicator.hpp"
+#include "mpi/message/engine.hpp"
+#include "mpi/op/op.hpp"
+
+namespace warren::coll {
+
+// A rank's view of one communicator's collectives: two references, made for each call.
+class Collectives {
+  public:
+    Collectives(message::Engine& engine, comm::Communicator& communicator)
+        : engine_(engine), communicator_(communicator) {
+        SharedSlot::find_place(engine, communicator);
+    }
+
+    Error barrier();
+    Error bcast(const message::Buffer& buffer, int root);
+    // Not of intercommunicators. Blocks of one size; `blocks` at the root only.
+    Error gather(const message::Buffer& own, const Blocks& blocks, int root);
+    Error scatter(const Blocks& blocks, const message::Buffer& own, int root);
+    // `own` has as many bytes as blocks[rank], and may be it. The second: blocks of many sizes.
+    Error allgather(const message::Buffer& own, const Blocks& blocks);
+    Error allgatherv(const message::Buffer& own, const Blocks& blocks);
+    // Blocks of one size. `out` and `in` may be the same.
+    Error alltoall(const Blocks& out, const Blocks& in);
+
+    // `out` at the root only.
+    Error reduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
+                 const Op& op, int root);
+    Error allreduce(const void* in, void* out, MPI_Count count, const datatype::Datatype& type,
+                    const Op& op);
+    // Not of intercommunicators. `counts` of elements of the result, by rank.
+    Error reduce_scatter(const void* in, void* out, const MPI_Count counts[],
+                         const datatype::Datatype& type, const Op& op);
+    Error scan(const Reduction& reduction, const void* in, void* out, bool exclusive);
+
+    // This rank's part of an operation can't be done: tells the others, where they meet. `plan`:
+    // its steps.
+    template <typename Plan>
+    Error refuse(Error error, Plan plan) {
+        if (SharedSlot::has_place(communicator_)) {
+            SharedSlot(engine_, communicator_).refuse();
+            return error;
+        }
+        Immediate steps(engine_, communicator_);
+        steps.refuse(error);
+        plan(steps);
+        return steps.end();
+    }
+
+  private:
+    // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
+    bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
+    // Makes an operation on `bytes` bytes in an area, or straight from buffer to buffer, if it is
+    // to go that way. `operation`: a function of SharedData, and of SharedDirect where that has it,
+    // that says whether it could. False: nothing has been done.
+    template <typename Operation>
+    bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, const Operation& operation);
+    // An operation of no bytes.
+    Error pass(Tag kind, int root = 0, OpKind op = OpKind::null);
+    bool short_blocks(MPI_Count bytes) const;
+    bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
+
+    message::Engine& engine_;
+    comm::Communicator& communicator_;
+};
+
+} // namespace warren::coll

@@ -1,0 +1,75 @@
+// Immediate: steps of a collective operation that are done at once, as blocking calls do them.
+//
+// A step returns when it has taken place. end() gives the first error of any. On a communicator
+// with a collective slot the ranks that take messages announce that there (shared.hpp), and give up
+// those to and from ranks that are in another call, or on another way. Thread rule: under the
+// rank's lock; waits release it while they give the processor away.
+#pragma once
+
+#include <optional>
+
+#include "base/error.hpp"
+#include "mpi/coll/shared.hpp"
+#include "mpi/coll/steps.hpp"
+
+namespace warren::coll {
+
+class Immediate final : public Steps {
+  public:
+    // `common`: of a call in which that is the same at all ranks.
+    Immediate(message::Engine& engine, comm::Communicator& communicator,
+              const InCommon& common = {})
+        : Steps(engine, communicator), common_(common) {
+        if (SharedSlot::has_place(communicator)) {
+            slot_.emplace(engine, communicator);
+        }
+    }
+    ~Immediate();
+
+    void name(Tag tag) override;
+    void refuse(Error error) override { keep(error); }
+
+    void start_send(const Buffer& buffer, int to) override;
+    void start_receive(const Buffer& buffer, int from) override;
+    void finish() override;
+    void send(const Buffer& buffer, int to) override;
+    void receive(const Buffer& buffer, int from) override;
+    void exchange(const Buffer& out, int to, const Buffer& in, int from) override;
+    void copy(const Buffer& from, const Buffer& to) override;
+    void combine(const Reduction& reduction, const void* in, void* inout, MPI_Count count) override;
+
+    // Once, after the last step.
+    Error end();
+
+  private:
+    message::Envelope envelope(int source) const {
+        return {speaking().collective_context(), source, tag_};
+    }
+    void start(message::Request* request, int peer);
+    void keep_under_way(message::Request& request, int peer);
+    void finish_keeping(const datatype::Datatype& type);
+    // Whether a rank is known to take no part in the messages of this call.
+    bool is_elsewhere(int peer) { return slot_ && slot_->unequal() && slot_->differs_at(peer); }
+    void await(message::Request& request);
+    void heard(int from) {
+        if (slot_) {
+            knows_next_ = knows_next_ || slot_->is_next(from);
+            knows_previous_ = knows_previous_ || slot_->is_previous(from);
+        }
+    }
+    // Before this rank sleeps, too: for who is late, it may be the one that finds them.
+    void tell_sleepers();
+    void keep(Error error);
+
+    const InCommon common_;
+    std::optional<SharedSlot> slot_;
+    std::int32_t tag_ = static_cast<std::int32_t>(Tag::barrier);
+    message::Request* under_way_ = nullptr; // a list by next_stepping
+    // The neighbour makes the same call: it has sent a message. Or one doesn't, and all have been
+    // told. Or there is no call.
+    bool knows_next_ = true;
+    bool knows_previous_ = true;
+    Error first_error_;
+};
+
+} // namespace warren::coll

@@ -1,0 +1,202 @@
+#include "mpi/coll/schedule.hpp"
+
+#include "mpi/coll/channel.hpp"
+#include "mpi/coll/shared.hpp"
+
+namespace warren::coll {
+
+Schedule::~Schedule() {
+    for (const Step& step : steps_) {
+        for (const Buffer* buffer : {&step.buffer, &step.target}) {
+            if (buffer->type != nullptr) {
+                datatype::release(*buffer->type);
+            }
+        }
+    }
+}
+
+// --- Writing
+
+void Schedule::add(const Step& step) {
+    steps_.push_back(step);
+    for (const Buffer* buffer : {&step.buffer, &step.target}) {
+        if (buffer->type != nullptr) {
+            datatype::retain(*buffer->type);
+        }
+    }
+}
+
+void Schedule::refuse(Error error) {
+    refused_ = error.error_class();
+    error.drop();
+}
+
+void Schedule::start_send(const Buffer& buffer, int to) {
+    add({.kind = Kind::send, .peer = to, .communicator = &speaking(), .buffer = buffer});
+    unfinished_ = true;
+}
+
+void Schedule::start_receive(const Buffer& buffer, int from) {
+    add({.kind = Kind::receive, .peer = from, .communicator = &speaking(), .buffer = buffer});
+    unfinished_ = true;
+}
+
+void Schedule::finish() {
+    if (unfinished_) {
+        add({.kind = Kind::finish});
+        unfinished_ = false;
+    }
+}
+
+void Schedule::send(const Buffer& buffer, int to) {
+    start_send(buffer, to);
+    finish();
+}
+
+void Schedule::receive(const Buffer& buffer, int from) {
+    start_receive(buffer, from);
+    finish();
+}
+
+void Schedule::exchange(const Buffer& out, int to, const Buffer& in, int from) {
+    start_receive(in, from);
+    start_send(out, to);
+    finish();
+}
+
+void Schedule::copy(const Buffer& from, const Buffer& to) {
+    if (from.base != to.base || from.type != to.type) {
+        add({.kind = Kind::copy, .buffer = from, .target = to});
+    }
+}
+
+void Schedule::combine(const Reduction& reduction, const void* in, void* inout, MPI_Count count) {
+    op_ = reduction.op;
+    add({.kind = Kind::combine,
+         .buffer = {const_cast<void*>(in), count, &reduction.type},
+         .target = {inout, 0, nullptr}});
+}
+
+// --- Running
+
+void Schedule::attach(message::Request& request) {
+    request.operation = message::Operation::collective;
+    request.envelope = envelope(communicator_, MPI_ANY_SOURCE);
+    request.peer = static_cast<std::uint32_t>(MPI_ANY_SOURCE); // for who asks what it waits for
+    request.attachment = this;
+    request.step = [](message::Request& stepping) {
+        auto& schedule = *static_cast<Schedule*>(stepping.attachment);
+        if (!schedule.advance()) {
+            return false;
+        }
+        stepping.outcome = schedule.outcome_;
+        return true;
+    };
+}
+
+void Schedule::start(message::Engine& engine, message::Request& request) {
+    auto& schedule = *static_cast<Schedule*>(request.attachment);
+    schedule.next_ = 0;
+    schedule.outcome_ = {};
+    schedule.outcome_.error_class = schedule.refused_;
+    request.active = true;
+    request.complete = false;
+    if (!request.step(request)) {
+        engine.start_stepping(request);
+    } else {
+        request.complete = true;
+    }
+}
+
+bool Schedule::advance() {
+    if (running_) {
+        return false;
+    }
+    running_ = true;
+    const bool done = do_rounds();
+    running_ = false;
+    return done;
+}
+
+bool Schedule::do_rounds() {
+    for (;;) {
+        // The newest first: the order does not matter, one look at one of them does.
+        while (under_way_ != nullptr) {
+            message::Request& request = *under_way_;
+            if (!request.complete) {
+                return false;
+            }
+            under_way_ = request.next_stepping;
+            if ((request.outcome.error_class != MPI_SUCCESS || is_short(request)) && !failed()) {
+                outcome_ = request.outcome;
+                outcome_.error_class =
+                    is_short(request) ? MPI_ERR_TRUNCATE : request.outcome.error_class;
+            }
+            engine_.discard(request);
+        }
+        if (next_ == steps_.size()) {
+            return true;
+        }
+        while (next_ < steps_.size()) {
+            const Step& step = steps_[next_++];
+            if (step.kind == Kind::finish) {
+                break;
+            }
+            perform(step);
+        }
+    }
+}
+
+void Schedule::perform(const Step& step) {
+    switch (step.kind) {
+    case Kind::send:
+    case Kind::receive:
+        return perform_message(step);
+    case Kind::copy:
+        return failed() ? void() : coll::copy(step.buffer, step.target);
+    case Kind::combine:
+        return failed() ? void()
+                        : apply_unlocked(engine_.rank(), op_, step.buffer.base, step.target.base,
+                                         step.buffer.count, *step.buffer.type);
+    case Kind::finish:
+        break;
+    }
+}
+
+void Schedule::perform_message(const Step& step) {
+    const Buffer none = no_data();
+    const bool sends = step.kind == Kind::send;
+    const Buffer& buffer = sends && failed() ? none : step.buffer;
+    const message::Envelope own = envelope(*step.communicator, rank());
+    if (sends && engine_.send_now(buffer, step.communicator->world_rank(step.peer), own)) {
+        return;
+    }
+    message::Request* request = engine_.make();
+    if (request == nullptr) {
+        outcome_.error_class = MPI_ERR_NO_MEM;
+        return;
+    }
+    if (sends) {
+        message::Engine::prepare_send(*request, message::Operation::send, buffer,
+                                      step.communicator->world_rank(step.peer), own);
+    } else {
+        message::Engine::prepare_receive(*request, step.buffer,
+                                         envelope(*step.communicator, step.peer));
+    }
+    if (Error error = engine_.start(*request)) {
+        keep(error);
+        engine_.discard(*request);
+        return;
+    }
+    request->next_stepping = under_way_;
+    under_way_ = request;
+}
+
+void Schedule::keep(Error error) {
+    if (error) [[unlikely]] {
+        outcome_.error_class = error.error_class();
+        error.drop();
+    }
+}
+
+} // namespace warren::coll

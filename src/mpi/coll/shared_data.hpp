@@ -1,0 +1,161 @@
+// Shared data: collective operations of a communicator on one node whose data passes through its
+// areas (staging.hpp) instead of messages.
+//
+// Writers pack their data straight into the area, readers unpack straight out of it, whatever the
+// datatypes are; reductions read their operands where they are in the area. Data that does not fit
+// a phase goes in pieces, each an operation of the slot (shared.hpp) of its own, so that the phases
+// make a pipeline: one rank writes a piece while another reads the one before.
+//
+// What all ranks must know alike is the number of bytes, which matching calls have in common even
+// where their datatypes differ; the pieces follow from it. Each function returns false, having done
+// nothing, where there is no area for it, at all ranks. Arguments are as in collectives.hpp.
+// Thread rule: as SharedSlot.
+#pragma once
+
+#include "mpi/coll/blocks.hpp"
+#include "mpi/coll/shared.hpp"
+#include "mpi/coll/steps.hpp"
+#include "mpi/op/op.hpp"
+
+namespace warren::coll {
+
+class SharedData {
+  public:
+    // For a communicator that has a slot.
+    SharedData(message::Engine& engine, comm::Communicator& communicator)
+        : slot_(engine, communicator),
+          engine_(engine),
+          rank_(communicator.rank()),
+          size_(communicator.size()),
+          communicator_(communicator),
+          crowded_(engine.rank().oversubscribed()) {}
+
+    // Of the operation that was made: as SharedSlot's.
+    Error outcome() { return slot_.outcome(); }
+
+    bool bcast(const Buffer& buffer, int root);
+    // `blocks` at the root only; blocks of one size.
+    bool gather(const Buffer& own, const Blocks& blocks, int root);
+    bool scatter(const Blocks& blocks, const Buffer& own, int root);
+    // Blocks of any sizes, which all ranks know; the own one may be `own`.
+    bool allgather(const Buffer& own, const Blocks& blocks);
+    // Blocks of one size. `out` and `in` may be the same.
+    bool alltoall(const Blocks& out, const Blocks& in);
+
+    // Contiguous datatypes. `in` and `out` may be the same; `out` at the root only.
+    bool reduce(const Reduction& reduction, const void* in, void* out, int root);
+    bool allreduce(const Reduction& reduction, const void* in, void* out);
+    // `counts` of elements of the result, by rank.
+    bool reduce_scatter(const Reduction& reduction, const void* in, void* out,
+                        const MPI_Count counts[]);
+    bool scan(const Reduction& reduction, const void* in, void* out, bool exclusive);
+
+  private:
+    using Operation = std::uint64_t;
+
+    // In which row of an area a rank writes: the first, for only one does; its own (or, of blocks
+    // that are exchanged, the other's); its own or, of two ranks, the other's
+    // (SharedSlot::alternating_row).
+    enum class Rows : std::uint8_t { first, own, alternating };
+
+    // How data is cut and where a phase has it: rows of `pitch` bytes, with up to `piece` bytes of
+    // each block.
+    struct Cut {
+        std::byte* area = nullptr; // null: in the lines
+        std::size_t phase_bytes = 0;
+        std::size_t piece = 0;  // 0: there is no room
+        std::size_t pitch = 0;  // from row to row
+        std::size_t stride = 0; // from block to block of a row
+        Rows rows = Rows::own;
+        // Of a call's pieces that use a phase so many have rows of their own there, that far apart.
+        std::size_t turns = 1;
+        std::size_t turn_bytes = 0;
+    };
+    // For `rows` rows of `blocks` blocks of `bytes` each, in pieces of up to `limit` bytes that are
+    // multiples of `unit`.
+    Cut cut(Rows which, int rows, int blocks, std::size_t bytes, std::size_t limit,
+            std::size_t unit = 1) const;
+    // Of a block of a rank's row.
+    std::byte* place(const Cut& cut, Operation operation, int rank, int block = 0) const;
+
+    void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
+    void get(const std::byte* from, const Buffer& to, std::size_t first, std::size_t bytes) const;
+    // A rank's block for itself, as far as it goes: copied while others write theirs, piece by
+    // piece, since the processor still has what it has just put.
+    void copy_own(const Buffer& from, const Buffer& to, std::size_t first, std::size_t bytes) const;
+    // Copies where the other rank will read it.
+    void write(std::byte* to, const void* from, std::size_t bytes) const;
+    // Of two ranks each finds out how to write large data for the other. Begins data of so many
+    // bytes, and ends it; it is timed from where the other is known to have come, since how late it
+    // comes is no matter of the way.
+    void begin_writing(std::size_t bytes);
+    void time_from_here();
+    void end_writing(std::size_t bytes);
+    // The largest pieces of data that flows from or to a root, and of data that all exchange.
+    std::size_t flow_limit(std::size_t bytes) const;
+    std::size_t reduce_limit(std::size_t bytes) const;
+    std::size_t exchange_limit(std::size_t bytes) const;
+    // Whether there is no room for such pieces: then two ranks exchange messages.
+    bool is_too_fine(const Cut& cut, std::size_t bytes) const;
+    // Everybody writes and reads `bytes` bytes piece by piece, as in SharedSlot::together:
+    // functions of the operation's number and the piece's first byte.
+    template <typename Write, typename Last, typename Read>
+    void exchange(std::size_t bytes, std::size_t piece, const Write& write, const Last& last,
+                  const Read& read);
+
+    // A reduction to the root, or to all (root < 0), of which each rank combines a part.
+    void combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in, void* out,
+                          int root);
+    // To all, in a flat slot, in a row of operations: in one, each rank writes its contributions to
+    // a piece, and combines its part of the piece before, while the results of the one before that
+    // are read.
+    bool allreduce_in_row(const Reduction& reduction, const void* in, void* out);
+    bool parts_are_worth(std::size_t bytes) const;
+
+    // total = operand(0) op … op operand(ranks - 1), of which the last one may be total.
+    template <typename Operand>
+    void fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
+              const Operand& operand);
+
+    // The same of two ranks with a predefined operation, where `theirs` has just been written by
+    // another core: it is asked for ahead, in small steps. `total` may be `mine`. False: it is an
+    // operation of the program's.
+    bool combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
+                      const std::byte* theirs, MPI_Count count) const;
+
+    SharedSlot slot_;
+    message::Engine& engine_;
+    const int rank_;
+    const int size_;
+    const comm::Communicator& communicator_;
+    const bool crowded_;
+    bool passes_ = false; // what is written goes past the caches
+    bool timed_ = false;
+    message::OwnWays* writing_ = nullptr;
+    message::Trial trial_ = {};
+};
+
+template <typename Write, typename Last, typename Read>
+void SharedData::exchange(std::size_t bytes, std::size_t piece, const Write& write,
+                          const Last& last, const Read& read) {
+    if (slot_.flat() && bytes > piece) {
+        std::size_t first = 0;
+        for (; first < bytes && !slot_.unequal(); first += piece) {
+            slot_.in_row(
+                first == 0, [&](Operation op) { write(op, first); },
+                [&](Operation op) { read(op, first - piece); });
+        }
+        if (slot_.unequal()) {
+            return;
+        }
+        slot_.end_row([&](Operation op) { read(op, first - piece); });
+        return;
+    }
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += piece) {
+        slot_.together([&](Operation op) { write(op, first); },
+                       [&](Operation op) { last(op, first); },
+                       [&](Operation op) { read(op, first); });
+    }
+}
+
+} // namespace warren::coll

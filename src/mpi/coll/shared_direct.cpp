@@ -1,0 +1,385 @@
+#include "mpi/coll/shared_direct.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace warren::coll {
+
+namespace {
+
+// Where the part of rank r begins.
+MPI_Count begin_of(MPI_Count count, int rank, int size) {
+    return count / size * rank + std::min<MPI_Count>(rank, count % size);
+}
+
+// From so many bytes on it pays for fibres, whose turns cost little: measured with 4 to 256 of them
+// on two processors.
+MPI_Count fibres_from(Tag operation, int ranks) {
+    const auto n = static_cast<MPI_Count>(ranks);
+    constexpr MPI_Count k = 1024;
+    switch (operation) {
+    case Tag::scatter:
+    case Tag::allgather:
+        return std::max(k, 16 * n);
+    case Tag::alltoall: // what all move, of which shared memory would keep all in the caches
+        return 16 * k / (n * n);
+    case Tag::gather:
+        return 4 * k;
+    case Tag::reduce: // each asks all others where their operands are
+        return std::max(2 * k, 64 * n);
+    case Tag::allreduce:
+        return std::max(4 * k, 128 * n);
+    default:
+        return 16 * k;
+    }
+}
+
+} // namespace
+
+bool SharedDirect::one_space(const Rank& rank, comm::Communicator& communicator) {
+    using comm::CollectivePlace;
+    CollectivePlace& place = communicator.place;
+    if (place.space == CollectivePlace::Space::not_known) [[unlikely]] {
+        place.space = CollectivePlace::Space::one;
+        for (int member = 0; member < communicator.size(); ++member) {
+            if (rank.segment.slot(communicator.world_rank(member)).process != rank.slot.process) {
+                place.space = CollectivePlace::Space::several;
+                break;
+            }
+        }
+    }
+    return place.space == CollectivePlace::Space::one;
+}
+
+bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
+    // Below it the way through shared memory, which all pass once, is shorter.
+    constexpr MPI_Count from_bytes = 8 * 1024;
+    // Between two there is but one to wait for.
+    constexpr MPI_Count pair_from_bytes = 3 * 1024;
+    // All must be scheduled once more.
+    constexpr MPI_Count crowded_from_bytes = 64 * 1024;
+    // Of many ranks each moves so many blocks in an all-to-all that to be scheduled is nothing.
+    constexpr int many_ranks = 64;
+    const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
+    // Between two, blocks pass through shared memory, or go by messages (messages_suffice).
+    if (ranks == 2 && !reduces) {
+        return false;
+    }
+    if (rank.takes_turns()) {
+        return bytes >= fibres_from(operation, ranks);
+    }
+    // Of two that have processors neither should write where the other one has just read.
+    if (ranks == 2 && operation == Tag::allreduce && !rank.oversubscribed()) {
+        return false;
+    }
+    if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= many_ranks) {
+        return true;
+    }
+    return bytes >= (rank.oversubscribed() ? crowded_from_bytes
+                     : ranks == 2          ? pair_from_bytes
+                                           : from_bytes);
+}
+
+bool SharedDirect::messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
+    constexpr MPI_Count from_bytes = 8 * 1024;
+    return ranks == 2 && bytes > from_bytes && !rank.oversubscribed() &&
+           (operation == Tag::allgather || operation == Tag::alltoall);
+}
+
+void SharedDirect::copy(const Buffer& from, const Buffer& to) const {
+    const MPI_Count bytes = to.bytes();
+    if (from.type->contiguous && to.type->contiguous &&
+        static_cast<std::size_t>(bytes) >= large_copy_bytes) {
+        engine_.copy().get(to.base, from.base, static_cast<std::size_t>(bytes),
+                           static_cast<std::uint64_t>(bytes));
+    } else {
+        datatype::copy_data(from, to, 0, bytes);
+    }
+}
+
+bool SharedDirect::all_agree(Operation operation) {
+    bool agreed = true;
+    for (int other = 0; other < size_; ++other) {
+        if (other != rank_) {
+            slot_.await(operation, other);
+            agreed = slot_.agrees(operation, other) && agreed;
+        }
+    }
+    return agreed;
+}
+
+void SharedDirect::publish(Operation operation, const Verdict& verdict) {
+    std::memcpy(slot_.published_data(operation), &verdict, sizeof verdict);
+}
+
+bool SharedDirect::may_read(Operation operation, Verdict& verdict) {
+    if (slot_.flat()) {
+        return all_agree(operation);
+    }
+    if (slot_.unequal()) { // with the last one, whose verdict may be something else
+        return false;
+    }
+    std::memcpy(&verdict, slot_.published_data(operation), sizeof verdict);
+    return verdict.agreed || all_agree(operation);
+}
+
+template <typename Read>
+void SharedDirect::read_others(Operation operation, const Read& read) {
+    // Each begins with its neighbour, so that they don't all read one.
+    for (int step = 1; step < size_; ++step) {
+        const int other = (rank_ + step) % size_;
+        Said its;
+        if (hear(operation, other, its)) {
+            read(other, its);
+        }
+    }
+}
+
+template <typename Read>
+void SharedDirect::exchange(const Said& said, const Read& read) {
+    slot_.together([&](Operation op) { say(op, said); },
+                   [&](Operation op) {
+                       publish(op, {all_agree(op), nullptr});
+                   },
+                   [&](Operation op) {
+                       Verdict verdict;
+                       if (may_read(op, verdict)) {
+                           read_others(op, read);
+                       }
+                   });
+}
+
+template <typename Read>
+void SharedDirect::from_root(int root, const Said& said, const Read& read) {
+    Operation operation = 0;
+    slot_.from_root(
+        root,
+        [&](Operation op) {
+            operation = op;
+            say(op, said);
+        },
+        [&](Operation op) {
+            Said its;
+            if (hear(op, root, its)) {
+                read(its);
+            }
+        });
+    if (rank_ == root && !slot_.unequal()) {
+        slot_.await_all(operation);
+    }
+}
+
+// --- Data that moves
+
+bool SharedDirect::bcast(const Buffer& buffer, int root) {
+    slot_.begin(Tag::bcast, buffer.bytes(), root);
+    from_root(root, {.buffer = buffer, .blocks = nullptr, .result = nullptr},
+              [&](const Said& its) { copy(its.buffer, buffer); });
+    return true;
+}
+
+// Each rank puts its block where the root wants it, so that all processors copy.
+bool SharedDirect::gather(const Buffer& own, const Blocks& blocks, int root) {
+    slot_.begin(Tag::gather, own.bytes(), root);
+    from_root(root, {.buffer = {}, .blocks = &blocks, .result = nullptr},
+              [&](const Said& its) { copy(own, (*its.blocks)[rank_]); });
+    return true;
+}
+
+bool SharedDirect::scatter(const Blocks& blocks, const Buffer& own, int root) {
+    slot_.begin(Tag::scatter, own.bytes(), root);
+    from_root(root, {.buffer = {}, .blocks = &blocks, .result = nullptr},
+              [&](const Said& its) { copy((*its.blocks)[rank_], own); });
+    return true;
+}
+
+bool SharedDirect::allgather(const Buffer& own, const Blocks& blocks) {
+    MPI_Count most = blocks[0].bytes();
+    for (int r = 1; r < size_ && !blocks.regular(); ++r) {
+        most = std::max(most, blocks[r].bytes());
+    }
+    slot_.begin(Tag::allgather, most);
+    exchange({.buffer = own, .blocks = nullptr, .result = nullptr},
+             [&](int other, const Said& its) { copy(its.buffer, blocks[other]); });
+    coll::copy(own, blocks[rank_]);
+    if (!slot_.unequal()) {
+        slot_.close();
+    }
+    return true;
+}
+
+namespace {
+
+// Block number `column` of each row, one behind the other.
+template <std::size_t bytes>
+void take_column(const std::vector<const std::byte*>& rows, std::size_t column, std::byte* to) {
+    for (const std::byte* row : rows) {
+        std::memcpy(to, row + column * bytes, bytes);
+        to += bytes;
+    }
+}
+
+void take_column(const std::vector<const std::byte*>& rows, std::size_t column, std::size_t bytes,
+                 std::byte* to) {
+    switch (bytes) {
+    case 4:
+        return take_column<4>(rows, column, to);
+    case 8:
+        return take_column<8>(rows, column, to);
+    case 16:
+        return take_column<16>(rows, column, to);
+    default:
+        for (const std::byte* row : rows) {
+            std::memcpy(to, row + column * bytes, bytes);
+            to += bytes;
+        }
+    }
+}
+
+} // namespace
+
+// In a counted slot. Blocks without gaps are mostly small, and many: the last rank to come lists
+// where all ranks' begin, so that each reads that list and not all lines. That one's `own_rows` is
+// needed until all have read.
+template <typename Read>
+void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows,
+                                     const Read& read) {
+    const MPI_Count bytes = in[rank_].bytes();
+    const auto last = [&](Operation op) {
+        Verdict verdict{true, &own_rows};
+        for (int r = 0; r < size_; ++r) {
+            Said its;
+            if (!hear(op, r, its)) {
+                verdict = {};
+                break;
+            }
+            if (!its.blocks->solid(bytes)) {
+                verdict.rows = nullptr;
+            }
+            own_rows.push_back(its.blocks->begin());
+        }
+        publish(op, verdict);
+    };
+    slot_.together([&](Operation op) { say(op, said); }, last,
+                   [&](Operation op) {
+                       Verdict verdict;
+                       if (!may_read(op, verdict)) {
+                           return;
+                       }
+                       if (verdict.rows == nullptr || !in.solid(bytes)) {
+                           read_others(op, read);
+                           return;
+                       }
+                       take_column(*verdict.rows, static_cast<std::size_t>(rank_),
+                                   static_cast<std::size_t>(bytes), in.begin());
+                   });
+}
+
+bool SharedDirect::alltoall(const Blocks& out, const Blocks& in) {
+    if (out[rank_].same_place(in[rank_])) {
+        return false;
+    }
+    slot_.begin(Tag::alltoall, in[rank_].bytes());
+    const Said said = {.buffer = {}, .blocks = &out, .result = nullptr};
+    const auto read = [&](int other, const Said& its) { copy((*its.blocks)[rank_], in[other]); };
+    Rows rows;
+    if (slot_.flat()) {
+        exchange(said, read);
+    } else {
+        alltoall_by_table(said, in, rows, read);
+    }
+    coll::copy(out[rank_], in[rank_]);
+    if (!slot_.unequal()) {
+        slot_.close();
+    }
+    return true;
+}
+
+// --- Reductions
+
+void SharedDirect::combine(const Reduction& reduction, const Said& own, int root,
+                           std::vector<Said>& all) {
+    all.resize(static_cast<std::size_t>(size_));
+    all[static_cast<std::size_t>(rank_)] = own;
+    exchange(own, [&](int other, const Said& its) { all[static_cast<std::size_t>(other)] = its; });
+    if (slot_.unequal()) {
+        return;
+    }
+    const MPI_Count size = reduction.type.size;
+    const Said& target = all[static_cast<std::size_t>(root < 0 ? rank_ : root)];
+    auto* result = static_cast<std::byte*>(target.result);
+    const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
+    const MPI_Count end = begin_of(reduction.count, rank_ + 1, size_);
+    // An operand that the total takes the place of is put aside, piece by piece.
+    const bool in_place = target.buffer.base == target.result;
+    std::vector<std::byte> aside(in_place ? static_cast<std::size_t>(step * size) : 0);
+    for (MPI_Count first = begin_of(reduction.count, rank_, size_); first < end; first += step) {
+        const MPI_Count count = std::min(step, end - first);
+        const auto bytes = static_cast<std::size_t>(count * size);
+        std::byte* total = result + first * size;
+        if (in_place) {
+            std::memcpy(aside.data(), total, bytes);
+        }
+        const auto operand = [&](int r) {
+            const Said& its = all[static_cast<std::size_t>(r)];
+            return in_place && &its == &target
+                       ? aside.data()
+                       : static_cast<const std::byte*>(its.buffer.base) + first * size;
+        };
+        combine_unlocked(engine_.rank(), reduction.op, operand(size_ - 2), operand(size_ - 1),
+                         total, count, reduction.type);
+        for (int r = size_ - 3; r >= 0; --r) {
+            apply_unlocked(engine_.rank(), reduction.op, operand(r), total, count, reduction.type);
+        }
+    }
+}
+
+bool SharedDirect::reduce(const Reduction& reduction, const void* in, void* out, int root) {
+    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
+    std::vector<Said> all;
+    combine(reduction,
+            {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
+             .blocks = nullptr,
+             .result = out},
+            root, all);
+    if (!slot_.unequal()) {
+        slot_.close();
+    }
+    return true;
+}
+
+bool SharedDirect::allreduce(const Reduction& reduction, const void* in, void* out) {
+    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
+    std::vector<Said> all;
+    combine(reduction,
+            {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
+             .blocks = nullptr,
+             .result = out},
+            -1, all);
+    if (slot_.unequal()) {
+        return true;
+    }
+    const MPI_Count size = reduction.type.size;
+    slot_.together([](Operation) {}, [](Operation) {},
+                   [&](Operation op) {
+                       for (int step = 1; step < size_ && !slot_.unequal(); ++step) {
+                           const int other = (rank_ + step) % size_;
+                           slot_.await(op, other);
+                           const MPI_Count first = begin_of(reduction.count, other, size_);
+                           const MPI_Count count =
+                               begin_of(reduction.count, other + 1, size_) - first;
+                           const auto part = [&](void* base) {
+                               return Buffer{static_cast<std::byte*>(base) + first * size, count,
+                                             &reduction.type};
+                           };
+                           copy(part(all[static_cast<std::size_t>(other)].result), part(out));
+                       }
+                   });
+    if (!slot_.unequal()) {
+        slot_.close();
+    }
+    return true;
+}
+
+} // namespace warren::coll

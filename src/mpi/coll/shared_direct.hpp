@@ -1,0 +1,111 @@
+// Shared direct: collective operations of ranks of one address space on data that is worth it:
+// ranks say in their lines where their data is, or is to go, and the others copy or combine it
+// there, each its own part. Nothing is copied twice, and no shared memory is taken.
+//
+// Everything is done before any rank leaves that the memory belongs to: whoever is read from, or
+// written to, waits for the others' arrivals. What all ranks must know alike is the number of
+// bytes; the datatypes may differ. Arguments and results are as in shared_data.hpp. Thread rule: as
+// SharedSlot.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "mpi/coll/blocks.hpp"
+#include "mpi/coll/shared.hpp"
+#include "mpi/coll/steps.hpp"
+#include "mpi/op/op.hpp"
+
+namespace warren::coll {
+
+class SharedDirect {
+  public:
+    // For a communicator that has a slot and whose ranks are of one process.
+    SharedDirect(message::Engine& engine, comm::Communicator& communicator)
+        : slot_(engine, communicator),
+          engine_(engine),
+          rank_(communicator.rank()),
+          size_(communicator.size()) {}
+
+    // Whether all ranks of the communicator are of this process; found out once.
+    static bool one_space(const Rank& rank, comm::Communicator& communicator);
+    // Whether an operation is worth it; `bytes` as for by_shared_memory.
+    static bool pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
+    // Whether an all-gather or all-to-all of two of them that have processors goes by messages,
+    // which can be direct as well.
+    static bool messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
+
+    // Of the operation that was made: as SharedSlot's.
+    Error outcome() { return slot_.outcome(); }
+
+    bool bcast(const Buffer& buffer, int root);
+    bool gather(const Buffer& own, const Blocks& blocks, int root);
+    bool scatter(const Blocks& blocks, const Buffer& own, int root);
+    bool allgather(const Buffer& own, const Blocks& blocks);
+    // False when `out` and `in` are the same.
+    bool alltoall(const Blocks& out, const Blocks& in);
+
+    // Each rank combines a part.
+    bool reduce(const Reduction& reduction, const void* in, void* out, int root);
+    bool allreduce(const Reduction& reduction, const void* in, void* out);
+
+  private:
+    using Operation = std::uint64_t;
+    using Rows = std::vector<const std::byte*>;
+    // What the last to come says to all, in a counted slot.
+    struct Verdict {
+        bool agreed = false; // all calls match
+        const Rows* rows =
+            nullptr; // of an all-to-all: where all ranks' blocks begin, if none has gaps
+    };
+
+    // What a line says of its rank's data.
+    struct Said {
+        Buffer buffer;        // one block, or a reduction's operand as base
+        const Blocks* blocks; // of many
+        void* result;         // of a reduction
+    };
+    static_assert(sizeof(Said) <= static_cast<std::size_t>(shared_bytes));
+
+    void say(Operation operation, const Said& said) {
+        slot_.sign(operation);
+        std::memcpy(slot_.line_data(operation, rank_), &said, sizeof said);
+    }
+    // What another rank has said in an operation in which it has arrived. False: its call was
+    // another one, and what is there means something else.
+    bool hear(Operation operation, int rank, Said& said) {
+        if (!slot_.agrees(operation, rank)) {
+            return false;
+        }
+        std::memcpy(&said, slot_.line_data(operation, rank), sizeof said);
+        return true;
+    }
+    void copy(const Buffer& from, const Buffer& to) const;
+    // Everybody says something, and then reads what `read` wants from each other one in turn. If
+    // calls don't match nobody reads: what lines lead to is there while calls wait for each other,
+    // and one that finds itself unequal returns.
+    template <typename Read>
+    void exchange(const Said& said, const Read& read);
+    template <typename Read>
+    void alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows, const Read& read);
+    template <typename Read>
+    void read_others(Operation operation, const Read& read);
+    // Awaits all. False: not all calls match, as all ranks find, since of two that differ each
+    // differs from one.
+    bool all_agree(Operation operation);
+    // The same, of all that have written, with the last one's verdict.
+    bool may_read(Operation operation, Verdict& verdict);
+    void publish(Operation operation, const Verdict& verdict);
+    // The root says something, the others read it, and the root stays until they have.
+    template <typename Read>
+    void from_root(int root, const Said& said, const Read& read);
+    // This rank's part of a reduction, into the result of `root`, or (root < 0) into its own.
+    void combine(const Reduction& reduction, const Said& own, int root, std::vector<Said>& all);
+
+    SharedSlot slot_;
+    message::Engine& engine_;
+    const int rank_;
+    const int size_;
+};
+
+} // namespace warren::coll

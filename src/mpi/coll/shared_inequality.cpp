@@ -1,0 +1,75 @@
+// What a call of a shared collective that didn't match others' says.
+#include <cstdio>
+#include <iterator>
+
+#include "mpi/coll/shared.hpp"
+
+namespace warren::coll {
+
+Error SharedSlot::inequality() {
+    ring_others(); // which may wait for messages of this rank's
+    // What others have announced for this call says more than that it differs.
+    const std::uint64_t call = communicator_.announced_collectives;
+    std::uint64_t its = unequal_;
+    bool announced_so = false;
+    for (int rank = 0; rank < size_ && !announced_so; ++rank) {
+        const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
+        announced_so = seen >> signature_bits == call && (seen & signature_mask) != signature_;
+        if (announced_so && (its == unsigned_call || its == differing)) {
+            its = seen & signature_mask;
+        }
+    }
+    if (!announced_so || place_.operations - first_ > 1) {
+        // Others have made another number of operations: in an earlier call, or in this one.
+        break_off();
+    }
+    if (its == broken_slot) {
+        return fail(MPI_ERR_OTHER,
+                    "the ranks' calls of collective operations have not matched on this "
+                    "communicator: it can have none any more (free it)");
+    }
+    // By Tag.
+    constexpr const char* names[] = {"?",
+                                     "barrier",
+                                     "bcast",
+                                     "gather",
+                                     "scatter",
+                                     "allgather",
+                                     "alltoall",
+                                     "reduce",
+                                     "allreduce",
+                                     "reduce_scatter",
+                                     "scan",
+                                     "creation of a communicator",
+                                     "exchange with neighbours"};
+    const auto name = [&](std::uint64_t signature) {
+        const std::uint64_t kind = signature >> size_bits;
+        return kind < std::size(names) ? names[kind] : "?";
+    };
+    char size[40] = "";
+    if (bytes_ >= 0) {
+        std::snprintf(size, sizeof size, " of %lld bytes", static_cast<long long>(bytes_));
+    }
+    if (its == unsigned_call || its == differing) {
+        return fail(MPI_ERR_OTHER,
+                    "the ranks' calls do not match: another rank's call is not this one's %s%s",
+                    name(signature_), size);
+    }
+    if (its >> size_bits == refused_kind) {
+        return fail(MPI_ERR_OTHER, "another rank has refused its part of this %s%s, with an error",
+                    name(signature_), size);
+    }
+    if (its >> size_bits != signature_ >> size_bits) {
+        return fail(
+            MPI_ERR_OTHER,
+            "the ranks' calls do not match: another rank's operation is a %s, this one's a %s",
+            name(its), name(signature_));
+    }
+    return fail(
+        MPI_ERR_TRUNCATE,
+        "the ranks' calls do not match: another rank's %s has another size, root or operator than "
+        "this one's%s",
+        name(its), size);
+}
+
+} // namespace warren::coll

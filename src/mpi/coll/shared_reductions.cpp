@@ -1,0 +1,460 @@
+// The reductions of SharedData.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "mpi/coll/shared_data.hpp"
+#include "mpi/coll/short_blocks.hpp"
+
+namespace warren::coll {
+
+namespace {
+
+// Reductions of this size are shared out when each of several ranks has a processor.
+constexpr std::size_t parts_from_bytes = 8192;
+
+// What a rank combines between two of its arrivals.
+constexpr std::size_t part_bytes = 65536;
+
+// Of data that flows in pieces: twice as many as there are phases.
+constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
+
+// Of two ranks' operands: combined at a time, and asked for ahead.
+constexpr std::size_t stream_bytes = 512;
+constexpr std::size_t ahead_bytes = 2048;
+
+} // namespace
+
+// Two ranks' reductions: pieces that the nearer caches keep, and enough of them for the phases to
+// be a pipeline: once round, so that two that take turns as roots write where they have read;
+// larger ones where the area has no room of its own for each.
+std::size_t SharedData::reduce_limit(std::size_t bytes) const {
+    constexpr std::size_t smallest = short_block_bytes, once_round = 65536, largest = 65536;
+    if (!slot_.is_pair()) {
+        return flow_limit(bytes);
+    }
+    if (bytes <= once_round) {
+        return std::max(bytes / node::collective_phases, smallest);
+    }
+    return bytes <= node::collective_phases * areas::large_rank_bytes
+               ? flow_limit(bytes)
+               : std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, largest));
+}
+
+template <typename Operand>
+void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
+                      const Operand& operand) {
+    const MPI_Count size = reduction.type.size;
+    const auto combine = [&](MPI_Count offset, MPI_Count part) {
+        const std::byte* last = operand(ranks - 1) + offset;
+        if (ranks == 1) {
+            if (last != total + offset) {
+                std::memcpy(total + offset, last, static_cast<std::size_t>(part * size));
+            }
+            return;
+        }
+        combine_unlocked(engine_.rank(), reduction.op, operand(ranks - 2) + offset, last,
+                         total + offset, part, reduction.type);
+        for (int r = ranks - 3; r >= 0; --r) {
+            apply_unlocked(engine_.rank(), reduction.op, operand(r) + offset, total + offset, part,
+                           reduction.type);
+        }
+    };
+    if (static_cast<std::size_t>(count * size) <= static_cast<std::size_t>(short_block_bytes)) {
+        if (count > 0) {
+            combine(0, count);
+        }
+        return;
+    }
+    const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
+    // What another core has written takes its time: all operands' are asked for ahead.
+    const auto ask_for = [&](MPI_Count first) {
+        const auto begin = static_cast<std::size_t>(first * size);
+        const std::size_t end =
+            begin + static_cast<std::size_t>(std::min(step, count - first) * size);
+        for (int r = ranks - 1; r >= 0 && end - begin <= fold_bytes; --r) {
+            const std::byte* data = operand(r);
+            for (std::size_t at = begin; at < end; at += line_bytes) {
+                __builtin_prefetch(data + at);
+            }
+        }
+    };
+    ask_for(0);
+    for (MPI_Count first = 0; first < count; first += step) {
+        const MPI_Count part = std::min(step, count - first);
+        if (first + part < count) {
+            ask_for(first + part);
+        }
+        combine(first * size, part);
+    }
+}
+
+bool SharedData::combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
+                              const std::byte* theirs, MPI_Count count) const {
+    const Kernel kernel = reduction.op.kernel(reduction.type);
+    if (kernel == nullptr) {
+        return false;
+    }
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(count) * size;
+    const auto ask_for = [&](std::size_t from, std::size_t to) {
+        for (std::size_t at = from; at < std::min(to, bytes); at += line_bytes) {
+            __builtin_prefetch(theirs + at);
+        }
+    };
+    const std::byte* left = rank_ == 0 ? mine : theirs;
+    const std::byte* right = rank_ == 0 ? theirs : mine;
+    ask_for(0, ahead_bytes);
+    const std::size_t step = stream_bytes / size * size;
+    for (std::size_t first = 0; first < bytes; first += step) {
+        const std::size_t part = std::min(step, bytes - first);
+        ask_for(first + ahead_bytes, first + ahead_bytes + part);
+        kernel(left + first, right + first, total + first, static_cast<MPI_Count>(part / size));
+    }
+    return true;
+}
+
+bool SharedData::parts_are_worth(std::size_t bytes) const {
+    return !crowded_ && size_ > 2 && bytes >= parts_from_bytes;
+}
+
+void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in,
+                                  void* out, int root) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const Buffer result = {out, reduction.count, &reduction.type};
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
+        const auto count = static_cast<MPI_Count>(std::min(cut.piece, bytes - first) / size);
+        // Where the part of rank r begins in the piece.
+        const auto begin = [&](int r) {
+            return static_cast<std::size_t>(count * r / size_) * size;
+        };
+        Operation contributed = 0;
+        slot_.together(
+            [&](Operation op) {
+                contributed = op;
+                put(own, first, static_cast<std::size_t>(count) * size, place(cut, op, rank_));
+            },
+            [](Operation) {},
+            [&](Operation op) {
+                for (int r = 0; r < size_; ++r) {
+                    slot_.await(op, r);
+                }
+            });
+        // The contributions stay until all have arrived in the next operation.
+        const auto combine = [&](std::byte* total) {
+            fold(reduction, total, static_cast<MPI_Count>((begin(rank_ + 1) - begin(rank_)) / size),
+                 size_, [&](int r) {
+                     return static_cast<const std::byte*>(place(cut, contributed, r)) +
+                            begin(rank_);
+                 });
+        };
+        const auto write = [&](Operation op) { combine(place(cut, op, rank_)); };
+        const auto read = [&](Operation op) {
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+                if (r != root) {
+                    get(place(cut, op, r), result, first + begin(r), begin(r + 1) - begin(r));
+                }
+            }
+        };
+        if (root < 0) {
+            slot_.together(
+                write, [](Operation) {}, read);
+        } else {
+            slot_.to_root(root, write, [&](Operation op) {
+                combine(static_cast<std::byte*>(out) + first + begin(root));
+                read(op);
+            });
+        }
+    }
+}
+
+bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, void* out) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const auto ranks = static_cast<std::size_t>(size_);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    // Block c of rank r's row: what r contributes to the part that c combines, or r's result.
+    const Cut cut =
+        this->cut(Rows::own, size_, size_, (bytes + ranks - 1) / ranks, part_bytes, size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const Buffer result = {out, reduction.count, &reduction.type};
+    const std::size_t span = cut.piece * ranks;
+    const std::size_t pieces = (bytes + span - 1) / span;
+    struct Part {
+        std::size_t first;
+        std::size_t bytes;
+    };
+    const auto part_of = [&](std::size_t piece, int r) {
+        const auto count = static_cast<MPI_Count>(std::min(span, bytes - piece * span) / size);
+        const auto begin = static_cast<std::size_t>(count * r / size_) * size;
+        const auto end = static_cast<std::size_t>(count * (r + 1) / size_) * size;
+        return Part{piece * span + begin, end - begin};
+    };
+    const auto contribute = [&](Operation op, std::size_t piece) {
+        for (int r = 0; r < size_; ++r) {
+            if (r != rank_) {
+                const Part part = part_of(piece, r);
+                put(own, part.first, part.bytes, place(cut, op, rank_, r));
+            }
+        }
+    };
+    const auto combine = [&](Operation contributed, Operation op, std::size_t piece) {
+        for (int r = 0; r < size_; ++r) {
+            slot_.await(contributed, r);
+        }
+        const Part part = part_of(piece, rank_);
+        const auto count = static_cast<MPI_Count>(part.bytes / size);
+        const auto* mine = static_cast<const std::byte*>(in) + part.first;
+        auto* result_part = static_cast<std::byte*>(out) + part.first;
+        std::byte* total = place(cut, op, rank_, rank_);
+        const auto operand = [&](int r) {
+            return r == rank_ ? mine
+                              : static_cast<const std::byte*>(place(cut, contributed, r, rank_));
+        };
+        fold(reduction, total, count, size_, operand);
+        std::memcpy(result_part, total, part.bytes);
+    };
+    const auto collect = [&](Operation op, std::size_t piece) {
+        for (int r = 0; r < size_; ++r) {
+            if (r != rank_) {
+                const Part part = part_of(piece, r);
+                slot_.await(op, r);
+                get(place(cut, op, r, r), result, part.first, part.bytes);
+            }
+        }
+    };
+    for (std::size_t step = 0; step <= pieces; ++step) {
+        slot_.in_row(
+            step == 0,
+            [&](Operation op) {
+                if (step < pieces) {
+                    contribute(op, step);
+                }
+                if (step > 0) {
+                    combine(op - 1, op, step - 1);
+                }
+            },
+            [&](Operation op) {
+                if (step > 1) {
+                    collect(op, step - 2);
+                }
+            });
+        if (slot_.unequal()) {
+            return true;
+        }
+    }
+    slot_.end_row([&](Operation op) { collect(op, pieces - 1); });
+    return true;
+}
+
+bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, int root) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    const bool in_parts = parts_are_worth(bytes);
+    Cut cut = this->cut(Rows::own, size_, 1, bytes, in_parts ? bytes : reduce_limit(bytes), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
+    if (in_parts) {
+        combine_in_parts(reduction, cut, in, out, root);
+        return true;
+    }
+    // Of two ranks one writes, long data always in the first row, and each line once in a call if
+    // that can be: so lines go back and forth where roots do (SharedSlot::alternating_row).
+    const bool in_first = slot_.is_pair() && cut.area != nullptr && bytes > short_block_bytes;
+    // The root has nothing there if the processor does the operation, in place, too.
+    const bool in_place = slot_.is_pair() && reduction.op.kernel(reduction.type) != nullptr;
+    if (in_first) {
+        cut.turn_bytes = (in_place ? 1 : 2) * cut.pitch;
+        cut.turns = cut.phase_bytes / cut.turn_bytes;
+    }
+    const auto row = [&](int r) { return in_first ? (r == root ? 1 : 0) : r; };
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const std::size_t pipeline_bytes = node::collective_phases * cut.piece;
+    if (rank_ != root && bytes > pipeline_bytes) {
+        begin_writing(bytes);
+    }
+    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
+        const std::size_t part = std::min(cut.piece, bytes - first);
+        slot_.to_root(
+            root,
+            [&](Operation op) {
+                if (first >= pipeline_bytes) {
+                    time_from_here(); // the first piece has been read
+                }
+                put(own, first, part, place(cut, op, row(rank_)));
+            },
+            [&](Operation op) {
+                const auto* mine = static_cast<const std::byte*>(in) + first;
+                if (in == out && rank_ != size_ - 1 && !in_place) {
+                    // The total takes its place.
+                    if (!slot_.settle(op)) {
+                        return;
+                    }
+                    std::byte* copy = place(cut, op, row(rank_));
+                    put(own, first, part, copy);
+                    mine = copy;
+                }
+                for (int r = 0; r < size_; ++r) {
+                    slot_.await(op, r);
+                }
+                auto* total = static_cast<std::byte*>(out) + first;
+                const auto count = static_cast<MPI_Count>(part / size);
+                if (size_ == 2 &&
+                    combine_pair(reduction, total, mine, place(cut, op, row(1 - rank_)), count)) {
+                    return;
+                }
+                fold(reduction, total, count, size_, [&](int r) {
+                    return r == rank_ ? mine
+                                      : static_cast<const std::byte*>(place(cut, op, row(r)));
+                });
+            });
+    }
+    end_writing(bytes);
+    return true;
+}
+
+bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    const bool in_parts = parts_are_worth(bytes);
+    const Cut cut = this->cut(Rows::alternating, size_, 1, bytes,
+                              in_parts ? bytes : exchange_limit(bytes), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
+    // (Of two ranks each combines all: neither waits for a result, and nothing is copied.)
+    if (slot_.flat() && size_ > 2 && bytes > parts_from_bytes &&
+        allreduce_in_row(reduction, in, out)) {
+        return true;
+    }
+    if (in_parts) {
+        combine_in_parts(reduction, cut, in, out, -1);
+        return true;
+    }
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const Buffer result = {out, reduction.count, &reduction.type};
+    const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
+    exchange(
+        bytes, cut.piece,
+        [&](Operation op, std::size_t first) {
+            put(own, first, part(first), place(cut, op, rank_));
+        },
+        [&](Operation op, std::size_t first) {
+            fold(reduction, place(cut, op, size_ - 1), static_cast<MPI_Count>(part(first) / size),
+                 size_, [&](int r) { return static_cast<const std::byte*>(place(cut, op, r)); });
+        },
+        [&](Operation op, std::size_t first) {
+            if (!slot_.flat()) {
+                get(place(cut, op, size_ - 1), result, first, part(first));
+                return;
+            }
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+            }
+            auto* total = static_cast<std::byte*>(out) + first;
+            const auto count = static_cast<MPI_Count>(part(first) / size);
+            if (size_ == 2 &&
+                combine_pair(reduction, total, static_cast<const std::byte*>(in) + first,
+                             place(cut, op, 1 - rank_), count)) {
+                return;
+            }
+            const bool own_stays = in != out || rank_ == size_ - 1;
+            fold(reduction, total, count, size_, [&](int r) {
+                return r == rank_ && own_stays ? static_cast<const std::byte*>(in) + first
+                                               : static_cast<const std::byte*>(place(cut, op, r));
+            });
+        });
+    return true;
+}
+
+bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void* out,
+                                const MPI_Count counts[]) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    std::vector<std::size_t> begin(static_cast<std::size_t>(size_) + 1); // of each block
+    std::size_t most = 0;
+    for (std::size_t r = 0; r + 1 < begin.size(); ++r) {
+        const std::size_t bytes = static_cast<std::size_t>(counts[r]) * size;
+        begin[r + 1] = begin[r] + bytes;
+        most = std::max(most, bytes);
+    }
+    const Cut cut = this->cut(Rows::alternating, size_, size_, most, exchange_limit(most), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size, 0, reduction.op.kind());
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const std::size_t mine = begin[static_cast<std::size_t>(rank_)];
+    const auto part = [&](int r, std::size_t first) {
+        const auto block = static_cast<std::size_t>(r);
+        const std::size_t bytes = begin[block + 1] - begin[block];
+        return first < bytes ? std::min(cut.piece, bytes - first) : std::size_t{0};
+    };
+    // Should `in` and `out` be the same memory: what is written of a piece is before what is yet to
+    // be read of any block.
+    exchange(
+        most, cut.piece,
+        [&](Operation op, std::size_t first) {
+            for (int r = 0; r < size_; ++r) {
+                if (r != rank_ || in == out) {
+                    put(own, begin[static_cast<std::size_t>(r)] + first, part(r, first),
+                        place(cut, op, rank_, r));
+                }
+            }
+        },
+        [](Operation, std::size_t) {},
+        [&](Operation op, std::size_t first) {
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+            }
+            fold(reduction, static_cast<std::byte*>(out) + first,
+                 static_cast<MPI_Count>(part(rank_, first) / size), size_, [&](int r) {
+                     return r == rank_ && in != out
+                                ? static_cast<const std::byte*>(in) + mine + first
+                                : static_cast<const std::byte*>(place(cut, op, r, rank_));
+                 });
+        });
+    return true;
+}
+
+bool SharedData::scan(const Reduction& reduction, const void* in, void* out, bool exclusive) {
+    const auto size = static_cast<std::size_t>(reduction.type.size);
+    const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
+    const Cut cut = this->cut(Rows::alternating, size_, 1, bytes, exchange_limit(bytes), size);
+    if (cut.piece == 0) {
+        return false;
+    }
+    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0,
+                reduction.op.kind());
+    const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
+    const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
+    const int ranks = exclusive ? rank_ : rank_ + 1;
+    exchange(
+        bytes, cut.piece,
+        [&](Operation op, std::size_t first) {
+            put(own, first, part(first), place(cut, op, rank_));
+        },
+        [](Operation, std::size_t) {},
+        [&](Operation op, std::size_t first) {
+            for (int r = 0; r < size_; ++r) {
+                slot_.await(op, r);
+            }
+            if (ranks > 0) {
+                fold(reduction, static_cast<std::byte*>(out) + first,
+                     static_cast<MPI_Count>(part(first) / size), ranks, [&](int r) {
+                         return r == rank_ ? static_cast<const std::byte*>(in) + first
+                                           : static_cast<const std::byte*>(place(cut, op, r));
+                     });
+            }
+        });
+    return true;
+}
+
+} // namespace warren::coll

@@ -1,0 +1,127 @@
+#include "mpi/coll/staging.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/futex.hpp"
+
+namespace warren::coll {
+
+namespace {
+
+// What is given back to the node at once; less may stay committed for the next one.
+constexpr std::uint64_t kept_bytes = 256 << 10;
+
+std::uint64_t units_of(AreaKind kind, int ranks) {
+    return (node::collective_phases * area_phase_bytes(kind, ranks) + node::area_unit_bytes - 1) /
+           node::area_unit_bytes;
+}
+
+// The bits of units [begin, end) that lie in a word of the map.
+std::uint64_t mask_of(std::uint64_t begin, std::uint64_t end, std::uint64_t word) {
+    const std::uint64_t from = std::max(begin, 64 * word) - 64 * word;
+    const std::uint64_t to = std::min(end, 64 * word + 64) - 64 * word;
+    return (~std::uint64_t{0} >> (64 - (to - from))) << from;
+}
+
+void free_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t word = begin / 64; 64 * word < end; ++word) {
+        header.area_map[word].fetch_and(~mask_of(begin, end, word), std::memory_order_release);
+    }
+}
+
+// Takes units [begin, end) if all are free. Else `busy` is one that is not.
+bool take_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t end,
+                std::uint64_t& busy) {
+    for (std::uint64_t word = begin / 64; 64 * word < end; ++word) {
+        const std::uint64_t mask = mask_of(begin, end, word);
+        std::uint64_t bits = header.area_map[word].load(std::memory_order_relaxed);
+        do {
+            if ((bits & mask) != 0) {
+                busy = 64 * word + 63 - static_cast<std::uint64_t>(__builtin_clzll(bits & mask));
+                if (64 * word > begin) {
+                    free_units(header, begin, 64 * word);
+                }
+                return false;
+            }
+            // Acquire: pairs with free_units; who had them before has done with them.
+        } while (!header.area_map[word].compare_exchange_weak(bits, bits | mask,
+                                                              std::memory_order_acquire));
+    }
+    return true;
+}
+
+} // namespace
+
+namespace areas {
+
+namespace {
+
+// Whether half of all units would be free still.
+bool leaves_half(const node::SegmentHeader& header, std::uint64_t units) {
+    std::uint64_t used = units;
+    for (const std::atomic<std::uint64_t>& word : header.area_map) {
+        used += static_cast<std::uint64_t>(std::popcount(word.load(std::memory_order_relaxed)));
+    }
+    return 2 * used <= header.area_units;
+}
+
+// Units with memory, as a word says it.
+std::uint32_t take(const node::Segment& segment, AreaKind kind, int ranks) {
+    const std::uint64_t units = units_of(kind, ranks);
+    node::SegmentHeader& header = segment.header();
+    if (kind == AreaKind::wide && !leaves_half(header, units)) {
+        return refused;
+    }
+    std::uint64_t begin = 0;
+    std::uint64_t busy = 0;
+    while (begin + units <= header.area_units) {
+        if (!take_units(header, begin, begin + units, busy)) {
+            begin = busy + 1;
+            continue;
+        }
+        if (segment.commit(segment.area_offset(begin), units * node::area_unit_bytes)) {
+            return first + static_cast<std::uint32_t>(begin);
+        }
+        free_units(header, begin, begin + units);
+        break;
+    }
+    return refused;
+}
+
+} // namespace
+
+std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& word, AreaKind kind,
+                     int ranks) {
+    std::uint32_t said = word.load(std::memory_order_acquire);
+    if (said == undecided &&
+        word.compare_exchange_strong(said, deciding, std::memory_order_acquire)) {
+        said = take(segment, kind, ranks);
+        // Release: pairs with the acquire of whoever reads it. The memory is there.
+        word.store(said, std::memory_order_release);
+    }
+    while (said == deciding) {
+        give_way();
+        said = word.load(std::memory_order_acquire);
+    }
+    return said;
+}
+
+void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, AreaKind kind,
+               int ranks) {
+    const std::uint32_t said = word.exchange(undecided, std::memory_order_relaxed);
+    if (said < first) {
+        return;
+    }
+    const std::uint64_t begin = said - first;
+    const std::uint64_t units = units_of(kind, ranks);
+    const std::uint64_t bytes = units * node::area_unit_bytes;
+    if (bytes > kept_bytes) {
+        segment.release(segment.area_offset(begin), bytes);
+    }
+    free_units(segment.header(), begin, begin + units);
+}
+
+} // namespace areas
+
+} // namespace warren::coll

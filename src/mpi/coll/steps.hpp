@@ -1,0 +1,149 @@
+// Steps: what a collective algorithm is made of. An algorithm is a function over Steps that says,
+// for the calling rank, which messages it sends and receives and which data it copies and combines,
+// in which order. What is said is done at once (immediate.hpp: blocking calls), or written down to
+// be done later, once or many times (schedule.hpp: nonblocking and persistent calls). So there is
+// one text of every algorithm.
+//
+// What an algorithm may rely on, and no more:
+//  * a step takes place after those before it; start_send and start_receive only begin, finish()
+//    ends all that were begun;
+//  * what a step reads is read when it takes place, which is perhaps after the algorithm's function
+//    has returned: an algorithm never looks at data itself, and its own memory is scratch();
+//  * after a failure, steps that follow take place for the others' sake only: empty messages go
+//    where data should, which who receives them takes for a failure in turn. So all ranks that
+//    depend on it learn of it, and nobody waits for ever. There is nothing to check in an
+//    algorithm.
+// Memory that runs out is std::bad_alloc.
+// Thread rule: under the rank's lock.
+#pragma once
+
+#include <cstdint>
+#include <forward_list>
+
+#include "mpi/coll/scratch.hpp"
+#include "mpi/comm/communicator.hpp"
+#include "mpi/message/engine.hpp"
+#include "mpi/message/request.hpp"
+#include "mpi/op/op.hpp"
+
+namespace warren::coll {
+
+using message::Buffer;
+
+// What a blocking operation's messages are tagged with. One tag would do for all, since all members
+// of a communicator call its operations in one order, and messages between two ranks stay in order;
+// they differ for who looks at a program that hangs or mixes its calls up.
+enum class Tag : std::int32_t {
+    barrier = 1,
+    bcast,
+    gather,
+    scatter,
+    allgather,
+    alltoall,
+    reduce,
+    allreduce,
+    reduce_scatter,
+    scan,
+    agreement, // on a new communicator
+    neighbours,
+    partitioned, // announcements of partitioned operations
+    // MPI_Comm_idup: several may be under way, with a tag each.
+    duplicate = 1 << 26,
+    // Operations that are under way together have a tag each: number n of the nonblocking ones of a
+    // communicator, modulo the distance to the next line, and of the persistent ones, which live as
+    // long as the program likes.
+    nonblocking = 1 << 27,
+    persistent = 1 << 28,
+    // Above it: MPI_Comm_create_group with the program's tag, of which several may be under way.
+    create_group = 1 << 29,
+    // The same of MPI_Intercomm_create, between the leaders.
+    create_inter = 1 << 30
+};
+
+// A reduction's arguments that are the same at all ranks.
+struct Reduction {
+    MPI_Count count;
+    const datatype::Datatype& type;
+    const Op& op;
+};
+
+// `bytes` bytes of contiguous memory.
+inline Buffer bytes_of(void* base, MPI_Count bytes) {
+    return {base, bytes, &datatype::basic(MPI_BYTE)};
+}
+inline Buffer bytes_of(const void* base, MPI_Count bytes) {
+    return bytes_of(const_cast<void*>(base), bytes);
+}
+
+// What a rank that has failed sends.
+inline Buffer no_data() {
+    return bytes_of(static_cast<void*>(nullptr), 0);
+}
+
+class Steps {
+  public:
+    Steps(const Steps&) = delete;
+    Steps& operator=(const Steps&) = delete;
+
+    int rank() const { return rank_; }
+    int size() const { return size_; } // of the own group
+    bool inter() const { return communicator_.inter(); }
+    int peers() const { return communicator_.peers(); }
+    const comm::Communicator& communicator() const { return communicator_; }
+    // Whether ranks take turns on their processors: then what counts is how often each one waits.
+    bool crowded() const { return engine_.rank().oversubscribed(); }
+
+    // Which operation begins.
+    virtual void name(Tag) {}
+    // This rank's part can't be done, as it alone knows, before its first step.
+    virtual void refuse(Error error) = 0;
+
+    // Messages are between ranks of the communicator; of an intercommunicator: with the remote
+    // group, unless it is said that they are among the own one, or again among the peers.
+    void among_own_group() { speaking_ = &communicator_.local(); }
+    void among_peers() { speaking_ = &communicator_; }
+
+    virtual void start_send(const Buffer& buffer, int to) = 0;
+    virtual void start_receive(const Buffer& buffer, int from) = 0;
+    virtual void finish() = 0;
+    virtual void send(const Buffer& buffer, int to) = 0;
+    virtual void receive(const Buffer& buffer, int from) = 0;
+    // Both at once: no order of the peers' calls can block it.
+    virtual void exchange(const Buffer& out, int to, const Buffer& in, int from) = 0;
+
+    // The data of `from`, in the layout of `to`, which has room for it.
+    virtual void copy(const Buffer& from, const Buffer& to) = 0;
+    // inout[i] = in[i] op inout[i]
+    virtual void combine(const Reduction& reduction, const void* in, void* inout,
+                         MPI_Count count) = 0;
+
+    // Keeps a datatype as long as the operation, for callers whose own caller doesn't.
+    void keep(const datatype::Datatype& type);
+
+    // Memory that lasts as long as the operation: elements with their gaps, or bytes.
+    Buffer scratch(MPI_Count count, const datatype::Datatype& type);
+    std::byte* scratch(MPI_Count bytes);
+
+  protected:
+    Steps(message::Engine& engine, const comm::Communicator& communicator)
+        : engine_(engine),
+          communicator_(communicator),
+          rank_(communicator.rank()),
+          size_(communicator.size()),
+          speaking_(&communicator) {}
+    ~Steps();
+
+    const comm::Communicator& speaking() const { return *speaking_; }
+
+    message::Engine& engine_;
+    const comm::Communicator& communicator_;
+
+  private:
+    const int rank_;
+    const int size_;
+    const comm::Communicator* speaking_; // where messages go
+    std::forward_list<Scratch> scratch_;
+    std::forward_list<const datatype::Datatype*> kept_;
+};
+
+} // namespace warren::coll

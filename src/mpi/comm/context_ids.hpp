@@ -1,0 +1,51 @@
+// ContextIds: the numbers that tell the messages of a node's communicators apart.
+//
+// A communicator takes one, which stands for two contexts (even: the program's messages, odd: the
+// library's), and every member gives it back when its communicator ends; after the last it is free
+// again. So they do not run out before 2^20 communicators live at once, however many come and go.
+//     bits 31…21  how often the number has been taken: a message that a wrong program leaves behind
+//                 is not taken for one of a later communicator
+//     bits 20…1   index in the node segment's table, which grows with the most that have lived
+//     bit 0       point-to-point or collective
+// Indices below first_dynamic need no agreement: the world, MPI_COMM_SELF, and what communicators
+// are made from groups over.
+//
+// Thread rule: by any rank, without locks. Invariant: a number is in the free list or has users.
+#pragma once
+
+#include <cstdint>
+
+#include "mpi/job/segment.hpp"
+
+namespace warren::comm {
+
+inline constexpr std::uint32_t world_context = 2;
+inline constexpr std::uint32_t self_context = 4;
+inline constexpr std::uint32_t groups_context = 6;
+
+class ContextIds {
+  public:
+    // The even context of a number for `members` ranks. 0 when there is none, or memory is out.
+    static std::uint32_t take(const node::Segment& segment, std::uint32_t members);
+
+    // Gives up one member's share; contexts that are not from take() have none. The last member
+    // gets what the entry's `slot` was, to free it; else 0.
+    [[nodiscard]] static std::uint32_t give_back(const node::Segment& segment,
+                                                 std::uint32_t context);
+
+    // Of a context that is from take().
+    static node::ContextEntry& entry(const node::Segment& segment, std::uint32_t context) {
+        return segment.context(index_of(context));
+    }
+
+  private:
+    static constexpr std::uint32_t first_dynamic = 8;
+    static constexpr std::uint32_t index_bits = 20;
+    static_assert(node::context_limit == 1 << index_bits);
+
+    static std::uint32_t index_of(std::uint32_t context) {
+        return (context >> 1) & ((1u << index_bits) - 1);
+    }
+};
+
+} // namespace warren::comm

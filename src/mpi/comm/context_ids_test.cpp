@@ -1,0 +1,93 @@
+#include "mpi/comm/context_ids.hpp"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace warren::comm {
+namespace {
+
+node::Segment make_segment(std::uint32_t ranks) {
+    node::Segment segment;
+    Error error = node::Segment::create({.ranks = ranks, .cores = 1}, segment);
+    EXPECT_FALSE(error);
+    error.drop();
+    return segment;
+}
+
+TEST(ContextIds, AreEvenAndDistinctWhileTheyLive) {
+    const node::Segment segment = make_segment(2);
+    std::set<std::uint32_t> live;
+    for (int i = 0; i < 50000; ++i) {
+        const std::uint32_t context = ContextIds::take(segment, 1);
+        ASSERT_GT(context, groups_context);
+        ASSERT_EQ(context % 2, 0u);
+        ASSERT_TRUE(live.insert(context).second);
+    }
+    for (const std::uint32_t context : live) {
+        EXPECT_EQ(ContextIds::give_back(segment, context), 0u);
+    }
+    for (int i = 0; i < 50000; ++i) {
+        // The numbers come again, as other contexts.
+        const std::uint32_t context = ContextIds::take(segment, 1);
+        ASSERT_EQ(live.count(context), 0u);
+        ASSERT_TRUE(live.count(context - (1u << 21)) == 1);
+    }
+}
+
+TEST(ContextIds, AreFreeAfterTheLastMember) {
+    const node::Segment segment = make_segment(3);
+    const std::uint32_t first = ContextIds::take(segment, 3);
+    EXPECT_EQ(ContextIds::give_back(segment, first), 0u);
+    EXPECT_EQ(ContextIds::give_back(segment, first), 0u);
+    const std::uint32_t second = ContextIds::take(segment, 1);
+    EXPECT_NE((first >> 1) % (1 << 20), (second >> 1) % (1 << 20));
+    EXPECT_EQ(ContextIds::give_back(segment, first), 0u);
+    const std::uint32_t third = ContextIds::take(segment, 1);
+    EXPECT_EQ((first >> 1) % (1 << 20), (third >> 1) % (1 << 20));
+    EXPECT_NE(first, third);
+    // Those that were never taken.
+    EXPECT_EQ(ContextIds::give_back(segment, world_context), 0u);
+    EXPECT_EQ(ContextIds::give_back(segment, self_context), 0u);
+}
+
+TEST(ContextIds, RunOutWithAnAnswer) {
+    const node::Segment segment = make_segment(1);
+    std::vector<std::uint32_t> live;
+    while (const std::uint32_t context = ContextIds::take(segment, 1)) {
+        live.push_back(context);
+        ASSERT_LT(live.size(), 1u << 20);
+    }
+    EXPECT_GT(live.size(), 1000000u);
+    EXPECT_EQ(ContextIds::take(segment, 1), 0u);
+    EXPECT_EQ(ContextIds::give_back(segment, live.back()), 0u);
+    EXPECT_NE(ContextIds::take(segment, 1), 0u);
+}
+
+TEST(ContextIds, ThreadsNeverShareOne) {
+    const node::Segment segment = make_segment(1);
+    std::vector<std::thread> threads;
+    std::atomic<std::uint32_t> owners[4096] = {};
+    std::atomic<int> shared{0};
+    for (int t = 0; t < 3; ++t) {
+        threads.emplace_back([&] {
+            for (int i = 0; i < 50000; ++i) {
+                const std::uint32_t context = ContextIds::take(segment, 1);
+                std::atomic<std::uint32_t>& owner = owners[(context >> 1) % 4096];
+                shared += owner.fetch_add(1) != 0;
+                owner.fetch_sub(1);
+                EXPECT_EQ(ContextIds::give_back(segment, context), 0u);
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(shared, 0);
+    EXPECT_LE(segment.header().next_context.load(), 8u + 3u);
+}
+
+} // namespace
+} // namespace warren::comm

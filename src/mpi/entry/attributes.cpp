@@ -1,0 +1,212 @@
+#include "mpi/entry/attributes.hpp"
+
+#include <cstring>
+
+#include "mpi/datatype/derived.hpp"
+#include "mpi/entry/context.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+using comm::AttributeOwner;
+using comm::Keyval;
+
+// The attributes of a datatype, as they hang from it.
+struct TypeAttributes : datatype::Attachment {
+    explicit TypeAttributes(Context& owner) : context(owner), attributes(owner.keyvals) {}
+
+    Error copy(MPI_Datatype old_handle, std::unique_ptr<Attachment>& copied) override {
+        auto made = std::make_unique<TypeAttributes>(context);
+        Error error = made->attributes.copy_from(context.rank.lock, old_handle, attributes);
+        copied = std::move(made);
+        return error;
+    }
+    Error clear(MPI_Datatype handle) override {
+        return attributes.clear(context.rank.lock, handle);
+    }
+
+    Context& context;
+    comm::Attributes attributes;
+};
+
+comm::Attributes* attributes_of(Context& context, const datatype::Datatype& type) {
+    const datatype::Extras* extras = context.datatypes.find_extras(type);
+    return extras != nullptr && extras->attachment != nullptr
+               ? &static_cast<TypeAttributes&>(*extras->attachment).attributes
+               : nullptr;
+}
+
+template <typename Copy, typename Delete>
+Error create(Context& context, AttributeOwner owner, Copy* copy, Delete* remove, int* keyval,
+             void* extra_state) {
+    *keyval = context.keyvals.insert(owner, reinterpret_cast<Keyval::Copy>(copy),
+                                     reinterpret_cast<Keyval::Delete>(remove), extra_state);
+    return {};
+}
+
+Error no_keyval(int keyval) {
+    if (keyval == MPI_KEYVAL_INVALID) {
+        return fail(MPI_ERR_KEYVAL, "keyval is MPI_KEYVAL_INVALID");
+    }
+    if (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) {
+        return fail(MPI_ERR_KEYVAL, "keyval = %d is a predefined one: its value can't be changed",
+                    keyval);
+    }
+    return fail(MPI_ERR_KEYVAL,
+                "keyval = %d is no key for this kind of object: it was never made, or has been "
+                "freed",
+                keyval);
+}
+
+Error free_keyval(Context& context, AttributeOwner owner, int* keyval) {
+    Keyval* found = context.keyvals.find(*keyval, owner);
+    if (found == nullptr) {
+        return no_keyval(*keyval);
+    }
+    context.keyvals.free(*found);
+    *keyval = MPI_KEYVAL_INVALID;
+    return {};
+}
+
+// Stores a pointer at an address that the standard declares void* for the caller's comfort.
+void give(void* place, void* value) {
+    std::memcpy(place, &value, sizeof value);
+}
+
+// What a predefined key's value points to; null for other keys.
+int* predefined_value(Context& context, int keyval) {
+    switch (keyval) {
+    case MPI_TAG_UB:
+        return &context.attributes.tag_ub;
+    case MPI_IO:
+        return &context.attributes.io;
+    case MPI_HOST:
+        return &context.attributes.host;
+    case MPI_WTIME_IS_GLOBAL:
+        return &context.attributes.wtime_is_global;
+    case MPI_APPNUM:
+        return &context.attributes.application;
+    case MPI_UNIVERSE_SIZE:
+        return &context.attributes.universe_size;
+    case MPI_LASTUSEDCODE:
+        return context.process.error_codes.last_used();
+    default:
+        return nullptr;
+    }
+}
+
+} // namespace
+
+Error comm_create_keyval(Context& context, MPI_Comm_copy_attr_function* copy,
+                         MPI_Comm_delete_attr_function* remove, int* keyval, void* extra_state) {
+    return create(context, AttributeOwner::communicator, copy, remove, keyval, extra_state);
+}
+
+Error comm_free_keyval(Context& context, int* keyval) {
+    return free_keyval(context, AttributeOwner::communicator, keyval);
+}
+
+Error comm_set_attr(Context& context, comm::Communicator& comm, int keyval, void* value) {
+    Keyval* found = context.keyvals.find(keyval, AttributeOwner::communicator);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    if (comm.attributes == nullptr) {
+        comm.attributes = new comm::Attributes(context.keyvals);
+    }
+    return comm.attributes->set(context.rank.lock, context.communicators.handle_of(comm), *found,
+                                value);
+}
+
+Error comm_get_attr(Context& context, comm::Communicator& comm, int keyval, void* value,
+                    int* flag) {
+    if (int* predefined = predefined_value(context, keyval)) {
+        give(value, predefined);
+        *flag = 1;
+        return {};
+    }
+    const Keyval* found = context.keyvals.find(keyval, AttributeOwner::communicator);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    void* stored = nullptr;
+    *flag = comm.attributes != nullptr && comm.attributes->get(*found, stored);
+    if (*flag != 0) {
+        give(value, stored);
+    }
+    return {};
+}
+
+Error comm_delete_attr(Context& context, comm::Communicator& comm, int keyval) {
+    Keyval* found = context.keyvals.find(keyval, AttributeOwner::communicator);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    if (comm.attributes == nullptr) {
+        return {};
+    }
+    return comm.attributes->remove(context.rank.lock, context.communicators.handle_of(comm),
+                                   *found);
+}
+
+Error type_create_keyval(Context& context, MPI_Type_copy_attr_function* copy,
+                         MPI_Type_delete_attr_function* remove, int* keyval, void* extra_state) {
+    return create(context, AttributeOwner::datatype, copy, remove, keyval, extra_state);
+}
+
+Error type_free_keyval(Context& context, int* keyval) {
+    return free_keyval(context, AttributeOwner::datatype, keyval);
+}
+
+Error type_set_attr(Context& context, const datatype::Datatype& type, int keyval, void* value) {
+    Keyval* found = context.keyvals.find(keyval, AttributeOwner::datatype);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    comm::Attributes* attributes = attributes_of(context, type);
+    if (attributes == nullptr) {
+        auto made = std::make_unique<TypeAttributes>(context);
+        attributes = &made->attributes;
+        context.datatypes.extras(type).attachment = std::move(made);
+    }
+    return attributes->set(context.rank.lock, datatype::TypeTable::handle_of(type), *found, value);
+}
+
+Error type_get_attr(Context& context, const datatype::Datatype& type, int keyval, void* value,
+                    int* flag) {
+    const Keyval* found = context.keyvals.find(keyval, AttributeOwner::datatype);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    const comm::Attributes* attributes = attributes_of(context, type);
+    void* stored = nullptr;
+    *flag = attributes != nullptr && attributes->get(*found, stored);
+    if (*flag != 0) {
+        give(value, stored);
+    }
+    return {};
+}
+
+Error type_delete_attr(Context& context, const datatype::Datatype& type, int keyval) {
+    Keyval* found = context.keyvals.find(keyval, AttributeOwner::datatype);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    comm::Attributes* attributes = attributes_of(context, type);
+    if (attributes == nullptr) {
+        return {};
+    }
+    return attributes->remove(context.rank.lock, datatype::TypeTable::handle_of(type), *found);
+}
+
+Error win_create_keyval(Context& context, MPI_Win_copy_attr_function* copy,
+                        MPI_Win_delete_attr_function* remove, int* keyval, void* extra_state) {
+    return create(context, AttributeOwner::window, copy, remove, keyval, extra_state);
+}
+
+Error win_free_keyval(Context& context, int* keyval) {
+    return free_keyval(context, AttributeOwner::window, keyval);
+}
+
+} // namespace warren::mpi

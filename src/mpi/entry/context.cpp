@@ -1,0 +1,184 @@
+#include "mpi/entry/context.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+#include "mpi/calls.hpp"
+#include "mpi/entry/enrolment.hpp"
+#include "mpi/entry/failure.hpp"
+#include "mpi/entry/requests.hpp"
+
+namespace warren::mpi {
+
+constinit thread_local Context* own_context = nullptr;
+
+std::uint64_t kernel_thread() {
+    return static_cast<std::uint64_t>(syscall(SYS_gettid));
+}
+
+Context::Context(Home& own_home, const Enrolment& enrolment)
+    : home(own_home),
+      process(find_process()),
+      rank(enrolment.segment, enrolment.rank),
+      messages(rank),
+      communicators(enrolment.rank, rank.size,
+                    comm::TableShelf(rank.segment, rank.segment.header().tables_offset,
+                                     rank.segment.header().tables_bytes)),
+      main_thread(kernel_thread()),
+      lifeline(enrolment.lifeline) {
+    attributes.tag_ub = tag_limit;
+    attributes.universe_size = static_cast<int>(rank.size);
+    attributes.application = static_cast<int>(rank.slot.application);
+}
+
+Context::~Context() {
+    // What the program has not freed; its functions are not called any more.
+    end_idle_requests(*this);
+    communicators.for_each([this](comm::Communicator& communicator) {
+        delete std::exchange(communicator.attributes, nullptr);
+        delete std::exchange(communicator.info, nullptr);
+        if (communicator.error_handler != nullptr) {
+            error_handlers.release(*std::exchange(communicator.error_handler, nullptr));
+        }
+    });
+    if (file_error_handler != nullptr) {
+        error_handlers.release(*file_error_handler);
+    }
+    leave_job();
+}
+
+Process& find_process() {
+    std::atomic<Process*>& place = find_home().process;
+    Process* process = place.load(std::memory_order_acquire);
+    if (process == nullptr) {
+        auto made = std::make_unique<Process>();
+        // Two threads may come first; one's is taken.
+        if (place.compare_exchange_strong(process, made.get())) {
+            process = made.release();
+        }
+    }
+    return *process;
+}
+
+void end_process_state() {
+    Home& home = find_home();
+    Process* process = home.process.load(std::memory_order_acquire);
+    if (process != nullptr && process->infos.live() == 0 && process->error_handlers.live() == 0 &&
+        !process->error_codes.any_added() && process->fortran_info == nullptr &&
+        process->fortran_booleans.empty()) {
+        home.process.store(nullptr, std::memory_order_release);
+        delete process;
+    }
+}
+
+Context& adopt_context(std::uint32_t call) {
+    const Home& home = find_home();
+    Context* context = home.context.load(std::memory_order_acquire);
+    if (context == nullptr) {
+        end_process("%s was called %s", call_name(call),
+                    !home.bound                         ? "by a thread that is none of the "
+                                                          "process's ranks (warren/ranks.h)"
+                    : home.life == Life::after_finalize ? "after MPI_Finalize"
+                                                        : "before MPI_Init");
+    }
+    own_context = context;
+    return *context;
+}
+
+Context* process_context() {
+    return find_home().context.load(std::memory_order_acquire);
+}
+
+Life life() {
+    return find_home().life.load(std::memory_order_acquire);
+}
+
+namespace {
+
+// The context of a rank that has none, or had one.
+Error create_context(Home& home, Context*& made) {
+    if (home.life.load(std::memory_order_acquire) == Life::after_finalize) {
+        return fail(MPI_ERR_OTHER,
+                    "MPI has ended in this process with MPI_Finalize: open a session before it");
+    }
+    Enrolment enrolment;
+    if (Error error = enrol(home, enrolment)) {
+        return error;
+    }
+    made = new Context(home, enrolment);
+    return {};
+}
+
+} // namespace
+
+Error open_context(int thread_level, Context*& context) {
+    const std::lock_guard lock(find_process().mutex);
+    Home& home = find_home();
+    context = home.context.load(std::memory_order_acquire);
+    if (context == nullptr) {
+        context = std::exchange(home.sleeping_context, nullptr);
+        if (context != nullptr) {
+            context->rank.header().finishing.fetch_sub(1, std::memory_order_acq_rel);
+        } else if (Error error = create_context(home, context)) {
+            return error;
+        }
+    }
+    if (thread_level == MPI_THREAD_MULTIPLE && !context->shared_by_threads) {
+        context->shared_by_threads = true;
+        context->rank.share_by_threads();
+    }
+    own_context = context;
+    home.context.store(context, std::memory_order_release);
+    context->rank.slot.pid.store(getpid(), std::memory_order_relaxed);
+    // (Of a program started alone, too.) Pairs with the launcher's look after the process has
+    // ended.
+    context->rank.slot.state.store(node::RankState::initialised, std::memory_order_release);
+    return {};
+}
+
+void close_context() {
+    Home& home = find_home();
+    Context* context = home.context.exchange(nullptr, std::memory_order_acq_rel);
+    context->rank.slot.state.store(node::RankState::finalised, std::memory_order_release);
+    // Who has cancelled a send to this rank learns so that nobody answers (the fence pairs with
+    // Engine::look_for_left's), and who waits for room for an answer that nobody takes it.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (context->rank.header().withdrawing.load(std::memory_order_relaxed) != 0 ||
+        context->rank.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        for (std::uint32_t other = 0; other < context->rank.size; ++other) {
+            context->rank.ring(other);
+        }
+    }
+    own_context = nullptr;
+    if (context->sessions.opened() > 0) {
+        home.sleeping_context = context;
+        return;
+    }
+    delete context;
+    end_process_state();
+}
+
+Error make_context(int thread_level) {
+    Context* context = nullptr;
+    if (Error error = open_context(thread_level, context)) {
+        return error;
+    }
+    context->thread_level = thread_level;
+    context->main_thread = kernel_thread();
+    context->home.life.store(Life::running, std::memory_order_release);
+    return {};
+}
+
+void begin_end_of_context() {
+    find_home().life.store(Life::finalising, std::memory_order_release);
+}
+
+void end_context() {
+    find_home().life.store(Life::after_finalize, std::memory_order_release);
+    if (process_context()->sessions.live() == 0) {
+        close_context();
+    }
+}
+
+} // namespace warren::mpi

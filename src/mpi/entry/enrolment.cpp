@@ -1,0 +1,185 @@
+#include "mpi/entry/enrolment.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <mutex>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "mpi.h"
+#include "mpi/entry/rank_state.hpp"
+#include "runtime/process_ranks/process_ranks.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+// What the ranks of this process have in common, from the first to the last of them.
+struct Link {
+    node::Segment segment;
+    std::uint32_t first_rank = 0;
+    std::uint32_t ranks = 1;
+    std::uint32_t left = 0; // have left
+    int lifeline = -1;
+};
+
+constinit std::mutex link_mutex;
+constinit Link* process_link = nullptr;
+
+// The number behind an environment variable, or -1.
+long environment_number(const char* name) {
+    const char* text = std::getenv(name);
+    if (text == nullptr || *text == '\0') {
+        return -1;
+    }
+    char* end = nullptr;
+    const long number = std::strtol(text, &end, 10);
+    return *end == '\0' ? number : -1;
+}
+
+// A program started by a launcher that Warren can't talk to would be so many programs of one rank
+// each, which nobody wants. Refuses with what was seen.
+Error refuse_foreign_launcher() {
+    struct Sign {
+        const char* variable;
+        long from; // value that shows that there is more than one process
+        const char* launcher;
+    };
+    static constexpr Sign signs[] = {
+        {"PMI_SIZE", 2, "a PMI launcher (MPICH's or Intel MPI's mpiexec, srun --mpi=pmi2)"},
+        {"PMI_RANK", 1, "a PMI launcher (MPICH's or Intel MPI's mpiexec, srun --mpi=pmi2)"},
+        {"OMPI_COMM_WORLD_SIZE", 2, "Open MPI's mpirun"},
+        {"PMIX_RANK", 0, "a PMIx launcher (Open MPI's mpirun, prterun, srun --mpi=pmix)"},
+        {"SLURM_STEP_NUM_TASKS", 2, "srun"},
+    };
+    for (const Sign& sign : signs) {
+        const long value = environment_number(sign.variable);
+        // A batch script's environment has the variables of its own step, of one task.
+        const bool slurm = std::strncmp(sign.variable, "SLURM", 5) == 0;
+        if (value >= sign.from && !(slurm && std::getenv("SLURM_PROCID") == nullptr)) {
+            return fail(MPI_ERR_OTHER,
+                        "this program was started by %s (%s=%ld), which Warren can't talk to yet; "
+                        "start it with Warren's mpiexec, or unset %s to run one rank",
+                        sign.launcher, sign.variable, value, sign.variable);
+        }
+    }
+    return {};
+}
+
+void close_on_exec(int descriptor) {
+    fcntl(descriptor, F_SETFD, fcntl(descriptor, F_GETFD) | FD_CLOEXEC);
+}
+
+// Asks the kernel to end this process when mpiexec, which holds the other end, is gone.
+void watch_lifeline(int descriptor) {
+    close_on_exec(descriptor);
+    fcntl(descriptor, F_SETOWN, getpid());
+    fcntl(descriptor, F_SETSIG, SIGKILL);
+    fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_ASYNC);
+}
+
+// The segment that mpiexec made, or one for a program started alone.
+Error make_link(Link& link) {
+    const long descriptor = environment_number("WARREN_SEGMENT");
+    if (descriptor < 0) {
+        if (Error error = refuse_foreign_launcher()) {
+            return error;
+        }
+        return node::Segment::create({.ranks = 1, .cores = 1}, link.segment);
+    }
+    const long first_rank = environment_number("WARREN_RANK");
+    const long lifeline = environment_number("WARREN_LIFELINE");
+    if (first_rank < 0 || lifeline < 0) {
+        return fail(MPI_ERR_OTHER, "WARREN_SEGMENT is set, but WARREN_RANK or WARREN_LIFELINE is "
+                                   "not: start the program with Warren's mpiexec");
+    }
+    const char* count = std::getenv(member::count_variable);
+    const long ranks = count == nullptr ? 1 : environment_number(member::count_variable);
+    if (ranks < 1) {
+        return fail(MPI_ERR_OTHER,
+                    "%s is \"%s\", not a number of ranks: start the program with "
+                    "Warren's mpiexec",
+                    member::count_variable, count);
+    }
+    if (Error error = node::Segment::attach(static_cast<int>(descriptor), link.segment)) {
+        return error;
+    }
+    close_on_exec(static_cast<int>(descriptor));
+    if (first_rank + ranks > static_cast<long>(link.segment.ranks())) {
+        return fail(MPI_ERR_OTHER, "WARREN_RANK is %ld for %ld ranks, but the job has %u ranks",
+                    first_rank, ranks, link.segment.ranks());
+    }
+    link.first_rank = static_cast<std::uint32_t>(first_rank);
+    link.ranks = static_cast<std::uint32_t>(ranks);
+    link.lifeline = static_cast<int>(lifeline);
+    watch_lifeline(link.lifeline);
+    // Where Yama restricts ptrace, large messages are copied only by processes that the sender has
+    // named: the ranks of a job are children of one mpiexec, whose descendants this one admits.
+    prctl(PR_SET_PTRACER, static_cast<unsigned long>(link.segment.header().launcher_pid), 0, 0, 0);
+    return {};
+}
+
+void end_link() {
+    if (process_link->lifeline >= 0) {
+        close(process_link->lifeline);
+    }
+    delete process_link;
+    process_link = nullptr;
+}
+
+} // namespace
+
+Error enrol(const Home& home, Enrolment& made) {
+    if (!home.bound) {
+        return fail(MPI_ERR_OTHER,
+                    "this process has several ranks (%s=%s), and the calling thread is none of "
+                    "them: call warren_rank_bind before (warren/ranks.h, -lwarren)",
+                    member::count_variable, std::getenv(member::count_variable));
+    }
+    const std::lock_guard guard(link_mutex);
+    if (process_link == nullptr) {
+        auto link = std::make_unique<Link>();
+        if (Error error = make_link(*link)) {
+            return error;
+        }
+        process_link = link.release();
+    }
+    const Link& link = *process_link;
+    if (home.number >= link.ranks) {
+        return fail(MPI_ERR_OTHER, "the calling thread is rank %u of this process, which has %u",
+                    home.number, link.ranks);
+    }
+    made.rank = link.first_rank + home.number;
+    if (link.lifeline >= 0) {
+        // A script that runs two MPI programs: the second would find the queues in the middle of
+        // the first one's traffic. Initialised already now, so that of two at once one is refused.
+        node::RankSlot& slot = link.segment.slot(made.rank);
+        node::RankState before = node::RankState::not_started;
+        if (!slot.state.compare_exchange_strong(before, node::RankState::initialised)) {
+            const std::int32_t pid = slot.pid.load(std::memory_order_relaxed);
+            if (link.ranks == 1) {
+                end_link();
+            }
+            return fail(MPI_ERR_OTHER,
+                        "rank %u of this job has been process %d already: a rank is one MPI "
+                        "program, start the next one with an mpiexec of its own",
+                        made.rank, pid);
+        }
+        slot.pid.store(getpid(), std::memory_order_relaxed);
+    }
+    made.segment = link.segment;
+    made.lifeline = link.lifeline;
+    return {};
+}
+
+void leave_job() {
+    const std::lock_guard guard(link_mutex);
+    if (++process_link->left == process_link->ranks) {
+        end_link();
+    }
+}
+
+} // namespace warren::mpi

@@ -1,0 +1,30 @@
+// Enrolment: how a rank finds its job.
+//
+// mpiexec hands each process the node segment, a lifeline and the number of its first rank
+// (docs/ARCHITECTURE.md, "Life of a rank"). The ranks of one process share one mapping of the segment
+// and one lifeline, which stay until the last of them has left. A program that was started alone
+// makes a segment of its own. Thread rule: any thread; the process's part is under a mutex.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "mpi/job/segment.hpp"
+
+namespace warren::mpi {
+
+struct Home;
+
+struct Enrolment {
+    node::Segment segment;
+    std::uint32_t rank = 0;
+    int lifeline = -1; // to mpiexec; -1: started alone
+};
+
+// What the calling thread's rank gets. An error says what is wrong with the environment.
+Error enrol(const Home& home, Enrolment& made);
+
+// A rank that has enrolled will not come back.
+void leave_job();
+
+} // namespace warren::mpi

@@ -1,0 +1,183 @@
+#include "mpi/entry/entry.hpp"
+
+#include "mpi/entry/tool_information.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+// "MPI_COMM_NULL", "0x1000000001000", …: handles as a reader knows them.
+const char* null_handle_name(int error_class) {
+    switch (error_class) {
+    case MPI_ERR_COMM:
+        return "MPI_COMM_NULL";
+    case MPI_ERR_TYPE:
+        return "MPI_DATATYPE_NULL";
+    case MPI_ERR_GROUP:
+        return "MPI_GROUP_NULL";
+    case MPI_ERR_OP:
+        return "MPI_OP_NULL";
+    case MPI_ERR_INFO:
+        return "MPI_INFO_NULL";
+    case MPI_ERR_ERRHANDLER:
+        return "MPI_ERRHANDLER_NULL";
+    case MPI_ERR_SESSION:
+        return "MPI_SESSION_NULL";
+    case MPI_ERR_WIN:
+        return "MPI_WIN_NULL";
+    default:
+        return "MPI_REQUEST_NULL";
+    }
+}
+
+bool is_null_handle(const void* handle) {
+    return handle == MPI_COMM_NULL || handle == MPI_DATATYPE_NULL || handle == MPI_GROUP_NULL ||
+           handle == MPI_OP_NULL || handle == MPI_INFO_NULL || handle == MPI_ERRHANDLER_NULL ||
+           handle == MPI_SESSION_NULL || handle == MPI_WIN_NULL || handle == MPI_REQUEST_NULL ||
+           handle == MPI_MESSAGE_NULL;
+}
+
+} // namespace
+
+int Entry::failed(Error error) {
+    if (session_ != nullptr) {
+        return raise(context, call_, *session_, error);
+    }
+    if (handler_ != nullptr) {
+        return raise_for_new(call_, *handler_, comm::ErrorHandler::Kind::communicator, error);
+    }
+    return raise(context, call_, communicator_, error);
+}
+
+int AnytimeEntry::failed(Error error) {
+    if (handler_ != nullptr) {
+        return raise_for_new(call_, *handler_, comm::ErrorHandler::Kind::session, error);
+    }
+    return raise_anytime(call_, error);
+}
+
+int Entry::failed_under_lock(Error error) {
+    comm::Communicator* communicator = std::exchange(context.failed_on, nullptr);
+    context.rank.lock.unlock();
+    if (communicator == nullptr) {
+        return failed(error);
+    }
+    const int code = raise(context, call_, communicator, error);
+    const std::lock_guard guard(context.rank.lock);
+    release(context, *communicator);
+    return code;
+}
+
+bool PlainChecks::no_object(int error_class, const char* name, const char* kind,
+                            const void* handle) {
+    if (is_null_handle(handle)) {
+        const char* null =
+            handle == MPI_MESSAGE_NULL ? "MPI_MESSAGE_NULL" : null_handle_name(error_class);
+        error_ = fail(error_class, "%s is %s", name, null);
+    } else {
+        error_ = fail(error_class, "%s = %p is no %s: it was never made, or has been freed", name,
+                      handle, kind);
+    }
+    return false;
+}
+
+bool Entry::too_many(const char* name, MPI_Count elements) {
+    error_ = fail(MPI_ERR_COUNT, "%lld elements at %s are more bytes than 64 bits count",
+                  static_cast<long long>(elements), name);
+    return false;
+}
+
+bool Entry::not_committed(const char* name, MPI_Datatype handle) {
+    error_ = fail(MPI_ERR_TYPE, "%s = %p has not been committed: call MPI_Type_commit first", name,
+                  static_cast<void*>(handle));
+    return false;
+}
+
+bool Entry::of_nothing(int peer, MPI_Count count, MPI_Datatype handle,
+                       const datatype::Datatype*& object) {
+    if ((peer != MPI_PROC_NULL && count != 0) || handle != MPI_DATATYPE_NULL) {
+        return false;
+    }
+    error_.drop();
+    object = unused_type();
+    return true;
+}
+
+bool PlainChecks::negative(int error_class, const char* name, MPI_Count value) {
+    error_ = fail(error_class, "%s = %lld is negative", name, static_cast<long long>(value));
+    return false;
+}
+
+bool Entry::no_rank(int error_class, const char* name, int rank,
+                    const comm::Communicator& communicator) {
+    const char* meant = rank == MPI_ANY_SOURCE  ? " (MPI_ANY_SOURCE)"
+                        : rank == MPI_PROC_NULL ? " (MPI_PROC_NULL)"
+                        : rank == MPI_ROOT      ? " (MPI_ROOT)"
+                                                : "";
+    error_ = fail(error_class, "%s = %d%s is not in 0 … %d", name, rank, meant,
+                  communicator.peers() - 1);
+    return false;
+}
+
+bool PlainChecks::bad_tag(const char* name, int value) {
+    error_ = fail(MPI_ERR_TAG, "%s = %d%s is not in 0 … %d", name, value,
+                  value == MPI_ANY_TAG ? " (MPI_ANY_TAG)" : "", tag_limit);
+    return false;
+}
+
+bool Entry::null_buffer(const char* name, MPI_Count elements) {
+    error_ = fail(MPI_ERR_BUFFER, "%s is a null pointer, but %lld elements are to be there", name,
+                  static_cast<long long>(elements));
+    return false;
+}
+
+bool PlainChecks::null_pointer(const char* name) {
+    error_ = fail(MPI_ERR_ARG, "%s is a null pointer", name);
+    return false;
+}
+
+bool Entry::in_place(const char* name) {
+    error_ = fail(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, which has no meaning here", name);
+    return false;
+}
+
+// Two layouts that begin at the same address may yet have nothing in common, unless they are blocks
+// or the same.
+bool Entry::not_same_memory(const void* place, const datatype::Datatype* sent,
+                            const datatype::Datatype* received) {
+    if (sent == nullptr || received == nullptr || sent->size == 0 ||
+        !(sent == received || (sent->contiguous && received->contiguous))) {
+        return true;
+    }
+    error_ = fail(MPI_ERR_BUFFER,
+                  "sendbuf and recvbuf are the same memory (what the rank sends to itself is to be "
+                  "received at %p, where it is already): pass MPI_IN_PLACE",
+                  place);
+    return false;
+}
+
+Error narrow(const char* name, MPI_Count value, int* result) {
+    if (value != static_cast<int>(value)) {
+        return fail(MPI_ERR_VALUE_TOO_LARGE,
+                    "%s = %lld does not fit an int: use the call's _c form", name,
+                    static_cast<long long>(value));
+    }
+    *result = static_cast<int>(value);
+    return {};
+}
+
+Error no_memory() {
+    return fail(MPI_ERR_NO_MEM, "memory is exhausted");
+}
+
+int unsupported(std::uint32_t call, MPI_Comm communicator) {
+    Context& context = find_context(call);
+    return raise(context, call, context.communicators.find(communicator),
+                 fail(MPI_ERR_UNSUPPORTED_OPERATION, "Warren does not implement this call yet"));
+}
+
+int unsupported_tool_call(int code) {
+    return tool_interface_initialised() ? code : MPI_T_ERR_NOT_INITIALIZED;
+}
+
+} // namespace warren::mpi

@@ -1,0 +1,199 @@
+#include "mpi/entry/error_handlers.hpp"
+
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "mpi/entry/context.hpp"
+#include "mpi/entry/failure.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+using Kind = comm::ErrorHandler::Kind;
+
+template <typename Function>
+Error create(Process& process, Kind kind, Function* function, MPI_Errhandler* errhandler) {
+    if (function == nullptr) {
+        return fail(MPI_ERR_ARG, "the function is a null pointer");
+    }
+    const comm::ErrorHandler* made = process.error_handlers.insert(
+        kind, reinterpret_cast<comm::ErrorHandler::Function>(function));
+    if (made == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for an error handler");
+    }
+    *errhandler = process.error_handlers.handle_of(*made);
+    return {};
+}
+
+Error check_code(const ErrorCodes& codes, const char* name, int code) {
+    if (!codes.known(code)) {
+        return fail(MPI_ERR_ARG, "%s = %d is no error code or class", name, code);
+    }
+    return {};
+}
+
+// Puts a handler in the place of another, under the process's mutex.
+void exchange(comm::ErrorHandlers& handlers, comm::ErrorHandler*& place,
+              comm::ErrorHandler& handler) {
+    handlers.retain(handler);
+    if (place != nullptr) {
+        handlers.release(*place);
+    }
+    place = &handler;
+}
+
+Error wrong_kind(const char* object) {
+    return fail(MPI_ERR_ERRHANDLER, "errhandler was not created for %s", object);
+}
+
+Error check_no_file(MPI_File file) {
+    if (file != MPI_FILE_NULL) {
+        return fail(MPI_ERR_FILE, "the file handle %p is not MPI_FILE_NULL, and no file is open",
+                    static_cast<void*>(file));
+    }
+    return {};
+}
+
+} // namespace
+
+Error comm_create_errhandler(Process& process, MPI_Comm_errhandler_function* function,
+                             MPI_Errhandler* errhandler) {
+    return create(process, Kind::communicator, function, errhandler);
+}
+
+Error file_create_errhandler(Process& process, MPI_File_errhandler_function* function,
+                             MPI_Errhandler* errhandler) {
+    return create(process, Kind::file, function, errhandler);
+}
+
+Error win_create_errhandler(Process& process, MPI_Win_errhandler_function* function,
+                            MPI_Errhandler* errhandler) {
+    return create(process, Kind::window, function, errhandler);
+}
+
+Error session_create_errhandler(Process& process, MPI_Session_errhandler_function* function,
+                                MPI_Errhandler* errhandler) {
+    return create(process, Kind::session, function, errhandler);
+}
+
+Error errhandler_free(Process& process, comm::ErrorHandler& errhandler) {
+    process.error_handlers.free(errhandler);
+    return {};
+}
+
+Error error_class(Process& process, int errorcode, int* errorclass) {
+    if (Error error = check_code(process.error_codes, "errorcode", errorcode)) {
+        return error;
+    }
+    *errorclass = process.error_codes.class_of(errorcode);
+    return {};
+}
+
+Error error_string(Process& process, int errorcode, char* string, int* resultlen) {
+    if (Error error = check_code(process.error_codes, "errorcode", errorcode)) {
+        return error;
+    }
+    const std::string text = process.error_codes.text_of(errorcode);
+    const std::size_t bytes = std::min<std::size_t>(text.size(), MPI_MAX_ERROR_STRING - 1);
+    std::memcpy(string, text.data(), bytes);
+    string[bytes] = '\0';
+    *resultlen = static_cast<int>(bytes);
+    return {};
+}
+
+Error add_error_class(Process& process, int* errorclass) {
+    *errorclass = process.error_codes.add_class();
+    return {};
+}
+
+Error add_error_code(Process& process, int errorclass, int* errorcode) {
+    const ErrorCodes& codes = process.error_codes;
+    if (!codes.known(errorclass) || codes.class_of(errorclass) != errorclass) {
+        return fail(MPI_ERR_ARG, "errorclass = %d is no error class", errorclass);
+    }
+    *errorcode = process.error_codes.add_code(errorclass);
+    return {};
+}
+
+Error add_error_string(Process& process, int errorcode, const char* string) {
+    return process.error_codes.set_text(errorcode, string);
+}
+
+Error remove_error_class(Process& process, int errorclass) {
+    return process.error_codes.remove_class(errorclass);
+}
+
+Error remove_error_code(Process& process, int errorcode) {
+    return process.error_codes.remove_code(errorcode);
+}
+
+Error remove_error_string(Process& process, int errorcode) {
+    return process.error_codes.remove_text(errorcode);
+}
+
+Error comm_set_errhandler(Context& context, comm::Communicator& comm,
+                          comm::ErrorHandler& errhandler) {
+    if (!errhandler.fits(Kind::communicator)) {
+        return wrong_kind("communicators");
+    }
+    const std::lock_guard lock(context.process.mutex);
+    exchange(context.error_handlers, comm.error_handler, errhandler);
+    return {};
+}
+
+Error comm_get_errhandler(Context& context, comm::Communicator& comm, MPI_Errhandler* errhandler) {
+    const std::lock_guard lock(context.process.mutex);
+    comm::ErrorHandler& handler =
+        comm.error_handler != nullptr ? *comm.error_handler : context.error_handlers.fatal();
+    *errhandler = context.error_handlers.share(handler);
+    return {};
+}
+
+Error comm_call_errhandler(Context& context, comm::Communicator& comm, int errorcode) {
+    call_handler(context, comm, errorcode);
+    return {};
+}
+
+Error file_set_errhandler(Context& context, MPI_File file, comm::ErrorHandler& errhandler) {
+    if (Error error = check_no_file(file)) {
+        return error;
+    }
+    if (!errhandler.fits(Kind::file)) {
+        return wrong_kind("files");
+    }
+    const std::lock_guard lock(context.process.mutex);
+    exchange(context.error_handlers, context.file_error_handler, errhandler);
+    return {};
+}
+
+Error file_get_errhandler(Context& context, MPI_File file, MPI_Errhandler* errhandler) {
+    if (Error error = check_no_file(file)) {
+        return error;
+    }
+    const std::lock_guard lock(context.process.mutex);
+    comm::ErrorHandler& handler = context.file_error_handler != nullptr
+                                      ? *context.file_error_handler
+                                      : context.error_handlers.returns();
+    *errhandler = context.error_handlers.share(handler);
+    return {};
+}
+
+Error file_call_errhandler(Context& context, MPI_File fh, int errorcode) {
+    if (Error error = check_no_file(fh)) {
+        return error;
+    }
+    const comm::ErrorHandler* handler = context.file_error_handler;
+    if (handler == nullptr || handler->kind() == Kind::returns) {
+        return {};
+    }
+    if (handler->kind() == Kind::file) {
+        handler->call(fh, errorcode);
+        return {};
+    }
+    const std::string text = "MPI_File_call_errhandler: code " + std::to_string(errorcode);
+    end_job(context, node::JobEnd::fatal_error, errorcode, text.c_str());
+}
+
+} // namespace warren::mpi

@@ -1,0 +1,232 @@
+#include "mpi/entry/failure.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "mpi/calls.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+std::string name_of(Context& context, const comm::Communicator& communicator) {
+    if (communicator.name()[0] != '\0') {
+        return communicator.name();
+    }
+    if (&communicator == &context.communicators.world()) {
+        return "MPI_COMM_WORLD";
+    }
+    if (&communicator == &context.communicators.self()) {
+        return "MPI_COMM_SELF";
+    }
+    return "a communicator of " + std::to_string(communicator.size()) + " ranks";
+}
+
+void say(const char* text) {
+    // One write, so that lines of several ranks don't mix.
+    const std::string line = std::string("warren: ") + text + "\n";
+    if (write(STDERR_FILENO, line.data(), line.size()) < 0) {
+        return; // nowhere left to say it
+    }
+}
+
+// Exit codes have 8 bits: a failure must not become a success by losing the others.
+int exit_code(int code) {
+    return (code & 0xff) != 0 || code == 0 ? code & 0xff : 1;
+}
+
+} // namespace
+
+void end_job(Context& context, node::JobEnd end, int code, const char* text) {
+    flush_output(); // what the program has printed so far belongs to the story
+    context.rank.slot.state.store(node::RankState::aborting, std::memory_order_release);
+    const bool first = context.rank.segment.record_end(end, context.rank.index, code, text);
+    const bool alone = context.lifeline < 0;
+    if (alone || (first && write(context.lifeline, "!", 1) < 0)) {
+        say(text); // no mpiexec, or none any more, to do so
+    } else if (!first) {
+        // mpiexec is to hear first of who was quicker, and ends this rank with the others.
+        constexpr useconds_t patience_us = 200'000;
+        usleep(patience_us);
+    }
+    _exit(exit_code(code));
+}
+
+void end_part(Context& context, const comm::Communicator& communicator, int code) {
+    std::vector<std::uint32_t> members;
+    for (const comm::RankMap* map : {&communicator.map(), &communicator.peer_map()}) {
+        for (int rank = 0; rank < map->size(); ++rank) {
+            members.push_back(static_cast<std::uint32_t>((*map)[rank]));
+        }
+    }
+    std::sort(members.begin(), members.end());
+    members.erase(std::unique(members.begin(), members.end()), members.end());
+    if (members.size() == context.rank.size) {
+        return;
+    }
+    flush_output();
+    auto initialised = node::RankState::initialised;
+    if (!context.rank.slot.state.compare_exchange_strong(initialised, node::RankState::aborting)) {
+        pause(); // another member was quicker
+    }
+    say(("rank " + std::to_string(context.rank.index) + " called MPI_Abort with code " +
+         std::to_string(code) + " on " + name_of(context, communicator))
+            .c_str());
+    for (const std::uint32_t member : members) {
+        node::RankSlot& slot = context.rank.segment.slot(member);
+        initialised = node::RankState::initialised;
+        // Not one that has come to its end by itself, or aborts too.
+        if (slot.state.compare_exchange_strong(initialised, node::RankState::doomed)) {
+            kill(slot.pid.load(std::memory_order_relaxed), SIGKILL);
+        }
+    }
+    _exit(exit_code(code));
+}
+
+void end_process(const char* format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    flush_output();
+    say(text);
+    exit_rank(1);
+}
+
+namespace {
+
+bool is_fatal(const comm::ErrorHandler* handler) {
+    using Kind = comm::ErrorHandler::Kind;
+    return handler == nullptr || handler->kind() == Kind::fatal || handler->kind() == Kind::aborts;
+}
+
+} // namespace
+
+namespace {
+
+// Hands a code of the program's to the handler of an object (`what`), or ends the job.
+template <typename Handle>
+void call(Context& context, comm::ErrorHandler* const& place, comm::ErrorHandler::Kind kind,
+          Handle handle, const char* procedure, const std::string& what, int code) {
+    std::unique_lock lock(context.process.mutex);
+    const comm::ErrorHandler* handler = place;
+    if (is_fatal(handler)) {
+        const ErrorCodes& codes = context.process.error_codes;
+        const std::string text =
+            std::string(procedure) + " on " + what + ": " +
+            (codes.known(code) ? codes.text_of(code) : "code " + std::to_string(code));
+        end_job(context, node::JobEnd::fatal_error, codes.class_of(code), text.c_str());
+    }
+    lock.unlock();
+    if (handler->kind() == kind) {
+        handler->call(handle, code);
+    }
+}
+
+// The same for an error of a call; gives its code.
+template <typename Handle>
+int raise_on(Context& context, std::uint32_t procedure, comm::ErrorHandler* const& place,
+             comm::ErrorHandler::Kind kind, Handle handle, const std::string& what, Error error) {
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    const char* class_name = error_class_name(record->error_class);
+    std::string text = std::string(call_name(procedure)) + " on " + what + ": " + record->text;
+    if (class_name != nullptr) {
+        text += std::string(" (") + class_name + ")";
+    }
+    std::unique_lock lock(context.process.mutex);
+    ErrorCodes& codes = context.process.error_codes;
+    const comm::ErrorHandler* handler = place;
+    if (is_fatal(handler)) {
+        end_job(context, node::JobEnd::fatal_error, codes.class_of(record->error_class),
+                text.c_str());
+    }
+    const int code = codes.instance(record->error_class, std::move(text));
+    lock.unlock();
+    if (handler->kind() == kind) {
+        handler->call(handle, code);
+    }
+    return code;
+}
+
+} // namespace
+
+void call_handler(Context& context, comm::Communicator& communicator, int code) {
+    call(context, communicator.error_handler, comm::ErrorHandler::Kind::communicator,
+         context.communicators.handle_of(communicator), "MPI_Comm_call_errhandler",
+         name_of(context, communicator), code);
+}
+
+void call_handler(Context& context, comm::Session& session, int code) {
+    call(context, session.error_handler, comm::ErrorHandler::Kind::session,
+         context.sessions.handle_of(session), "MPI_Session_call_errhandler", "a session", code);
+}
+
+namespace {
+
+// Where errors without an object go: MPI_COMM_SELF since MPI 4.0, MPI_COMM_WORLD before. Programs
+// that have only set the latter's handler, as was right then, get what they expect.
+comm::Communicator& default_communicator(Context& context) {
+    const std::lock_guard lock(context.process.mutex);
+    comm::Communicator& self = context.communicators.self();
+    comm::Communicator& world = context.communicators.world();
+    return self.error_handler == nullptr && world.error_handler != nullptr ? world : self;
+}
+
+} // namespace
+
+int raise(Context& context, std::uint32_t call, comm::Communicator* communicator, Error error) {
+    if (communicator == nullptr) {
+        communicator = &default_communicator(context);
+    }
+    return raise_on(
+        context, call, communicator->error_handler, comm::ErrorHandler::Kind::communicator,
+        context.communicators.handle_of(*communicator), name_of(context, *communicator), error);
+}
+
+int raise(Context& context, std::uint32_t call, comm::Session& session, Error error) {
+    return raise_on(context, call, session.error_handler, comm::ErrorHandler::Kind::session,
+                    context.sessions.handle_of(session), "a session", error);
+}
+
+int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler, comm::ErrorHandler::Kind kind,
+                  Error error) {
+    using Kind = comm::ErrorHandler::Kind;
+    if (is_fatal(&handler) || !handler.fits(kind)) {
+        return raise_anytime(call, error);
+    }
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    Process& process = find_process();
+    std::unique_lock lock(process.mutex);
+    const int code = process.error_codes.instance(
+        record->error_class, std::string(call_name(call)) + ": " + record->text);
+    lock.unlock();
+    if (handler.kind() == Kind::communicator) {
+        handler.call(MPI_COMM_NULL, code);
+    } else if (handler.kind() == Kind::session) {
+        handler.call(MPI_SESSION_NULL, code);
+    }
+    return code;
+}
+
+int raise_anytime(std::uint32_t call, Error error) {
+    Context* context = process_context();
+    if (context != nullptr) {
+        return raise(*context, call, nullptr, error);
+    }
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    const char* class_name = error_class_name(record->error_class);
+    end_process("%s: %s (%s)", call_name(call), record->text.c_str(),
+                class_name != nullptr ? class_name : "an error of the program's own");
+}
+
+} // namespace warren::mpi

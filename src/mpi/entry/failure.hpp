@@ -1,0 +1,44 @@
+// Failure: what a failed call does, by the error handler of the object that it failed on.
+//
+// Thread rule: by any thread, without the rank's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "mpi/entry/context.hpp"
+
+namespace warren::mpi {
+
+// Gives the error to the handler of the communicator and returns the code for the program, if the
+// handler lets it go on. Null: to MPI_COMM_SELF's, or to MPI_COMM_WORLD's while only that is set.
+[[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Communicator* communicator,
+                        Error error);
+
+[[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Session& session, Error error);
+
+// The same for calls that make an object with an error handler, which is told of their own failures
+// too. There is no such object then: a user's function gets a null handle. Calls of
+// MPI_Session_init may come before there is a context.
+[[gnu::cold]] int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler,
+                                comm::ErrorHandler::Kind kind, Error error);
+
+// Hands a code of the program's to a communicator's handler (MPI_Comm_call_errhandler).
+void call_handler(Context& context, comm::Communicator& communicator, int code);
+void call_handler(Context& context, comm::Session& session, int code);
+
+// The same for calls that may come before MPI_Init or after MPI_Finalize, where errors are fatal.
+[[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);
+
+// With mpiexec --keep-going: MPI_Abort of a communicator that not all ranks of the job are in ends
+// its members (both groups' of an intercommunicator), this one with the code. Returns if all are.
+void end_part(Context& context, const comm::Communicator& communicator, int code);
+
+// Ends the job: records why for mpiexec (a rank that was started alone says it itself) and exits.
+// `code` is the job's exit code.
+[[noreturn]] void end_job(Context& context, node::JobEnd end, int code, const char* text);
+
+// Ends a process that is in no job: says why and exits.
+[[noreturn, gnu::format(printf, 1, 2)]] void end_process(const char* format, ...);
+
+} // namespace warren::mpi

@@ -1,0 +1,160 @@
+// Memory that MPI allocates (MPI 5.0, 9.2 and 12.2.3): ordinary, or by attribute when an info key
+// asks for it, which libwarren.so does.
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <string>
+
+#include "mpi/comm/info.hpp"
+#include "mpi/entry/environment.hpp"
+#include "warren/memory.h"
+
+namespace warren::mpi {
+
+namespace {
+
+constexpr const char* criteria_key = "warren_memory";
+constexpr const char* alignment_key = "mpi_minimum_memory_alignment";
+
+// A cache line at least: neighbours in it would slow down what one allocates memory here for.
+constexpr std::size_t default_alignment = 64;
+
+// The functions of libwarren.so.
+struct Functions {
+    decltype(&warren_mem_criteria_parse) parse;
+    decltype(&warren_mem_criteria_free) free_criteria;
+    decltype(&warren_mem_alloc_aligned) allocate;
+    decltype(&warren_mem_free) free;
+    decltype(&warren_mem_usable_size) usable_size;
+    decltype(&warren_mem_error) error;
+};
+
+// Of the process; null until a rank asks for memory by attribute.
+constinit std::atomic<const Functions*> loaded{nullptr};
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+    function = reinterpret_cast<Function>(dlsym(library, name));
+    return function != nullptr;
+}
+
+bool find_all(void* library, Functions& functions) {
+    return find(library, "warren_mem_criteria_parse", functions.parse) &&
+           find(library, "warren_mem_criteria_free", functions.free_criteria) &&
+           find(library, "warren_mem_alloc_aligned", functions.allocate) &&
+           find(library, "warren_mem_free", functions.free) &&
+           find(library, "warren_mem_usable_size", functions.usable_size) &&
+           find(library, "warren_mem_error", functions.error);
+}
+
+// The library that the program has, else the one beside this library, which is not linked to it: a
+// program that never asks does without.
+Error load(const Functions*& functions) {
+    functions = loaded.load(std::memory_order_acquire);
+    if (functions != nullptr) {
+        return {};
+    }
+    static Functions found;
+    static const std::string problem = []() -> std::string {
+        if (find_all(RTLD_DEFAULT, found)) {
+            return "";
+        }
+        Dl_info own;
+        if (dladdr(reinterpret_cast<void*>(&load), &own) == 0 || own.dli_fname == nullptr) {
+            return "the MPI library does not know where it is";
+        }
+        std::string path = own.dli_fname;
+        path.resize(path.rfind('/') +
+                    1); // a name without a folder is looked up like the MPI library
+        path += "libwarren.so.1";
+        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) {
+            return dlerror();
+        }
+        return find_all(library, found) ? "" : path + " is of another version";
+    }();
+    if (!problem.empty()) {
+        return fail(MPI_ERR_OTHER, "memory by attribute (info key %s) needs libwarren.so: %s",
+                    criteria_key, problem.c_str());
+    }
+    loaded.store(&found, std::memory_order_release);
+    functions = &found;
+    return {};
+}
+
+Error alignment_of(const comm::Info* info, std::size_t& alignment) {
+    alignment = default_alignment;
+    const std::string* text = info != nullptr ? info->find(alignment_key) : nullptr;
+    if (text == nullptr) {
+        return {};
+    }
+    std::size_t wanted = 0;
+    const char* end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, wanted);
+    if (error != std::errc() || rest != end || wanted == 0 || (wanted & (wanted - 1)) != 0) {
+        return fail(MPI_ERR_INFO_VALUE, "info key %s: \"%s\" is no power of two", alignment_key,
+                    text->c_str());
+    }
+    alignment = wanted > alignment ? wanted : alignment;
+    return {};
+}
+
+Error allocate_by_attribute(const char* text, std::size_t bytes, std::size_t alignment,
+                            void*& memory) {
+    const Functions* functions = nullptr;
+    if (Error error = load(functions)) {
+        return error;
+    }
+    warren_mem_criteria* criteria = nullptr;
+    if (functions->parse(text, &criteria) != WARREN_MEM_SUCCESS) {
+        return fail(MPI_ERR_INFO_VALUE, "info key %s: %s", criteria_key, functions->error());
+    }
+    memory = functions->allocate(alignment, bytes, criteria);
+    const int cause = errno;
+    functions->free_criteria(criteria);
+    if (memory == nullptr) {
+        return fail(cause == EINVAL ? MPI_ERR_INFO_VALUE : MPI_ERR_NO_MEM,
+                    "info key %s = \"%s\": %s", criteria_key, text, functions->error());
+    }
+    return {};
+}
+
+} // namespace
+
+Error alloc_mem(Context&, MPI_Aint size, comm::Info* info, void* baseptr) {
+    if (size < 0) {
+        return fail(MPI_ERR_ARG, "size = %lld is negative", static_cast<long long>(size));
+    }
+    std::size_t alignment = 0;
+    if (Error error = alignment_of(info, alignment)) {
+        return error;
+    }
+    const auto bytes = static_cast<std::size_t>(size);
+    void* memory = nullptr;
+    const std::string* criteria = info != nullptr ? info->find(criteria_key) : nullptr;
+    if (criteria != nullptr) {
+        if (Error error = allocate_by_attribute(criteria->c_str(), bytes, alignment, memory)) {
+            return error;
+        }
+    } else if (posix_memalign(&memory, alignment, bytes == 0 ? 1 : bytes) != 0) {
+        return fail(MPI_ERR_NO_MEM, "%lld bytes are not to be had", static_cast<long long>(size));
+    }
+    // baseptr is declared void* for the caller's comfort, and is a void**.
+    std::memcpy(baseptr, &memory, sizeof memory);
+    return {};
+}
+
+Error free_mem(Context&, void* base) {
+    const Functions* functions = loaded.load(std::memory_order_acquire);
+    if (functions != nullptr && functions->usable_size(base) != 0) {
+        functions->free(base);
+    } else {
+        std::free(base);
+    }
+    return {};
+}
+
+} // namespace warren::mpi

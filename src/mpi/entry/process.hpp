@@ -1,0 +1,42 @@
+// Process: the part of a rank's state that programs may use before MPI_Init and after MPI_Finalize:
+// info objects, error handlers, error classes and codes.
+//
+// Made at first use; ends with MPI_Finalize when nothing of the program's is left in it.
+// Thread rule: under its mutex, which is taken after a rank's lock where both are needed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "mpi/comm/error_handler.hpp"
+#include "mpi/comm/info.hpp"
+#include "mpi/entry/error_codes.hpp"
+
+namespace warren::mpi {
+
+struct Process {
+    std::mutex mutex;
+    comm::Infos infos;
+    comm::ErrorHandlers error_handlers;
+    ErrorCodes error_codes;
+    // What MPI_INFO_ENV has is filled in at its first use.
+    bool environment_known = false;
+
+    // What a Fortran layer has said of its compiler (mpi/entry/abi.hpp).
+    struct Booleans {
+        int size;
+        unsigned char true_value[16];
+        unsigned char false_value[16];
+    };
+    std::unique_ptr<comm::Info> fortran_info;
+    std::vector<Booleans> fortran_booleans;
+};
+
+// That of the calling thread's rank (an MPI process), made if need be.
+Process& find_process();
+
+// Ends it if the program has nothing left in it.
+void end_process_state();
+
+} // namespace warren::mpi

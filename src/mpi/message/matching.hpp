@@ -1,0 +1,184 @@
+// Matching: the posted receives and the unexpected messages of a rank.
+//
+// Both are hashed by the whole envelope, so that a match costs the same with one or ten thousand
+// outstanding; receives with wildcards stand in a list of their own, and unexpected messages also
+// in one by order of arrival, which receives with wildcards walk. Invariants: a message never
+// passes another of the same sender, communicator and tag; among the receives that would take it,
+// the one posted first does (MPI 5.0, 3.5 "Order"). Thread rule: under the rank's lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/message/request.hpp"
+
+namespace warren::message {
+
+inline constexpr std::uint32_t match_buckets = 256;
+
+inline std::uint32_t bucket_of(const Envelope& envelope) {
+    std::uint32_t hash = envelope.context * 0x9E3779B1U;
+    hash = (hash ^ static_cast<std::uint32_t>(envelope.source)) * 0x85EBCA6BU;
+    hash = (hash ^ static_cast<std::uint32_t>(envelope.tag)) * 0xC2B2AE35U;
+    return hash >> 24;
+}
+
+// Whether a receive (or probe) takes a message.
+inline bool takes(const Envelope& receive, const Envelope& message) {
+    return receive.context == message.context &&
+           (receive.source == message.source || receive.source == MPI_ANY_SOURCE) &&
+           (receive.tag == message.tag || receive.tag == MPI_ANY_TAG);
+}
+
+class PostedReceives {
+  public:
+    void post(Request& receive) {
+        receive.posted_at = ++posted_;
+        List& list = list_of(receive.envelope);
+        receive.previous_posted = list.last;
+        receive.next_posted = nullptr;
+        (list.last != nullptr ? list.last->next_posted : list.first) = &receive;
+        list.last = &receive;
+        ++count_;
+    }
+
+    void remove(Request& receive) { unlink(list_of(receive.envelope), receive); }
+
+    // Takes out the receive that a message belongs to; null when none is posted.
+    Request* match(const Envelope& message) {
+        List& list = exact_[bucket_of(message)];
+        Request* exact = list.first;
+        while (exact != nullptr && !takes(exact->envelope, message)) {
+            exact = exact->next_posted;
+        }
+        if (wild_.first != nullptr) [[unlikely]] {
+            if (Request* wild = match_wild(message, exact)) {
+                return wild;
+            }
+        }
+        if (exact != nullptr) {
+            unlink(list, *exact);
+        }
+        return exact;
+    }
+
+    std::uint32_t count() const { return count_; }
+
+  private:
+    struct List {
+        Request* first;
+        Request* last;
+    };
+
+    // The receive with wildcards that takes the message, if it was posted before `exact`.
+    Request* match_wild(const Envelope& message, const Request* exact);
+
+    void unlink(List& list, Request& receive) {
+        (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
+            receive.next_posted;
+        (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =
+            receive.previous_posted;
+        --count_;
+    }
+
+    static bool is_wild(const Envelope& envelope) {
+        return envelope.source == MPI_ANY_SOURCE || envelope.tag == MPI_ANY_TAG;
+    }
+    List& list_of(const Envelope& envelope) {
+        return is_wild(envelope) ? wild_ : exact_[bucket_of(envelope)];
+    }
+
+    List exact_[match_buckets] = {};
+    List wild_ = {};
+    std::uint64_t posted_ = 0;
+    std::uint32_t count_ = 0;
+};
+
+// A message that came before its receive.
+struct Unexpected {
+    enum class Form : std::uint8_t {
+        whole,      // all data in `data`
+        arriving,   // a stream that fills `data`, which has room for `head_bytes`
+        head,       // the first head_bytes in `data`; the sender keeps the rest
+        rendezvous, // the sender has the data
+        direct,     // the same, at `address` is its DirectSend
+        own         // a send of this rank to itself, of which `own` has the data
+    };
+
+    // What is known of a message of which there is more to come.
+    struct Announced {
+        std::uint64_t head_bytes; // of a stream
+        std::uint64_t arrived;    // of a stream
+        std::uint64_t address;    // of a rendezvous, or direct
+        std::uint64_t pieces;     // of a rendezvous
+        std::uint64_t token;      // of a rendezvous or head: the sender's request
+        std::uint64_t began;      // the Stamp
+        Request* own;
+        Request* taker; // of a stream: the receive that waits for the rest
+    };
+    // A whole message of up to this many bytes has its data in the same place.
+    static constexpr std::size_t small_bytes = sizeof(Announced);
+
+    Form form = Form::whole;
+    bool pooled = false; // nothing stands behind it, and its memory is used again and again
+    Envelope envelope = {};
+    std::uint32_t sender = 0;
+    std::uint64_t bytes = 0;
+    std::byte* data = nullptr;
+
+    Unexpected* previous_in_bucket = nullptr;
+    Unexpected* next_in_bucket = nullptr;
+    Unexpected* previous_arrived = nullptr;
+    Unexpected* next_arrived = nullptr;
+
+    union {
+        Announced announced; // if it was made so
+        std::byte small_data[small_bytes];
+    };
+};
+
+class UnexpectedMessages {
+  public:
+    ~UnexpectedMessages();
+
+    // Makes a message with room for all of its data; null when memory is out. Not yet in the lists.
+    Unexpected* make(std::uint64_t bytes);
+    // The same for one of which there is more to come: with room for what will be kept of its data,
+    // if anything.
+    Unexpected* make_announced(std::uint64_t kept_bytes);
+    void destroy(Unexpected& message);
+
+    void add(Unexpected& message);
+    void remove(Unexpected& message);
+
+    // The first message that a receive takes, left where it is; null when there is none.
+    Unexpected* find(const Envelope& receive) const {
+        return count_ == 0 ? nullptr : search(receive);
+    }
+
+    // One of those that their sender has announced: by its token, or by its address if direct, or
+    // by its request's if it is one of this rank to itself.
+    Unexpected* find_announced(const Envelope& envelope, std::uint32_t sender,
+                               std::uint64_t send) const;
+
+    std::uint32_t count() const { return count_; }
+
+  private:
+    Unexpected* search(const Envelope& receive) const;
+
+    Unexpected* make_pooled();
+    // With memory for data behind it.
+    static Unexpected* make_large(std::uint64_t bytes);
+
+    struct List {
+        Unexpected* first;
+        Unexpected* last;
+    };
+
+    List buckets_[match_buckets] = {};
+    List arrived_ = {};
+    Unexpected* pool_ = nullptr; // linked by next_arrived
+    std::uint32_t count_ = 0;
+};
+
+} // namespace warren::message

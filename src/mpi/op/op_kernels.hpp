@@ -1,0 +1,18 @@
+// The same loops (op_loops.hpp), compiled for sets of instructions that not every processor has.
+// What each computes is the same to the last bit. (So AVX-512 is left out, whose fused operations
+// gcc 12 uses for complex products whatever the options say; what limits these loops is memory.)
+#pragma once
+
+#include "mpi/op/op.hpp"
+
+namespace warren::coll {
+
+Kernel kernel_of_baseline(OpKind kind, datatype::Element element);
+#if defined(__x86_64__)
+Kernel kernel_of_avx2(OpKind kind, datatype::Element element);
+#endif
+
+// What this processor has, as the compiler's library found out when the program started.
+bool has_avx2();
+
+} // namespace warren::coll

@@ -1,0 +1,60 @@
+#include "mpi/rank/lock.hpp"
+
+#include "base/futex.hpp"
+
+namespace warren {
+
+namespace {
+// About the time of a short call by the holder; longer waits sleep.
+constexpr int spins_before_sleep = 100;
+// Where there is one processor, the holder has lost it: it gets it back.
+constexpr int yields_before_sleep = 8;
+// How long a thread that passes the lock on leaves it to one that spins for it.
+constexpr int spins_of_pass = 8;
+} // namespace
+
+void RankLock::acquire_slowly() {
+    wanted_.fetch_add(1, std::memory_order_relaxed);
+    const auto taken = [this] {
+        for (int turn = 0; turn < (spins_ ? spins_before_sleep : yields_before_sleep); ++turn) {
+            std::uint32_t seen = word_.load(std::memory_order_relaxed);
+            if (seen == unheld &&
+                word_.compare_exchange_weak(seen, held, std::memory_order_acquire)) {
+                return true;
+            }
+            if (spins_) {
+                spin_pause();
+            } else {
+                give_way();
+            }
+        }
+        return false;
+    };
+    if (!taken()) {
+        // It may sleep from now on, so the word says so whenever this thread has it or waits.
+        while (word_.exchange(held_with_sleepers, std::memory_order_acquire) != unheld) {
+            futex_wait(word_, held_with_sleepers);
+        }
+    }
+    wanted_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void RankLock::release() {
+    if (word_.exchange(unheld, std::memory_order_release) == held_with_sleepers) [[unlikely]] {
+        futex_wake(word_, 1);
+    }
+}
+
+void RankLock::pass() {
+    release();
+    if (!spins_) {
+        give_way(); // the other one needs this processor
+    }
+    for (int spin = 0; spin < spins_of_pass && word_.load(std::memory_order_relaxed) == unheld;
+         ++spin) {
+        spin_pause();
+    }
+    acquire();
+}
+
+} // namespace warren

@@ -1,0 +1,59 @@
+#include "mpi/rank/rank.hpp"
+
+#include <cstring>
+#include <sched.h>
+
+namespace warren {
+
+Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
+    : segment(std::move(own_segment)),
+      index(own_index),
+      size(segment.ranks()),
+      slot(segment.slot(own_index)),
+      load(fibres() != nullptr ? &segment.loads().ranks[own_index] : nullptr),
+      doorbell(segment.header(), slot.doorbell),
+      oversubscribed_(segment.header().oversubscribed != 0),
+      takes_turns_(segment.header().crowded != 0 && fibres() != nullptr) {
+    doorbell.join();
+}
+
+namespace {
+
+std::uint32_t usable_processors() {
+    cpu_set_t set;
+    // Refused for more processors than the set has room for: plenty.
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::uint32_t>(CPU_COUNT(&set))
+                                                       : CPU_SETSIZE;
+}
+
+} // namespace
+
+void Rank::share_by_threads() {
+    const std::uint32_t processors = oversubscribed_ ? 1 : usable_processors();
+    threads_.set_processors(processors);
+    lock.share(processors);
+}
+
+void Rank::publish(const WaitReason& reason) {
+    node::Activity& activity = slot.activity;
+    constexpr auto relaxed = std::memory_order_relaxed;
+    activity.call.store(reason.call, relaxed);
+    activity.peer.store(reason.peer, relaxed);
+    activity.peer_in_world.store(reason.peer_in_world, relaxed);
+    activity.tag.store(reason.tag, relaxed);
+    activity.context.store(reason.context, relaxed);
+    activity.posted.store(reason.posted, relaxed);
+    activity.unexpected.store(reason.unexpected, relaxed);
+    activity.pending_sends.store(reason.pending_sends, relaxed);
+    activity.requests.store(reason.requests, relaxed);
+    std::strncpy(activity.communicator_name, reason.communicator_name,
+                 sizeof activity.communicator_name - 1);
+    // Readers take it as "waiting since": last, so that the rest is there.
+    activity.since_ns.store(monotonic_ns(), std::memory_order_release);
+}
+
+void Rank::unpublish() {
+    slot.activity.since_ns.store(0, std::memory_order_release);
+}
+
+} // namespace warren

@@ -1,0 +1,270 @@
+// Rank: what one MPI process is on its node, and how it waits.
+//
+// Every room above keeps its per-rank state in objects that hold a Rank&; all of them together are
+// the rank's context (mpi/entry/context.hpp). There is no other mutable state in the library.
+#pragma once
+
+#include <cstdint>
+
+#include "base/futex.hpp"
+#include "mpi/job/segment.hpp"
+#include "mpi/rank/doorbell.hpp"
+#include "mpi/rank/lock.hpp"
+#include "mpi/rank/thread_waits.hpp"
+#include "mpi/rank/wait_policy.hpp"
+#include "runtime/fibres/switch.hpp"
+
+namespace warren {
+
+// What a wait is for, shown to who asks why a program hangs (`mpiexec --timeout`).
+struct WaitReason {
+    std::uint32_t call = 0;     // index of the procedure
+    std::int32_t peer = 0;      // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL
+    bool peer_in_world = false; // …or in the world (a send's)
+    std::int32_t tag = 0;
+    std::uint32_t context = 0;
+    const char* communicator_name = "";
+    std::uint32_t posted = 0;
+    std::uint32_t unexpected = 0;
+    std::uint32_t pending_sends = 0;
+    std::uint32_t requests = 0;
+};
+
+// Arrangements for a sleep that others can't take back need not say so.
+template <typename Arrange>
+bool still_stands(const Arrange& arrange) {
+    if constexpr (requires { arrange.stands(); }) {
+        return arrange.stands();
+    } else {
+        return true;
+    }
+}
+
+// Whether something else than done() has happened that done() may have to be asked again for.
+template <typename Arrange>
+bool has_changed(const Arrange& arrange) {
+    if constexpr (requires { arrange.changed(); }) {
+        return arrange.changed();
+    } else {
+        return false;
+    }
+}
+
+class Rank {
+  public:
+    Rank(node::Segment segment, std::uint32_t index);
+
+    node::Segment segment;
+    const std::uint32_t index; // rank on the node; today also the rank in the world
+    const std::uint32_t size;  // ranks on the node
+    RankLock lock;             // taken by entry points when threads may call at once
+    node::RankSlot& slot;
+    balance::RankLoad* const load; // where to count what is sent; null: not counted
+    Doorbell doorbell;
+
+    // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,
+    // then sleeps, as the node's load asks for. Before a sleep, arrange() tells those who could
+    // bring work without being asked (a queue that gets room again); then progress() is tried once
+    // more. It sleeps only while arrange.stands(): who has been told may have called before the
+    // doorbell was prepared, in vain when others have been quicker to take what there was.
+    // reason() is asked once the wait gets long.
+    // The rank's lock is released while the processor is given away. Where several threads of the
+    // rank wait, one polls for all (ThreadWaits), so done() may be called by another thread.
+    // `event`: of fibres that may gather(), done() is what release_event() is called after, by
+    // others.
+    template <typename Done, typename Progress, typename Arrange, typename Reason>
+    void wait(Done done, Progress progress, Arrange arrange, Reason reason,
+              BroughtBy brought_by = BroughtBy::progress, const void* event = nullptr);
+
+    // Events that many ranks of the node wait for, each by the address of a cache line, where they
+    // are fibres: who brings one about wakes all at once, and rings nobody.
+    bool gathers() const { return !lock.shared() && doorbell.gathers(); }
+    static void release_event(const void* event) {
+        if (const FibreFunctions* functions = fibres()) {
+            functions->release(event);
+        }
+    }
+
+    // Wakes another rank of the node for work that has been published.
+    void ring(std::uint32_t other) { Doorbell::ring(header(), segment.slot(other).doorbell); }
+
+    // A thread has brought something that another one of this rank may wait for.
+    void wake_threads() {
+        if (lock.shared() && threads_.has_poller()) [[unlikely]] {
+            threads_.note();
+            if (threads_.poller_sleeps()) {
+                Doorbell::ring(header(), slot.doorbell);
+            }
+        }
+    }
+
+    // The look of a call that doesn't wait (MPI_Test and its like): programs that ask again and
+    // again in vain let the ranks run that could bring it. `progress` says whether it found
+    // anything.
+    template <typename Progress>
+    void look(Progress progress) {
+        const FibreFunctions* const functions = fibres();
+        if (functions == nullptr || (empty_looks_ + 1) % wait_policy::looks_of_fibre != 0) {
+            empty_looks_ += progress() ? 0 : 1;
+            return;
+        }
+        const std::uint64_t begin = fibre::ticks();
+        if (!progress()) {
+            ++empty_looks_;
+            const std::uint64_t look = fibre::ticks() - begin;
+            lock.unlock();
+            functions->found_nothing(wait_policy::looks_of_fibre * look);
+            lock.lock();
+        }
+    }
+
+    // From now on several of its threads may call MPI (MPI_THREAD_MULTIPLE). Once, before they do.
+    void share_by_threads();
+
+    node::SegmentHeader& header() const { return segment.header(); }
+    bool oversubscribed() const { return oversubscribed_; }
+    // All ranks are fibres of this process: who brings what one waits for may need its worker.
+    bool takes_turns() const { return takes_turns_; }
+    bool verbose() const { return header().verbose != 0; }
+
+  private:
+    void publish(const WaitReason& reason);
+    void unpublish();
+
+    const bool oversubscribed_;
+    const bool takes_turns_;
+    ThreadWaits threads_;
+    std::uint32_t empty_looks_ = 0;
+};
+
+template <typename Done, typename Progress, typename Arrange, typename Reason>
+void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, BroughtBy brought_by,
+                const void* event) {
+    if (done()) {
+        return;
+    }
+    const bool shared = lock.shared();
+    const bool nested = shared && threads_.polls();
+    if (shared && !nested) [[unlikely]] {
+        // The thread that polls asks this whenever it looks for those whose wait is over.
+        auto over = [&] { return done() || (has_changed(arrange) && done()); };
+        ThreadWaits::Waiter self{
+            .is_done = [](void* asked) -> bool { return (*static_cast<decltype(over)*>(asked))(); },
+            .condition = &over,
+            .brought_by = brought_by};
+        while (threads_.has_poller()) {
+            const bool asleep = threads_.poller_sleeps();
+            if (asleep) {
+                // It has not arranged for, nor looked for, what this thread waits for.
+                arrange();
+                static_cast<void>(doorbell.prepare());
+            }
+            progress(); // shorter than to wait for the one that polls
+            if (over()) {
+                return;
+            }
+            // A function of the program that progress called ran without the lock.
+            if (!threads_.has_poller() || threads_.poller_sleeps() != asleep) {
+                continue;
+            }
+            threads_.sleep(self, lock, oversubscribed_);
+            if (done()) {
+                threads_.leave(lock);
+                return;
+            }
+        }
+        threads_.poll();
+    }
+    const ThreadWaits::End end(shared && !nested ? &threads_ : nullptr, lock);
+    const auto gives_way = [&] { return oversubscribed_ || (shared && threads_.crowded()); };
+    const auto yield = [&] {
+        lock.unlock();
+        give_way();
+        lock.lock();
+    };
+    const FibreFunctions* const functions = fibres();
+    std::uint32_t most_yields =
+        oversubscribed_ ? wait_policy::yields : wait_policy::yields_among_threads;
+    std::uint32_t most_spins = wait_policy::spins_shared;
+    struct Shown {
+        Rank* rank;
+        Reason* reason;
+    } shown{this, &reason};
+    WaitNote note{.show =
+                      [](void* given) {
+                          const auto* its = static_cast<Shown*>(given);
+                          its->rank->publish((*its->reason)());
+                      },
+                  .wait = &shown};
+    if (functions != nullptr) {
+        // To sleep is a fibre's cheapest way to let others run, and who wakes it knows when.
+        most_yields = 0;
+        most_spins = wait_policy::spins_of_fibre;
+    }
+    std::uint32_t turn = 0;
+    std::uint32_t yielded = 0;
+    bool published = false;
+    while (true) {
+        const bool moved = progress();
+        if (shared) [[unlikely]] {
+            threads_.wake_done(moved, lock, oversubscribed_);
+        }
+        if (moved) {
+            turn = 0;
+            yielded = 0;
+        }
+        if (done()) {
+            break;
+        }
+        if (++turn < (gives_way() ? most_spins : wait_policy::spins_alone)) [[likely]] {
+            // Also from the first poll on: hammering the line that the sender is about to write
+            // makes its way longer.
+            spin_pause();
+            if (shared && lock.wanted()) [[unlikely]] {
+                gives_way() ? yield() : lock.pass();
+            }
+            continue;
+        }
+        if (gives_way() && yielded < most_yields) {
+            ++yielded;
+            yield();
+            continue;
+        }
+        if (!published && functions == nullptr) {
+            publish(reason());
+            published = true;
+        }
+        // Another thread may complete this wait while the lock is free: done() is asked again by
+        // the loop, and whoever completes it rings (wake_threads).
+        const std::uint32_t notes = threads_.notes();
+        arrange();
+        const std::uint32_t seen = doorbell.prepare();
+        if (!progress() && !done() && still_stands(arrange) && notes == threads_.notes() &&
+            !(shared && threads_.wake_done(true, lock, oversubscribed_))) {
+            if (shared) [[unlikely]] {
+                threads_.poller_falls_asleep();
+            }
+            lock.unlock();
+            if (functions == nullptr) {
+                doorbell.sleep(seen);
+            } else if (event != nullptr) {
+                doorbell.gather(seen, *functions, note, event, done);
+                published = note.shown;
+            } else {
+                doorbell.sleep(seen, *functions, note);
+                published = note.shown;
+            }
+            lock.lock();
+            if (shared) [[unlikely]] {
+                threads_.poller_wakes();
+            }
+        }
+        turn = 0;
+        yielded = 0;
+    }
+    if (published) {
+        unpublish();
+    }
+}
+
+} // namespace warren

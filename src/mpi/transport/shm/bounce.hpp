@@ -1,0 +1,137 @@
+// Bounce buffers: where large messages of a pair with a box pass through the node segment.
+//
+// The sender copies a message into one of its buffers frame by frame and publishes how far it has
+// come; the receiver copies out all that is there, so both work at once. For blocks that the sender
+// has just written this is mostly quicker than a single copy by the kernel, which reads them from
+// the other core line by line and pays per page. What makes it fast is that buffers go round: the
+// receiver keeps the buffer that it has just read and uses it for its own next large send, whose
+// lines are then in its cache already.
+//
+// Every rank owns a few buffers. A buffer is on its owner's stack, under way, kept by another rank,
+// or returned (a bit of the owner's slot) and not yet looked at by the owner.
+// Invariants
+//  1. All but kept_reserve of a rank's committed buffers may be kept by others (the owner
+//     grants it with each send): the rest come back as soon as their receiver has read them, so an
+//     owner never starves because idle ranks keep what it needs.
+//  2. A rank keeps at most one buffer of others.
+//  3. A buffer is committed before its first use, on the owner's demand.
+//  4. A block and its BouncePlace lie within the buffer's stride.
+// Thread rule: under the rank's lock; returned bits are set by any rank.
+#pragma once
+
+#include <cstdint>
+
+#include "mpi/job/segment.hpp"
+#include "mpi/rank/rank.hpp"
+
+namespace warren::transport {
+
+// A buffer of the node, and whether its receiver may keep it.
+struct Bounce {
+    std::uint32_t number = 0;
+    bool may_be_kept = false;
+};
+
+// Where in a buffer a block begins, and how its cell says so.
+//
+// As it stands in the sender's memory within its cache line, and probably in the receiver's. A
+// receiver that keeps up finds every block at the buffer's beginning, in lines that both caches
+// know. With one that is behind, a few blocks would go round in what the nearer caches of both
+// hold, and lines that are still there are the slowest for another core to read, and to write
+// again: on two cores without a common cache but the last, blocks of 8 to 128 KiB that follow each
+// other through the whole of their buffers move 1.5 to 2 times as fast. So they do.
+struct BouncePlace {
+    std::uint32_t number = 0; // of the buffer
+    std::uint32_t turn = 0;   // below `turns`
+    std::uint32_t shift = 0;  // below a line
+
+    static constexpr std::uint32_t shift_bits = 6;
+    static constexpr std::uint32_t turn_bits = 5;
+    static constexpr std::uint32_t turn_bytes = 8192;
+    static constexpr std::uint32_t turns = node::bounce_bytes / turn_bytes;
+
+    static std::uint32_t shift_of(const void* data) {
+        return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data)) &
+               ((1U << shift_bits) - 1);
+    }
+    std::size_t offset() const { return std::size_t{turn} * turn_bytes + shift; }
+    std::uint32_t packed() const { return (number << turn_bits | turn) << shift_bits | shift; }
+    static BouncePlace unpacked(std::uint32_t packed) {
+        return {.number = packed >> (turn_bits + shift_bits),
+                .turn = packed >> shift_bits & ((1U << turn_bits) - 1),
+                .shift = packed & ((1U << shift_bits) - 1)};
+    }
+};
+static_assert(1U << BouncePlace::shift_bits == node::cache_line_bytes);
+static_assert(BouncePlace::turns <= 1U << BouncePlace::turn_bits);
+static_assert(std::uint64_t{node::rank_limit} * node::bounce_buffers
+                  << (BouncePlace::turn_bits + BouncePlace::shift_bits) <=
+              std::uint64_t{1} << 32);
+static_assert(node::bounce_bytes + node::cache_line_bytes <= node::bounce_stride_bytes);
+
+// From which size on a message goes in blocks of less than a whole buffer where two or three whole
+// ones, which are under way at once, are more than a core's own cache holds. All of a long message
+// passes through these caches of both sides, and what is under way should stay there: between two
+// cores of one last cache, 2 to 4 MiB take up to a sixth less time in halves of buffers where a
+// core's cache has 512 KiB, and up to a fifth more where it has 1 MiB. 1 MiB takes more in any
+// case.
+inline constexpr std::uint64_t long_stream_bytes = 2 * 1024 * 1024;
+inline constexpr std::size_t long_stream_block_bytes = node::bounce_bytes / 2;
+inline constexpr std::size_t bounces_under_way = 3;
+
+class BounceStock {
+  public:
+    explicit BounceStock(Rank& rank);
+
+    // Whether there are such buffers at all: not when ranks share processors, nor without memory.
+    bool available() const { return committed_ != 0 || can_commit_; }
+
+    // Takes a buffer for a send. False when all are under way.
+    bool take(Bounce& bounce);
+
+    // After the data has been read: keeps the buffer or gives it back.
+    void drop(const Bounce& bounce);
+
+    // Has the rank's doorbell rung when a buffer comes back. False: one has come back already, and
+    // nobody may ring for it.
+    bool ask_for_return();
+
+    std::byte* memory(std::uint32_t number) const {
+        return rank_.segment.at(rank_.header().bounces_offset) +
+               std::uint64_t{number} * node::bounce_stride_bytes;
+    }
+
+    // Where a block begins that is to follow the last such one in its buffer.
+    std::uint32_t next_turn(std::uint32_t number, std::size_t bytes) {
+        const auto length = static_cast<std::uint32_t>((bytes + BouncePlace::turn_bytes - 1) /
+                                                       BouncePlace::turn_bytes);
+        // (One that another rank owns has the place of one of these.)
+        std::uint32_t& next = next_turns_[number % node::bounce_buffers];
+        const std::uint32_t turn = next + length <= BouncePlace::turns ? next : 0;
+        next = turn + length;
+        return turn;
+    }
+
+  private:
+    // The bit of a slot's bounces_returned that says: ring me.
+    static constexpr std::uint32_t wanted_bit = std::uint32_t{1} << 31;
+    static constexpr std::uint32_t kept_reserve = 2;
+
+    bool commit_one();
+    void collect();
+    void push_own(std::uint32_t number);
+    void give_back(std::uint32_t number);
+    std::uint32_t owner(std::uint32_t number) const { return number / node::bounce_buffers; }
+
+    Rank& rank_;
+    bool can_commit_;
+    bool keeping_ = false;
+    Bounce kept_;
+    std::uint32_t committed_ = 0; // own buffers with memory: the first so many
+    std::uint32_t on_stack_ = 0;
+    std::uint32_t stack_[node::bounce_buffers];
+    std::uint32_t next_turns_[node::bounce_buffers] = {};
+    std::uint32_t granted_ = 0; // own buffers that others may keep: a bit for each
+};
+
+} // namespace warren::transport

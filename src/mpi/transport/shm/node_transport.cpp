@@ -1,0 +1,420 @@
+#include "mpi/transport/shm/node_transport.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/uio.h>
+
+#include "mpi/transport/shm/process_life.hpp"
+
+namespace warren::transport {
+
+NodeTransport::NodeTransport(Rank& rank)
+    : rank_(rank),
+      queue_(rank.segment, rank.index),
+      chunks_(chunks_of(rank.segment)),
+      bounces_(rank) {}
+
+bool NodeTransport::queue_inline(Channel& channel, const Header& header, const void* data,
+                                 std::size_t bytes) {
+    if (open_box(channel)) {
+        return send_inline(channel, header, data, bytes);
+    }
+    std::uint32_t position;
+    Cell* cell = channel.queue.claim(position);
+    if (cell == nullptr) {
+        return false;
+    }
+    fill(*cell, header);
+    cell->sender = rank_.index;
+    cell->place = Place::cell;
+    cell->length = static_cast<std::uint8_t>(bytes);
+    copy_small(cell->payload, data, bytes);
+    QueueSender::publish(*cell, position);
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
+    return true;
+}
+
+bool NodeTransport::send_block(Channel& channel, const Header& header,
+                               const std::byte (&extra)[extra_bytes], const Source& source,
+                               std::size_t bytes, std::uint64_t total) {
+    BlockReference reference = {};
+    std::memcpy(reference.extra, extra, extra_bytes);
+    reference.bytes = static_cast<std::uint32_t>(bytes);
+    if (channel.box || open_box(channel)) {
+        return bytes <= whole_block_limit(channel)
+                   ? send_through_ring(channel, header, reference, source, bytes)
+                   : send_through_bounce(channel, header, reference, source, bytes, total);
+    }
+    return send_through_chunk(channel, header, reference, source, bytes);
+}
+
+bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
+                                      BlockReference& reference, const Source& source,
+                                      std::size_t bytes) {
+    Cell* cell = claim_boxed(channel);
+    if (cell == nullptr) {
+        return false;
+    }
+    std::byte* place = channel.box.claim_ring(static_cast<std::uint32_t>(bytes), reference);
+    if (place == nullptr) {
+        return false;
+    }
+    source.copy(bytes, place);
+    channel.box.commit_ring(reference);
+    fill(*cell, header);
+    cell->place = Place::ring;
+    std::memcpy(cell->payload, &reference, sizeof reference);
+    channel.box.publish(*cell);
+    channel.box.prefetch_ring(bytes);
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
+    return true;
+}
+
+namespace {
+
+// How much of a block is published at a time: little while the receiver waits for it, so that its
+// copy begins early; more while it is behind, since every publication costs both a cache line. One
+// of what passes the caches waits for memory: a long message does so in equal steps, of which the
+// receiver has the last one to copy when all is there.
+std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind,
+                        bool passes) {
+    constexpr std::size_t kilo = 1024;
+    if (passes && total > node::bounce_bytes) {
+        return 64 * kilo;
+    }
+    if (receiver_is_behind && passes) {
+        return 128 * kilo;
+    }
+    if (total > node::bounce_bytes) {
+        return (receiver_is_behind ? 64 : 32) * kilo;
+    }
+    if (receiver_is_behind) {
+        return bytes <= 16 * kilo ? bytes : 12 * kilo;
+    }
+    return bytes <= 16 * kilo ? 4 * kilo : (bytes <= 48 * kilo ? 8 * kilo : 12 * kilo);
+}
+
+// Blocks in a row, with nothing from the receiver in between, from which on it counts as behind.
+constexpr std::uint32_t behind_from = 3;
+
+} // namespace
+
+// With one more block under way. What has come from the receiver in its box tells that it is not
+// far behind, without a look at what it writes.
+bool NodeTransport::is_behind(Channel& channel) const {
+    const std::uint32_t number = box_of_ != nullptr ? box_of_[channel.peer] : no_box;
+    const auto heard = static_cast<std::uint16_t>(number != no_box ? boxes_[number].read() : 0);
+    if (channel.heard != heard) {
+        channel.heard = heard;
+        channel.blocks_in_a_row = 0;
+    }
+    if (channel.blocks_in_a_row < behind_from) {
+        ++channel.blocks_in_a_row;
+    }
+    return channel.blocks_in_a_row == behind_from;
+}
+
+bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
+                                        BlockReference& reference, const Source& source,
+                                        std::size_t bytes, std::uint64_t total) {
+    Cell* cell = claim_boxed(channel);
+    if (cell == nullptr) {
+        return false;
+    }
+    Bounce bounce;
+    if (!bounces_.take(bounce)) {
+        // One receiver that is away may hold them all; the ring is the pair's own.
+        return bytes <= ring_block_limit &&
+               send_through_ring(channel, header, reference, source, bytes);
+    }
+    const std::uint64_t kept = bounce.may_be_kept ? may_be_kept_bit : 0;
+    const bool behind = is_behind(channel);
+    const std::size_t frame = frame_bytes(bytes, total, behind, source.passes());
+    const std::byte* data = source.data();
+    const BouncePlace where = {.number = bounce.number,
+                               .turn = behind ? bounces_.next_turn(bounce.number, bytes) : 0,
+                               .shift = BouncePlace::shift_of(data)};
+    std::byte* place = bounces_.memory(where.number) + where.offset();
+    std::size_t done = 0;
+    while (true) {
+        const std::size_t left = bytes - done;
+        // A short tail goes with the last frame.
+        const std::size_t step = left > frame + frame / 2 ? frame : left;
+        if (source.passes()) {
+            LargeCopy::pass(place + done, data + done, step);
+        } else if (data != nullptr) [[likely]] {
+            copy_.put(place + done, data + done, step);
+        } else {
+            source.write(done, step, place + done);
+        }
+        done += step;
+        if (done == step) {
+            reference.position = where.packed();
+            reference.mark = done | kept;
+            fill(*cell, header);
+            cell->place = Place::bounce;
+            std::memcpy(cell->payload, &reference, sizeof reference);
+            channel.box.publish(*cell);
+        } else {
+            block_mark(*cell).store(done | kept, std::memory_order_release);
+        }
+        if (done == bytes) {
+            break;
+        }
+    }
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
+    return true;
+}
+
+bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
+                                       BlockReference& reference, const Source& source,
+                                       std::size_t bytes) {
+    if (!channel.queue.has_room()) {
+        return false;
+    }
+    Chunk* chunk = free_chunk(reference.position);
+    if (chunk == nullptr) {
+        return false;
+    }
+    std::uint32_t position;
+    Cell* cell = channel.queue.claim(position);
+    if (cell == nullptr) {
+        return false;
+    }
+    chunk->busy.store(channel.peer + 1, std::memory_order_relaxed);
+    source.copy(bytes, chunk->data);
+    fill(*cell, header);
+    cell->sender = rank_.index;
+    cell->place = Place::chunk;
+    std::memcpy(cell->payload, &reference, sizeof reference);
+    QueueSender::publish(*cell, position);
+    Doorbell::ring(rank_.header(), channel.queue.doorbell());
+    return true;
+}
+
+Chunk* NodeTransport::free_chunk(std::uint32_t& number) {
+    const std::uint32_t first = rank_.index * node::chunks_per_rank;
+    for (std::uint32_t i = 0; i < node::chunks_per_rank; ++i) {
+        const std::uint32_t mine = (next_chunk_ + i) % node::chunks_per_rank;
+        Chunk& chunk = chunks_[first + mine];
+        // Acquire pairs with the receiver's release: it has read what was in it.
+        if (chunk.busy.load(std::memory_order_acquire) == 0) {
+            next_chunk_ = mine + 1;
+            number = first + mine;
+            return &chunk;
+        }
+    }
+    return nullptr;
+}
+
+bool NodeTransport::open_box(Channel& channel) {
+    node::SegmentHeader& header = rank_.header();
+    // A rank that shares its processor gains nothing from a box: the switch between ranks dwarfs
+    // it.
+    if (header.box_limit == 0) {
+        return false;
+    }
+    if (channel.cells_before_box < cells_until_box) {
+        ++channel.cells_before_box;
+        return false;
+    }
+    if (channel.cells_before_box > cells_until_box) {
+        return false; // refused before
+    }
+    std::uint32_t position;
+    if (!channel.queue.has_room()) {
+        return false;
+    }
+    ++channel.cells_before_box;
+    std::atomic<std::uint32_t>& inbound = rank_.segment.slot(channel.peer).inbound_boxes;
+    if (inbound.fetch_add(1, std::memory_order_relaxed) >= node::boxes_per_receiver) {
+        inbound.fetch_sub(1, std::memory_order_relaxed);
+        return false;
+    }
+    const std::uint32_t number = header.boxes_opened.fetch_add(1, std::memory_order_relaxed);
+    if (number >= header.box_limit ||
+        !rank_.segment.commit(header.boxes_offset + std::uint64_t{number} * node::box_bytes,
+                              node::box_bytes)) {
+        return false;
+    }
+    Cell* cell = channel.queue.claim(position);
+    if (cell == nullptr) {
+        return false; // the box is lost, the queue goes on
+    }
+    fill(*cell, {.kind = cell_opens_box, .context = 0, .source = 0, .tag = 0});
+    cell->sender = rank_.index;
+    cell->place = Place::cell;
+    cell->length = sizeof number;
+    std::memcpy(cell->payload, &number, sizeof number);
+    QueueSender::publish(*cell, position);
+    channel.box = BoxSender(Box::at(rank_.segment, number));
+    return true;
+}
+
+void NodeTransport::accept_box(std::uint32_t number, std::uint32_t sender) {
+    if (box_of_ == nullptr) {
+        box_of_.reset(new std::uint32_t[rank_.size]);
+        std::fill_n(box_of_.get(), rank_.size, no_box);
+    }
+    box_of_[sender] = static_cast<std::uint32_t>(boxes_.size());
+    boxes_.emplace_back(Box::at(rank_.segment, number), sender);
+}
+
+void NodeTransport::want_room(std::uint32_t at) {
+    rank_.segment.room_waiters(at)[rank_.index / 64].fetch_or(std::uint64_t{1} << rank_.index % 64,
+                                                              std::memory_order_relaxed);
+    // Release: who takes the 1 away finds the bit.
+    rank_.segment.slot(at).room_wanted.store(1, std::memory_order_release);
+}
+
+const Cell* NodeTransport::await_boxed(const BoxReceiver& box) const {
+    for (std::uint32_t turn = 0; turn < polls_of_a_box; ++turn) {
+        if (something_else_has_come(box)) [[unlikely]] {
+            return nullptr;
+        }
+        spin_pause();
+        if (const Cell* cell = box.peek()) {
+            return cell;
+        }
+    }
+    return nullptr;
+}
+
+void NodeTransport::ask_for_room(const Channel& channel) {
+    want_room(channel.peer);
+    if (channel.box) {
+        if (!bounces_.ask_for_return()) {
+            // One has come back since: the attempt that follows will find it. Nothing to wait for.
+        }
+        return;
+    }
+    const std::uint32_t first = rank_.index * node::chunks_per_rank;
+    for (std::uint32_t i = 0; i < node::chunks_per_rank; ++i) {
+        const std::uint32_t holder = chunks_[first + i].busy.load(std::memory_order_relaxed);
+        if (holder != 0) {
+            want_room(holder - 1);
+        }
+    }
+}
+
+void NodeTransport::ring_room_waiters() {
+    if (rank_.slot.room_wanted.exchange(0, std::memory_order_acquire) == 0) {
+        return;
+    }
+    std::atomic<std::uint64_t>* words = rank_.segment.room_waiters(rank_.index);
+    for (std::uint32_t word = 0; word < rank_.segment.room_words(); ++word) {
+        if (words[word].load(std::memory_order_relaxed) == 0) {
+            continue;
+        }
+        std::uint64_t bits = words[word].exchange(0, std::memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) {
+            rank_.ring(word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
+        }
+    }
+}
+
+PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::span<const iovec> remote,
+                                  std::span<const iovec> local, std::uint64_t& copied) {
+    copied = 0;
+    if (peer_copy_refused_) {
+        return PeerCopy::refused;
+    }
+    const int pid = rank_.segment.slot(peer).pid.load(std::memory_order_relaxed);
+    const ssize_t result =
+        process_vm_readv(pid, local.data(), local.size(), remote.data(), remote.size(), 0);
+    if (result > 0) {
+        copied = static_cast<std::uint64_t>(result);
+        return PeerCopy::done;
+    }
+    return result < 0 ? judge_refusal() : PeerCopy::failed;
+}
+
+bool NodeTransport::says_refused(int error) {
+    return error == EPERM || error == ENOSYS || error == EACCES;
+}
+
+PeerCopy NodeTransport::judge_refusal() {
+    if (!says_refused(errno)) {
+        return PeerCopy::failed;
+    }
+    peer_copy_refused_ = true;
+    if (rank_.verbose()) {
+        std::fprintf(stderr,
+                     "warren: rank %u may not read other ranks' memory (%s): large messages go "
+                     "through the node segment\n",
+                     rank_.index, std::strerror(errno));
+    }
+    return PeerCopy::refused;
+}
+
+PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, void* to,
+                                  std::uint64_t bytes) {
+    auto* target = static_cast<char*>(to);
+    while (bytes > 0) {
+        const iovec local = {.iov_base = target, .iov_len = bytes};
+        const iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
+        std::uint64_t copied;
+        const PeerCopy result = read_peer(peer, {&remote, 1}, {&local, 1}, copied);
+        if (result != PeerCopy::done) {
+            return result;
+        }
+        target += copied;
+        address += copied;
+        bytes -= copied;
+    }
+    return PeerCopy::done;
+}
+
+PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
+                                        std::uint64_t bytes, bool mutual) {
+    const BoxReceiver* box = box_from(peer);
+    if (box == nullptr || bytes < joint_limit || peer_copy_refused_) {
+        return read_peer(peer, address, to, bytes);
+    }
+    const std::uint64_t begin_ns = process_clock_ns(); // who helps from now on is alive
+    return box->joint_copy().receive(
+        address, reinterpret_cast<std::uint64_t>(to), bytes, mutual,
+        [&](const JointCopy::Block& block) {
+            return read_peer(peer, block.from, reinterpret_cast<void*>(block.to), block.bytes);
+        },
+        [&] {
+            return has_ended(rank_.segment.slot(peer).pid.load(std::memory_order_relaxed),
+                             begin_ns);
+        });
+}
+
+bool NodeTransport::help_peer(const Channel& channel) {
+    if (peer_copy_refused_ || help_refused_) {
+        return false;
+    }
+    return channel.box.joint_copy().help([&](const JointCopy::Block& block) {
+        const int pid = rank_.segment.slot(channel.peer).pid.load(std::memory_order_relaxed);
+        for (std::uint64_t done = 0; done < block.bytes;) {
+            const iovec own = {.iov_base = reinterpret_cast<void*>(block.from + done),
+                               .iov_len = block.bytes - done};
+            const iovec theirs = {.iov_base = reinterpret_cast<void*>(block.to + done),
+                                  .iov_len = block.bytes - done};
+            const ssize_t result = process_vm_writev(pid, &own, 1, &theirs, 1, 0);
+            if (result <= 0) {
+                // Whether this rank may read is another question.
+                help_refused_ = result < 0 && says_refused(errno);
+                return PeerCopy::failed;
+            }
+            done += static_cast<std::uint64_t>(result);
+        }
+        return PeerCopy::done;
+    });
+}
+
+void NodeTransport::advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits) {
+    if (const BoxReceiver* box = box_from(peer)) {
+        const std::uint32_t before = box->advice().load(std::memory_order_relaxed);
+        const std::uint32_t after = (before & ~mask) | bits;
+        if (after != before) {
+            box->advice().store(after, std::memory_order_relaxed);
+        }
+    }
+}
+
+} // namespace warren::transport

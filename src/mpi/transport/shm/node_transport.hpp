@@ -1,0 +1,468 @@
+// NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
+//
+// What it promises the message room: cells of one pair of ranks arrive in the order of their sends;
+// a send that returns false has done nothing and may be tried again after progress; data handed to
+// a send is copied before it returns. A pair starts on the receiver's queue. Once it has talked for
+// a while, and ranks have processors of their own, the sender opens a box: it tells so in the
+// queue, behind which all it sends goes into the box, so that order holds. Thread rule: under the
+// rank's lock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <sys/uio.h>
+#include <vector>
+
+#include "mpi/rank/rank.hpp"
+#include "mpi/transport/shm/bounce.hpp"
+#include "mpi/transport/shm/cell.hpp"
+#include "mpi/transport/shm/copy.hpp"
+#include "mpi/transport/shm/copy_large.hpp"
+#include "mpi/transport/shm/joint_copy.hpp"
+#include "mpi/transport/shm/pair_ring.hpp"
+#include "mpi/transport/shm/queue.hpp"
+#include "mpi/transport/shm/source.hpp"
+
+namespace warren::transport {
+
+// What a rank keeps of another that it talks to. The message room derives its own from it.
+struct Channel {
+    explicit Channel(const node::Segment& segment, std::uint32_t to)
+        : queue(segment, to), peer(to) {}
+
+    BoxSender box;
+    QueueSender queue;
+    const std::uint32_t peer;
+    std::uint16_t heard = 0; // cells from the peer's box, modulo 2^16
+    std::uint8_t cells_before_box = 0;
+    // Sent through bounce buffers since `heard` changed last; counted until the peer is behind.
+    std::uint8_t blocks_in_a_row : 7 = 0;
+    bool same_space : 1 = false; // the peer is a rank of this process
+};
+
+class NodeTransport {
+  public:
+    explicit NodeTransport(Rank& rank);
+
+    // Sends up to inline_bytes of data in the cell.
+    bool send_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes) {
+        return channel.box ? send_boxed(channel, header, data, bytes)
+                           : queue_inline(channel, header, data, bytes);
+    }
+
+    // The same for a channel that has a box.
+    [[gnu::always_inline]] bool send_boxed(Channel& channel, const Header& header, const void* data,
+                                           std::size_t bytes) {
+        Cell* cell = claim_boxed(channel);
+        if (cell == nullptr) [[unlikely]] {
+            return false;
+        }
+        fill(*cell, header);
+        cell->place = Place::cell;
+        cell->length = static_cast<std::uint8_t>(bytes);
+        copy_small(cell->payload, data, bytes);
+        channel.box.publish(*cell);
+        Doorbell::ring(rank_.header(), channel.queue.doorbell());
+        return true;
+    }
+
+    // Waits a while for a cell from a rank that has a box here, and takes it if the data is in it
+    // or in the ring, its header is this one and it fits, with no more than `room` bytes in
+    // elements of `unit`: copies them, and says how many. False: nothing has been done, and poll()
+    // is to look at what has come, if anything has.
+    [[gnu::always_inline]] bool receive_boxed(std::uint32_t sender, const Header& header, void* to,
+                                              std::size_t room, std::size_t unit,
+                                              std::size_t& bytes) {
+        const std::uint32_t number = box_of_ != nullptr ? box_of_[sender] : no_box;
+        if (number == no_box) [[unlikely]] {
+            return false;
+        }
+        BoxReceiver& box = boxes_[number];
+        const Cell* cell = box.peek();
+        if (cell == nullptr && (cell = await_boxed(box)) == nullptr) {
+            return false;
+        }
+        if (cell->kind != header.kind || cell->context != header.context ||
+            cell->source != header.source || cell->tag != header.tag ||
+            !take_boxed(box, *cell, to, room, unit, bytes)) [[unlikely]] {
+            return false;
+        }
+        box.pop();
+        offer_room();
+        return true;
+    }
+
+    // The same from the queue, of a node without boxes. next_queued: null, nothing has come.
+    const Cell* next_queued() const { return queue_.claimed() ? queue_.peek() : nullptr; }
+    [[gnu::always_inline]] bool receive_queued(const Cell& next, const Header& header, void* to,
+                                               std::size_t room, std::size_t unit,
+                                               std::size_t& bytes) {
+        if (next.kind != header.kind || next.context != header.context ||
+            next.source != header.source || next.tag != header.tag || next.place != Place::cell ||
+            !fits(next.length, room, unit)) [[unlikely]] {
+            return false;
+        }
+        bytes = next.length;
+        copy_small(to, next.payload, bytes);
+        queue_.pop();
+        offer_room();
+        return true;
+    }
+
+    // Waits a while for a cell from a rank that has a box here, and calls meanwhile() in between.
+    // False: none has come, or something else has.
+    template <typename Meanwhile>
+    bool await_cell(std::uint32_t sender, Meanwhile meanwhile) {
+        const BoxReceiver* box = box_from(sender);
+        for (std::uint32_t turn = 0; box != nullptr && turn < polls_of_a_box; ++turn) {
+            if (box->peek() != nullptr) {
+                return true;
+            }
+            if (something_else_has_come(*box)) {
+                return false;
+            }
+            spin_pause();
+            meanwhile();
+        }
+        return false;
+    }
+
+    // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A
+    // block of more than ring_block_limit may reach the handler in pieces; `total` is what the
+    // message has altogether, a hint for their size.
+    bool send_block(Channel& channel, const Header& header, const std::byte (&extra)[extra_bytes],
+                    const Source& source, std::size_t bytes, std::uint64_t total = 0);
+
+    // The largest block of this channel.
+    std::size_t block_limit(const Channel& channel) const {
+        if (!channel.box) {
+            return chunk_data_bytes;
+        }
+        return bounces_.available() ? node::bounce_bytes : ring_block_limit;
+    }
+
+    // The largest block of a message of `total` bytes that takes several.
+    std::size_t stream_block_limit(const Channel& channel, std::uint64_t total) const {
+        const std::size_t limit = block_limit(channel);
+        return total < long_stream_bytes ||
+                       copy_.near_bytes() >= bounces_under_way * node::bounce_bytes
+                   ? limit
+                   : std::min(limit, long_stream_block_bytes);
+    }
+
+    // Up to so many bytes a message is best sent as one block that arrives whole.
+    std::size_t whole_block_limit(const Channel& channel) const {
+        if (!channel.box) {
+            return chunk_data_bytes;
+        }
+        return bounces_.available() ? ring_preferred_limit : ring_block_limit;
+    }
+
+    // For copies of a piece's data.
+    const LargeCopy& copy() const { return copy_; }
+
+    static constexpr std::uint32_t cells_per_poll = 32;
+
+    // Hands everything that has arrived to handler(const Arrival&), in order per sender; of a box's
+    // cell that has its data with it, to handler.cell(const Cell&, its sender). Of blocks that are
+    // long, only the first frames of each sender. Returns whether there was anything.
+    template <typename Handler>
+    bool poll(Handler&& handler, std::uint32_t frame_limit = cells_per_poll) {
+        bool any = false;
+        for (BoxReceiver& box : boxes_) {
+            // A bound, so that one busy sender doesn't keep the others waiting.
+            std::uint32_t frames = 0;
+            for (std::uint32_t turn = 0; turn < cells_per_poll && frames < frame_limit; ++turn) {
+                Cell* cell = box.peek();
+                if (cell == nullptr) {
+                    break;
+                }
+                if (turn != 0) {
+                    box.prefetch();
+                }
+                if (cell->place == Place::cell) [[likely]] {
+                    handler.cell(*cell, box.sender());
+                    box.pop();
+                } else {
+                    frames += cell->place == Place::bounce ? 1 : 0;
+                    if (!deliver_block(box, *cell, handler)) {
+                        break;
+                    }
+                }
+                any = true;
+            }
+        }
+        for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
+            // Of many ranks that share processors each comes to its cells' page anew.
+            if (rank_.oversubscribed() && !queue_.claimed()) {
+                break;
+            }
+            Cell* cell = queue_.peek();
+            if (cell == nullptr) {
+                break;
+            }
+            any = true;
+            deliver_queue_cell(*cell, handler);
+        }
+        if (any) {
+            offer_room();
+        }
+        return any;
+    }
+
+    // Hands over what ranks had sent before they did something else that this rank has seen (with
+    // acquire). False: some of it may stand behind what another rank is just writing, which rings
+    // when it has.
+    template <typename Handler>
+    bool poll_what_is_sent(Handler&& handler) {
+        const std::uint32_t end = queue_.end();
+        bool more = true;
+        while (more && !queue_.is_past(end)) {
+            more = poll(handler);
+        }
+        // Of a box each poll takes one cell at least.
+        for (std::uint32_t turn = 0; more && turn < node::box_cells; ++turn) {
+            more = poll(handler);
+        }
+        return queue_.is_past(end);
+    }
+
+    // Before a sleep with sends that found no room: has the channel's peer, and whoever holds this
+    // rank's chunks, ring when they have taken something.
+    void ask_for_room(const Channel& channel);
+    // The channel's peer has not rung for that yet, or rings from now on only.
+    bool asks_for_room(const Channel& channel) const {
+        return (rank_.segment.room_waiters(channel.peer)[rank_.index / 64].load(
+                    std::memory_order_acquire) >>
+                    rank_.index % 64 &
+                1) != 0;
+    }
+
+    // Copies out of the memory of the process of another rank of the node (CMA).
+    PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
+    // The same of much data; a peer that has a box here does a part of it in help_peer(). `mutual`:
+    // it has something to fetch from this rank.
+    PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
+                             std::uint64_t bytes, bool mutual);
+    // Copies a block of what the channel's peer fetches just now. False: there was none. For a
+    // channel with a box.
+    bool help_peer(const Channel& channel);
+    // The same from and to lists of pieces, up to the end of the shorter one or less; `copied` says
+    // how far it has come.
+    PeerCopy read_peer(std::uint32_t peer, std::span<const iovec> remote,
+                       std::span<const iovec> local, std::uint64_t& copied);
+    // Changes the bits of `mask` in the word that the peer, if it has a box here, finds in its
+    // channel's box.
+    void advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits);
+    // Whether the peer, if it has a box here, waits for all that it has offered.
+    bool awaits(std::uint32_t peer) {
+        const BoxReceiver* box = box_from(peer);
+        return box != nullptr && box->awaits();
+    }
+    // It is known already that the kernel refuses that.
+    bool peer_copy_refused() const { return peer_copy_refused_; }
+    static constexpr std::size_t pieces_per_read = 256;
+
+    Rank& rank() { return rank_; }
+
+  private:
+    static constexpr std::uint32_t polls_of_a_box = 1000; // 20 to 40 us
+    static constexpr std::uint32_t polls_of_a_frame = 32;
+    static constexpr std::uint32_t no_box = ~std::uint32_t{0};
+    // Cells that a pair sends before it gets a box: a program that says hello to everybody once
+    // does not need 44 KiB per pair for that.
+    static constexpr std::uint32_t cells_until_box = 8;
+
+    // Rings the ranks that sleep until this one has taken something. Like every waker (see
+    // mpi/rank/doorbell.hpp) it fences between what it has stored and what it looks at, or the
+    // sleeper does for it.
+    [[gnu::always_inline]] void offer_room() {
+        if (rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
+            std::atomic_thread_fence(std::memory_order_seq_cst);
+        } else {
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        }
+        if (rank_.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+            ring_room_waiters();
+        }
+    }
+    static bool says_refused(int error);
+    // What has become of a read of another process's memory, by errno.
+    PeerCopy judge_refusal();
+    void ring_room_waiters();
+    void want_room(std::uint32_t at);
+
+    void fill(Cell& cell, const Header& header) const {
+        cell.kind = header.kind;
+        cell.context = header.context;
+        cell.source = header.source;
+        cell.tag = header.tag;
+    }
+    // The next cell of a channel's box, or null. It says what this rank has read of the peer's.
+    [[gnu::always_inline]] Cell* claim_boxed(Channel& channel) {
+        const BoxReceiver* other_way = box_from(channel.peer);
+        if (other_way != nullptr) [[likely]] {
+            channel.box.learn(other_way->acknowledged(), other_way->read());
+        }
+        Cell* cell = channel.box.claim();
+        if (cell != nullptr) [[likely]] {
+            cell->turn.acknowledged =
+                static_cast<std::uint16_t>(other_way != nullptr ? other_way->read() : 0);
+        }
+        return cell;
+    }
+
+    bool queue_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes);
+    bool send_through_ring(Channel& channel, const Header& header, BlockReference& reference,
+                           const Source& source, std::size_t bytes);
+    bool send_through_bounce(Channel& channel, const Header& header, BlockReference& reference,
+                             const Source& source, std::size_t bytes, std::uint64_t total);
+    bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
+                            const Source& source, std::size_t bytes);
+    bool is_behind(Channel& channel) const;
+    // The peer's box towards this rank; null: it has none.
+    BoxReceiver* box_from(std::uint32_t peer) {
+        const std::uint32_t number = box_of_ != nullptr ? box_of_[peer] : no_box;
+        return number != no_box ? &boxes_[number] : nullptr;
+    }
+    static std::atomic_ref<std::uint64_t> block_mark(Cell& cell) {
+        return std::atomic_ref<std::uint64_t>(
+            *reinterpret_cast<std::uint64_t*>(cell.payload + block_progress_offset));
+    }
+    Chunk* free_chunk(std::uint32_t& number);
+    // Opens the pair's box when it is due; true when the channel has one now.
+    bool open_box(Channel& channel);
+    void accept_box(std::uint32_t number, std::uint32_t sender);
+    static bool fits(std::size_t bytes, std::size_t room, std::size_t unit) {
+        return bytes == room || (bytes < room && bytes % unit == 0);
+    }
+    // The data of a box's next cell: false when it is elsewhere, or doesn't fit.
+    [[gnu::always_inline]] static bool take_boxed(BoxReceiver& box, const Cell& cell, void* to,
+                                                  std::size_t room, std::size_t unit,
+                                                  std::size_t& bytes) {
+        if (cell.place == Place::cell) [[likely]] {
+            bytes = cell.length;
+            if (!fits(bytes, room, unit)) [[unlikely]] {
+                return false;
+            }
+            copy_small(to, cell.payload, bytes);
+            return true;
+        }
+        const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
+        if (cell.place != Place::ring || !fits(reference.bytes, room, unit)) {
+            return false;
+        }
+        bytes = reference.bytes;
+        // Mostly as long and where it was expected. What is expected is known, so the processor
+        // loads the data while the cell is still on its way, where it would wait for the cell if
+        // it had to learn the place and the length from there. (A branch, as a conditional move
+        // would wait, too: the compiler knows nothing of the values behind an assembly.)
+        std::uint32_t position = box.expected_position();
+        std::size_t length = room;
+        if (reference.position != position || bytes != length) [[unlikely]] {
+            position = reference.position;
+            length = bytes;
+            asm volatile("" : "+r"(position), "+r"(length));
+        }
+        std::memcpy(to, box.ring(position), length);
+        box.release_ring(reference.mark);
+        return true;
+    }
+    // Waits a while for a box's next cell; null when it has not come, or something else has.
+    const Cell* await_boxed(const BoxReceiver& box) const;
+    bool something_else_has_come(const BoxReceiver& box) const {
+        return queue_.peek() != nullptr || (boxes_.size() > 1 && any_but(box));
+    }
+    // Whether a cell has come in another box.
+    bool any_but(const BoxReceiver& box) const {
+        for (const BoxReceiver& other : boxes_) {
+            if (&other != &box && other.peek() != nullptr) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    // A box's cell whose data is elsewhere. False when nothing new is there: a block whose next
+    // piece has not come.
+    template <typename Handler>
+    [[gnu::noinline]] bool deliver_block(BoxReceiver& box, Cell& cell, Handler&& handler) {
+        Arrival arrival = arrival_of(cell, box.sender());
+        // In place: the sender of a bounce block goes on to write its mark, and only that.
+        const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
+        arrival.extra = reference.extra;
+        arrival.block_bytes = reference.bytes;
+        if (cell.place == Place::ring) {
+            arrival.data = box.ring(reference.position);
+            arrival.bytes = reference.bytes;
+            handler(arrival);
+            box.release_ring(reference.mark);
+            box.pop();
+            return true;
+        }
+        // Acquire pairs with the sender's release after each frame: the bytes are there. A frame
+        // is short, so it is worth waiting for the next one right here.
+        std::uint64_t mark = block_mark(cell).load(std::memory_order_acquire);
+        for (std::uint32_t turn = 0; (mark & ~may_be_kept_bit) == box.handed; ++turn) {
+            if (turn == polls_of_a_frame) {
+                return false;
+            }
+            spin_pause();
+            mark = block_mark(cell).load(std::memory_order_acquire);
+        }
+        const std::uint64_t there = mark & ~may_be_kept_bit;
+        const BouncePlace where = BouncePlace::unpacked(reference.position);
+        arrival.data = bounces_.memory(where.number) + where.offset() + box.handed;
+        arrival.bytes = static_cast<std::uint32_t>(there - box.handed);
+        if (box.handed != 0) {
+            arrival.header.kind = further_piece;
+        }
+        handler(arrival);
+        box.handed = there;
+        if (there == reference.bytes) {
+            bounces_.drop({.number = where.number, .may_be_kept = (mark & may_be_kept_bit) != 0});
+            box.handed = 0;
+            box.pop();
+        }
+        return true;
+    }
+
+    template <typename Handler>
+    void deliver_queue_cell(const Cell& cell, Handler&& handler) {
+        Arrival arrival = arrival_of(cell, cell.sender);
+        if (cell.place == Place::chunk) {
+            BlockReference reference;
+            std::memcpy(&reference, cell.payload, sizeof reference);
+            Chunk& chunk = chunks_[reference.position];
+            arrival.data = chunk.data;
+            arrival.bytes = reference.bytes;
+            arrival.block_bytes = reference.bytes;
+            arrival.extra = reference.extra;
+            handler(arrival);
+            // Release: the data has been read before the owner writes the chunk again.
+            chunk.busy.store(0, std::memory_order_release);
+        } else if (cell.kind == cell_opens_box) {
+            std::uint32_t number;
+            std::memcpy(&number, cell.payload, sizeof number);
+            accept_box(number, cell.sender);
+        } else {
+            handler(arrival);
+        }
+        queue_.pop();
+    }
+
+    Rank& rank_;
+    QueueReceiver queue_;
+    Chunk* chunks_;                           // of all ranks
+    std::uint32_t next_chunk_ = 0;            // where the search for a free one starts
+    bool peer_copy_refused_ = false;          // reading by CMA
+    bool help_refused_ = false;               // writing by CMA
+    std::vector<BoxReceiver> boxes_;          // inbound
+    std::unique_ptr<std::uint32_t[]> box_of_; // by sender: which one; null: there are none yet
+    BounceStock bounces_;
+    LargeCopy copy_;
+};
+
+} // namespace warren::transport

@@ -1,0 +1,118 @@
+// Queue: the road that is always there, one per receiver, open to all ranks of the node.
+//
+// A ring of cells in the node segment. A sender claims the tail by compare-and-swap when there is
+// room, fills the cell and publishes it; the receiver takes the cells in order of their claims.
+// Data that does not fit a cell goes into one of the sender's chunks, which the receiver gives
+// back.
+//
+// Invariants
+//  1. Position p (counted without end, modulo 2^32) uses cell p mod queue_cells. Its sequence is
+//     p + 1 from its publication until the cell is published again a lap later.
+//  2. consumed ≤ tail ≤ consumed + queue_cells: a claimed cell is never one that the receiver has
+//     yet to read.
+//  3. A chunk is free while its word is 0, else it is the receiver's rank + 1. Only its owner sets
+//     the word, only that receiver clears it.
+// Cells from one sender arrive in the order of its sends.
+// Thread rule: any number of senders, each under its own rank's lock; one receiver, under its lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "mpi/job/segment.hpp"
+#include "mpi/transport/shm/cell.hpp"
+
+namespace warren::transport {
+
+struct Chunk {
+    alignas(node::cache_line_bytes) std::atomic<std::uint32_t> busy;
+    alignas(node::cache_line_bytes) std::byte data[node::chunk_bytes - node::cache_line_bytes];
+};
+static_assert(sizeof(Chunk) == node::chunk_bytes);
+inline constexpr std::size_t chunk_data_bytes = sizeof(Chunk::data);
+
+inline Cell* queue_of(const node::Segment& segment, std::uint32_t rank) {
+    return reinterpret_cast<Cell*>(segment.at(segment.header().queues_offset)) +
+           std::uint64_t{rank} * node::queue_cells;
+}
+
+inline Chunk* chunks_of(const node::Segment& segment) {
+    return reinterpret_cast<Chunk*>(segment.at(segment.header().chunks_offset));
+}
+
+// The sender's view of another rank's queue.
+class QueueSender {
+  public:
+    QueueSender(const node::Segment& segment, std::uint32_t receiver)
+        : cells_(queue_of(segment, receiver)), slot_(&segment.slot(receiver)) {}
+
+    // Claims a cell. Null when the queue is full.
+    Cell* claim(std::uint32_t& position) {
+        std::uint32_t tail = slot_->queue_tail.load(std::memory_order_relaxed);
+        do {
+            // Acquire pairs with the release in pop(): the receiver has read the cell's last
+            // contents before they are overwritten. The signed comparison also refuses a tail that
+            // was read before others moved on; the compare-and-swap would fail anyway.
+            const std::uint32_t used = tail - slot_->queue_consumed.load(std::memory_order_acquire);
+            if (static_cast<std::int32_t>(used) >= static_cast<std::int32_t>(node::queue_cells)) {
+                return nullptr;
+            }
+        } while (
+            !slot_->queue_tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
+        position = tail;
+        return &cells_[tail % node::queue_cells];
+    }
+
+    // Room for one more, at this moment.
+    bool has_room() const {
+        return slot_->queue_tail.load(std::memory_order_relaxed) -
+                   slot_->queue_consumed.load(std::memory_order_relaxed) <
+               node::queue_cells;
+    }
+
+    // The receiver's.
+    std::atomic<std::uint32_t>& doorbell() const { return slot_->doorbell; }
+
+    static void publish(Cell& cell, std::uint32_t position) {
+        cell.sequence.store(position + 1, std::memory_order_release);
+    }
+
+  private:
+    Cell* cells_;
+    node::RankSlot* slot_;
+};
+
+// The receiver's view of its own queue.
+class QueueReceiver {
+  public:
+    QueueReceiver(const node::Segment& segment, std::uint32_t receiver)
+        : cells_(queue_of(segment, receiver)),
+          slot_(&segment.slot(receiver)),
+          position_(slot_->queue_consumed.load(std::memory_order_relaxed)) {}
+
+    // The next cell, or null when none has been published.
+    Cell* peek() const {
+        Cell& cell = cells_[position_ % node::queue_cells];
+        return cell.sequence.load(std::memory_order_acquire) == position_ + 1 ? &cell : nullptr;
+    }
+
+    // Whether a sender has taken a cell that peek() doesn't find yet. It looks at a line that the
+    // ranks of a node have side by side, where the cells of each are in pages of their own.
+    bool claimed() const { return slot_->queue_tail.load(std::memory_order_acquire) != position_; }
+
+    // Where the last cell that a sender has taken ends; and whether all before it has been popped.
+    std::uint32_t end() const { return slot_->queue_tail.load(std::memory_order_relaxed); }
+    bool is_past(std::uint32_t end) const {
+        return static_cast<std::int32_t>(position_ - end) >= 0;
+    }
+
+    // Gives the cell of peek() back to the senders.
+    void pop() { slot_->queue_consumed.store(++position_, std::memory_order_release); }
+
+  private:
+    Cell* cells_;
+    node::RankSlot* slot_;
+    std::uint32_t position_;
+};
+
+} // namespace warren::transport

@@ -1,0 +1,54 @@
+// What libwarren.so offers of fibres to the host process (launch/host) and to the MPI library,
+// which finds functions() by its name where a process has several ranks.
+//
+// Thread rule: that of Scheduler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/futex.hpp"
+#include "runtime/balance/load_table.hpp"
+
+namespace warren::fibre {
+
+struct HostOptions {
+    const int* processors; // one worker on each; -1: not bound
+    std::uint32_t workers;
+    std::uint32_t fibres;
+    void (*begin_worker)();
+    void (*stuck)();
+    void (*blocked)(std::uint32_t fibre);
+    balance::LoadTable loads;
+    bool steals;
+    const char* balancer; // its name, and what Balancing wants to know; null: none
+    std::uint64_t balance_period_ns;
+    std::uint32_t balance_collectives;
+    const std::uint32_t* distances; // of workers; null: unknown
+    const char* balance_record;     // null: none
+    void (*balance_record_failed)(int error);
+    // Has fibres' memory follow them; null: nobody does.
+    void (*placed)(const std::uint32_t* before, const std::uint32_t* now, std::uint32_t fibres);
+};
+
+} // namespace warren::fibre
+
+extern "C" {
+// Once, before the others. They return an errno.
+void warren_fibre_prepare(const warren::fibre::HostOptions* options);
+int warren_fibre_make(void* stack, std::size_t bytes, void (*function)(void*), void* argument);
+int warren_fibre_start(void);
+// The waits of the process; null: it has no fibres.
+const warren::FibreFunctions* warren_fibre_functions(void);
+// The calling fibre, if it is one, may go on elsewhere from here (warren/ranks.h).
+void warren_fibre_point(void);
+// The calling fibre's program has ended: its load is written down.
+void warren_fibre_last_load(void);
+// The calling fibre stays as it is for ever: its memory may be looked at.
+[[noreturn]] void warren_fibre_end(void);
+// Whether the calling thread is a fibre.
+bool warren_fibre_is_one(void);
+// Puts the calling fibre, if it is one, to sleep until then (monotonic clock). Returns whether it
+// is one.
+bool warren_fibre_sleep_until(std::uint64_t time_ns);
+}

@@ -1,0 +1,620 @@
+#include "runtime/fibres/scheduler.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <pthread.h>
+#include <sched.h>
+#include <utility>
+
+#include "runtime/fibres/debug.hpp"
+#include "runtime/fibres/donor.hpp"
+
+namespace warren::fibre {
+
+namespace {
+
+// A worker that is never idle looks at the clock when it has switched so many times.
+constexpr std::uint32_t switches_per_clock = 64;
+// One whose fibres give way to nobody so many times in all looks at what others have, as an idle
+// one does.
+constexpr std::uint32_t turns_per_look = 64;
+// The calls around looks for something that isn't there, and the switch before them, take less than
+// that many times what the looks themselves do. And should the system have interrupted those, they
+// took no more than so many ticks, some 4 µs.
+constexpr std::uint64_t calls_per_looks = 4;
+constexpr std::uint64_t poll_ticks = 10'000;
+// Far more than programs have calls that sleep at a time.
+constexpr std::size_t spare_limit = 1024;
+
+[[gnu::tls_model("initial-exec")]] thread_local Fibre* current_fibre = nullptr;
+Scheduler* only_scheduler = nullptr;
+
+struct Body {
+    void (*function)(void*);
+    void* argument;
+    Fibre* fibre;
+};
+
+// Where a fibre's current_fibre is from its thread pointer.
+const std::ptrdiff_t current_fibre_offset =
+    reinterpret_cast<std::byte*>(&current_fibre) - thread_pointer();
+
+Worker& worker_of(const Fibre& fibre) {
+    return *fibre.worker.load(std::memory_order_relaxed);
+}
+
+} // namespace
+
+Scheduler* scheduler() {
+    return only_scheduler;
+}
+
+Scheduler::Scheduler(const SchedulerOptions& options)
+    : options_(options),
+      fibres_(std::make_unique<Fibre[]>(options.fibres)),
+      other_threads_(count_threads()),
+      object_waits_(options.fibres) {
+    const std::uint64_t buckets =
+        std::bit_ceil(std::max<std::uint64_t>(2 * std::uint64_t{options.fibres}, 16));
+    buckets_ = std::make_unique<Bucket[]>(buckets);
+    bucket_shift_ = 64 - static_cast<unsigned>(std::countr_zero(buckets));
+    for (const int processor : options.processors) {
+        Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
+        worker.number = static_cast<std::uint32_t>(workers_.size() - 1);
+        worker.processor = processor;
+        worker.gatherings = std::make_unique<Gatherings>(worker.number);
+    }
+    started_ = static_cast<std::uint32_t>(workers_.size());
+    const std::size_t spares = std::min<std::size_t>(options.fibres, spare_limit);
+    for (std::size_t spare = 0; spare < spares; ++spare) {
+        workers_.push_back(std::make_unique<Worker>());
+        workers_.back()->number = static_cast<std::uint32_t>(workers_.size() - 1);
+    }
+    if (options_.balancing.balancer != nullptr) {
+        balancing_ = std::make_unique<Balancing>(*this, options_.balancing);
+    }
+    warren_fibre_debug.count = options.fibres;
+    warren_fibre_debug.fibres = fibres_.get();
+    only_scheduler = this;
+    pthread_atfork(nullptr, nullptr, [] {
+        only_scheduler->enabled_.store(false, std::memory_order_relaxed);
+        current_fibre = nullptr;
+    });
+}
+
+int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), void* argument) {
+    if (made_ == options_.fibres) {
+        return EAGAIN;
+    }
+    Fibre& fibre = fibres_[made_];
+    fibre.number = made_;
+    // Neighbours, which talk most, are on one worker.
+    fibre.worker.store(workers_[first_worker(made_)].get(), std::memory_order_relaxed);
+    auto body = std::make_unique<Body>(Body{function, argument, &fibre});
+    const int error = donate(
+        fibre, stack, bytes, [](Fibre& made) { only_scheduler->push(made); },
+        [](void* given) {
+            const std::unique_ptr<Body> owned(static_cast<Body*>(given));
+            const Body copy = *owned;
+            current_fibre = copy.fibre;
+            copy.function(copy.argument);
+            only_scheduler->end();
+        },
+        body.get());
+    if (error == 0) {
+        static_cast<void>(body.release());
+        ++made_;
+    }
+    return error;
+}
+
+int Scheduler::start() {
+    awake_.store(started_, std::memory_order_relaxed);
+    begin_ns_ = monotonic_ns();
+    begin_ticks_ = ticks();
+    if (balancing_ != nullptr) {
+        balancing_->begin();
+    }
+    for (std::uint32_t number = 0; number < started_; ++number) {
+        if (const int error = start_worker(*workers_[number])) {
+            return error;
+        }
+    }
+    pthread_t monitor;
+    const int error = pthread_create(&monitor, nullptr, run_monitor, nullptr);
+    if (error == 0) {
+        pthread_detach(monitor);
+    }
+    return error;
+}
+
+int Scheduler::start_worker(Worker& worker) {
+    const std::uint64_t now = ticks();
+    worker.stretches.begin(now);
+    worker.begin.store(now, std::memory_order_release); // who sees it, sees its gatherings
+    pthread_t thread;
+    const int error = pthread_create(&thread, nullptr, run_worker, &worker);
+    if (error == 0) {
+        pthread_detach(thread);
+    }
+    return error;
+}
+
+Fibre* Scheduler::current() {
+    return current_fibre;
+}
+
+// --- Queues
+
+// Of many fibres each has left the caches by the time that it is its turn again: has the processor
+// fetch what a switch to the one behind the next needs, and where that is of the one behind it.
+[[gnu::always_inline]] inline void Scheduler::expect(const Fibre& fibre) {
+    fetch_soon(fibre.context);
+    __builtin_prefetch(fibre.context.thread_pointer + current_fibre_offset);
+    __builtin_prefetch(fibre.next);
+}
+
+Fibre* Scheduler::take(Worker& worker) {
+    // (Null: what comes now finds the worker before it sleeps.)
+    return worker.queue.take(expect);
+}
+
+Worker& Scheduler::deputy_of(Worker& worker) {
+    Worker* one = &worker;
+    while (Worker* const deputy = one->deputy.load(std::memory_order_acquire))
+        [[unlikely]] {
+            one = deputy;
+        }
+    return *one;
+}
+
+// A fibre that is nowhere becomes ready, at home or on the worker that it ran on.
+void Scheduler::push(Fibre& fibre) {
+    Worker* const home = fibre.home.load(std::memory_order_relaxed);
+    fibre.next = nullptr;
+    push_all(deputy_of(home != nullptr ? *home : worker_of(fibre)), {&fibre, &fibre, 1});
+}
+
+// The same of a row of them.
+void Scheduler::push_all(Worker& worker, const ReadyQueue::Row& row) {
+    if (const Fibre* const self = current_fibre; self != nullptr && &worker_of(*self) == &worker) {
+        worker.queue.put(row);
+        call_helper_for_many(worker);
+        return;
+    }
+    bool wakes = false;
+    bool all_slept = false;
+    worker.queue.bring(row, [&] {
+        wakes = worker.sleeping.load(std::memory_order_relaxed);
+        if (wakes) {
+            worker.sleeping.store(false, std::memory_order_relaxed);
+            all_slept = awake_.fetch_add(1, std::memory_order_seq_cst) == 0;
+            worker.bell.fetch_add(1, std::memory_order_relaxed);
+        }
+    });
+    if (!wakes) {
+        call_helper_for_many(worker);
+        return;
+    }
+    kernel_wake(worker.bell, 1);
+    if (all_slept) {
+        call_helper(worker); // who looks for what stands behind this fibre, should it compute
+    }
+}
+
+// There may be more than one fibre for a worker.
+[[gnu::always_inline]] inline void Scheduler::call_helper_for_many(Worker& worker) {
+    if (worker.queue.count() > 1 && awake_.load(std::memory_order_relaxed) <
+                                        started_.load(std::memory_order_relaxed)) [[unlikely]] {
+        call_helper(worker);
+    }
+}
+
+// Wakes a worker that sleeps, and may take from this one. Where fibres have homes others have time,
+// if they look by themselves now and then.
+void Scheduler::call_helper(Worker& from) {
+    const std::uint32_t count = started_.load(std::memory_order_acquire);
+    const bool has_homes = gives_homes();
+    for (std::uint32_t number = 0; number < count; ++number) {
+        Worker* worker = workers_[number].get();
+        if (worker->sleeping.load(std::memory_order_acquire) && // with it, what `patrols` is
+            !worker->relieved.load(std::memory_order_relaxed) && may_take(*worker, from) &&
+            !(has_homes && worker->patrols.load(std::memory_order_relaxed) &&
+              &represented(*worker) != &represented(from)) &&
+            call(*worker)) {
+            return;
+        }
+    }
+}
+
+// --- Switching
+
+// First thing in a context that is resumed: who ran here before has left its own. Acquire pairs
+// with begin's release: what the resumer knew, `self` knows. (Null: a worker's idle context.)
+[[gnu::always_inline]] inline void Scheduler::resumed(Fibre* self, void* fibre) {
+    if (self != nullptr) {
+        static_cast<void>(self->on_worker.load(std::memory_order_acquire));
+    }
+    if (fibre != nullptr) {
+        static_cast<Fibre*>(fibre)->on_worker.store(0, std::memory_order_release);
+    }
+}
+
+// The time since the worker's last switch was this fibre's; null: the idle context's, or that of
+// one that has only waited.
+void Scheduler::account(Worker& worker, Fibre* before) {
+    balance::add(
+        before != nullptr ? before->ran : worker.idled,
+        worker.stretches.end_at(ticks(), before != nullptr ? &before->usual_ticks : nullptr));
+    balance::add(worker.switches, 1);
+}
+
+// The same while the fibre goes on. (Others see by `switches` that the worker isn't blocked, and
+// that what they have read of it may not go together.)
+void Scheduler::account_amid(Worker& worker, Fibre* before) {
+    account(worker, before);
+    balance::add(worker.unswitched, 1);
+}
+
+std::uint64_t Scheduler::run_so_far(Fibre& self) {
+    Worker& worker = worker_of(self);
+    account_amid(worker, &self);
+    worker.stretches.time_all(); // what is counted from here on is to be compared
+    return self.ran.load(std::memory_order_relaxed);
+}
+
+[[gnu::always_inline]] inline void Scheduler::begin(Worker& worker, Fibre& next) {
+    next.worker.store(&worker, std::memory_order_relaxed);
+    next.on_worker.store(1, std::memory_order_release);
+    worker.running.store(&next, std::memory_order_relaxed);
+}
+
+[[gnu::always_inline]] inline void Scheduler::switch_to(Fibre& self, Fibre& next) {
+    Worker& worker = worker_of(self);
+    balance::add(self.ran, worker.stretches.end(self.usual_ticks, ticks));
+    balance::add(worker.switches, 1);
+    begin(worker, next);
+    resumed(&self, switch_context(&self.context, &next.context, &self));
+}
+
+void Scheduler::resume(Worker& worker, Fibre& next) {
+    ++worker.ran;
+    account(worker, nullptr);
+    begin(worker, next);
+    void* before = switch_context(&worker.idle, &next.context, nullptr);
+    // Pairs with go_idle's release.
+    static_cast<void>(worker.handed.load(std::memory_order_acquire));
+    resumed(nullptr, before);
+}
+
+void Scheduler::see_to_due() {
+    if (object_waits_.are_due()) {
+        object_waits_.tell_due();
+    }
+    if (timers_.earliest() != UINT64_MAX) {
+        expire_timers();
+    }
+}
+
+// At the clock it looks now and then: the others may have so much to do that nobody is ever idle.
+[[gnu::always_inline]] inline void Scheduler::see_to_due_now_and_then(Worker& worker) {
+    if (++worker.unclocked >= switches_per_clock || object_waits_.are_due()) [[unlikely]] {
+        see_to_due_at_last(worker);
+    }
+}
+
+void Scheduler::see_to_due_at_last(Worker& worker) {
+    if (worker.unclocked >= switches_per_clock) {
+        worker.unclocked = 0;
+        see_to_due();
+    } else {
+        object_waits_.tell_due();
+    }
+}
+
+// The calling fibre, which is parked or has ended, gives its worker to another one. (Who woke it
+// may have put it into a queue already.)
+void Scheduler::leave(Fibre& self) {
+    Worker& worker = worker_of(self);
+    see_to_due_now_and_then(worker);
+    if (worker.relieved.load(std::memory_order_relaxed)) {
+        go_idle(self, nullptr);
+        return;
+    }
+    Fibre* next = take(worker);
+    if (next == &self) {
+        return;
+    }
+    if (next != nullptr && next->on_worker.load(std::memory_order_acquire) == 0) {
+        switch_to(self, *next);
+        return;
+    }
+    go_idle(self, next);
+}
+
+// Back to the worker's own context, which is to resume `next` (null: what it finds).
+void Scheduler::go_idle(Fibre& self, Fibre* next) {
+    Worker& worker = worker_of(self);
+    account(worker, &self);
+    worker.running.store(nullptr, std::memory_order_relaxed);
+    worker.handed.store(next, std::memory_order_release);
+    resumed(&self, switch_context(&self.context, &worker.idle, &self));
+}
+
+// Whether it has a home, which is neither its worker nor whom that one stands in for.
+bool Scheduler::is_away(const Fibre& self) {
+    const Worker* const home = self.home.load(std::memory_order_relaxed);
+    const Worker& worker = worker_of(self);
+    return home != nullptr && home != &worker &&
+           home != worker.principal.load(std::memory_order_relaxed);
+}
+
+void Scheduler::go_home(Fibre& self) {
+    push(self);
+    leave(self);
+}
+
+void Scheduler::give_way() {
+    Fibre* const self = current_fibre;
+    if (self == nullptr) [[unlikely]] {
+        sched_yield();
+        return;
+    }
+    const Inside inside;
+    Worker& worker = worker_of(*self);
+    if (is_away(*self)) [[unlikely]] {
+        go_home(*self);
+        return;
+    }
+    if (worker.queue.count() == 0) [[unlikely]] {
+        if (!is_others_turn(*self)) {
+            return;
+        }
+    } else {
+        see_to_due_now_and_then(worker);
+    }
+    if (worker.relieved.load(std::memory_order_relaxed)) [[unlikely]] {
+        put_behind(worker, *self);
+        go_idle(*self, nullptr);
+        return;
+    }
+    Fibre* const next = worker.queue.take_turns(*self, expect);
+    if (next == nullptr) [[unlikely]] {
+        return;
+    }
+    if (next->on_worker.load(std::memory_order_acquire) != 0) [[unlikely]] {
+        go_idle(*self, next);
+        return;
+    }
+    switch_to(*self, *next);
+}
+
+// Of who would give way when nobody is ready here: whether somebody is after all.
+bool Scheduler::is_others_turn(Fibre& self) {
+    Worker& worker = worker_of(self);
+    if (++worker.gave_way_in_vain >= turns_per_look) {
+        worker.gave_way_in_vain = 0;
+        help_others(self);
+        return false;
+    }
+    if (!may_be_due()) {
+        return false;
+    }
+    see_to_due(); // it may never be anybody's turn otherwise
+    return true;
+}
+
+void Scheduler::put_behind(Worker& worker, Fibre& fibre) {
+    fibre.next = nullptr;
+    worker.queue.put({&fibre, &fibre, 1});
+}
+
+// Gives way to a fibre that another worker doesn't get to; or goes to whom its worker stood in for.
+void Scheduler::help_others(Fibre& self) {
+    Worker& worker = worker_of(self);
+    account_amid(worker, &self); // who polls isn't blocked: who stands in for it is relieved
+    if (worker.relieved.load(std::memory_order_relaxed)) {
+        put_behind(worker, self);
+        go_idle(self, nullptr);
+        return;
+    }
+    Fibre* next = steal(worker);
+    if (next == nullptr) {
+        return;
+    }
+    put_behind(worker, self);
+    if (next->on_worker.load(std::memory_order_acquire) == 0) {
+        switch_to(self, *next);
+        return;
+    }
+    go_idle(self, next);
+}
+
+void Scheduler::found_nothing(std::uint64_t looks_ticks) {
+    if (Fibre* self = current_fibre) {
+        Worker& worker = worker_of(*self);
+        const bool polls = worker.stretches.unaccounted(ticks()) <
+                           std::min(calls_per_looks * looks_ticks, poll_ticks);
+        account_amid(worker, polls ? nullptr : self);
+        worker.stretches.time_all();
+    }
+    give_way();
+}
+
+void Scheduler::at_point() {
+    const Inside inside;
+    Fibre* self = current_fibre;
+    if (self != nullptr && balancing_ != nullptr) {
+        balancing_->point(*self);
+        if (is_away(*self)) {
+            go_home(*self);
+        }
+    }
+}
+
+void Scheduler::at_collective() {
+    const Inside inside;
+    if (Fibre* self = current_fibre; self != nullptr && balancing_ != nullptr) {
+        balancing_->collective(*self);
+        if (is_away(*self)) {
+            go_home(*self);
+        }
+    }
+}
+
+void Scheduler::end() {
+    const Inside inside;
+    Fibre& self = *current_fibre;
+    // As write_load does, in the other order: whoever is the later of both, the table says it.
+    self.state.store(State::ended, std::memory_order_seq_cst);
+    if (options_.loads) {
+        options_.loads.ranks[self.number].phase.store(balance::Phase::ended,
+                                                      std::memory_order_seq_cst);
+    }
+    if (balancing_ != nullptr) {
+        balancing_->ended(self);
+    }
+    leave(self);
+    __builtin_unreachable();
+}
+
+// --- Waiting
+
+void Scheduler::wait(std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                     const timespec* timeout, WaitNote* note) {
+    Fibre* self = current_fibre;
+    if (self == nullptr) {
+        // Counted before the kernel looks at the word, which a waker has changed before it looks at
+        // the count.
+        kernel_sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        kernel_wait(word, expected, timeout);
+        kernel_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+        return;
+    }
+    const std::uint64_t time_ns =
+        timeout == nullptr
+            ? 0
+            : monotonic_ns() + static_cast<std::uint64_t>(timeout->tv_sec) * 1'000'000'000 +
+                  static_cast<std::uint64_t>(timeout->tv_nsec);
+    park(*self, word, expected, time_ns, note, nullptr);
+}
+
+void Scheduler::wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns,
+                             ObjectWait& object) {
+    if (Fibre* self = current_fibre) {
+        park(*self, told, 0, time_ns, nullptr, &object);
+        return;
+    }
+    const std::uint64_t now_ns = monotonic_ns();
+    const timespec left = time_of(time_ns > now_ns ? time_ns - now_ns : 0);
+    wait(told, 0, &left, nullptr);
+}
+
+// Time 0: no limit.
+void Scheduler::park(Fibre& self, std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                     std::uint64_t time_ns, WaitNote* note, ObjectWait* object) {
+    const Inside inside;
+    Bucket& bucket = bucket_of(&word);
+    bucket.lock.lock();
+    if (word.load(std::memory_order_seq_cst) != expected) {
+        bucket.lock.unlock();
+        return;
+    }
+    const std::uint64_t park = self.parks.load(std::memory_order_relaxed) + 1;
+    self.parks.store(park, std::memory_order_relaxed);
+    self.word.store(&word, std::memory_order_relaxed);
+    self.note.store(note, std::memory_order_relaxed);
+    self.object = object;
+    self.state.store(time_ns == 0 ? State::parked : State::parked_till, std::memory_order_relaxed);
+    self.next = nullptr;
+    *bucket.end = &self;
+    bucket.end = &self.next;
+    if (time_ns != 0) {
+        timers_.add({time_ns, &self, park});
+    }
+    bucket.lock.unlock();
+    leave(self);
+}
+
+// The fibre at `link` waits no more.
+void Scheduler::take_off(Bucket& bucket, Fibre** link) {
+    Fibre& fibre = **link;
+    *link = fibre.next;
+    if (bucket.end == &fibre.next) {
+        bucket.end = link;
+    }
+    fibre.state.store(State::ready, std::memory_order_relaxed);
+}
+
+void Scheduler::wake(std::atomic<std::uint32_t>& word, int count) {
+    if (enabled()) {
+        const Inside inside;
+        Fibre* woken = nullptr;
+        Fibre** woken_end = &woken;
+        Bucket& bucket = bucket_of(&word);
+        bucket.lock.lock();
+        for (Fibre** link = &bucket.first; *link != nullptr && count > 0;) {
+            Fibre* fibre = *link;
+            if (fibre->word.load(std::memory_order_relaxed) != &word) {
+                link = &fibre->next;
+                continue;
+            }
+            take_off(bucket, link);
+            fibre->next = nullptr;
+            *woken_end = fibre;
+            woken_end = &fibre->next;
+            --count;
+        }
+        if (count > 0 && bucket.bells != nullptr && take_out_by_bell(bucket, &word, *woken_end)) {
+            --count;
+        }
+        bucket.lock.unlock();
+        while (woken != nullptr) {
+            push(*std::exchange(woken, woken->next));
+        }
+    }
+    if (count > 0 && (!enabled() || kernel_sleepers_.load(std::memory_order_seq_cst) != 0)) {
+        kernel_wake(word, count);
+    }
+}
+
+void Scheduler::sleep_until(std::uint64_t time_ns) {
+    Fibre& self = *current_fibre;
+    for (std::uint64_t now = monotonic_ns(); now < time_ns; now = monotonic_ns()) {
+        const timespec left_time = time_of(time_ns - now);
+        wait(self.nap, 0, &left_time, nullptr);
+    }
+}
+
+void Scheduler::expire_timers() {
+    const std::uint64_t now = monotonic_ns();
+    Timers::Entry entry{};
+    while (timers_.earliest() <= now && timers_.take(now, entry)) {
+        Fibre& fibre = *entry.fibre;
+        Bucket& bucket = bucket_of(fibre.word.load(std::memory_order_relaxed));
+        bool expired = false;
+        bucket.lock.lock();
+        // It may have been woken, and wait for something else: then it is not here, or in a later
+        // park.
+        for (Fibre** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
+            if (*link == &fibre && fibre.parks.load(std::memory_order_relaxed) == entry.park) {
+                const std::uint64_t later = fibre.object != nullptr ? fibre.object->look(now) : 0;
+                if (later == 0) {
+                    take_off(bucket, link);
+                    expired = true;
+                } else {
+                    timers_.add({later, &fibre, entry.park});
+                }
+                break;
+            }
+        }
+        bucket.lock.unlock();
+        if (expired) {
+            push(fibre);
+        }
+    }
+}
+
+} // namespace warren::fibre

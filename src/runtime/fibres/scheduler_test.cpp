@@ -1,0 +1,611 @@
+#include "runtime/fibres/scheduler.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <clocale>
+#include <cstdlib>
+#include <fcntl.h>
+#include <functional>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <pthread.h>
+#include <stdexcept>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "runtime/fibres/test_fibres.hpp"
+
+namespace warren::fibre {
+namespace {
+
+TEST(SchedulerTest, a_fibre_has_all_that_a_thread_has) {
+    alone([] {
+        static thread_local int own = 5;
+        static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+        static std::atomic<int> failed{0};
+        auto fibres = std::make_unique<Fibres>(8);
+        for (int number = 0; number < 8; ++number) {
+            fibres->add([number] {
+                const auto expect = [](bool holds) { failed += !holds; };
+                own += number;
+                errno = 100 + number;
+                scheduler()->give_way();
+                expect(own == 5 + number);
+                expect(errno == 100 + number);
+                try {
+                    try {
+                        throw std::runtime_error(std::to_string(number));
+                    } catch (const std::runtime_error&) {
+                        scheduler()->sleep_until(monotonic_ns() + 1'000'000);
+                        throw; // the one that is being handled here, after others' were
+                    }
+                } catch (const std::runtime_error& error) {
+                    expect(error.what() == std::to_string(number));
+                }
+                void* memory = std::malloc(1000);
+                scheduler()->give_way();
+                std::free(memory);
+                // Owners are told apart.
+                if (pthread_mutex_trylock(&recursive) == 0) {
+                    expect(pthread_mutex_lock(&recursive) == 0);
+                    pthread_mutex_unlock(&recursive);
+                    scheduler()->give_way();
+                    pthread_mutex_unlock(&recursive);
+                }
+                expect(sched_getcpu() >= 0);
+                // Flags and control words of floating-point arithmetic.
+                unsigned mode = 0x1f80 | (number % 4 << 13);
+                __asm__ volatile("ldmxcsr %0" ::"m"(mode));
+                scheduler()->give_way();
+                unsigned now = 0;
+                __asm__ volatile("stmxcsr %0" : "=m"(now));
+                expect(now == mode);
+            });
+        }
+        fibres->run();
+        EXPECT_EQ(failed, 0);
+    });
+}
+
+// A ring of tokens through words: each fibre waits for its own, and wakes the next.
+void pass_tokens(std::uint32_t count, int rounds, std::vector<int> processors) {
+    struct alignas(64) Word {
+        std::atomic<std::uint32_t> value{0};
+    };
+    auto words = std::make_unique<Word[]>(count);
+    auto fibres = std::make_unique<Fibres>(count, std::move(processors));
+    for (std::uint32_t number = 0; number < count; ++number) {
+        fibres->add([&words, count, number, rounds] {
+            Word& own = words[number];
+            Word& next = words[(number + 1) % count];
+            for (int round = 1; round <= rounds; ++round) {
+                if (number != 0 || round != 1) {
+                    for (std::uint32_t seen = own.value.load(); seen == 0;
+                         seen = own.value.load()) {
+                        scheduler()->wait(own.value, 0, nullptr, nullptr);
+                    }
+                    own.value.fetch_sub(1);
+                }
+                next.value.fetch_add(1);
+                scheduler()->wake(next.value, 1);
+            }
+        });
+    }
+    fibres->run();
+    EXPECT_EQ(words[0].value, 1U); // it started the ring with one that it didn't wait for
+}
+
+TEST(SchedulerTest, no_wake_is_lost_on_one_worker) {
+    alone([] { pass_tokens(7, 300, {-1}); });
+}
+
+TEST(SchedulerTest, no_wake_is_lost_among_workers) {
+    alone([] { pass_tokens(64, 50, {-1, -1, -1}); });
+}
+
+TEST(SchedulerTest, many_fibres_wake_each_other_at_once) {
+    alone([] {
+        // All meet again and again: the last to come wakes the others.
+        constexpr std::uint32_t count = 40;
+        constexpr std::uint32_t rounds = 60;
+        static std::atomic<std::uint32_t> come{0};
+        static std::atomic<std::uint32_t> round{0};
+        auto fibres = std::make_unique<Fibres>(count, std::vector<int>{-1, -1, -1, -1});
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres->add([] {
+                for (std::uint32_t turn = 0; turn < rounds; ++turn) {
+                    if (come.fetch_add(1) + 1 == count) {
+                        come = 0;
+                        round.fetch_add(1);
+                        scheduler()->wake(round, INT_MAX);
+                    } else {
+                        while (round.load() == turn) {
+                            scheduler()->wait(round, turn, nullptr, nullptr);
+                        }
+                    }
+                }
+            });
+        }
+        fibres->run();
+        EXPECT_EQ(round, rounds);
+    });
+}
+
+TEST(SchedulerTest, threads_and_fibres_wake_each_other) {
+    alone([] {
+        constexpr std::uint32_t rounds = 400;
+        static std::atomic<std::uint32_t> turn{0}; // even: the fibre's
+        const auto play = [](std::uint32_t mine) {
+            for (std::uint32_t round = 0; round < rounds; ++round) {
+                for (std::uint32_t seen = turn.load(); seen % 2 != mine; seen = turn.load()) {
+                    scheduler()->wait(turn, seen, nullptr, nullptr);
+                }
+                turn.fetch_add(1);
+                scheduler()->wake(turn, 1);
+            }
+        };
+        auto fibres = std::make_unique<Fibres>(1);
+        fibres->add([&] { play(0); });
+        std::thread thread([&] { play(1); });
+        fibres->run();
+        thread.join();
+        EXPECT_EQ(turn, 2 * rounds);
+    });
+}
+
+TEST(SchedulerTest, sleepers_wake_in_time_and_others_run_meanwhile) {
+    alone([] {
+        static std::atomic<std::uint64_t> slept_ns{0};
+        static std::atomic<int> turns{0};
+        auto fibres = std::make_unique<Fibres>(2, std::vector<int>{-1});
+        fibres->add([] {
+            const std::uint64_t start = monotonic_ns();
+            scheduler()->sleep_until(start + 20'000'000);
+            slept_ns = monotonic_ns() - start;
+        });
+        fibres->add([] {
+            while (slept_ns == 0) {
+                ++turns;
+                scheduler()->give_way();
+                scheduler()->sleep_until(monotonic_ns() + 100'000);
+            }
+        });
+        fibres->run();
+        EXPECT_GE(slept_ns, 20'000'000U);
+        EXPECT_GT(turns, 1);
+    });
+}
+
+TEST(SchedulerTest, a_fibre_that_waits_behind_one_that_computes_is_taken_by_an_idle_worker) {
+    alone([] {
+        static std::atomic<bool> helped{false};
+        auto fibres = std::make_unique<Fibres>(2);
+        const auto body = [](bool computes) {
+            if (computes) {
+                while (!helped) { // without ever giving way
+                }
+            } else {
+                helped = true;
+            }
+        };
+        // Both begin on the first worker if it is the quicker; either way both must end.
+        fibres->add([&] { body(true); });
+        fibres->add([&] { body(false); });
+        fibres->run();
+    });
+}
+
+TEST(SchedulerTest, all_fibres_waiting_for_each_other_is_told_once) {
+    alone([] {
+        static std::atomic<std::uint32_t> told{0};
+        static std::atomic<std::uint32_t> shown{0};
+        static std::atomic<std::uint32_t> word{0};
+        std::thread([] {}).join(); // a sanitizer starts a thread of its own with the first
+        auto fibres = std::make_unique<Fibres>(3, std::vector<int>{-1, -1}, [] {
+            told.fetch_add(1);
+            kernel_wake(told, 1);
+        });
+        for (int number = 0; number < 3; ++number) {
+            fibres->add([number] {
+                if (number == 0) {
+                    scheduler()->sleep_until(monotonic_ns() + 5'000'000); // which may be waited for
+                }
+                WaitNote note{.show = [](void*) { ++shown; }};
+                scheduler()->wait(word, 0, nullptr, &note);
+                EXPECT_TRUE(note.shown);
+            });
+        }
+        EXPECT_EQ(fibres->made->start(), 0);
+        while (told == 0) {
+            kernel_wait(told, 0, nullptr);
+        }
+        EXPECT_EQ(told, 1U);
+        EXPECT_EQ(shown, 3U);
+    });
+}
+
+TEST(SchedulerTest, a_child_of_fork_is_a_thread_that_can_wait_and_end) {
+    alone([] {
+        static std::atomic<int> status{-1};
+        auto fibres = std::make_unique<Fibres>(2);
+        fibres->add([] {
+            const pid_t child = fork();
+            if (child == 0) {
+                std::atomic<std::uint32_t> word{0};
+                const timespec limit = {.tv_sec = 0, .tv_nsec = 1'000'000};
+                scheduler()->wait(word, 0, &limit, nullptr);
+                scheduler()->wake(word, 1);
+                scheduler()->give_way();
+                _exit(Scheduler::current() == nullptr ? 7 : 1);
+            }
+            int its_status = 0;
+            waitpid(child, &its_status, 0);
+            status = WEXITSTATUS(its_status);
+        });
+        fibres->add([] {});
+        fibres->run();
+        EXPECT_EQ(status, 7);
+    });
+}
+
+// All fibres, again and again: work, and a barrier.
+struct Steps {
+    std::atomic<std::uint32_t> step{0};
+    std::atomic<std::uint32_t> arrived{0};
+
+    void barrier(std::uint32_t count) {
+        const std::uint32_t now = arrive(count);
+        while (step.load() == now) {
+            scheduler()->wait(step, now, nullptr, nullptr);
+        }
+    }
+    // A barrier as well.
+    void poll(std::uint32_t count) {
+        const std::uint32_t now = arrive(count);
+        while (step.load() == now) {
+            scheduler()->give_way();
+        }
+    }
+    std::uint32_t arrive(std::uint32_t count) {
+        const std::uint32_t now = step.load();
+        if (arrived.fetch_add(1) + 1 == count) {
+            arrived.store(0);
+            step.store(now + 1);
+            scheduler()->wake(step, INT_MAX);
+        }
+        return now;
+    }
+};
+
+void work(int amount) {
+    static std::atomic<std::uint64_t> sink{0};
+    for (int i = 0; i < amount; ++i) {
+        sink.store(sink.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+}
+
+TEST(BalancingTest, heavy_fibres_are_spread_over_the_workers) {
+    for (const bool steals : {false, true}) {
+        for (const char* name : {"greedy", "refine", "topology"}) {
+            alone([&] {
+                constexpr std::uint32_t count = 16;
+                static Steps steps;
+                static std::atomic<bool> spread{false};
+                BalancingOptions options;
+                options.balancer = balance::find_balancer(name);
+                auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, steals);
+                const auto home_of = [](std::uint32_t number) {
+                    return scheduler()->fibre(number).home.load();
+                };
+                for (std::uint32_t number = 0; number < count; ++number) {
+                    fibres.add([number, home_of] {
+                        for (int step = 0; step < 30; ++step) {
+                            work(number < 4 ? 200'000 : 2'000);
+                            scheduler()->at_point();
+                            steps.barrier(count);
+                            // (What the system gives others meanwhile counts as load, too.)
+                            for (std::uint32_t other = 1; number == 0 && other < 4; ++other) {
+                                spread = spread || home_of(other) != home_of(0);
+                            }
+                        }
+                    });
+                }
+                fibres.run();
+                EXPECT_TRUE(spread);
+                EXPECT_EQ(fibres.loads.job->balancings.load(), 30U);
+                EXPECT_GT(fibres.loads.job->first_imbalance.load(), 0.0);
+            });
+        }
+    }
+}
+
+TEST(BalancingTest, idle_workers_take_what_the_balancer_has_not_foreseen) {
+    alone([] {
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("greedy");
+        auto fibres = std::make_unique<Fibres>(8, std::vector<int>{-1, -1}, nullptr, options);
+        static std::atomic<int> others{0};
+        fibres->add([] { // with three behind it at first
+            while (others != 7) {
+                spin_pause();
+            }
+        });
+        for (int number = 1; number < 8; ++number) {
+            fibres->add([] { ++others; });
+        }
+        fibres->run();
+        EXPECT_EQ(others, 7);
+    });
+}
+
+// Where all have slept nobody looks by himself: who is woken first may compute until those that it
+// has woken have run.
+TEST(BalancingTest, a_worker_that_sleeps_for_good_is_called_for_what_stands_behind_another) {
+    alone([] {
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("greedy");
+        auto fibres = std::make_unique<Fibres>(6, std::vector<int>{-1, -1}, nullptr, options);
+        static std::atomic<std::uint32_t> go{0};
+        static std::atomic<std::uint32_t> next{0};
+        static std::atomic<int> others{0};
+        fibres->add([] {
+            scheduler()->wait(go, 0, nullptr, nullptr);
+            next = 1;
+            scheduler()->wake(next, 2);
+            while (others != 2) {
+                spin_pause();
+            }
+        });
+        for (int number = 1; number < 3; ++number) { // of the same home
+            fibres->add([] {
+                scheduler()->wait(next, 0, nullptr, nullptr);
+                ++others;
+            });
+        }
+        for (int number = 3; number < 6; ++number) {
+            fibres->add([] {});
+        }
+        EXPECT_EQ(fibres->made->start(), 0);
+        const auto sleeps_for_good = [&](std::uint32_t number) {
+            const Worker& worker = fibres->made->worker(number);
+            return worker.sleeping && !worker.patrols;
+        };
+        while (fibres->done < 3 || !sleeps_for_good(0) || !sleeps_for_good(1)) {
+            std::this_thread::yield();
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10)); // both are in the kernel
+        go = 1;
+        scheduler()->wake(go, 1);
+        fibres->finish();
+        EXPECT_EQ(others, 2);
+    });
+}
+
+TEST(BalancingTest, no_load_is_below_nothing_where_few_switches_read_the_clock) {
+    alone([] {
+        constexpr std::uint32_t count = 5;
+        static std::uint64_t balancings = 0;
+        static double most = 0; // seconds
+        static const balance::Balancer looks{.name = "looks",
+                                             .what = "at loads",
+                                             .place =
+                                                 [](const balance::Matrix& now) {
+                                                     ++balancings;
+                                                     for (const double load : now.loads) {
+                                                         most = std::max(most, load);
+                                                     }
+                                                     return now.placement;
+                                                 },
+                                             .uses_distances = false};
+        BalancingOptions options;
+        options.balancer = &looks;
+        auto& fibres = *new Fibres(count, {-1}, nullptr, options, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([] {
+                for (int turn = 0; turn < 1000; ++turn) { // till few do
+                    scheduler()->give_way();
+                }
+                for (int turn = 0; turn < 100'000; ++turn) {
+                    work(turn % 7 * 10);
+                    scheduler()->at_point();
+                    scheduler()->give_way();
+                }
+            });
+        }
+        fibres.run();
+        EXPECT_GT(balancings, 1000U);
+        EXPECT_LT(most, 1000.0); // less than 0 ticks would be thousands of millions
+    });
+}
+
+TEST(BalancingTest, what_is_counted_amid_a_stretch_is_no_switch) {
+    alone([] {
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("refine");
+        auto& fibres = *new Fibres(1, {-1}, nullptr, options, false);
+        fibres.add([] {
+            for (int turn = 0; turn < 1000; ++turn) {
+                scheduler()->at_point();
+                scheduler()->found_nothing(100);
+            }
+            scheduler()->write_last_load();
+        });
+        fibres.run();
+        EXPECT_EQ(fibres.loads.job->balancings.load(), 1000U);
+        // Its worker's to it; and it may have begun as a thread does, asleep.
+        EXPECT_GT(fibres.loads.workers[0].switches.load(), 0U);
+        EXPECT_LT(fibres.loads.workers[0].switches.load(), 20U);
+    });
+}
+
+TEST(BalancingTest, who_moves_memory_hears_of_homes_before_and_after) {
+    alone([] {
+        constexpr std::uint32_t count = 8;
+        constexpr int rounds = 20;
+        static Steps steps;
+        static std::vector<std::uint32_t> homes{0, 0, 0, 0, 1, 1, 1, 1}; // as they begin
+        static int told = 0;
+        static int moves = 0;
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("greedy");
+        options.placed = [](const std::uint32_t* before, const std::uint32_t* now,
+                            std::uint32_t fibres) {
+            EXPECT_EQ(std::vector(before, before + fibres), homes);
+            for (std::uint32_t number = 0; number < fibres; ++number) {
+                moves += before[number] != now[number] ? 1 : 0;
+            }
+            homes.assign(now, now + fibres);
+            ++told;
+        };
+        auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([number] {
+                for (int step = 0; step < rounds; ++step) {
+                    work(number < 2 ? 100'000 : 2'000);
+                    scheduler()->at_point();
+                    steps.barrier(count);
+                }
+            });
+        }
+        fibres.run();
+        EXPECT_EQ(told, rounds);
+        EXPECT_GT(moves, 0);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            EXPECT_EQ(scheduler()->fibre(number).home.load()->number, homes[number]);
+        }
+    });
+}
+
+// They never park: nobody wakes them.
+TEST(BalancingTest, fibres_that_poll_go_to_their_homes) {
+    alone([] {
+        constexpr std::uint32_t count = 8;
+        constexpr std::uint32_t rounds = 40;
+        constexpr std::uint32_t most_rounds = 4000; // else the machine is loaded, which disguises
+        static Steps steps;                         // what is heavy
+        static std::atomic<std::uint32_t> where[count];
+        static std::atomic<std::uint32_t> apart{0};
+        static std::atomic<std::uint32_t> last{most_rounds};
+        BalancingOptions options;
+        options.balancer = balance::find_balancer("refine");
+        options.collectives = 1;
+        auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([number] {
+                for (std::uint32_t step = 1; step <= last; ++step) {
+                    where[number] = Scheduler::current()->worker.load()->number;
+                    work(number < 2 ? 200'000 : 2'000); // these two begin on one worker
+                    if (number == 0) { // says so before the others are past this step
+                        apart += where[0] != where[1];
+                        last = apart == 0 ? most_rounds : step < rounds ? +rounds : step;
+                    }
+                    scheduler()->at_collective();
+                    steps.poll(count);
+                }
+            });
+        }
+        fibres.run();
+        EXPECT_EQ(fibres.loads.job->balancings.load(), last);
+        EXPECT_GT(apart, 0U);
+    });
+}
+
+// What it says of its load, of the time that body() takes.
+double share_run(const std::function<void()>& body) {
+    const Fibre& self = *Scheduler::current();
+    scheduler()->found_nothing(0); // what it ran before is accounted for
+    const std::uint64_t begin = ticks();
+    const std::uint64_t before = self.ran.load();
+    body();
+    return static_cast<double>(self.ran.load() - before) / static_cast<double>(ticks() - begin);
+}
+
+TEST(BalancingTest, who_only_looks_in_vain_has_waited_and_who_works_in_between_has_not) {
+    alone([] {
+        auto fibres = std::make_unique<Fibres>(1, std::vector<int>{-1});
+        fibres->add([] {
+            double least = 1;
+            for (int attempt = 0; attempt < 50 && least > 0.1; ++attempt) {
+                least = std::min(least, share_run([] { // once the system doesn't interrupt it
+                                     for (int turn = 0; turn < 1000; ++turn) {
+                                         scheduler()->found_nothing(500);
+                                     }
+                                 }));
+            }
+            EXPECT_LT(least, 0.1);
+            // Also if it works no longer than a few microseconds at a time.
+            for (const std::uint64_t amount_ticks : {200'000, 8'000}) {
+                EXPECT_GT(share_run([&] {
+                              for (int turn = 0; turn < 50; ++turn) {
+                                  const std::uint64_t begin = ticks();
+                                  while (ticks() - begin < amount_ticks) {
+                                  }
+                                  scheduler()->found_nothing(500);
+                              }
+                          }),
+                          0.9);
+            }
+        });
+        fibres->run();
+    });
+}
+
+TEST(BalancingTest, without_stealing_fibres_stay_where_they_begin) {
+    alone([] {
+        constexpr std::uint32_t count = 8;
+        auto& fibres = *new Fibres(count, {-1, -1}, nullptr, {}, false);
+        for (std::uint32_t number = 0; number < count; ++number) {
+            fibres.add([number] {
+                for (int turn = 0; turn < 1000; ++turn) {
+                    work(100);
+                    scheduler()->give_way();
+                    EXPECT_EQ(Scheduler::current()->worker.load()->number, number / 4);
+                }
+            });
+        }
+        fibres.run();
+    });
+}
+
+// Fibres that say so at different times, some more often than others, and end at different times.
+TEST(BalancingTest, points_of_fibres_that_do_not_keep_step_lose_nobody) {
+    for (const std::uint64_t period_ns : {std::uint64_t{0}, std::uint64_t{1'000'000}}) {
+        alone([&] {
+            constexpr std::uint32_t count = 24;
+            static std::atomic<std::uint32_t> word{0};
+            BalancingOptions options;
+            options.balancer = balance::find_balancer("greedy");
+            options.period_ns = period_ns;
+            auto& fibres = *new Fibres(count, {-1, -1, -1}, nullptr, options);
+            for (std::uint32_t number = 0; number < count; ++number) {
+                fibres.add([number] {
+                    for (std::uint32_t turn = 0; turn < 200 + 20 * number; ++turn) {
+                        work(static_cast<int>(50 * (1 + number % 5)));
+                        if (turn % (1 + number % 3) == 0) {
+                            scheduler()->at_point();
+                        }
+                        if (turn % 4 == 0) {
+                            const timespec soon = time_of(20'000);
+                            scheduler()->wait(word, word.load(), &soon, nullptr);
+                        } else {
+                            word.fetch_add(1);
+                            scheduler()->wake(word, 2);
+                            scheduler()->give_way();
+                        }
+                    }
+                    scheduler()->write_last_load();
+                });
+            }
+            fibres.run();
+            EXPECT_GT(fibres.loads.job->written_ns.load(), 0U);
+            EXPECT_GT(fibres.loads.ranks[count - 1].ran_ns.load(), 0U);
+        });
+    }
+}
+
+} // namespace
+} // namespace warren::fibre

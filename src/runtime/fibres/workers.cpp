@@ -1,0 +1,279 @@
+// What a worker does when it has no fibre to run.
+#include <algorithm>
+#include <dirent.h>
+#include <mutex>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+#include "runtime/fibres/scheduler.hpp"
+
+namespace warren::fibre {
+
+namespace {
+
+// How long an idle worker looks around before it sleeps, in turns of a few dozen nanoseconds: about
+// what a sleep and a wake take together.
+constexpr std::uint32_t looks_before_sleep = 400;
+constexpr std::uint32_t turns_of_a_look = 8;
+// How often it looks for work that others don't get done when they are awake and it sleeps.
+constexpr std::uint64_t patrol_ns = 4'000'000;
+// A fibre that is alone in a queue is left there while its worker gets something done: it will be
+// the next, and what it needs is in the caches there. Ticks: some 20 µs.
+constexpr std::uint64_t patience_ticks = 50'000;
+// Many are shared out when they have been there for so long: who has just got them has perhaps only
+// been the first to (a release). Ticks: some 2 µs.
+constexpr std::uint64_t patience_of_many_ticks = 5'000;
+// Where a balancer says who is at home where: what is taken from there is back in a moment, and
+// only what the balancer has not foreseen is worth that: of a worker that has not switched for so
+// long, or has been seen so long ago with many, and at each look since. Ticks: some 50 µs.
+constexpr std::uint64_t patience_with_homes_ticks = 125'000;
+// How soon a standstill is looked at again when threads that are no workers may still end it.
+constexpr std::uint64_t deadlock_ns = 100'000'000;
+
+} // namespace
+
+// The kernel threads of this process.
+std::size_t Scheduler::count_threads() {
+    DIR* folder = opendir("/proc/self/task");
+    if (folder == nullptr) {
+        return SIZE_MAX; // there may be any
+    }
+    std::size_t count = 0;
+    while (const dirent* entry = readdir(folder)) {
+        count += entry->d_name[0] != '.';
+    }
+    closedir(folder);
+    return count;
+}
+
+// Refused: it runs where it did.
+void Scheduler::bind(int thread, int processor) {
+    if (processor >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(static_cast<std::size_t>(processor), &set);
+        sched_setaffinity(thread, sizeof set, &set);
+    }
+}
+
+void* Scheduler::run_worker(void* given) {
+    Worker& worker = *static_cast<Worker*>(given);
+    const std::string name = "worker " + std::to_string(worker.number);
+    pthread_setname_np(pthread_self(), name.c_str());
+    bind(0, worker.processor);
+    worker.idle.thread_pointer = thread_pointer();
+    worker.thread.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_relaxed);
+    if (scheduler()->options_.begin_worker != nullptr) {
+        scheduler()->options_.begin_worker();
+    }
+    const Inside inside;
+    scheduler()->work(worker);
+}
+
+void Scheduler::work(Worker& worker) {
+    worker.looks.resize(workers_.size());
+    while (true) {
+        if (worker.relieved.load(std::memory_order_acquire)) {
+            see_to_due(); // it sleeps no longer than till then
+            hand_on(worker);
+            sleep(worker);
+            continue;
+        }
+        if (worker.deputy.load(std::memory_order_relaxed) != nullptr) {
+            worker.deputy.store(nullptr, std::memory_order_relaxed); // it is back
+        }
+        Fibre* next = worker.handed.exchange(nullptr, std::memory_order_acquire);
+        if (next == nullptr) {
+            next = find(worker);
+        }
+        if (next == nullptr) {
+            next = look_for_a_while(worker);
+        }
+        if (next == nullptr) {
+            sleep(worker);
+            continue;
+        }
+        for (std::uint32_t turn = 0; next->on_worker.load(std::memory_order_acquire) != 0; ++turn) {
+            if (turn < looks_before_sleep) {
+                spin_pause();
+            } else {
+                sched_yield(); // who leaves it has lost the processor
+            }
+        }
+        resume(worker, *next);
+    }
+}
+
+Fibre* Scheduler::find(Worker& worker) {
+    see_to_due();
+    Fibre* next = take(worker);
+    return next != nullptr ? next : steal(worker);
+}
+
+Fibre* Scheduler::look_for_a_while(Worker& worker) {
+    for (std::uint32_t turn = 0;
+         turn < looks_before_sleep && awake_.load(std::memory_order_relaxed) > 1; ++turn) {
+        for (std::uint32_t pause = 0; pause < turns_of_a_look; ++pause) {
+            spin_pause();
+            if (worker.queue.count() != 0) {
+                return take(worker);
+            }
+        }
+        if (object_waits_.are_due()) {
+            object_waits_.tell_due();
+        }
+        if (Fibre* next = steal(worker)) {
+            return next;
+        }
+    }
+    return nullptr;
+}
+
+// For whom a spare worker stands in; any other one itself.
+Worker& Scheduler::represented(Worker& worker) {
+    Worker* const principal = worker.principal.load(std::memory_order_relaxed);
+    return principal != nullptr ? *principal : worker;
+}
+
+// Who stands in for a worker does its work, also what another such one has.
+bool Scheduler::may_take(Worker& worker, Worker& from) const {
+    return options_.steals || &represented(worker) == &represented(from);
+}
+
+bool Scheduler::gives_homes() const {
+    return balancing_ != nullptr && balancing_->gives_homes();
+}
+
+// Takes half of what a worker has ready, the nearest worker's first.
+Fibre* Scheduler::steal(Worker& worker) {
+    const std::size_t count = started_.load(std::memory_order_acquire);
+    const bool gives_homes = this->gives_homes();
+    for (std::size_t step = 1; step < count; ++step) {
+        // 1, -1, 2, -2, …: processors that are near have numbers that are.
+        const std::size_t distance = (step + 1) / 2;
+        const std::size_t index =
+            (worker.number + (step % 2 == 1 ? distance : count - distance)) % count;
+        Worker& other = *workers_[index];
+        if (!may_take(worker, other)) {
+            continue;
+        }
+        const std::uint32_t ready = other.queue.count();
+        Look& look = worker.looks[index];
+        if (ready <= 1 || look.ran_before != worker.ran) {
+            look.ran_before = worker.ran;
+            look.many_since = 0;
+        }
+        if (ready == 0) {
+            continue;
+        }
+        const std::uint64_t switches = other.switches.load(std::memory_order_relaxed);
+        const std::uint64_t now = ticks();
+        if (look.switches != switches) {
+            look.switches = switches;
+            look.since = now;
+        }
+        if (ready > 1 && look.many_since == 0) {
+            look.many_since = now;
+        }
+        const bool has_homes = gives_homes && &represented(worker) != &represented(other);
+        std::uint64_t since = ready > 1 ? look.many_since : look.since;
+        if (has_homes) {
+            since = std::min(since, look.since);
+        }
+        const std::uint64_t patience = has_homes   ? patience_with_homes_ticks
+                                       : ready > 1 ? patience_of_many_ticks
+                                                   : patience_ticks;
+        if (now - since < patience) {
+            continue;
+        }
+        ReadyQueue::Row row = other.queue.take_half();
+        if (row.count == 0) {
+            // Not at once again: it may have cost everybody an interrupt, and who was at the list
+            // may have lost the processor.
+            look.since = now;
+            look.many_since = ready > 1 ? now : 0;
+            continue;
+        }
+        look.many_since = 0;
+        Fibre* const taken = row.first;
+        row.first = std::exchange(taken->next, nullptr);
+        if (--row.count != 0) {
+            worker.queue.put(row);
+        }
+        return taken;
+    }
+    return nullptr;
+}
+
+void Scheduler::sleep(Worker& worker) {
+    std::uint32_t seen = 0;
+    {
+        const std::lock_guard guard(worker.queue.lock());
+        if (worker.queue.count() != 0) {
+            return;
+        }
+        worker.patrols.store(false, std::memory_order_relaxed);
+        worker.sleeping.store(true, std::memory_order_release);
+        seen = worker.bell.load(std::memory_order_relaxed);
+    }
+    const bool others = awake_.fetch_sub(1, std::memory_order_seq_cst) != 1;
+    const std::uint64_t now = monotonic_ns();
+    // Who is called from a handler of a signal has been sleeping by then, or sees here what is due.
+    const bool is_due = object_waits_.are_due();
+    bool looks_again = false;
+    if (!others && !is_due) {
+        looks_again = look_for_deadlock();
+    }
+    std::uint64_t until = is_due ? now : timers_.earliest();
+    const bool helps =
+        options_.steals || worker.principal.load(std::memory_order_relaxed) != nullptr;
+    if (others && helps && !worker.relieved.load(std::memory_order_relaxed)) {
+        worker.patrols.store(true, std::memory_order_relaxed);
+        until = std::min(until, now + patrol_ns);
+    } else if (looks_again) {
+        until = std::min(until, now + deadlock_ns);
+    }
+    const timespec limit = time_of(until > now ? until - now : 0);
+    kernel_wait(worker.bell, seen, until == UINT64_MAX ? nullptr : &limit);
+    const std::lock_guard guard(worker.queue.lock());
+    if (worker.sleeping.exchange(false, std::memory_order_relaxed)) {
+        awake_.fetch_add(1, std::memory_order_seq_cst);
+    }
+}
+
+// Nothing is ready and no worker awake. Threads that are no workers, and time limits, may change
+// that; else it stays so. True: it is to be looked at again, because there are such threads (also
+// donors that have yet to end).
+bool Scheduler::look_for_deadlock() {
+    show_waits();
+    bool waits_in_call = false;
+    for (std::uint32_t number = 0; number < made_; ++number) {
+        const Fibre& fibre = fibres_[number];
+        switch (fibre.state.load(std::memory_order_relaxed)) {
+        case State::ended:
+            break;
+        case State::parked:
+        case State::gathered:
+            waits_in_call |= fibre.note.load(std::memory_order_relaxed) != nullptr;
+            break;
+        default:
+            return false;
+        }
+    }
+    if (!waits_in_call || options_.stuck == nullptr) {
+        return false;
+    }
+    if (count_threads() > started_ + 1 + other_threads_) {
+        return true;
+    }
+    if (awake_.load(std::memory_order_seq_cst) == 0 &&
+        !told_stuck_.exchange(true, std::memory_order_relaxed)) {
+        options_.stuck();
+    }
+    return false;
+}
+
+} // namespace warren::fibre

@@ -1,0 +1,35 @@
+// What hwloc finds, as a Description (topology/description.hpp), completed.
+//
+// All types of objects are asked for, PCI and OS devices of the important classes, and what the
+// process may not use as well: what it may use is a mask over the image. For the machine itself
+// hwloc reads the system's files; the ways in which it would bind the calling thread to each
+// processor in turn (x86) or start accelerators (CUDA, OpenCL …) are shut. Thread rule: anybody;
+// but a dump changes the environment for the time of the call.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/error.hpp"
+#include "topology/description.hpp"
+#include "topology/discovery/hwloc_library.hpp"
+#include "topology/discovery/source.hpp"
+
+namespace warren::discovery {
+
+// `description` of a loaded topology, without completed attributes.
+Error describe(const HwlocLibrary& hwloc, hwloc_topology_t topology,
+               topology::Description& description);
+
+// All of it: the description, with the machine's measured values (topology/values_file.hpp; for
+// other sources than the machine itself only when the environment names a file) and completed
+// attributes. A file of values that is refused is left out, and the note says so. Errors:
+// WARREN_TOPOLOGY_ERR_DISCOVERY, WARREN_TOPOLOGY_ERR_FILE, WARREN_TOPOLOGY_ERR_OWNER,
+// WARREN_TOPOLOGY_ERR_DAMAGED, WARREN_TOPOLOGY_ERR_LIMIT.
+Error discover(const Source& source, topology::Description& description);
+
+// The same as an image. XML, which hwloc takes at its word, is read in a child process
+// (isolated.hpp).
+Error discover_image(const Source& source, std::vector<std::byte>& image);
+
+} // namespace warren::discovery

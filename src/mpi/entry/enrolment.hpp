@@ -1,9 +1,9 @@
 // Enrolment: how a rank finds its job.
 //
 // mpiexec hands each process the node segment, a lifeline and the number of its first rank
-// (docs/ARCHITECTURE.md, "Life of a rank"). The ranks of one process share one mapping of the segment
-// and one lifeline, which stay until the last of them has left. A program that was started alone
-// makes a segment of its own. Thread rule: any thread; the process's part is under a mutex.
+// (docs/ARCHITECTURE.md, "Life of a rank"). The ranks of one process share one mapping of the
+// segment and one lifeline, which stay until the last of them has left. A program that was started
+// alone makes a segment of its own. Thread rule: any thread; the process's part is under a mutex.
 #pragma once
 
 #include <cstdint>

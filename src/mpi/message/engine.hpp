@@ -192,7 +192,7 @@ class Engine {
     bool progress();
     // For calls that don't wait: programs make them again and again.
     void look() {
-        rank_.look([this] { return progress(); });
+        rank_.look([this] { return progress(); }, Arrangement<>{*this});
     }
     // `what` names it to who asks why the program hangs. `watch` is asked before each sleep, and
     // after everything that would wake this rank has been told to; true: done() is to be asked

@@ -54,7 +54,9 @@ class Doorbell {
     // Sleeps until somebody rings; not at all if somebody has since the prepare() that returned
     // `seen`, even if another thread of the rank has prepared to sleep after that.
     void sleep(std::uint32_t seen) { futex_wait(*word_, seen, limit_); }
-    // The same in a process whose ranks are fibres.
+    // The same, but no longer than that.
+    void sleep(std::uint32_t seen, const timespec& limit) { futex_wait(*word_, seen, &limit); }
+    // The first in a process whose ranks are fibres.
     void sleep(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note) {
         functions.wait(*word_, seen, limit_, &note);
     }

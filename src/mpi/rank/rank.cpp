@@ -13,7 +13,10 @@ Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
       load(fibres() != nullptr ? &segment.loads().ranks[own_index] : nullptr),
       doorbell(segment.header(), slot.doorbell),
       oversubscribed_(segment.header().oversubscribed != 0),
-      takes_turns_(segment.header().crowded != 0 && fibres() != nullptr) {
+      takes_turns_(segment.header().crowded != 0 && fibres() != nullptr),
+      vain_looks_(oversubscribed_),
+      looks_counted_(fibres() != nullptr ? wait_policy::looks_of_fibre : vain_looks_.first_count()),
+      looks_left_(looks_counted_) {
     doorbell.join();
 }
 
@@ -32,6 +35,30 @@ void Rank::share_by_threads() {
     const std::uint32_t processors = oversubscribed_ ? 1 : usable_processors();
     threads_.set_processors(processors);
     lock.share(processors);
+}
+
+bool Rank::looked_in_vain(std::uint64_t begin) {
+    const std::uint64_t end = fibre::ticks();
+    if (const FibreFunctions* functions = fibres()) {
+        looks_left_ = looks_counted_;
+        lock.unlock();
+        functions->found_nothing(looks_counted_ * (end - begin));
+        lock.lock();
+        return false;
+    }
+    const VainLooks::Next next =
+        vain_looks_.after(looks_counted_, begin, end, VainLooks::count_switches);
+    looks_counted_ = next.looks;
+    looks_left_ = next.looks;
+    // Of several threads, those that wait have arrangements of their own for the doorbell.
+    const bool sleeps = next.then == VainLooks::Then::sleep && !lock.shared();
+    if (next.then != VainLooks::Then::look_on && !sleeps) {
+        lock.unlock();
+        give_way();
+        lock.lock();
+        vain_looks_.yielded(end, fibre::ticks());
+    }
+    return sleeps;
 }
 
 void Rank::publish(const WaitReason& reason) {

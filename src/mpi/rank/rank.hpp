@@ -11,6 +11,7 @@
 #include "mpi/rank/doorbell.hpp"
 #include "mpi/rank/lock.hpp"
 #include "mpi/rank/thread_waits.hpp"
+#include "mpi/rank/vain_looks.hpp"
 #include "mpi/rank/wait_policy.hpp"
 #include "runtime/fibres/switch.hpp"
 
@@ -99,22 +100,17 @@ class Rank {
     }
 
     // The look of a call that doesn't wait (MPI_Test and its like): programs that ask again and
-    // again in vain let the ranks run that could bring it. `progress` says whether it found
-    // anything.
-    template <typename Progress>
-    void look(Progress progress) {
-        const FibreFunctions* const functions = fibres();
-        if (functions == nullptr || (empty_looks_ + 1) % wait_policy::looks_of_fibre != 0) {
-            empty_looks_ += progress() ? 0 : 1;
+    // again in vain let the ranks run that could bring it (VainLooks). `progress` says whether it
+    // found anything; `arrange` is wait()'s.
+    template <typename Progress, typename Arrange>
+    void look(Progress progress, const Arrange& arrange) {
+        if (looks_left_ != 1) [[likely]] {
+            looks_left_ -= progress() ? 0 : 1;
             return;
         }
         const std::uint64_t begin = fibre::ticks();
-        if (!progress()) {
-            ++empty_looks_;
-            const std::uint64_t look = fibre::ticks() - begin;
-            lock.unlock();
-            functions->found_nothing(wait_policy::looks_of_fibre * look);
-            lock.lock();
+        if (!progress() && looked_in_vain(begin)) {
+            sleep_a_while(progress, arrange);
         }
     }
 
@@ -130,11 +126,25 @@ class Rank {
   private:
     void publish(const WaitReason& reason);
     void unpublish();
+    // The look since `begin` was the last of a count of vain ones. Yields if that helps; true: it
+    // should sleep.
+    [[gnu::cold]] bool looked_in_vain(std::uint64_t begin);
+    template <typename Progress, typename Arrange>
+    [[gnu::cold]] void sleep_a_while(Progress progress, const Arrange& arrange) {
+        arrange();
+        const std::uint32_t seen = doorbell.prepare();
+        if (!progress() && still_stands(arrange)) {
+            doorbell.sleep(seen, wait_policy::vain_sleep);
+        }
+        vain_looks_.slept(fibre::ticks());
+    }
 
     const bool oversubscribed_;
     const bool takes_turns_;
     ThreadWaits threads_;
-    std::uint32_t empty_looks_ = 0;
+    VainLooks vain_looks_;
+    std::uint32_t looks_counted_; // what looks_left_ began with
+    std::uint32_t looks_left_;    // vain ones until looked_in_vain()
 };
 
 template <typename Done, typename Progress, typename Arrange, typename Reason>

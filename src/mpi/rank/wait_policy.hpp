@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 
 namespace warren::wait_policy {
 
@@ -20,5 +21,35 @@ inline constexpr std::uint32_t yields_among_threads = 2'000;
 inline constexpr std::uint32_t spins_of_fibre = 1;
 // How many calls that don't wait (MPI_Test) a fibre makes in vain before it gives way.
 inline constexpr std::uint32_t looks_of_fibre = 8;
+// The same of a rank that shares its processor and does nothing but look: as in a wait.
+inline constexpr std::uint32_t looks_shared = spins_shared;
+// Vain looks between two of which the time is taken, of a rank that shares its processor and
+// computes between looks. Taking the time (30 ns) is then 1/1000 of 64 us.
+inline constexpr std::uint32_t looks_computing = 64;
+// Vain looks between two questions to the kernel whether it has taken the processor of a rank
+// that should have one of its own: 100 us of polling, and the question takes 0.3 us.
+inline constexpr std::uint32_t looks_alone = 4096;
+// Counts of looks after which a rank with such a processor asks whether it still has company.
+inline constexpr std::uint32_t counts_contended = 64;
+// Up to this multiple of what a look takes, from look to look, a program only looks: it calls MPI,
+// maybe for several requests. And never when longer than so many ticks a look (0.5 us).
+inline constexpr std::uint64_t calls_per_look = 4;
+inline constexpr std::uint64_t poll_ticks = 1'250;
+// A yield of so many ticks (100 us) has let somebody run who doesn't yield: all ranks of a node
+// that poll take less for their turns.
+inline constexpr std::uint64_t long_yield_ticks = 250'000;
+// After such a yield a rank sleeps instead for so long (100 ms): as the next one may take the 3 ms
+// of a time slice again, this costs 3 %. The time doubles with each long yield, up to the most (1.6
+// s), because many ranks may wait for each other's long yields, and is halved with each short one.
+inline constexpr std::uint64_t sleeping_ticks = 250'000'000;
+inline constexpr std::uint64_t most_sleeping_ticks = 16 * sleeping_ticks;
+// It looks so often before each sleep (1 us): what it polls for beside messages may come soon.
+inline constexpr std::uint32_t looks_before_sleep = 32;
+// But so often (50 us, longer than a wake takes) before one of so many sleeps: ranks that look on
+// different processors then answer each other without sleeping, until the count ends.
+inline constexpr std::uint32_t looks_before_some_sleeps = 2048;
+inline constexpr std::uint32_t some_sleeps = 16;
+// How long it sleeps, unless it is rung.
+inline constexpr timespec vain_sleep = {.tv_sec = 0, .tv_nsec = 200'000};
 
 } // namespace warren::wait_policy

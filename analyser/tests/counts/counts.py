@@ -119,7 +119,7 @@ def transfers(scratch):
 
 def analysed(scratch):
     """What warren.locality makes of the recording; None: its packages aren't there."""
-    top = pathlib.Path(__file__).resolve().parents[2]
+    top = pathlib.Path(__file__).resolve().parents[3]
     code = ("import json, sys; sys.path.insert(0, sys.argv[1])\nfrom warren.locality import trace\n"
             "t = trace.load(sys.argv[2])\n"
             "print(json.dumps({'units': t.unit_address.tolist(), 'first': t.first_thread.tolist()}))")

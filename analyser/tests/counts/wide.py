@@ -20,7 +20,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "machines"))
+sys.path.insert(0, str(HERE.parents[2] / "tests" / "machines"))
 
 import boot  # noqa: E402
 import kernel  # noqa: E402

@@ -16,7 +16,7 @@ import tempfile
 import time
 import zlib
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
 import cases  # noqa: E402
 from cases import case, expect  # noqa: E402
 

@@ -265,6 +265,14 @@ static void errors(void) {
            MPI_ERR_ARG, "negative partitions");
     expect(MPI_Precv_init(in, -1, 1, MPI_INT, next, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &plain),
            MPI_ERR_ARG, "negative partitions to receive");
+    /* The count is an MPI_Count, of which all bits count. */
+    const MPI_Count negative = -((MPI_Count)1 << 32);
+    expect(
+        MPI_Psend_init(out, 1, negative, MPI_INT, next, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &plain),
+        MPI_ERR_COUNT, "negative count");
+    expect(
+        MPI_Precv_init(in, 1, negative, MPI_INT, before, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &plain),
+        MPI_ERR_COUNT, "negative count to receive");
     expect(
         MPI_Precv_init(in, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &plain),
         MPI_ERR_RANK, "any source");

@@ -116,7 +116,7 @@ bool Recorder::describe(bool ended) {
     losses(communication_file_, "transfers");
     losses(bytes_file_, "bytes of lines");
     for (std::size_t number = 0; number < tracked_log_count; ++number) {
-        lose(tracked_logs[number].what, logs_.of[number].lost(), no_room_for_log);
+        lose(tracked_logs[number].what, logs_.of[number].lost(), no_space_for_log);
     }
     if (ended || end_ == executed) { // else they go on
         description.files = {thread_file_.sum(),

@@ -24,8 +24,8 @@ constexpr std::uint8_t kept_mark = 4;
 constexpr std::uint8_t read_mark = 8;
 constexpr std::uint8_t write_mark = 16;
 
-std::uint64_t without(std::uint64_t room, std::uint64_t bytes) {
-    return room > bytes ? room - bytes : 0;
+std::uint64_t without(std::uint64_t quota, std::uint64_t bytes) {
+    return quota > bytes ? quota - bytes : 0;
 }
 
 // Of a number of accesses: four per power of two.
@@ -45,26 +45,26 @@ std::uint64_t Recorder::disk_left() const {
                                                   bytes_file_.waiting() + first_file_.waiting());
 }
 
-std::uint64_t Recorder::room_left() const {
-    return std::min(room_.left(), disk_left());
+std::uint64_t Recorder::quota_left() const {
+    return std::min(quota_.left(), disk_left());
 }
 
 // At each free: the kernel is asked when much has been written, or the disk is nearly full.
-void Recorder::look_for_room() {
+void Recorder::check_quota() {
     constexpr std::uint64_t much = 64 << 10;
     constexpr std::uint64_t little = 64 << 20;
-    const std::uint64_t left = room_.left();
-    if (room_then_ < left || room_then_ - left > much || disk_left_ < little) {
-        room_then_ = left;
+    const std::uint64_t left = quota_.left();
+    if (quota_then_ < left || quota_then_ - left > much || disk_left_ < little) {
+        quota_then_ = left;
         disk_left_ = disk_left();
     }
-    room_now_ = std::min(left, without(disk_left_, room_then_ - left));
+    quota_now_ = std::min(left, without(disk_left_, quota_then_ - left));
     // Twice: the tracker writes as well, and more memory comes into use.
-    is_short_ = room_now_ < 2 * room_needed(threads_) + end_bytes;
+    is_short_ = quota_now_ < 2 * bytes_needed(threads_) + end_bytes;
 }
 
-std::uint64_t Recorder::room_beside(std::uint64_t bytes) const {
-    return without(room_now_, 2 * without(room_needed(threads_), bytes) + end_bytes);
+std::uint64_t Recorder::quota_beside(std::uint64_t bytes) const {
+    return without(quota_now_, 2 * without(bytes_needed(threads_), bytes) + end_bytes);
 }
 
 void Recorder::lose_counts(Thread& thread, std::uint64_t unit) {
@@ -87,7 +87,7 @@ std::uint64_t Recorder::bytes_per_count() const {
     return sizeof(CountRecord) + (process_.layout.lines() ? sizeof(BytesRecord) : 0);
 }
 
-std::uint64_t Recorder::room_needed(const std::vector<Thread*>& threads) const {
+std::uint64_t Recorder::bytes_needed(const std::vector<Thread*>& threads) const {
     std::uint64_t counts = 0;
     std::uint64_t firsts = 0;
     for (const Thread* thread : threads) {
@@ -100,8 +100,8 @@ std::uint64_t Recorder::room_needed(const std::vector<Thread*>& threads) const {
            threads.size() * sizeof(ThreadRecord);
 }
 
-bool Recorder::has_room_for_two() {
-    if (room_left() >= 2 * room_needed(threads_)) {
+bool Recorder::fits_twice() {
+    if (quota_left() >= 2 * bytes_needed(threads_)) {
         return true;
     }
     miss_locked("room became short on the disk, or up to the limit: from then on nothing was "
@@ -115,7 +115,7 @@ void Recorder::write_threads(const std::vector<Thread*>& threads, ThreadRecord::
         write_thread(*thread, event);
     }
     left_out_ = 0;
-    if (room_needed(threads_) + end_bytes > room_left()) {
+    if (bytes_needed(threads_) + end_bytes > quota_left()) {
         write_most_used(threads);
         return;
     }
@@ -176,13 +176,13 @@ void Recorder::write_most_used(const std::vector<Thread*>& threads) {
     std::array<std::uint64_t, most_ranks> bytes{}; // of units and threads with that rank
     for_counts(threads_,
                [&](Thread&, std::uint64_t unit, unsigned rank) { bytes[rank] += bytes_of(unit); });
-    const std::uint64_t room = without(room_left(), end_bytes);
-    std::uint64_t left = room;
+    const std::uint64_t quota = without(quota_left(), end_bytes);
+    std::uint64_t left = quota;
     unsigned last = most_ranks; // of which not all fit
     while (last > 0 && bytes[last - 1] <= left) {
         left -= bytes[--last];
     }
-    std::uint64_t most = room; // whatever other threads count meanwhile
+    std::uint64_t most = quota; // whatever other threads count meanwhile
     for_counts(threads, [&](Thread& thread, std::uint64_t unit, unsigned rank) {
         const std::uint64_t size = bytes_of(unit);
         const bool is_border = rank + 1 == last && size <= left;
@@ -204,7 +204,8 @@ void Recorder::write_most_used(const std::vector<Thread*>& threads) {
     }
     std::uint64_t others = 0;
     if (threads.size() == threads_.size()) {
-        others = without(room_left(), end_bytes + kept * sizeof(FirstRecord)) / sizeof(FirstRecord);
+        others =
+            without(quota_left(), end_bytes + kept * sizeof(FirstRecord)) / sizeof(FirstRecord);
     }
     for (Thread* thread : threads) {
         write_firsts(*thread, kept_mark, others);

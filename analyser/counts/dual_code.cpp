@@ -64,68 +64,68 @@ void repeat(void* context, instrlist_t* block, instr_t* first, instr_t* exit, un
 
 } // namespace
 
-Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions) {
+DualCode make_dual_code(void* context, instrlist_t* block, app_pc begin, unsigned instructions) {
     instr_t* const last = instrlist_last_app(block);
     instr_t* const first = instrlist_first(block);
     if (last == nullptr) {
         return {};
     }
-    Copies copies;
-    copies.last = ends_block(last) ? last : nullptr;
+    DualCode dual;
+    dual.last = ends_block(last) ? last : nullptr;
     instr_t* const exit = INSTR_CREATE_label(context);
     // Registers that counting uses are restored where the copy ends, which is no block's end.
     drreg_set_bb_properties(context,
                             static_cast<drreg_bb_properties_t>(DRREG_IGNORE_CONTROL_FLOW |
                                                                DRREG_USER_RESTORES_AT_BB_END));
-    copies.begin = INSTR_CREATE_label(context);
-    instrlist_meta_preinsert(block, first, copies.begin);
-    for (instr_t* instruction = first; instruction != nullptr && instruction != copies.last;
+    dual.begin = INSTR_CREATE_label(context);
+    instrlist_meta_preinsert(block, first, dual.begin);
+    for (instr_t* instruction = first; instruction != nullptr && instruction != dual.last;
          instruction = instr_get_next(instruction)) {
         instr_t* const copy = instr_clone(context, instruction);
         instrlist_preinsert(block, first, copy);
-        copies.first = copies.first == nullptr ? copy : copies.first;
+        dual.first = dual.first == nullptr ? copy : dual.first;
     }
     // Not one of ours for now, so that all registers are taken to be in use behind it.
-    copies.leave = INSTR_CREATE_jmp(context, opnd_create_instr(exit));
-    instrlist_preinsert(block, first, copies.leave);
-    copies.first = copies.first == nullptr ? copies.leave : copies.first;
-    copies.plain = INSTR_CREATE_label(context);
-    instrlist_meta_preinsert(block, first, copies.plain);
-    if (copies.last != nullptr) {
-        instrlist_meta_preinsert(block, copies.last, exit);
+    dual.leave = INSTR_CREATE_jmp(context, opnd_create_instr(exit));
+    instrlist_preinsert(block, first, dual.leave);
+    dual.first = dual.first == nullptr ? dual.leave : dual.first;
+    dual.plain = INSTR_CREATE_label(context);
+    instrlist_meta_preinsert(block, first, dual.plain);
+    if (dual.last != nullptr) {
+        instrlist_meta_preinsert(block, dual.last, exit);
     } else {
         instrlist_meta_append(block, exit);
     }
     const unsigned turns =
-        copies.last == nullptr ? 1 : turns_of(first, copies.last, begin, instructions);
+        dual.last == nullptr ? 1 : turns_of(first, dual.last, begin, instructions);
     if (turns > 1) {
         repeat(context, block, first, exit, turns, opposite_of(last), instructions);
     }
-    return copies;
+    return dual;
 }
 
-void insert_choice(void* context, instrlist_t* block, Copies& copies, unsigned instructions) {
+void insert_choice(void* context, instrlist_t* block, DualCode& dual, unsigned instructions) {
     bool dead = false;
-    drreg_are_aflags_dead(context, copies.begin, &dead);
-    copies.flags_live = !dead;
+    drreg_are_aflags_dead(context, dual.begin, &dead);
+    dual.flags_live = !dead;
     const auto insert = [&](instr_t* instruction) {
-        instrlist_meta_preinsert(block, copies.begin, instruction);
+        instrlist_meta_preinsert(block, dual.begin, instruction);
     };
-    if (copies.flags_live) {
-        insert_flags_kept(context, block, copies.begin);
+    if (dual.flags_live) {
+        insert_flags_kept(context, block, dual.begin);
     }
     insert(INSTR_CREATE_sub(context, slot(budget_slot),
                             OPND_CREATE_INT32(static_cast<int>(instructions))));
-    insert(INSTR_CREATE_jcc(context, OP_jns, opnd_create_instr(copies.plain)));
-    if (copies.flags_live) {
-        insert_flags_restored(context, block, copies.begin);
+    insert(INSTR_CREATE_jcc(context, OP_jns, opnd_create_instr(dual.plain)));
+    if (dual.flags_live) {
+        insert_flags_restored(context, block, dual.begin);
     }
 }
 
-void insert_plain(void* context, instrlist_t* block, const Copies& copies) {
-    if (copies.flags_live) {
+void insert_plain(void* context, instrlist_t* block, const DualCode& dual) {
+    if (dual.flags_live) {
         // Between the label and what is behind it, which the pass has fetched already.
-        instr_t* const behind = instr_get_next(copies.plain);
+        instr_t* const behind = instr_get_next(dual.plain);
         instrlist_meta_preinsert(block, behind, label_of(context, unsafe));
         insert_flags_restored(context, block, behind);
     }

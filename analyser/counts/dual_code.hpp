@@ -21,7 +21,7 @@
 
 namespace warren::locality::counts {
 
-struct Copies {
+struct DualCode {
     instr_t* begin = nullptr; // a label; null: there is one copy only
     instr_t* first = nullptr; // of the copy that counts
     instr_t* leave = nullptr; // the branch
@@ -32,10 +32,10 @@ struct Copies {
 
 // In the first pass over a block, which begins at `begin` and has so many instructions. Not after
 // other passes have put branches into it.
-Copies copy_block(void* context, instrlist_t* block, app_pc begin, unsigned instructions);
+DualCode make_dual_code(void* context, instrlist_t* block, app_pc begin, unsigned instructions);
 
 // In the pass that inserts, when it is at `begin` and at `plain`.
-void insert_choice(void* context, instrlist_t* block, Copies& copies, unsigned instructions);
-void insert_plain(void* context, instrlist_t* block, const Copies& copies);
+void insert_choice(void* context, instrlist_t* block, DualCode& dual, unsigned instructions);
+void insert_plain(void* context, instrlist_t* block, const DualCode& dual);
 
 } // namespace warren::locality::counts

@@ -56,7 +56,7 @@ struct Plan {
     bool expanded = false; // one access at a time
     bool seldom = false;   // mode sample: no part of a trace, as what runs often is
     unsigned instructions = 0;
-    Copies copies;
+    DualCode dual;
     bool passed = false;       // the copy that counts is done
     instr_t* search = nullptr; // that is to be counted behind it
     std::vector<Group> groups;
@@ -286,10 +286,10 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool for_tr
     const bool copied = in_bursts && !plan->expanded;
     plan->seldom = copied && !for_trace;
     if (copied && for_trace) {
-        plan->copies = copy_block(context, block, dr_fragment_app_pc(tag), plan->instructions);
+        plan->dual = make_dual_code(context, block, dr_fragment_app_pc(tag), plan->instructions);
     }
     instr_t* const last = instrlist_last_app(block);
-    if (in_bursts && plan->copies.begin == nullptr && last != nullptr && is_search(last)) {
+    if (in_bursts && plan->dual.begin == nullptr && last != nullptr && is_search(last)) {
         instrlist_meta_append(block, INSTR_CREATE_label(context)); // for the call behind it
     }
     return DR_EMIT_DEFAULT;
@@ -300,9 +300,9 @@ dr_emit_flags_t analyse(void*, void*, instrlist_t* block, bool, bool, void* data
     if (!plan.counted || plan.loop || plan.expanded) {
         return DR_EMIT_DEFAULT;
     }
-    const Copies& copies = plan.copies;
-    plan.groups = copies.begin != nullptr
-                      ? accesses_of(copies.first, copies.leave, copies.last, widest_site)
+    const DualCode& dual = plan.dual;
+    plan.groups = dual.begin != nullptr
+                      ? accesses_of(dual.first, dual.leave, dual.last, widest_site)
                       : accesses_of(instrlist_first(block), nullptr, nullptr, widest_site);
     return DR_EMIT_DEFAULT;
 }
@@ -349,11 +349,11 @@ void insert_sites(void* context, instrlist_t* block, instr_t* where, Plan& plan)
 
 // In both copies: they are no matter of bursts.
 void insert_rows(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
-    if (instr_is_app(where) && where != plan.copies.leave && is_row(where)) {
+    if (instr_is_app(where) && where != plan.dual.leave && is_row(where)) {
         insert_row(context, block, where);
     }
     if (in_bursts) {
-        const bool begins = instr_is_app(where) && where != plan.copies.leave && is_search(where);
+        const bool begins = instr_is_app(where) && where != plan.dual.leave && is_search(where);
         if (begins &&
             drreg_get_app_value(context, block, where, DR_REG_RCX, DR_REG_RCX) != DRREG_SUCCESS) {
             no_register();
@@ -362,25 +362,25 @@ void insert_rows(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
     }
 }
 
-void instrument_copies(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
-    Copies& copies = plan.copies;
-    if (where == copies.begin) {
-        insert_choice(context, block, copies, plan.instructions);
+void instrument_dual_code(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
+    DualCode& dual = plan.dual;
+    if (where == dual.begin) {
+        insert_choice(context, block, dual, plan.instructions);
     }
-    if (where == copies.first) {
+    if (where == dual.first) {
         insert_turn(context, block, where, plan);
     }
     insert_rows(context, block, where, plan);
     if (!plan.passed) {
         insert_sites(context, block, where, plan);
     }
-    if (where == copies.leave) {
+    if (where == dual.leave) {
         insert_cold(context, block, where, plan);
         drreg_restore_all(context, block, where);
         plan.passed = true;
     }
-    if (where == copies.plain) {
-        insert_plain(context, block, copies);
+    if (where == dual.plain) {
+        insert_plain(context, block, dual);
     }
 }
 
@@ -396,8 +396,8 @@ dr_emit_flags_t instrument(void* context, void*, instrlist_t* block, instr_t* wh
     if (plan.loop) {
         return DR_EMIT_DEFAULT;
     }
-    if (plan.copies.begin != nullptr) {
-        instrument_copies(context, block, where, plan);
+    if (plan.dual.begin != nullptr) {
+        instrument_dual_code(context, block, where, plan);
         return DR_EMIT_DEFAULT;
     }
     if (drmgr_is_first_instr(context, where)) {

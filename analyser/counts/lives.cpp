@@ -58,7 +58,7 @@ void Recorder::settle_short(std::uint64_t begin, std::uint64_t end, const Counts
             within += (counts ? bytes_per_count() : 0) + firsts_bytes(*thread, at);
         }
     });
-    std::uint64_t left = room_beside(within);
+    std::uint64_t left = quota_beside(within);
     look_at_rate();
     for_touched(begin, end, [&](std::uint64_t at) {
         constexpr std::uint8_t others = 0xff & ~to_settle;
@@ -152,7 +152,7 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
     if (!running_ || by == nullptr || allocation.begin >= allocation.end) {
         return;
     }
-    look_for_room();
+    check_quota();
     if (previous != allocation.begin && previous != 0 && previous == by->last_ended.begin) {
         write_range(previous, by->last_ended.end); // it was copied from there
     }

@@ -12,13 +12,14 @@ constexpr const char* limit_reached = "the recording has reached its limit";
 
 } // namespace
 
-bool OutputBytes::open(const std::string& path, std::size_t unit, std::size_t head, Room& room) {
+bool OutputBytes::open(const std::string& path, std::size_t unit, std::size_t head,
+                       DiskQuota& quota) {
     close();
     path_ = path;
     problem_.clear();
     unit_ = unit;
     head_ = head;
-    room_ = &room;
+    quota_ = &quota;
     waiting_ = 0;
     held_ = refused_ = false;
     held_back_.clear();
@@ -45,7 +46,7 @@ void OutputBytes::append(const void* data, std::size_t bytes) {
     if (file_ < 0 || !problem_.empty() || refused_) {
         return;
     }
-    if (!room_->take(bytes)) {
+    if (!quota_->take(bytes)) {
         if (held_) {
             refused_ = true; // what waits is still to be written
             return;
@@ -147,8 +148,8 @@ bool write_text(int file, const std::string& text) {
     const std::ptrdiff_t before = platform::size_of(file);
     std::string padded = text;
     if (before == 0) {
-        constexpr std::size_t room_for_the_end = 4096; // and for what is lost, when a disk is full
-        padded.append(room_for_the_end, ' ');
+        constexpr std::size_t end_padding_bytes = 4096; // and for what is lost, when a disk is full
+        padded.append(end_padding_bytes, ' ');
         if (platform::overwrite(file, padded.data(), padded.size())) {
             return true;
         }

@@ -26,7 +26,7 @@ class OutputBytes {
     ~OutputBytes() { close(); }
 
     // Records of `unit` bytes after a head of `head` bytes.
-    bool open(const std::string& path, std::size_t unit, std::size_t head, Room& room);
+    bool open(const std::string& path, std::size_t unit, std::size_t head, DiskQuota& quota);
     void append(const void* data, std::size_t bytes);
     void flush();
     void hold(bool held); // false: what waits is written
@@ -47,7 +47,7 @@ class OutputBytes {
     static constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
 
     int file_ = -1;
-    Room* room_ = nullptr;
+    DiskQuota* quota_ = nullptr;
     std::size_t unit_ = 1;
     std::size_t head_ = 0;
     std::size_t waiting_ = 0;
@@ -64,8 +64,8 @@ class OutputBytes {
 template <typename Record>
 class Output {
   public:
-    bool open(const std::string& folder, Room& room, const char* name = Record::file) {
-        if (!bytes_.open(folder + "/" + name, sizeof(Record), sizeof(FileHeader), room)) {
+    bool open(const std::string& folder, DiskQuota& quota, const char* name = Record::file) {
+        if (!bytes_.open(folder + "/" + name, sizeof(Record), sizeof(FileHeader), quota)) {
             return false;
         }
         const FileHeader header = header_of<Record>();

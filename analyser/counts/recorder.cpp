@@ -107,13 +107,13 @@ bool Recorder::open(std::string& problem) {
     clock_start_ = __rdtsc();
     start_unix_ns_ = static_cast<std::int64_t>(time_of(CLOCK_REALTIME));
     held_ = false;
-    common_room_ = limit() / 2 - description_bytes;
-    room_ = {limit() / 4, &common_room_};
+    common_quota_ = limit() / 2 - description_bytes;
+    quota_ = {limit() / 4, &common_quota_};
     logs_ = {};
     told_losses_.clear();
     lost_counts_ = left_out_ = lost_ended_ = lost_firsts_ = 0;
     is_short_ = false;
-    room_then_ = next_signal_ns_ = 0;
+    quota_then_ = next_signal_ns_ = 0;
     tracked_ = false;
     allocations_.clear();
     touch_stacks_.clear();
@@ -128,13 +128,13 @@ bool Recorder::open(std::string& problem) {
     strings_bytes_ = 0;
     next_thread_ = 0;
     end_.clear();
-    running_ = thread_file_.open(folder_, room_) && module_file_.open(folder_, room_) &&
-               strings_file_.open(folder_ + "/" + strings_file, 1, 0, room_) &&
-               interval_file_.open(folder_, room_) && count_file_.open(folder_, room_) &&
-               first_file_.open(folder_, room_) &&
-               touch_stack_file_.open(folder_, room_, StackRecord::touches_file) &&
-               (!process_.layout.communication() || communication_file_.open(folder_, room_)) &&
-               (!process_.layout.lines() || bytes_file_.open(folder_, room_));
+    running_ = thread_file_.open(folder_, quota_) && module_file_.open(folder_, quota_) &&
+               strings_file_.open(folder_ + "/" + strings_file, 1, 0, quota_) &&
+               interval_file_.open(folder_, quota_) && count_file_.open(folder_, quota_) &&
+               first_file_.open(folder_, quota_) &&
+               touch_stack_file_.open(folder_, quota_, StackRecord::touches_file) &&
+               (!process_.layout.communication() || communication_file_.open(folder_, quota_)) &&
+               (!process_.layout.lines() || bytes_file_.open(folder_, quota_));
     if (!running_) {
         problem = "files in " + folder_ + " can't be made";
         return false;
@@ -332,7 +332,7 @@ void Recorder::welcome_tracker(Welcome& welcome) {
     welcome.stack_depth = static_cast<std::uint32_t>(settings_.stack_depth);
     welcome.threshold = settings_.threshold;
     welcome.limit_bytes = limit() / 4;
-    welcome.common_bytes = &common_room_;
+    welcome.common_bytes = &common_quota_;
     welcome.sums = &logs_;
     std::memcpy(welcome.folder, folder_.c_str(), folder_.size() + 1);
     tracked_ = true;
@@ -350,7 +350,7 @@ void Recorder::end_interval() {
 }
 
 void Recorder::next_interval(std::uint32_t phase) {
-    if (!running_ || held_ || !has_room_for_two()) {
+    if (!running_ || held_ || !fits_twice()) {
         return;
     }
     write_everything();
@@ -401,7 +401,7 @@ void Recorder::do_what_is_due(std::uint64_t now) {
         next_interval_ns_ = now + settings_.interval_ns;
     }
     if (settings_.save_ns != 0 && now >= next_save_ns_) {
-        if (has_room_for_two()) {
+        if (fits_twice()) {
             write_everything();
             flush();
         }
@@ -450,7 +450,7 @@ void Recorder::save(bool is_last) {
     if (!running_ || held_) {
         return;
     }
-    if (is_last || has_room_for_two()) {
+    if (is_last || fits_twice()) {
         write_everything();
         flush();
     }

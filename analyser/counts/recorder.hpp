@@ -175,7 +175,7 @@ class Recorder {
     template <typename Counts>
     void settle_short(std::uint64_t begin, std::uint64_t end, const Counts& is_settled,
                       bool with_firsts);
-    void look_for_room();
+    void check_quota();
     bool take_counts(Thread& thread, std::uint64_t unit, CountRecord& record); // false: none
     void write_counts(Thread& thread, std::uint64_t unit, std::uint32_t allocation);
     void write_all_counts(Thread& thread);
@@ -193,11 +193,11 @@ class Recorder {
     static void for_new_firsts(const Thread& thread, const Use& use);
     std::uint64_t limit() const;
     std::uint64_t disk_left() const;
-    std::uint64_t room_left() const;
-    std::uint64_t room_needed(const std::vector<Thread*>& threads) const; // to write all of them
+    std::uint64_t quota_left() const;
+    std::uint64_t bytes_needed(const std::vector<Thread*>& threads) const; // to write all of them
     std::uint64_t bytes_per_count() const;
-    bool has_room_for_two();                              // else it says so
-    std::uint64_t room_beside(std::uint64_t bytes) const; // that are needed, twice the others
+    bool fits_twice();                                     // else it says so
+    std::uint64_t quota_beside(std::uint64_t bytes) const; // that are needed, twice the others
     void write_threads(const std::vector<Thread*>& threads, ThreadRecord::Event event);
     // Of these threads, those that are among the most used of all.
     void write_most_used(const std::vector<Thread*>& threads);
@@ -250,16 +250,16 @@ class Recorder {
     std::uint64_t next_signal_ns_ = 0;     // at which is saved
     std::atomic<std::uint64_t> due_ns_{0}; // of the two
     std::uint64_t break_ = 0;              // of the program, the last that it asked for
-    Room room_{};
-    std::uint64_t common_room_ = 0; // with the tracker
-    LogSums logs_{};                // of the tracker
-    std::uint64_t lost_counts_ = 0; // of threads that have ended, for which there was no room
-    std::uint64_t left_out_ = 0;    // the same, when all were written the last time
-    std::uint64_t lost_ended_ = 0;  // counts of memory that was freed
-    bool is_short_ = false;         // of room for more than is in use
-    std::uint64_t room_now_ = 0;    // about
-    std::uint64_t disk_left_ = 0;   // when it was looked at
-    std::uint64_t room_then_ = 0;   // room_.left() then
+    DiskQuota quota_{};
+    std::uint64_t common_quota_ = 0; // with the tracker
+    LogSums logs_{};                 // of the tracker
+    std::uint64_t lost_counts_ = 0;  // of threads that have ended, for which there was no room
+    std::uint64_t left_out_ = 0;     // the same, when all were written the last time
+    std::uint64_t lost_ended_ = 0;   // counts of memory that was freed
+    bool is_short_ = false;          // of room for more than is in use
+    std::uint64_t quota_now_ = 0;    // about
+    std::uint64_t disk_left_ = 0;    // when it was looked at
+    std::uint64_t quota_then_ = 0;   // quota_.left() then
     std::uint64_t lost_firsts_ = 0;
     std::map<std::string, std::uint64_t> told_losses_; // by what and why: on the standard error
     Output<ThreadRecord> thread_file_;

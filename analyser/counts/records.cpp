@@ -207,7 +207,7 @@ void Recorder::write_firsts(Thread& thread, std::uint8_t mark, std::uint64_t& ot
 }
 
 void Recorder::settle_firsts() {
-    look_for_room();
+    check_quota();
     for (Thread* thread : threads_) {
         if (!is_short_) {
             write_firsts(*thread);

@@ -8,7 +8,7 @@
 
 namespace warren::locality {
 
-struct Room {
+struct DiskQuota {
     std::uint64_t own;
     std::uint64_t* common; // null: there is none
 

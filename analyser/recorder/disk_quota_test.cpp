@@ -4,12 +4,12 @@
 
 namespace {
 
-using warren::locality::Room;
+using warren::locality::DiskQuota;
 
-TEST(Room, TakesItsOwnFirstAndThenWhatIsCommon) {
+TEST(DiskQuota, TakesItsOwnPartBeforeTheCommonOne) {
     std::uint64_t common = 100;
-    Room one{50, &common};
-    Room other{50, &common};
+    DiskQuota one{50, &common};
+    DiskQuota other{50, &common};
     EXPECT_TRUE(one.take(30));
     EXPECT_EQ(common, 100U);
     EXPECT_TRUE(one.take(60)); // 20 of its own
@@ -21,21 +21,21 @@ TEST(Room, TakesItsOwnFirstAndThenWhatIsCommon) {
     EXPECT_FALSE(one.take(1));
 }
 
-TEST(Room, TakesNothingOfWhatItHasNotAll) {
+TEST(DiskQuota, TakesNothingIfNotAllIsLeft) {
     std::uint64_t common = 10;
-    Room room{5, &common};
-    EXPECT_FALSE(room.take(16));
-    EXPECT_EQ(room.left(), 15U);
-    EXPECT_TRUE(room.take(15));
-    room.give_back(4);
-    EXPECT_EQ(room.left(), 4U);
+    DiskQuota quota{5, &common};
+    EXPECT_FALSE(quota.take(16));
+    EXPECT_EQ(quota.left(), 15U);
+    EXPECT_TRUE(quota.take(15));
+    quota.give_back(4);
+    EXPECT_EQ(quota.left(), 4U);
 }
 
-TEST(Room, MayHaveNothingInCommon) {
-    Room room{5, nullptr};
-    EXPECT_FALSE(room.take(6));
-    EXPECT_TRUE(room.take(5));
-    EXPECT_EQ(room.left(), 0U);
+TEST(DiskQuota, MayHaveNoCommonPart) {
+    DiskQuota quota{5, nullptr};
+    EXPECT_FALSE(quota.take(6));
+    EXPECT_TRUE(quota.take(5));
+    EXPECT_EQ(quota.left(), 0U);
 }
 
 } // namespace

@@ -74,10 +74,10 @@ void end_log(const std::string& folder, const TrackedLog& log, ProcessDescriptio
             // The room stays as it is: readers skip it.
         }
         if (header.lost > 0) {
-            description.lost.push_back({log.what, header.lost, no_room_for_log});
+            description.lost.push_back({log.what, header.lost, no_space_for_log});
         }
     } else {
-        description.lost.push_back({log.what, Loss::all, no_room_for_log});
+        description.lost.push_back({log.what, Loss::all, no_space_for_log});
     }
     sum_up(descriptor, log.file, description.files);
     close(descriptor);

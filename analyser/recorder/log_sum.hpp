@@ -27,7 +27,7 @@ constexpr TrackedLog tracked_logs[] = {
 };
 constexpr std::size_t tracked_log_count = sizeof tracked_logs / sizeof tracked_logs[0];
 enum TrackedLogNumber : std::size_t { log_allocations, log_stacks, log_phases, log_names };
-constexpr const char* no_room_for_log =
+constexpr const char* no_space_for_log =
     "the disk was full, files were limited, the recording had reached its limit, or its folder was "
     "moved";
 

@@ -97,8 +97,9 @@ std::size_t ByteFile::writable() const {
         return buffer_.size(); // the disk needn't be looked at
     }
     const std::uint64_t free = disk_free_bytes(descriptor_);
-    const std::uint64_t room = free > reserve_bytes_ ? free - reserve_bytes_ : 0;
-    return room >= buffer_.size() ? buffer_.size() : static_cast<std::size_t>(room - room % unit_);
+    const std::uint64_t writable = free > reserve_bytes_ ? free - reserve_bytes_ : 0;
+    return writable >= buffer_.size() ? buffer_.size()
+                                      : static_cast<std::size_t>(writable - writable % unit_);
 }
 
 bool ByteFile::flush() {
@@ -244,10 +245,10 @@ Error DescriptionFile::open(const std::string& folder) {
 }
 
 Error DescriptionFile::write(const ProcessDescription& description) {
-    constexpr std::size_t room_for_the_end = 4096;
+    constexpr std::size_t end_padding_bytes = 4096;
     std::string text = to_json(description);
     if (reserved_ == 0) {
-        reserved_ = text.size() + room_for_the_end;
+        reserved_ = text.size() + end_padding_bytes;
     }
     if (text.size() > reserved_) {
         reserved_ = text.size();

@@ -33,7 +33,7 @@ bool is_empty(const std::string& folder) {
 
 // A disk that has no room for a process's description has none for a recording. (Where it can't be
 // told before, who writes sees it.)
-Error find_room(const std::string& folder) {
+Error require_space(const std::string& folder) {
     const auto least_bytes = static_cast<off_t>(allowed_bytes(0, 8192));
     const std::string path = folder + "/room-" + std::to_string(getpid());
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -73,7 +73,7 @@ Error make_folder(const std::string& wanted, std::int32_t rank, std::string& abs
                         "the folder %s is not empty: choose another by -o, or remove it",
                         wanted.c_str());
         }
-        return find_room(absolute);
+        return require_space(absolute);
     }
     char name[32];
     std::snprintf(name, sizeof name, "/rank-%05d", rank);
@@ -83,7 +83,7 @@ Error make_folder(const std::string& wanted, std::int32_t rank, std::string& abs
                     "remove it",
                     wanted.c_str(), rank);
     }
-    return find_room(absolute);
+    return require_space(absolute);
 }
 
 } // namespace warren::locality

@@ -141,7 +141,7 @@ TEST_F(Recording, LeavesTheDisksReserveToOthers) {
     EXPECT_EQ(contents(path("stacks.rec")).size(), 32U + 16);
 }
 
-TEST_F(Recording, DescribesItsProcessInTheRoomThatItHasFromTheStart) {
+TEST_F(Recording, DescribesItsProcessInTheSpaceThatItHasFromTheStart) {
     ProcessDescription process;
     process.mode = "first-touch";
     process.command = {"./a \"b\"", "\xff\xc3\xa4\n"};

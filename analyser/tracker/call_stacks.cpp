@@ -119,7 +119,7 @@ bool CallStacks::grow() {
 }
 
 std::uint32_t CallStacks::remember(const Caller& caller, std::uint32_t tid, const Unwound& found,
-                                   Log& log, LogRoom& room) {
+                                   Log& log, LogFolder& folder) {
     std::uint32_t number = no_stack;
     for (std::uint32_t index = found.depth; index > 0; --index) {
         if (used_ * 2 >= capacity_ && !grow()) {
@@ -129,7 +129,7 @@ std::uint32_t CallStacks::remember(const Caller& caller, std::uint32_t tid, cons
         if (place->number == 0) {
             const StackRecord record{StackRecord::return_address, number,
                                      found.addresses[index - 1]};
-            if (!log.append(room, record)) {
+            if (!log.append(folder, record)) {
                 return no_stack;
             }
             *place = {found.addresses[index - 1], number, log.records()};

@@ -38,7 +38,7 @@ class CallStacks {
     // The number of the stack if it is known and unchanged, else no_stack.
     std::uint32_t find(const Caller& caller, std::uint32_t tid) const;
     std::uint32_t remember(const Caller& caller, std::uint32_t tid, const Unwound& found, Log& log,
-                           LogRoom& room);
+                           LogFolder& folder);
 
   private:
     struct Known {

@@ -23,10 +23,10 @@ long call(long number, Arguments... arguments) {
     return syscall(number, arguments...);
 }
 
-int open_file(const LogRoom& room, const char* name, int flags) {
-    char path[sizeof room.folder + 64];
+int open_file(const LogFolder& folder, const char* name, int flags) {
+    char path[sizeof folder.path + 64];
     std::uint64_t length = 0;
-    for (const char* part : {room.folder, "/", name}) {
+    for (const char* part : {folder.path, "/", name}) {
         for (; *part != 0; ++part) {
             path[length++] = *part;
         }
@@ -58,15 +58,16 @@ bool make_blocks(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 // As many as there is room for, up to so many: a half, a quarter …, of whole pages. 0: none.
-std::uint64_t take_blocks(LogRoom& room, int descriptor, std::uint64_t offset, std::uint64_t most) {
+std::uint64_t take_blocks(LogFolder& folder, int descriptor, std::uint64_t offset,
+                          std::uint64_t most) {
     for (std::uint64_t bytes = most; bytes >= page_bytes; bytes /= 2) {
-        if (!room.bytes.take(bytes)) {
+        if (!folder.quota.take(bytes)) {
             continue;
         }
         if (make_blocks(descriptor, offset, bytes)) {
             return bytes;
         }
-        room.bytes.give_back(bytes);
+        folder.quota.give_back(bytes);
     }
     return 0;
 }
@@ -79,18 +80,18 @@ char* map(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
 
 } // namespace
 
-bool Log::open(LogRoom& room, const char* name, const FileHeader& header) {
-    if (full_ || room.bytes.left() < page_bytes) {
+bool Log::open(LogFolder& folder, const char* name, const FileHeader& header) {
+    if (full_ || folder.quota.left() < page_bytes) {
         full_ = true;
         lose();
         return false;
     }
-    const int descriptor = open_file(room, name, O_RDWR | O_CREAT | O_EXCL);
+    const int descriptor = open_file(folder, name, O_RDWR | O_CREAT | O_EXCL);
     if (descriptor >= 0 && sum_ != nullptr) {
         sum_->made();
     }
     const std::uint64_t bytes =
-        descriptor < 0 ? 0 : take_blocks(room, descriptor, 0, first_window_bytes);
+        descriptor < 0 ? 0 : take_blocks(folder, descriptor, 0, first_window_bytes);
     full_ = bytes == 0;
     if (!full_) {
         char* memory = map(descriptor, 0, page_bytes);
@@ -117,8 +118,8 @@ bool Log::open(LogRoom& room, const char* name, const FileHeader& header) {
     return true;
 }
 
-char* Log::make_place(LogRoom& room, const char* name, std::uint64_t bytes) {
-    if (full_ || (next_ + bytes > window_end_ && !map_more(room, name))) {
+char* Log::make_place(LogFolder& folder, const char* name, std::uint64_t bytes) {
+    if (full_ || (next_ + bytes > window_end_ && !map_more(folder, name))) {
         full_ = true;
         lose();
         return nullptr;
@@ -139,17 +140,17 @@ void Log::lose() {
 }
 
 // The next window begins with the page in which the last one's records end.
-bool Log::map_more(LogRoom& room, const char* name) {
-    if (room.bytes.left() < page_bytes) {
+bool Log::map_more(LogFolder& folder, const char* name) {
+    if (folder.quota.left() < page_bytes) {
         return false;
     }
-    const int descriptor = open_file(room, name, O_RDWR);
+    const int descriptor = open_file(folder, name, O_RDWR);
     if (descriptor < 0) {
         return false;
     }
     const std::uint64_t begin = next_ & ~(page_bytes - 1);
     char* memory = nullptr;
-    const std::uint64_t bytes = take_blocks(room, descriptor, window_end_, window_bytes);
+    const std::uint64_t bytes = take_blocks(folder, descriptor, window_end_, window_bytes);
     if (bytes != 0) {
         memory = map(descriptor, begin, window_end_ + bytes - begin);
     }

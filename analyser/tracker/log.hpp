@@ -16,21 +16,21 @@
 namespace warren::locality::tracker {
 
 // What the logs of a process have together.
-struct LogRoom {
-    char folder[4000]; // absolute
-    Room bytes;
+struct LogFolder {
+    char path[4000]; // absolute
+    DiskQuota quota;
 };
 
 class Log {
   public:
     // Appends a record whose first word is not 0, which is written last. False: no room.
     template <typename Record>
-    bool append(LogRoom& room, const Record& record, const char* name = Record::file) {
+    bool append(LogFolder& folder, const Record& record, const char* name = Record::file) {
         static_assert(sizeof(Record) % sizeof(std::uint64_t) == 0);
-        if (control_ == nullptr && !open(room, name, header_of<Record>())) {
+        if (control_ == nullptr && !open(folder, name, header_of<Record>())) {
             return false;
         }
-        char* place = make_place(room, name, sizeof(Record));
+        char* place = make_place(folder, name, sizeof(Record));
         if (place == nullptr) {
             return false;
         }
@@ -50,10 +50,10 @@ class Log {
     std::uint32_t records() const { return records_; }
 
   private:
-    bool open(LogRoom& room, const char* name, const FileHeader& header);
-    char* make_place(LogRoom& room, const char* name, std::uint64_t bytes);
+    bool open(LogFolder& folder, const char* name, const FileHeader& header);
+    char* make_place(LogFolder& folder, const char* name, std::uint64_t bytes);
     void lose();
-    bool map_more(LogRoom& room, const char* name);
+    bool map_more(LogFolder& folder, const char* name);
     static void copy(char* to, const char* from, std::uint64_t bytes);
 
     // (Zero by initialisers, too: else some are set when the library is initialised, which is

@@ -66,7 +66,7 @@ struct State {
     std::uint32_t stack_depth;
     std::uint64_t threshold;
     std::uint64_t epoch; // counts what frees memory
-    LogRoom room;
+    LogFolder log_folder;
     Log allocations;
     Log stacks;
     Log phases;
@@ -91,7 +91,7 @@ constinit State off_state = {.stage = off,
                              .stack_depth = 0,
                              .threshold = UINT64_MAX,
                              .epoch = 0,
-                             .room = {},
+                             .log_folder = {},
                              .allocations = {},
                              .stacks = {},
                              .phases = {},
@@ -237,7 +237,7 @@ std::uint32_t tid_in(const State& of) {
 
 // Under the lock.
 void append(State& of, const AllocationRecord& record, bool filled = false) {
-    if (of.allocations.append(of.room, record)) {
+    if (of.allocations.append(of.log_folder, record)) {
         const std::uint64_t previous = filled ? record.address : record.previous;
         warren_locality_noted(record.event, of.allocations.records(), record.address, record.size,
                               previous);
@@ -285,7 +285,7 @@ void begin_recording(State& of) {
     }
     of.pid = static_cast<std::uint32_t>(syscall(SYS_getpid));
     of.stack_depth = welcome.stack_depth;
-    of.room.bytes = {welcome.limit_bytes, welcome.common_bytes};
+    of.log_folder.quota = {welcome.limit_bytes, welcome.common_bytes};
     if (welcome.sums != nullptr) {
         of.allocations.tell(&welcome.sums->of[log_allocations]);
         of.stacks.tell(&welcome.sums->of[log_stacks]);
@@ -293,7 +293,7 @@ void begin_recording(State& of) {
         of.names.tell(&welcome.sums->of[log_names]);
     }
     for (std::size_t at = 0; at + 1 < sizeof welcome.folder; ++at) {
-        of.room.folder[at] = welcome.folder[at];
+        of.log_folder.path[at] = welcome.folder[at];
     }
     of.threshold = welcome.threshold;
     if (self.stack_bytes == 0 && tid_in(of) == of.pid) {
@@ -329,7 +329,7 @@ void append_with_stack(State& of, AllocationRecord record, const Caller& caller,
     Unwound found;
     unwind(caller, of.stack_depth, found);
     const Lock lock(of);
-    record.stack_id = of.call_stacks.remember(caller, record.tid, found, of.stacks, of.room);
+    record.stack_id = of.call_stacks.remember(caller, record.tid, found, of.stacks, of.log_folder);
     append(of, record, filled);
 }
 
@@ -451,7 +451,7 @@ void record_phase(PhaseRecord::Event event, std::int32_t level, const char* name
         record.level = level;
         copy_name(record.name, name);
         const Lock lock(*of);
-        if (of->phases.append(of->room, record)) {
+        if (of->phases.append(of->log_folder, record)) {
             warren_locality_phase_noted(event, of->phases.records());
             if (listener != nullptr) {
                 listener->phase_noted(event, of->phases.records());
@@ -470,7 +470,7 @@ void record_name(const void* address, std::uint64_t bytes, const char* name) {
         record.time_ns = now_ns();
         copy_name(record.name, name);
         const Lock lock(*of);
-        of->names.append(of->room, record);
+        of->names.append(of->log_folder, record);
     }
 }
 

@@ -332,7 +332,7 @@ def full_disk(scratch):
         subprocess.run(["umount", folder], check=True)
 
 
-def room_for_counts(scratch):
+def quota_for_counts(scratch):
     """First touches, which would fill the disk, leave half of it to counts, allocations and names."""
     folder = scratch + "/disk"
     size = 1 << 20
@@ -371,7 +371,7 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory() as scratch:
         tests = (killed, unharmed, outlived, lost_children, limited, tracker_limited, stderr_taken, moved, saved_within_limit, full_disk, no_room,
-                 names_kept, room_for_counts, summed)
+                 names_kept, quota_for_counts, summed)
         {test.__name__: test for test in tests}[test_name](scratch)
     return 0
 

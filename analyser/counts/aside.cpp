@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{256} << 10; // touched when it is needed
 
-// Of all registers' areas, as the kernel has switched them on; 0: it has not.
+// Size of the xsave area for all register sets that the kernel has enabled. 0: xsave is not
+// enabled.
 std::size_t area_bytes() {
     constexpr unsigned os_saves = 1U << 27;
     unsigned eax = 0;
@@ -25,8 +26,8 @@ std::size_t area_bytes() {
 
 } // namespace
 
-// The function finds the state that the ABI wants: no direction flag, no exceptions of floating
-// point. Of the area all but what xsave writes is 0, as xrstor wants it.
+// The ABI wants a clear direction flag and masked floating-point exceptions at the call. xrstor
+// wants zeros in the area where xsave writes nothing.
 extern "C" void warren_counts_aside(void (*function)(void*), void* argument, void* area,
                                     void* stack_end);
 asm(R"(

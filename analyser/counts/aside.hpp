@@ -1,10 +1,10 @@
-// Calls aside: from what inline code calls, in the middle of the program's own instructions, a
-// function of any kind: the registers that counters.cpp does without, the vectors' and those of
-// floating point, are kept for the program, and the function has a large stack.
+// Calls aside: code called from the middle of the program's instructions calls any function here.
+// The vector and floating-point registers, which counters.cpp does without, are saved for the
+// program, and the function gets a large stack.
 //
-// It is for what may be left out: while one thread is in it, others that ask are sent on. No signal
-// is waited for and none is blocked. Thread rule: make() and forget() while there is one thread,
-// run() by any.
+// Only optional work is done aside: while one thread is in it, run() refuses others. No signal is
+// waited for and none is blocked. Thread rule: make() and forget() while there is one thread, run()
+// by any.
 #pragma once
 
 #include <cstddef>

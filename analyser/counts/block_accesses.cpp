@@ -5,7 +5,7 @@
 namespace warren::locality::counts {
 namespace {
 
-// A register's value as a constant distance from what it was at some place of the block.
+// A register's value as a constant distance from its value at some place of the block.
 struct Value {
     unsigned version;
     std::int64_t distance;
@@ -37,7 +37,7 @@ std::int64_t displacement(opnd_t operand) {
                : static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(opnd_get_addr(operand)));
 }
 
-// What registers hold along a block.
+// Values of the registers along a block.
 class Registers {
   public:
     Value of(reg_id_t reg) const {

@@ -1,5 +1,5 @@
-// What a basic block accesses: the memory operands of its instructions, those together whose
-// addresses differ by constants (instrument.hpp). Thread rule: none is shared.
+// The memory operands of a basic block, grouped by addresses that differ by constants
+// (instrument.hpp). Thread rule: none is shared.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct Group {
 };
 
 bool accesses_memory(instr_t* instruction);
-// Repeats itself, and doesn't end early.
+// The instruction repeats itself and doesn't end early.
 bool is_row(instr_t* instruction);
-// May end early: rep cmps and scas.
+// The instruction repeats itself and may end early: rep cmps and scas.
 bool is_search(instr_t* instruction);
 std::uint32_t bytes_of_row(instr_t* instruction); // that one turn accesses
 // The opposite of a conditional branch, in its long form; OP_INVALID: it is of another kind.
@@ -36,16 +36,16 @@ opnd_t moved(opnd_t operand, std::int64_t bytes);
 // and of `last`, if there is one, which are counted before `end`. A group spans at most `widest`
 // bytes.
 std::vector<Group> accesses_of(instr_t* begin, instr_t* end, instr_t* last, std::int64_t widest);
-// Of one instruction alone, before `where`.
+// The accesses of one instruction, counted before `where`.
 std::vector<Group> accesses_at(instr_t* where, instr_t* instruction, std::int64_t widest);
 
-// Of a group of a block that repeats itself: where it is at the block's beginning, and by how much
-// that moves from turn to turn.
+// Where the addresses of a group are at the beginning of a block that repeats itself, and by how
+// much they move per turn.
 struct Movement {
     opnd_t operand;
     std::int64_t step;
 };
-// False if it doesn't move by a constant. `begin` and `end` are those of accesses_of().
+// False: the group doesn't move by a constant. `begin` and `end` are those of accesses_of().
 bool movement_of(const Group& group, instr_t* begin, instr_t* end, Movement& movement);
 
 } // namespace warren::locality::counts

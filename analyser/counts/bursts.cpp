@@ -3,10 +3,10 @@
 namespace warren::locality::counts {
 namespace {
 
-// The first burst of a thread takes at most this part of what there is.
+// The first burst of a thread takes at most this part of the pool.
 constexpr std::int64_t part_of_pool = 4;
 constexpr std::int64_t shortest_first_burst = 100'000;
-// What all threads' other instructions add to it: a 64th.
+// Instructions outside first bursts add this part of their number to the pool.
 constexpr std::uint64_t share_of_pool = 64;
 constexpr std::uint64_t bursts_to_adapt = 8;
 
@@ -14,7 +14,8 @@ constexpr std::uint64_t bursts_to_adapt = 8;
 
 void Bursts::set_budget(std::int64_t budget) {
     const std::uint64_t all = instructions();
-    // In this order: who reads meanwhile may see too many, but not less and less.
+    // Stored in this order, a concurrent reader may see too many instructions but never a falling
+    // number.
     __atomic_store_n(&instructions_, all, __ATOMIC_RELAXED);
     __atomic_store_n(&last_budget_, budget, __ATOMIC_RELAXED);
     __atomic_store_n(budget_, budget, __ATOMIC_RELAXED);
@@ -27,7 +28,7 @@ std::uint64_t Bursts::instructions() const {
     }
     const std::int64_t done = __atomic_load_n(&last_budget_, __ATOMIC_RELAXED) -
                               __atomic_load_n(budget_, __ATOMIC_RELAXED);
-    // Another thread may see the two of different times.
+    // Another thread may see the two values at different times.
     return before +
            (done > 0 && done < (std::int64_t{1} << 48) ? static_cast<std::uint64_t>(done) : 0);
 }
@@ -145,7 +146,7 @@ void Bursts::adapt() {
     if (bursts_ < adapted_from_ + bursts_to_adapt || outside_ == 0 || within_ == 0) {
         return;
     }
-    // What bursts took longer than their instructions would have taken outside.
+    // Bursts cost the time that they take beyond the time of as many instructions outside.
     const std::uint64_t usual_ns = outside_ns_ / 1024 * within_ / (outside_ / 1024 + 1);
     const std::uint64_t extra_ns = within_ns_ > usual_ns ? within_ns_ - usual_ns : 0;
     const std::uint64_t all_ns = outside_ns_ + usual_ns;

@@ -1,24 +1,23 @@
-// When a thread's accesses are counted in mode sample: in bursts of its own, which begin and end
-// by the number of its instructions.
+// Bursts: when a thread's accesses are counted in mode sample. Each thread has bursts of its own,
+// which begin and end by the number of its instructions.
 //
-// The thread's instructions are cut into strata of equal length, and each has one burst of
-// burst_instructions that begins at a random place in it, each as likely as any other; what would
-// reach beyond the stratum's end is at its beginning instead. So each instruction, the first ones
-// of a thread and of a stratum too, is counted with the same probability, whatever the program's
-// period, and what is counted times `weight`, the stratum's length over the burst's, estimates
-// without bias how often the whole program did it. (A block is in the burst if its last instruction
-// is. Rows, counters.hpp, are no matter of bursts: they are all counted, and weigh 1.) The first
-// burst of a thread, if there is allowance for it (Pool), begins with the thread and is no sample:
-// its weight is 1, so that what short programs do is counted exactly.
+// The thread's instructions are cut into strata of equal length. Each stratum has one burst of
+// burst_instructions that begins at a random place, each place as likely as any other; the part
+// that would pass the stratum's end lies at its beginning instead. So each instruction, also the
+// first ones of a thread and of a stratum, is counted with the same probability, whatever the
+// program's period. Counts times `weight`, the stratum's length over the burst's, are unbiased
+// estimates. A block is in the burst if its last instruction is. Rows (counters.hpp) are all
+// counted and weigh 1. The first burst of a thread, if the Pool allows it, begins with the thread
+// and is no sample: its weight is 1, so that short programs are counted exactly.
 //
-// Strata get longer or shorter by the measured processor time that bursts cost, which stays below
-// most_cost of all. That decision depends on the past only, which keeps the estimate unbiased.
+// Strata get longer or shorter so that the measured processor time that bursts cost stays below
+// most_cost of all. This decision depends on the past only, which keeps the estimate unbiased.
 //
-// How sure is a share s of the accesses? About as sure as by one draw per burst, each of which sees
-// one kind of accesses only: its standard error is about sqrt(s (1 - s) / bursts), mostly less.
-// More if few bursts have a great part of the accesses, or of the weight: that is not looked at.
+// A share s of the accesses has a standard error of about sqrt(s (1 - s) / bursts), mostly less:
+// about that of one draw per burst, as each burst sees one kind of accesses only. It is more if few
+// bursts have a great part of the accesses or of the weight, which is not examined.
 //
-// The budget, a quadword in the thread's storage, is what inline code subtracts instructions from:
+// The budget is a quadword in the thread's storage, from which inline code subtracts instructions:
 //     0 or more    outside bursts: so many until the next one
 //     small < 0    a burst is to begin
 //     in_burst + n within a burst, of which n are left; n < 0: it is to end
@@ -30,7 +29,7 @@
 namespace warren::locality::counts {
 
 constexpr std::int64_t in_burst = -(std::int64_t{1} << 62);
-// What the upper half of the budget is within bursts: there they have fewer than 2^32 left.
+// Upper half of the budget within bursts, in which fewer than 2^32 instructions are left.
 constexpr std::int32_t in_burst_half = -(std::int32_t{1} << 30);
 constexpr std::uint64_t burst_instructions = 250'000;
 constexpr std::uint64_t first_burst_instructions = 8'000'000;
@@ -40,8 +39,8 @@ constexpr std::uint32_t largest_weight = 4096;
 constexpr std::uint64_t most_cost = 20; // thousandths of the processor time
 constexpr std::uint64_t least_cost = 5;
 
-// Instructions that first bursts of threads may take: threads that come and go by thousands are
-// not to be counted from beginning to end. All threads of a process.
+// Instructions that first bursts of a process's threads may take together, so that threads which
+// come and go by thousands are not counted from beginning to end.
 struct Pool {
     std::int64_t instructions = 4 * std::int64_t{first_burst_instructions};
     std::int64_t most = 4 * std::int64_t{first_burst_instructions};
@@ -51,11 +50,11 @@ class Bursts {
   public:
     // The thread begins: in a burst or before one. `budget` gets its value.
     void start(std::int64_t* budget, Pool& pool, std::uint64_t seed, std::uint64_t cpu_ns);
-    // What is left of the first burst goes back; before the thread's storage goes.
+    // Returns the rest of the first burst to the pool. Call before the thread's storage is freed.
     void stop();
 
-    // The budget says that a burst is to begin or to end. True: the weight of what is counted from
-    // now on is another.
+    // Begins or ends a burst, when the budget says so. True: the weight of later counts has
+    // changed.
     bool turn(std::uint64_t cpu_ns);
 
     bool counting() const { return counting_; }
@@ -66,7 +65,7 @@ class Bursts {
   private:
     void begin(std::uint64_t instructions);
     void draw(); // the next stratum
-    // To the next piece of strata; `over` instructions of it are done.
+    // Goes to the next piece of the strata, of which `over` instructions are done.
     void go_on(std::int64_t over);
     void adapt();
     std::uint64_t random_below(std::uint64_t limit);
@@ -78,7 +77,8 @@ class Bursts {
     bool first_ = false;       // the first burst, which is no sample
     std::uint32_t weight_ = 1; // of what is counted
     std::uint32_t next_weight_ = usual_weight;
-    // Of the stratum, in this order: what of its burst has come round, nothing, the burst, nothing.
+    // Instructions of the stratum's pieces: the burst's part that wrapped around, a gap, the burst,
+    // a gap.
     static constexpr unsigned number_of_pieces = 4;
     std::int64_t pieces_[number_of_pieces] = {};
     unsigned piece_ = number_of_pieces; // the next
@@ -86,7 +86,7 @@ class Bursts {
     std::uint64_t instructions_ = 0;    // before that
     std::uint64_t bursts_ = 0;
     std::uint64_t random_ = 1;
-    // Since the strata got their length: processor time and instructions outside bursts and within.
+    // Processor time and instructions outside and within bursts, since the strata got their length.
     std::uint64_t since_ns_ = 0;
     std::uint64_t outside_ns_ = 0;
     std::uint64_t outside_ = 0;

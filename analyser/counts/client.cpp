@@ -1,5 +1,5 @@
-// The DynamoRIO client of counts mode: the library that `warren locality record` has
-// loaded into the program, and what happens there.
+// The DynamoRIO client of counts mode: the library that `warren locality record` has loaded into
+// the program, and its callbacks.
 
 #include <algorithm>
 #include <csignal>
@@ -62,8 +62,8 @@ void end_thread(void* context) {
         settle_turns(thread->counters);
         recorder->thread_left(thread); // a child of vfork
     }
-    // Else a forked child meets the ends of its parent's other threads before forked(): they go on
-    // there, in whose files nothing is written from here.
+    // Without this a forked child would end its parent's other threads before forked(). They go on
+    // in the parent, whose files this process doesn't write.
 }
 
 [[noreturn]] void give_up(const std::string& problem) {
@@ -127,7 +127,7 @@ std::uint64_t note_of_build(const module_data_t* module, ModuleRecord& record) {
     return 0;
 }
 
-// What a loop has counted ahead belongs to what was before.
+// Turns that a loop has begun belong to the time before this moment.
 void settle(Thread* thread) {
     if (thread != nullptr) {
         settle_turns(thread->counters);
@@ -172,13 +172,13 @@ void record_module(const module_data_t* module) {
         const module_segment_data_t& segment = module->segments[index];
         record.begin = reinterpret_cast<std::uint64_t>(segment.start);
         record.end = reinterpret_cast<std::uint64_t>(segment.end);
-        // As pages are mapped: the segment may begin within one.
+        // Whole pages are mapped, and the segment may begin within one.
         record.file_offset = segment.offset - segment.offset % dr_page_size();
         recorder->module_loaded(record, path);
     }
 }
 
-// Of the tracker (analyser/tracker/tracker.cpp), which is there for this.
+// Functions of the tracker (analyser/tracker/tracker.cpp) that it calls for this client.
 struct Wrapped {
     const char* name;
     void (*before)(void* call, void** user_data);
@@ -198,7 +198,8 @@ void load_module(void*, const module_data_t* module, bool) {
             tracker = drwrap_wrap(function, one.before, nullptr) || tracker;
         }
     }
-    // Bursts leave out the dynamic linker, of whose code much is made that runs once or twice.
+    // Mode sample leaves out the dynamic linker: code would be made of many blocks that run once or
+    // twice.
     const char* const name = dr_module_preferred_name(module);
     const bool linker = name != nullptr && std::strncmp(name, "ld-linux", 8) == 0;
     const bool outside_bursts = linker && recorder->settings().mode == "sample";
@@ -218,7 +219,7 @@ void unload_module(void*, const module_data_t* module) {
 
 // --- System calls
 
-// Of those that are open.
+// The largest open file descriptor.
 std::uint64_t largest_descriptor() {
     std::uint64_t largest = 0;
     if (DIR* const folder = opendir("/proc/self/fd")) {
@@ -232,7 +233,7 @@ std::uint64_t largest_descriptor() {
 
 constexpr std::uint64_t dontneed_locked = 24; // MADV_DONTNEED_LOCKED, since Linux 5.18
 
-// Whether memory may have other pages afterwards, or the same addresses other memory.
+// Whether the call may give memory other pages, or an address other memory.
 bool changes_pages(int number) {
     switch (number) {
     case SYS_mmap:
@@ -248,14 +249,14 @@ bool changes_pages(int number) {
     }
 }
 
-// All: they are where the time is looked at.
+// Every system call is wanted, as each compares the time with what is due.
 bool wanted(void*, int) {
     return true;
 }
 
 std::uint64_t handled; // signals, a bit each: the program has a handler for it
 
-// What sigaction is asked for, at `action`.
+// Notes whether sigaction, whose argument is at `action`, sets a handler.
 void note_handler(std::uint64_t signal, std::uint64_t action) {
     struct {
         std::uint64_t handler;
@@ -267,7 +268,7 @@ void note_handler(std::uint64_t signal, std::uint64_t action) {
         return;
     }
     const std::uint64_t bit = std::uint64_t{1} << signal;
-    // A handler for once is none the next time.
+    // A handler with SA_RESETHAND is gone after its first signal.
     if (wanted.handler > 1 && (wanted.flags & SA_RESETHAND) == 0) {
         __atomic_fetch_or(&handled, bit, __ATOMIC_RELAXED);
     } else {
@@ -275,7 +276,7 @@ void note_handler(std::uint64_t signal, std::uint64_t action) {
     }
 }
 
-// What clone is asked for, by its flags.
+// What clone makes, by its flags.
 New made_with(std::uint64_t flags) {
     if ((flags & CLONE_VM) == 0) {
         return New::process;
@@ -283,7 +284,7 @@ New made_with(std::uint64_t flags) {
     return (flags & CLONE_VFORK) != 0 ? New::child_of_vfork : New::thread;
 }
 
-// What clone3 is asked for, at `request`.
+// What clone3 makes, by its argument at `request`.
 New requested(std::uint64_t request) {
     std::uint64_t flags = 0;
     std::size_t got = 0;
@@ -292,15 +293,16 @@ New requested(std::uint64_t request) {
     return known ? made_with(flags) : New::thread; // else it fails
 }
 
-// The end of the process while a child of vfork goes on in its memory, and that child's parent
-// sleeps: DynamoRIO, which ends threads one by one, would wait for both.
+// Ends the process while a child of vfork runs in its memory and that child's parent sleeps.
+// DynamoRIO, which ends threads one by one, would wait for both.
 [[noreturn]] void end_beside_child(std::uint64_t status) {
     recorder->finish();
     syscall(SYS_exit_group, static_cast<int>(status));
     __builtin_unreachable();
 }
 
-// Calls that make threads or processes, or end one's program. Nothing for others.
+// Takes the hold for calls that make threads or processes, or end the caller's program. Does
+// nothing for other calls.
 void hold_spawns(void* context, Spawner& spawner, int number) {
     const auto first = static_cast<std::uint64_t>(dr_syscall_get_param(context, 0));
     switch (number) {
@@ -317,7 +319,7 @@ void hold_spawns(void* context, Spawner& spawner, int number) {
         spawns.hold_for_new(context, spawner, New::child_of_vfork);
         break;
     case SYS_execve:
-        // Of other children that share memory nobody is left to give it back.
+        // For other children that share memory nobody would be left to give the hold back.
         if (recorder->is_own_process() || spawner.is_child) {
             spawns.hold(context, spawner);
         }
@@ -376,7 +378,7 @@ bool before_call(void* context, int number) {
         break;
     case SYS_close_range:
         if (argument(1) > argument(0)) {
-            // DynamoRIO looks at each number up to the last, which may be 2^32 - 1.
+            // DynamoRIO examines each descriptor up to the last, which may be 2^32 - 1.
             const std::uint64_t last = std::max(argument(0), largest_descriptor());
             dr_syscall_set_param(context, 1, std::min(argument(1), last));
         }
@@ -385,8 +387,8 @@ bool before_call(void* context, int number) {
     case SYS_tkill:
     case SYS_tgkill:
         if (argument(number == SYS_tgkill ? 2 : 1) == SIGKILL) {
-            // It may be the program's own end, of which no signal tells: not if the process is
-            // another one. (tkill names a thread, of whichever process.)
+            // SIGKILL to itself ends the program without a signal to the client. The target may be
+            // another process, though, and tkill names a thread of any process.
             const auto whom = static_cast<std::int32_t>(argument(0));
             if (number == SYS_tkill || whom <= 0 || whom == getpid()) {
                 recorder->save(number != SYS_tkill && (whom == 0 || whom == getpid()));
@@ -400,7 +402,7 @@ bool before_call(void* context, int number) {
         break;
     case SYS_exit_group:
         if (recorder->is_own_process()) {
-            // Held, as DynamoRIO takes marked threads for gone there, too.
+            // Held, as here DynamoRIO takes marked threads for gone, too.
             const bool alone = thread == nullptr || spawns.hold_for_end(context, thread->spawner);
             recorder->set_end("exit " + std::to_string(argument(0) & 0xff));
             if (!alone) {
@@ -421,7 +423,7 @@ bool before_call(void* context, int number) {
     return true;
 }
 
-// Memory is forgotten only where it has left its place.
+// mremap is done: counts are forgotten only where the memory has left its place.
 void remapped(const Thread& thread, std::uint64_t place) {
     const std::uint64_t old = thread.call_address;
     if (place != old) {
@@ -484,7 +486,7 @@ void after_call(void* context, int number) {
 
 void forked(void* context) {
     std::string problem;
-    // The thread's object goes with all others.
+    // The recorder frees the thread's object with all others.
     drmgr_set_tls_field(context, thread_field, nullptr);
     aside.forget();
     spawns.forked();
@@ -522,13 +524,14 @@ void end_process() {
     drmgr_exit();
 }
 
-// DynamoRIO does not see the instruction that changes the base of %fs, by which programs switch
-// their threads' stacks: they are told, before they start, that the processor has none, and ask the
-// kernel instead.
+// DynamoRIO does not follow the instructions that write the base of %fs, by which programs switch
+// their threads' stacks. Before the program starts, its auxiliary vector is told that the processor
+// has none, so the program asks the kernel instead.
 void hide_base_instructions() {
     constexpr std::uint64_t fsgsbase = 1U << 1; // of AT_HWCAP2
-    // The words after the name, which is in parentheses and may hold others: the 28th of all is
-    // where the stack began, with the arguments, the environment and what the kernel tells.
+    // The name is in parentheses and may contain any character; words are counted after it. The
+    // 28th of all is where the stack began, with the arguments, the environment and the auxiliary
+    // vector.
     const std::string about = read_file("/proc/self/stat");
     std::size_t at = about.rfind(')');
     for (int field = 2; field < 28 && at != std::string::npos; ++field) {

@@ -14,8 +14,8 @@ std::uint32_t& word_of(const ThreadCounters& thread, std::uint64_t index, unsign
     return thread.words[(index << thread.process->layout.word_bits) + word];
 }
 
-// For the few instructions that a transfer takes. A thread that was stopped with the lock, in the
-// end of the process, doesn't stop the others for ever.
+// Lock for the few instructions that a transfer takes. If the process's end has stopped a thread
+// that holds it, the others stop waiting after a while.
 class Turn {
   public:
     explicit Turn(Process& process) : process_(process) {
@@ -107,15 +107,15 @@ void add(Sums& sums, Direction direction, std::uint64_t accesses, std::uint64_t 
     }
 }
 
-// What is on top of the program's stack. 0 where it would be the first word of a page: the stack
-// may be empty, as it is when a thread or a child of vfork begins, and nothing mapped behind it.
+// The word on top of the program's stack; 0 if it would be the first word of a page. The stack may
+// be empty, as when a thread or a child of vfork begins, with nothing mapped above it.
 std::uint64_t top_of_stack(const ThreadCounters& thread) {
     constexpr std::uint64_t page_bytes = 4096;
     const auto at = reinterpret_cast<std::uint64_t>(*thread.stack);
     return (at + sizeof at - 1) % page_bytes < sizeof at ? 0 : **thread.stack;
 }
 
-// Of all threads it may be the first.
+// The thread touches the unit for the first time, and may be the first of all threads.
 void note_touch(ThreadCounters& thread, std::uint64_t address, Direction direction,
                 std::uint64_t instruction) {
     const unsigned shift = thread.process->layout.unit_shift;
@@ -164,9 +164,9 @@ void note_first(ThreadCounters& thread, std::uint64_t address, Direction directi
     note_touch(thread, address, direction, instruction);
 }
 
-// All that the word holds but one access.
+// Moves all but one access from the word to the account.
 void spill(ThreadCounters& thread, std::uint64_t index, Direction direction, std::uint64_t sum) {
-    // In this order: who reads meanwhile sees less, never more than there is.
+    // In this order, a concurrent reader sees too few accesses but never too many.
     __atomic_store_n(&word_of(thread, index, direction), 0U - constant_of(1, 0), __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     const std::uint64_t weight = weight_of(thread);
@@ -174,8 +174,8 @@ void spill(ThreadCounters& thread, std::uint64_t index, Direction direction, std
         weight * (sum & ((1U << count_shift) - 1)));
 }
 
-// From now on a count stands for others. What has been counted keeps its weight: no word holds any
-// of it when the new one is stored, and it is after that only that words count again.
+// Changes the weight of later counts. Earlier counts keep their weight: no word holds any of them
+// when the new weight is stored, and words count again only after that.
 void change_weight(ThreadCounters& thread, std::uint32_t weight) {
     for_items(thread.first_units, [&](std::uint64_t unit) {
         const std::uint64_t index = thread.process->layout.index(unit);
@@ -220,7 +220,7 @@ void subtract(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
     }
 }
 
-// Any number of accesses within one unit.
+// Counts any number of accesses within one unit.
 void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
                 std::uint64_t bytes, std::uint64_t weight, Direction direction,
                 std::uint64_t instruction) {
@@ -241,7 +241,7 @@ void count_many(ThreadCounters& thread, std::uint64_t address, std::uint64_t acc
     add(thread.accounts[index].spilt, direction, counted, weight * bytes);
 }
 
-// Of an access within one unit.
+// Notes the bytes of an access within one unit.
 void note_bytes(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                 Direction direction, std::uint64_t instruction) {
     if (thread.bytes == nullptr) {
@@ -260,7 +260,7 @@ void note_bytes(ThreadCounters& thread, std::uint64_t address, std::uint64_t byt
     }
 }
 
-// Of those accesses of a site, which lie in one unit, that have the direction.
+// Notes the bytes of a site's accesses in one direction. All lie in one unit.
 void note_bytes(ThreadCounters& thread, std::uint64_t address, const Site& site,
                 Direction direction) {
     for (unsigned index = 0; thread.bytes != nullptr && index < site.accesses; ++index) {
@@ -272,10 +272,10 @@ void note_bytes(ThreadCounters& thread, std::uint64_t address, const Site& site,
     }
 }
 
-// The units that one access lies in count it each, with the bytes that are theirs.
+// Each unit that the access touches counts it, with the bytes in that unit.
 void count_weighted(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                     std::uint64_t weight, Direction direction, std::uint64_t instruction) {
-    // xsave is taken to write all that there is room for, which may reach beyond the stack's end.
+    // xsave counts with its largest area, which may reach beyond the stack's end.
     constexpr std::uint64_t end_of_memory = std::uint64_t{1} << 47;
     if (address < end_of_memory && bytes > end_of_memory - address) {
         bytes = end_of_memory - address;
@@ -291,7 +291,7 @@ void count_weighted(ThreadCounters& thread, std::uint64_t address, std::uint64_t
     }
 }
 
-// At a site.
+// Handles an event at a site.
 void met(ThreadCounters& thread, std::uint64_t address, const Site& site, std::uint64_t event) {
     const Direction first = site.first();
     const Direction second = first == reading ? writing : reading;
@@ -313,7 +313,7 @@ void met(ThreadCounters& thread, std::uint64_t address, const Site& site, std::u
     }
 }
 
-// `always`: it is long ago anyway.
+// Calls look_at_time() if that is due. `always`: the last look was long ago.
 void look_at_clock(ThreadCounters& thread, bool always) {
     constexpr std::uint32_t events_per_look = 16; // the clock takes as long as half an event
     const Process& process = *thread.process;
@@ -492,8 +492,8 @@ Sums sums_of(const ThreadCounters& thread, std::uint64_t index) {
         std::uint64_t bytes_before = 0;
         std::uint64_t sum = 0;
         std::uint64_t weight = 0;
-        // Again if the word was emptied meanwhile: it may be of before, the account of after. So is
-        // what has another weight by now.
+        // Reads again if the word was emptied in between: the word would be older than the account.
+        // A changed weight is handled in the same way.
         do {
             accesses_before = __atomic_load_n(&accesses, __ATOMIC_ACQUIRE);
             bytes_before = __atomic_load_n(&bytes, __ATOMIC_ACQUIRE);

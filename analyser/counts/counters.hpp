@@ -2,24 +2,23 @@
 //
 // Each thread has a table of two 32-bit words per unit, one for reads and one for writes, that
 // inline code counts down. A word is 0 until the first access; after that it is minus (accesses ·
-// 2^20 + bytes), modulo 2^32. (Each access and byte in it stands for `weight` of them, but for one
-// access, which stands for itself: so what a word keeps when it is emptied has no weight.) So one
-// subtraction counts, and its borrow says that something rare has happened: the thread touches the
-// unit for the first time, or the word has gone round (after about 4,096 accesses), in which case
-// what it held is added to the unit's account.
+// 2^20 + bytes), modulo 2^32. One subtraction counts. Its borrow means that something rare has
+// happened: the thread touches the unit for the first time, or the word has wrapped (after about
+// 4,096 accesses). Then its content is added to the unit's account. Each access and byte in a word
+// stands for `weight` of them, except one access, which stands for itself: the access that a word
+// keeps when it is emptied has no weight.
 //
-// Tables are reserved, not allocated: they take memory where units are touched, 8 B per unit and
-// thread, and 64 B more where an account is needed. They are indexed by the low bits of a unit's
-// number, unit_bits of them; two addresses that differ only above would share their counters, which
-// is noticed (`clashes`) and does not happen while a program uses less than span_bytes().
+// Tables are reserved, not allocated. They take memory where units are touched: 8 B per unit and
+// thread, and 64 B more where an account is needed. The low unit_bits bits of a unit's number are
+// its index. Two addresses that differ only above would share their counters; `clashes` counts
+// this, and it does not happen while a program uses less than span_bytes().
 //
 // Thread rule: only its thread changes a table, with three exceptions: forget(), for memory that no
-// thread may access any more, accounts' `folded`, under the lock of the recorder, and states, under
-// the lock of the process. Others read
-// at any time; what they miss of accesses that happen meanwhile, they see the next time.
+// thread may access any more; accounts' `folded`, under the lock of the recorder; and states, under
+// the lock of the process. Other threads read at any time and see concurrent accesses later.
 //
-// Everything in counters.cpp runs in the middle of the program's own code: it is compiled to use
-// general registers only, and calls nothing.
+// Everything in counters.cpp runs in the middle of the program's own code. It is compiled to use
+// general registers only and calls nothing.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +38,8 @@ struct Sums {
 
 enum Direction : unsigned { reading = 0, writing = 1 };
 
-// What does not fit in the words, and what has been reported already.
+// Sums that words have been emptied into (spilt), and sums that have been written to the recording
+// (folded).
 struct Account {
     Sums spilt;
     Sums folded;
@@ -50,15 +50,15 @@ constexpr unsigned count_shift = 20; // of the accesses in a word; below it are 
 constexpr std::uint32_t constant_of(std::uint32_t accesses, std::uint32_t bytes) {
     return (accesses << count_shift) + bytes;
 }
-// What one subtraction of inline code may add, and of loops, whose turns have up to most_in_word
-// accesses: the bytes of 4,096 and that many stay below 2^20.
+// Limits of one subtraction by inline code. Loops add up to most_in_word accesses: the bytes of
+// that many and 4,096 more stay below 2^20.
 constexpr unsigned accesses_at_once = 30;
 constexpr unsigned bytes_at_once = 64 * accesses_at_once;
 constexpr unsigned most_in_word = 4000; // below 4,096
 static_assert((4096 + most_in_word) * 64 < 1U << count_shift);
 
-// Of a unit of a cache line: the bytes that were accessed since that was last written down, a bit
-// each (format.hpp says of which accesses).
+// Bytes of a cache line that were accessed since they were last written to the recording, a bit
+// each (format.hpp says by which accesses).
 struct BytesUsed {
     std::uint64_t read;
     std::uint64_t written;
@@ -92,7 +92,7 @@ struct Layout {
     }
 };
 
-// A list that one thread makes longer and others may read meanwhile.
+// A list that one thread appends to while others read.
 template <typename Item>
 struct Chunk {
     static constexpr std::size_t bytes = 1 << 20;
@@ -102,7 +102,7 @@ struct Chunk {
     Item items[room];
 };
 
-// What is in it by now.
+// Calls use(item) for the items of a list up to now.
 template <typename Item, typename Use>
 void for_items(Chunk<Item>* const& first, const Use& use) {
     for (const auto* chunk = __atomic_load_n(&first, __ATOMIC_ACQUIRE); chunk != nullptr;
@@ -152,13 +152,13 @@ struct Process {
     std::uint64_t c_library_begin; // its code
     std::uint64_t c_library_end;
     std::uint64_t times_changed; // that memory may have got other pages: pages_changed
-    // Called by threads in the middle of their code when the time-stamp counter has come to
-    // due_clock, until that is larger again; null: nobody wants it.
+    // Threads call it in the middle of their code when the time-stamp counter has reached
+    // due_clock, until due_clock is larger again. Null: not wanted.
     void (*look_at_time)();
     std::uint64_t due_clock;
 };
 
-// Of 64 neighbouring pages, which have been seen to be there.
+// A window of 64 neighbouring pages: those that have been seen to be resident.
 struct ResidentPages {
     std::uint64_t window;        // the first one's number, over 64
     std::uint64_t pages;         // a bit for each
@@ -184,15 +184,14 @@ struct ThreadCounters {
     Chunk<FirstTouch>* last_firsts;
     std::uint32_t number;
     bool uncounted; // shares a table that nobody reads
-    // With communication: units that it got from each other thread; and the same, as far as it has
-    // been written.
+    // With communication: units that the thread got from each other thread, and the part of them
+    // that has been written to the recording.
     std::uint64_t* transfers;
     std::uint64_t* transfers_folded;
     ThreadCounters* next_thread;
     const std::uint64_t* const* stack; // where the program's stack pointer is known from; or null
-    // Mode sample, else null. Outside bursts inline code counts, where it can't help it, into
-    // idle_words. What is counted is multiplied by the weight when it goes into accounts or is
-    // read.
+    // Mode sample, else null. Outside bursts inline code that can't skip counting counts into
+    // idle_words. Counts are multiplied by the weight when they go into accounts or are read.
     Bursts* bursts;
     std::uint32_t** inline_words; // what inline code uses
     std::uint32_t* idle_words;
@@ -206,14 +205,14 @@ inline bool is_counting(const ThreadCounters& thread) {
     return thread.bursts == nullptr || thread.bursts->counting();
 }
 
-// What is to be accessed has a page already. (Where it can't be told, too.) Where it has, its
-// neighbours are asked for as well: in bursts of a program that has touched its memory long ago,
-// one system call per page would be most of what they cost.
+// Whether the address has a page; true if that can't be told. If it has, the neighbouring pages are
+// asked for, too: in bursts of a program that touched its memory long ago, one system call per page
+// would be most of the cost.
 bool is_resident(ThreadCounters& thread, std::uint64_t address);
 
-// Pages may have gone, others may come: nothing is known of them any more. After the system call,
-// before its thread goes on: what others see while the kernel is at it may be of before, and only
-// what is mapped afterwards can be in the same place.
+// Forgets which pages are resident, as some may have gone and others come. Call after the system
+// call and before its thread goes on: other threads may see the state before the call while the
+// kernel works, and only later mappings can take the same place.
 inline void pages_changed(Process& process) {
     __atomic_fetch_add(&process.times_changed, 1, __ATOMIC_RELEASE);
 }
@@ -232,14 +231,15 @@ struct alignas(8) Site {
     std::uint32_t accesses;
     Access access[accesses_at_once];
 
-    // What is subtracted first, so that first touches have the instruction that did it.
+    // The direction that is subtracted first, so that a first touch gets the instruction that did
+    // it.
     Direction first() const { return access[0].write ? writing : reading; }
 };
 
 // The first instruction of the site that accesses in this direction.
 std::uint64_t instruction_of(const Site& site, Direction direction);
 
-// What inline code met, in the low bits of the address of the site, or of the Loop.
+// Event of inline code, in the low bits of the address of the site or of the Loop.
 enum Event : std::uint64_t {
     crossing = 0,      // more than one unit: nothing is counted yet
     first_borrow = 1,  // the direction of the first access is subtracted, the other not yet
@@ -253,15 +253,15 @@ enum Event : std::uint64_t {
 void* reserve(std::uint64_t bytes); // null: the kernel refuses
 void release(void* memory, std::uint64_t bytes);
 
-// Communication is what caches without limits would do, of lines of the size of a unit: a thread
-// that accesses a unit which another has written since it did so itself, or which it has never
-// accessed, gets it from the one that wrote it last. That is a transfer. Inline code compares the
-// State, and goes by the stub if that doesn't do.
-bool make_communication(Process& process); // false: there is no room
+// Communication models caches without limits, with lines of the size of a unit. A thread that
+// accesses a unit for the first time, or after another thread wrote it, gets it from the last
+// writer: a transfer. Inline code compares the State, and calls the stub if it does not permit the
+// access.
+bool make_communication(Process& process); // false: no address space is left
 void join(ThreadCounters& thread);         // from here on the thread may access
 void leave(ThreadCounters& thread);        // before its tables are freed
 
-// Tables for a thread; false: there is no room, and `thread` is unchanged.
+// Makes a thread's tables. False: no address space is left, and `thread` is unchanged.
 bool make_tables(ThreadCounters& thread, Process& process);
 void free_tables(ThreadCounters& thread);
 
@@ -269,15 +269,14 @@ void free_tables(ThreadCounters& thread);
 extern "C" void warren_counts_event(ThreadCounters* thread, std::uint64_t address,
                                     std::uint64_t site_and_event);
 
-// An access anywhere, of any size: the units that it lies in count it each.
+// Counts an access of any address and size. Each unit that it touches counts it.
 void count_access(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                   Direction direction, std::uint64_t instruction);
 
-// All of a site, where they lie in several units perhaps.
+// Counts all accesses of a site, which may lie in several units.
 void count_accesses(ThreadCounters& thread, std::uint64_t address, const Site& site);
 
-// What is to be done after `constant` has been subtracted from the word of the unit, and it has
-// borrowed.
+// Handles the borrow after `constant` was subtracted from the unit's word.
 void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t constant,
               Direction direction, std::uint64_t instruction);
 
@@ -286,18 +285,17 @@ void borrowed(ThreadCounters& thread, std::uint64_t address, std::uint32_t const
 void count_row(ThreadCounters& thread, std::uint64_t address, std::uint64_t accesses,
                std::uint32_t each, Direction direction, std::uint64_t instruction);
 
-// The kernel wrote for the thread: no access, but perhaps the first touch.
+// The kernel wrote for the thread. That is no access, but perhaps the first touch.
 void note_kernel_write(ThreadCounters& thread, std::uint64_t address, std::uint64_t bytes,
                        std::uint64_t instruction);
 
-// Puts the thread into its first burst, or the time before it. `budget`: what inline code
-// subtracts from.
+// Puts the thread into its first burst, or the time before it. Inline code subtracts from `budget`.
 void start_bursts(ThreadCounters& thread, Bursts& bursts, std::int64_t* budget);
 
-// All accesses of a thread to a unit up to now; in mode sample the estimate of them.
+// All accesses of a thread to a unit up to now; in mode sample their estimate.
 Sums sums_of(const ThreadCounters& thread, std::uint64_t index);
 
-// It has something counted that isn't forgotten.
+// Whether the thread has counts of the unit that aren't forgotten.
 bool is_counted(const ThreadCounters& thread, std::uint64_t index);
 std::uint64_t units_counted(const ThreadCounters& thread); // how many are
 

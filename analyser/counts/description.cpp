@@ -1,4 +1,5 @@
-// How the recorder describes the process in process.json: again and again, and in the end.
+// The recorder's description of the process in process.json, which it rewrites while the process
+// runs and at its end.
 
 #include <string>
 #include <unistd.h>
@@ -88,7 +89,8 @@ bool Recorder::describe(bool ended) {
     const auto lose = [&](const std::string& what, std::uint64_t count, const std::string& why) {
         if (count != 0) {
             description.lost.push_back({what, count, why});
-            // Of exec only the last attempt comes to something: what it says again is no news.
+            // Each failed exec describes the losses again. A number that has been said is not
+            // repeated.
             if (std::uint64_t& told = told_losses_[what + why];
                 told != count && (ended || end_ == executed)) {
                 told = count;

@@ -1,10 +1,10 @@
-// What the recorder does where room is short, on the disk or up to the limit.
+// How the recorder keeps within its disk quota and the free space of the disk.
 //
-// What is written again and again must not take the room of what is written in the end: saves stop
-// while there is room for two more. Counts of memory that is freed, with its first touches, are
-// written while all else that may be in use, which is what is counted and wasn't given back to the
-// kernel, fits twice beside them; then they are lost. When threads end, and in the end, if not all
-// fits, the units that threads have accessed most are written, with their first touches.
+// Saves must not take the space that the end needs: they stop unless two more would fit. Counts of
+// freed memory and its first touches are written only while everything else that may be in use
+// (counted, and not given back to the kernel) fits twice beside them; else they are lost. If not
+// everything fits when threads end or in the end, the units that threads have accessed most are
+// written, with their first touches.
 
 #include <algorithm>
 #include <array>
@@ -16,10 +16,11 @@
 namespace warren::locality::counts {
 namespace {
 
-// Blocks of files that are begun, and what others write on the same disk meanwhile.
+// For blocks of files that are begun, and for what others write to the same disk meanwhile.
 constexpr std::uint64_t reserve_bytes = 256 << 10;
 constexpr std::uint64_t end_bytes = 4 << 10; // the last interval, and stacks of first touches
-// In `touched`: counts of the unit are written; its first touches (two at most) are to be written.
+// Marks in `touched`: the unit's counts are written; its first touches (two at most) are to be
+// written.
 constexpr std::uint8_t kept_mark = 4;
 constexpr std::uint8_t read_mark = 8;
 constexpr std::uint8_t write_mark = 16;
@@ -28,7 +29,7 @@ std::uint64_t without(std::uint64_t quota, std::uint64_t bytes) {
     return quota > bytes ? quota - bytes : 0;
 }
 
-// Of a number of accesses: four per power of two.
+// Rank of a number of accesses: four ranks per power of two.
 constexpr unsigned most_ranks = 4 * 65;
 unsigned rank_of(std::uint64_t accesses) {
     const auto width = static_cast<unsigned>(std::bit_width(accesses));
@@ -49,7 +50,8 @@ std::uint64_t Recorder::quota_left() const {
     return std::min(quota_.left(), disk_left());
 }
 
-// At each free: the kernel is asked when much has been written, or the disk is nearly full.
+// Called at each free. Asks the kernel only if much has been written since, or the disk is nearly
+// full.
 void Recorder::check_quota() {
     constexpr std::uint64_t much = 64 << 10;
     constexpr std::uint64_t little = 64 << 20;
@@ -59,7 +61,7 @@ void Recorder::check_quota() {
         disk_left_ = disk_left();
     }
     quota_now_ = std::min(left, without(disk_left_, quota_then_ - left));
-    // Twice: the tracker writes as well, and more memory comes into use.
+    // Twice, because the tracker writes as well and more memory comes into use.
     is_short_ = quota_now_ < 2 * bytes_needed(threads_) + end_bytes;
 }
 
@@ -195,7 +197,7 @@ void Recorder::write_most_used(const std::vector<Thread*>& threads) {
         write_counts(thread, unit, allocation_for(thread, unit));
         __atomic_fetch_or(&marks(unit), kept_mark, __ATOMIC_RELAXED);
     });
-    // Others have room only if nobody's counts will need it.
+    // First touches of other units are written only if no counts will need the space.
     std::uint64_t kept = 0;
     for (const Thread* thread : threads) {
         for_new_firsts(*thread, [&](const FirstTouch& touch) {

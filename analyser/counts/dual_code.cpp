@@ -16,7 +16,7 @@ bool ends_block(instr_t* instruction) {
            instr_is_interrupt(instruction);
 }
 
-// How many turns follow each other outside bursts; 1: the block doesn't repeat itself.
+// Number of turns that follow each other outside bursts. 1: the block doesn't repeat itself.
 unsigned turns_of(instr_t* first, instr_t* last, app_pc begin, unsigned instructions) {
     constexpr unsigned most_turns = 24;
     constexpr unsigned most_instructions = 256; // of all turns
@@ -26,7 +26,7 @@ unsigned turns_of(instr_t* first, instr_t* last, app_pc begin, unsigned instruct
     }
     for (instr_t* instruction = first; instruction != last;
          instruction = instr_get_next(instruction)) {
-        // What a call comes before, which is inserted once.
+        // A call precedes these instructions and is inserted only once.
         if (instr_is_app(instruction) && (is_row(instruction) || is_search(instruction))) {
             return 1;
         }
@@ -35,8 +35,8 @@ unsigned turns_of(instr_t* first, instr_t* last, app_pc begin, unsigned instruct
     return turns < 1 ? 1 : turns < most_turns ? turns : most_turns;
 }
 
-// Before [first, exit), the block's last turn: the others, each of which goes to `exit` if it is
-// the last to be done; and behind it what is subtracted for those that were.
+// Inserts the other turns before the last one, [first, exit); each goes to `exit` if the loop ends
+// with it. Behind them it inserts the subtraction for the turns that were executed.
 void repeat(void* context, instrlist_t* block, instr_t* first, instr_t* exit, unsigned turns,
             int leaves_by, unsigned instructions) {
     std::vector<instr_t*> ways; // of the turns from the second on
@@ -73,7 +73,7 @@ DualCode make_dual_code(void* context, instrlist_t* block, app_pc begin, unsigne
     DualCode dual;
     dual.last = ends_block(last) ? last : nullptr;
     instr_t* const exit = INSTR_CREATE_label(context);
-    // Registers that counting uses are restored where the copy ends, which is no block's end.
+    // Registers that counting uses are restored at the end of the copy, which is no block's end.
     drreg_set_bb_properties(context,
                             static_cast<drreg_bb_properties_t>(DRREG_IGNORE_CONTROL_FLOW |
                                                                DRREG_USER_RESTORES_AT_BB_END));
@@ -85,7 +85,8 @@ DualCode make_dual_code(void* context, instrlist_t* block, app_pc begin, unsigne
         instrlist_preinsert(block, first, copy);
         dual.first = dual.first == nullptr ? copy : dual.first;
     }
-    // Not one of ours for now, so that all registers are taken to be in use behind it.
+    // For now it is an instruction of the program, so that drreg takes all registers to be in use
+    // behind it.
     dual.leave = INSTR_CREATE_jmp(context, opnd_create_instr(exit));
     instrlist_preinsert(block, first, dual.leave);
     dual.first = dual.first == nullptr ? dual.leave : dual.first;
@@ -124,7 +125,7 @@ void insert_choice(void* context, instrlist_t* block, DualCode& dual, unsigned i
 
 void insert_plain(void* context, instrlist_t* block, const DualCode& dual) {
     if (dual.flags_live) {
-        // Between the label and what is behind it, which the pass has fetched already.
+        // Inserts between the label and the next instruction, which the pass has fetched already.
         instr_t* const behind = instr_get_next(dual.plain);
         instrlist_meta_preinsert(block, behind, label_of(context, unsafe));
         insert_flags_restored(context, block, behind);

@@ -1,6 +1,6 @@
-// Mode sample: a block of the program's code with two copies of itself, one that counts and one
-// that doesn't, of which each execution chooses: no code is thrown away and no thread is stopped
-// when a burst begins or ends.
+// Dual code of mode sample: a block of the program's code becomes a counting and a plain copy, and
+// each execution chooses one. So no code is discarded and no thread is stopped when a burst begins
+// or ends.
 //
 //     begin:    subtract the block's instructions from the thread's budget; if that is not
 //               negative, go to plain
@@ -9,9 +9,9 @@
 //     plain:    the program's instructions
 //     exit:     the last of them, if that is a branch or a system call
 //
-// A block that repeats itself chooses once for several turns, which lie one behind the other at
-// `plain`: a choice for each takes as long as a turn of a short loop. What they are more than one
-// is subtracted when they end, so that a burst may begin some turns late; it ends in time.
+// A block that repeats itself chooses once for several turns, which follow each other at `plain`: a
+// choice per turn would take as long as a turn of a short loop. The turns after the first are
+// subtracted when they end. So a burst may begin some turns late; it ends in time.
 //
 // Invariant: at `plain`, `exit` and behind `begin` all registers and flags have the program's
 // values. Thread rule: called by DynamoRIO.
@@ -30,11 +30,11 @@ struct DualCode {
     bool flags_live = false;  // at the beginning, known from insert_choice() on
 };
 
-// In the first pass over a block, which begins at `begin` and has so many instructions. Not after
-// other passes have put branches into it.
+// Makes dual code of a block that begins at `begin` and has so many instructions. Call in the first
+// pass, before other passes insert branches.
 DualCode make_dual_code(void* context, instrlist_t* block, app_pc begin, unsigned instructions);
 
-// In the pass that inserts, when it is at `begin` and at `plain`.
+// Call in the insertion pass, when it is at `begin` and at `plain`.
 void insert_choice(void* context, instrlist_t* block, DualCode& dual, unsigned instructions);
 void insert_plain(void* context, instrlist_t* block, const DualCode& dual);
 

@@ -3,11 +3,11 @@
 namespace warren::locality::counts {
 namespace {
 
-// Whether its bytes depend on where it, or another instruction, will be.
+// Whether an operand's encoding depends on the place of its instruction or of another one.
 bool depends_on_place(opnd_t operand) {
     return opnd_is_pc(operand) || opnd_is_instr(operand) || opnd_is_mem_instr(operand) ||
            opnd_is_rel_addr(operand) ||
-           // What lies in the thread's storage is at a place of its segment.
+           // Operands in the thread's storage are at fixed offsets of its segment.
            (opnd_is_abs_addr(operand) && !opnd_is_far_base_disp(operand));
 }
 

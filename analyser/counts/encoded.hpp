@@ -1,15 +1,15 @@
-// What is inserted into a block, encoded once: DynamoRIO, which keeps only what it has encoded of
-// the program's own instructions, would do it three times for each, and that is a good part of the
-// time that a block takes.
+// Encodes inserted instructions once. DynamoRIO keeps only encodings of the program's own
+// instructions, and would encode each inserted one three times, which is a good part of a block's
+// building time.
 //
-// Thread rule: called by DynamoRIO, for a block of its own each time.
+// Thread rule: called by DynamoRIO, each time for a block of the caller's own.
 #pragma once
 
 #include "dr_api.h"
 
 namespace warren::locality::counts {
 
-// When nothing more is inserted but by DynamoRIO itself.
+// Call when only DynamoRIO itself still inserts instructions.
 void encode_once(void* context, instrlist_t* block);
 
 } // namespace warren::locality::counts

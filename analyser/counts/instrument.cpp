@@ -66,7 +66,7 @@ struct Plan {
 
 // --- Code
 
-// Sets `not zero` if so many bytes lie in more than one unit.
+// Inserts a test that clears the zero flag if so many bytes lie in more than one unit.
 void insert_crossing_test(void* context, instrlist_t* block, instr_t* where, reg_id_t address,
                           reg_id_t scratch, std::int64_t extent) {
     const opnd_t cell = opnd_create_reg(scratch);
@@ -116,7 +116,7 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
     }
     const bool large = group.accesses.front().bytes > 64;
     if (large) {
-        // Always by the stub: their bytes would not fit in a word.
+        // These always call the stub: their bytes would not fit in a word.
         instr_t* const entry = INSTR_CREATE_label(context);
         insert(block, where, INSTR_CREATE_jmp(context, opnd_create_instr(entry)));
         plan.cold.push_back({site, crossing, address, scratch, entry, back});
@@ -124,7 +124,8 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
         instr_t* within = nullptr;
         const bool natural = extent > 1 && extent <= 64 && (extent & (extent - 1)) == 0;
         if (natural) {
-            // What is aligned to its own size crosses nothing; the rest looks closer elsewhere.
+            // An access aligned to its own size crosses no unit. Other accesses are examined out of
+            // line.
             instr_t* const entry = INSTR_CREATE_label(context);
             within = INSTR_CREATE_label(context);
             insert(block, where,
@@ -138,7 +139,7 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
             leave(crossing, OP_jnz);
         }
         const opnd_t low_half = opnd_create_reg(reg_64_to_32(scratch));
-        // A rotation does for a shift: what comes in at the top is masked.
+        // A rotation replaces a shift: bits that come in at the top are masked.
         const auto rotate = [&](unsigned bits) {
             if (rotates) {
                 insert(
@@ -168,7 +169,7 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
         }
         insert(block, where, INSTR_CREATE_add(context, cell, slot(words_slot)));
         if (layout.communication()) {
-            // What doesn't do is counted elsewhere, access by access.
+            // If the state does not permit the access, the stub counts access by access.
             const State least = site->constants[writing] != 0 ? own : readable;
             const opnd_t state =
                 opnd_create_base_disp(scratch, DR_REG_NULL, 0, 4 * state_word, OPSZ_4);
@@ -194,7 +195,8 @@ void insert_site(void* context, instrlist_t* block, instr_t* where, const Group&
     drreg_unreserve_aflags(context, block, where);
 }
 
-// Ways to the stub, out of the way of what runs often: in front of the block's last instruction.
+// Inserts the branches to the stub in front of the block's last instruction, away from the code
+// that runs often.
 void insert_cold(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
     if (plan.cold.empty()) {
         return;
@@ -218,7 +220,7 @@ void insert_cold(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
     plan.cold.clear();
 }
 
-// How code there is left alone, if it is.
+// What of the code at an address is not counted.
 enum class Alone { no, all, accesses };
 
 Alone left_alone_at(std::uint64_t address) {
@@ -282,7 +284,7 @@ dr_emit_flags_t expand(void* context, void* tag, instrlist_t* block, bool for_tr
     }
     drx_expand_scatter_gather(context, block, &expanded);
     plan->expanded = plan->expanded || expanded;
-    // Else sites are jumped over outside bursts.
+    // Blocks without dual code jump over sites outside bursts.
     const bool copied = in_bursts && !plan->expanded;
     plan->seldom = copied && !for_trace;
     if (copied && for_trace) {
@@ -317,7 +319,7 @@ void insert_count_of_instructions(void* context, instrlist_t* block, instr_t* wh
     drreg_unreserve_aflags(context, block, where);
 }
 
-// In the copy that counts: whether a burst is to begin or to end.
+// In the counting copy: the check whether a burst is to begin or to end.
 void insert_turn(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
     reg_id_t scratch = DR_REG_NULL;
     if (drreg_reserve_aflags(context, block, where) != DRREG_SUCCESS ||
@@ -347,7 +349,7 @@ void insert_sites(void* context, instrlist_t* block, instr_t* where, Plan& plan)
     }
 }
 
-// In both copies: they are no matter of bursts.
+// Rows are counted in both copies, whether in a burst or not.
 void insert_rows(void* context, instrlist_t* block, instr_t* where, Plan& plan) {
     if (instr_is_app(where) && where != plan.dual.leave && is_row(where)) {
         insert_row(context, block, where);
@@ -465,7 +467,7 @@ bool start_instrumentation(const Layout& of_tables, bool bursts) {
     layout = of_tables;
     in_bursts = bursts;
     const std::int64_t unit = std::int64_t{1} << layout.unit_shift;
-    // A site that crosses units costs as much as ten others: it is to be rare.
+    // A site that crosses units costs as much as ten others, so wide sites are avoided.
     widest_site = static_cast<std::int32_t>(unit / 32 < 8      ? 8
                                             : unit / 32 > 1024 ? 1024
                                                                : unit / 32);

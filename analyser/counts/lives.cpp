@@ -1,4 +1,5 @@
-// The recorder's view of memory that gets and loses its use: whose the counts of a unit are.
+// Lives of memory: to which allocation the counts of a unit belong when memory gets or loses its
+// use.
 
 #include <algorithm>
 #include <utility>
@@ -33,7 +34,7 @@ std::uint32_t Recorder::allocation_for(const Thread& thread, std::uint64_t unit)
 template <typename Counts>
 void Recorder::settle_short(std::uint64_t begin, std::uint64_t end, const Counts& is_settled,
                             bool with_firsts) {
-    // In `touched`, as the range may be told more than once: the unit is to be settled.
+    // Mark in `touched`: the unit is to be settled. The range may be reported more than once.
     constexpr std::uint8_t to_settle = 32;
     const auto marks = [&](std::uint64_t at) {
         return &process_.touched[process_.layout.index(at)];
@@ -116,7 +117,7 @@ void Recorder::for_touched(std::uint64_t begin, std::uint64_t end, const Use& us
     for (const Thread* thread : threads_) {
         most += number_of_items(thread->counters.first_units);
     }
-    // A range longer than the tables has addresses that share counters with others.
+    // In a range longer than the tables addresses share counters.
     most = std::min(most, process_.layout.units());
     const std::uint64_t units = (end - begin - 1) / unit + 1;
     if (units <= most) {
@@ -132,7 +133,7 @@ void Recorder::for_touched(std::uint64_t begin, std::uint64_t end, const Use& us
     }
 }
 
-// What is counted in the units of [begin, end) up to now.
+// Writes the counts of the units in [begin, end) up to now.
 void Recorder::write_range(std::uint64_t begin, std::uint64_t end) {
     if (is_short_) {
         settle_short(begin, end);
@@ -172,7 +173,7 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
             }
         });
     }
-    // Its memory is nobody's any more that ended.
+    // No thread's last ended allocation has this memory any more.
     for (Thread* thread : threads_) {
         if (thread->last_ended.begin < allocation.end &&
             allocation.begin < thread->last_ended.end) {
@@ -182,7 +183,7 @@ void Recorder::allocation_began(Thread* by, const Allocation& allocation, std::u
     allocations_[allocation.begin] = allocation;
 }
 
-// A part of it, or all.
+// Ends the part [begin, end) of an allocation, or all of it.
 void Recorder::end_allocation(Thread* by, const Allocation& allocation, std::uint64_t begin,
                               std::uint64_t end) {
     settle_firsts();

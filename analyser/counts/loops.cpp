@@ -11,9 +11,9 @@
 namespace warren::locality::counts {
 namespace {
 
-// Steps of less than this part of a unit: else turns in the same unit are too few.
+// Steps must be smaller than this part of a unit. With larger ones too few turns stay in a unit.
 constexpr std::int64_t part_of_unit = 16;
-// Beginning and ending cost as much as about so many turns counted alone.
+// Beginning and ending together cost about as much as this many turns counted alone.
 constexpr std::uint64_t fewest_turns = 6;
 
 enum class Flags {
@@ -37,7 +37,8 @@ Flags flags_of(instr_t* first) {
     return missing == 0 ? Flags::set : missing == EFLAGS_READ_CF ? Flags::carry_kept : Flags::unfit;
 }
 
-// After the count of turns has become -1: that the branch goes back. `fits`: that can be had.
+// Makes the instruction that lets the branch go back after the count of turns has become -1.
+// `fits`: there is one for this branch.
 instr_t* make_branch(void* context, instr_t* branch, Flags flags, bool& fits) {
     const opnd_t stack = opnd_create_reg(DR_REG_RSP);
     fits = flags == Flags::set;
@@ -90,7 +91,7 @@ class Code {
         insert(where, INSTR_CREATE_mov_ld(context_, opnd_create_reg(reg), place));
     }
 
-    // By the stub, with all registers kept, and the flags.
+    // Calls the stub with all registers and the flags kept.
     void event(instr_t* where, const Loop* loop, Event event, bool keeps_flags) const {
         const opnd_t rax = opnd_create_reg(DR_REG_RAX);
         instr_t* const back = INSTR_CREATE_label(context_);
@@ -153,7 +154,7 @@ bool repeats_itself(instr_t* first, instr_t* last, app_pc begin) {
     return true;
 }
 
-// Puts the sites into the loop; false: not all are fit.
+// Puts the sites into the loop. False: some do not move by a suitable constant.
 bool find_sites(instr_t* first, const Layout& layout, std::int64_t widest, Loop& loop,
                 std::vector<Movement>& movements) {
     const std::int64_t longest = (std::int64_t{1} << layout.unit_shift) / part_of_unit;
@@ -203,7 +204,7 @@ bool insert_loop(void* context, instrlist_t* block, app_pc begin, bool for_trace
          instruction = instr_get_next_app(instruction)) {
         ++wanted.instructions;
     }
-    // Any that no operand uses.
+    // Takes any register that no operand uses.
     static constexpr reg_id_t candidates[] = {DR_REG_RDX, DR_REG_RCX, DR_REG_RBX, DR_REG_RSI,
                                               DR_REG_RDI, DR_REG_R8,  DR_REG_R9,  DR_REG_R10,
                                               DR_REG_R11, DR_REG_R12, DR_REG_R13, DR_REG_R14,
@@ -217,7 +218,7 @@ bool insert_loop(void* context, instrlist_t* block, app_pc begin, bool for_trace
     }
     Loop* const loop = known_loop(begin, wanted);
     if (for_trace && __atomic_load_n(&loop->way, __ATOMIC_RELAXED) == Loop::unknown) {
-        // Once and for all: DynamoRIO may ask again for the same.
+        // Decided once, as DynamoRIO may build the same block again.
         auto expected = Loop::unknown;
         const auto way = loop->times != 0 && loop->turns < fewest_turns * loop->times
                              ? Loop::alone
@@ -245,8 +246,9 @@ bool insert_loop(void* context, instrlist_t* block, app_pc begin, bool for_trace
     code.insert(last, label_of(context, unsafe));
     code.insert(last, INSTR_CREATE_dec(context, storage.left));
     code.insert(last, INSTR_CREATE_jcc(context, OP_jns, opnd_create_instr(turn)));
-    // They are used up. A trace comes back to the beginning of this copy; from others DynamoRIO may
-    // go on in one that counts each turn alone, and would leave these uncounted.
+    // The planned turns are done. A trace returns to the beginning of this code. From other blocks
+    // DynamoRIO may continue in code that counts each turn alone, and these turns would stay
+    // uncounted.
     if (!for_trace) {
         code.event(last, loop, turns_end, true);
     }

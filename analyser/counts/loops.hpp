@@ -8,9 +8,9 @@
 //     out:      to turns_end
 //     exit:     the last instruction, a conditional branch to the block's beginning
 //
-// The way by `exit` and `begin` leaves the code of the block, so that signals arrive and others can
-// stop the thread. Of a block that runs often a trace is made, and then it is known how many turns
-// follow each other: too few cost more than each counted alone.
+// The branch from `exit` to `begin` leaves the block's code, so that signals arrive and others can
+// stop the thread. When DynamoRIO makes a trace of a block that runs often, the number of
+// successive turns is known: if it is small, each turn is counted alone, which costs less.
 //
 // Invariant: at the program's instructions all registers and flags have the program's values.
 // Thread rule: called by DynamoRIO.
@@ -21,7 +21,7 @@
 
 namespace warren::locality::counts {
 
-// What the inserted code uses of the thread's storage.
+// The thread's storage that the inserted code uses.
 struct LoopStorage {
     opnd_t left;      // Turns::left is there
     opnd_t addresses; // the address of Turns::next is there
@@ -32,7 +32,7 @@ struct LoopStorage {
     app_pc stub;
 };
 
-// Makes the block, which begins at `begin`, one of this kind; false: it is not changed.
+// Turns the block, which begins at `begin`, into such a loop. False: the block is unchanged.
 bool insert_loop(void* context, instrlist_t* block, app_pc begin, bool for_trace,
                  const Layout& layout, std::int64_t widest, const LoopStorage& storage);
 

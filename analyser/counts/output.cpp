@@ -143,8 +143,8 @@ bool write_text(int file, const std::string& text) {
     if (file < 0) {
         return false; // it could not be made
     }
-    // Not shorter than it was: the rest of a longer one is blank, which JSON allows, and nothing is
-    // lost when the disk is full.
+    // The text never gets shorter: blanks, which JSON allows, fill the rest of a longer one. So a
+    // full disk loses nothing.
     const std::ptrdiff_t before = platform::size_of(file);
     std::string padded = text;
     if (before == 0) {

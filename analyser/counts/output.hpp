@@ -1,11 +1,10 @@
 // The files of a recording (analyser/recorder/format.hpp), written from within the recorded
-// process: by the platform, which keeps their descriptors out of the program's reach, whatever that
-// closes.
+// process. The platform writes them and keeps their descriptors safe when the program closes its
+// own.
 //
-// Records reach a file whole and in order. A file that can't be written any more (the disk is full,
-// the limit is reached) is cut to whole records, says why, and counts what is lost after that.
-// While a file is held, it stays as it is, and what is appended waits in memory.
-// Thread rule: one thread at a time.
+// Records reach a file whole and in order. A file that can't be written any more (full disk, limit
+// reached) is cut to whole records, says why, and counts later losses. A held file stays as it is,
+// and appended records wait in memory. Thread rule: one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -25,24 +24,24 @@ class OutputBytes {
     OutputBytes& operator=(const OutputBytes&) = delete;
     ~OutputBytes() { close(); }
 
-    // Records of `unit` bytes after a head of `head` bytes.
+    // The file has records of `unit` bytes after a head of `head` bytes.
     bool open(const std::string& path, std::size_t unit, std::size_t head, DiskQuota& quota);
     void append(const void* data, std::size_t bytes);
     void flush();
     void hold(bool held); // false: what waits is written
     void close();         // what is held is written, too
-    // Closes without writing what waits: in a forked child, which it does not belong to.
+    // Closes without writing what waits. For a forked child, to which the file does not belong.
     void abandon();
 
     std::uint64_t waiting() const { return waiting_ + held_back_.size(); }
     std::uint64_t bytes() const { return in_file_ + waiting(); }
     const std::string& problem() const { return problem_; }
-    // What is in the file.
+    // Length and checksum of the file.
     FileSum sum(const char* name) const { return {name, in_file_, checksum_.value()}; }
 
   private:
     void give_up(const std::string& why);
-    void put(const char* data, std::size_t bytes); // the room is taken
+    void put(const char* data, std::size_t bytes); // its quota is taken
 
     static constexpr std::size_t buffer_bytes = std::size_t{1} << 16;
 
@@ -55,8 +54,8 @@ class OutputBytes {
     Checksum checksum_; // of that
     char* buffer_ = nullptr;
     bool held_ = false;
-    bool refused_ = false;  // while it was held: there was no room
-    std::string held_back_; // what the buffer has no room for meanwhile
+    bool refused_ = false;  // while the file was held: the quota was used up
+    std::string held_back_; // what does not fit into the buffer meanwhile
     std::string path_;
     std::string problem_;
 };

@@ -1,7 +1,7 @@
-// What the recorder of counts needs of where it runs: under DynamoRIO (platform_dynamorio.cpp) or
-// in the program itself, called by what the compiler has put there (analyser/hooks/platform.cpp).
-// Either keeps out of the program's way: what is asked for here is neither the program's memory nor
-// among what is recorded of it. Thread rule: any thread.
+// Platform of the recorder of counts: DynamoRIO (platform_dynamorio.cpp) or the program itself,
+// whose compiler has inserted calls (analyser/hooks/platform.cpp). Either keeps out of the
+// program's way: it uses none of the program's memory, and nothing that it does is recorded. Thread
+// rule: any thread.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ void lock(void* lock);
 void unlock(void* lock);
 bool try_lock(void* lock);
 
-// A new file, to be written. -1: it can't be made. The number means something here only.
+// Makes a new file for writing. -1: it can't be made. The number is valid in these functions only.
 int open_new(const char* path);
 std::ptrdiff_t write(int file, const void* data, std::size_t bytes); // negative: it failed
 std::ptrdiff_t size_of(int file);
@@ -31,7 +31,7 @@ std::size_t page_bytes();
 void sleep_ms(unsigned ms);
 void say(const std::string& text); // a line for people
 
-// What is in no recording that is made here, a sentence each. `sample`: in mode sample.
+// Sentences that say what no recording of this platform contains. `sample`: in mode sample.
 std::vector<std::string> limits(bool sample);
 
 } // namespace warren::locality::counts::platform

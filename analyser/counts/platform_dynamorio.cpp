@@ -80,7 +80,7 @@ void say(const std::string& text) {
 }
 
 std::vector<std::string> limits(bool sample) {
-    // In mode sample nobody asks what the kernel has written: it tells of page faults instead.
+    // Mode sample does not follow the kernel's writes; page faults show its first touches instead.
     const char* const unseen =
         sample ? "accesses within system calls are not counted"
                : "accesses within system calls are not counted; memory that read, pread64 or "

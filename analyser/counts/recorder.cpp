@@ -43,7 +43,7 @@ std::string read_file(const char* path) {
     std::string text;
     const int file = ::open(path, O_RDONLY | O_CLOEXEC);
     char buffer[4096];
-    // The system's own: who follows the program's calls of read must not see this one.
+    // A system call, because the C library's read may be followed.
     for (long got = 0; file >= 0 && (got = syscall(SYS_read, file, buffer, sizeof buffer)) > 0;) {
         text.append(buffer, static_cast<std::size_t>(got));
     }
@@ -74,13 +74,13 @@ bool Recorder::open(std::string& problem) {
     sink.uncounted = true;
     sink_ = sink;
     rank_ = rank_in(variable);
-    // A rank's folder belongs to the first process that calls itself so: its children inherit the
+    // A rank's folder belongs to the first process with that rank, as its children inherit the
     // environment.
     const auto pid = static_cast<long>(getpid());
     pid_ = pid;
     parent_ = getppid();
-    // Once: under DynamoRIO it takes a lock, which a save in the middle of the program's code must
-    // not wait for.
+    // Asked once: under DynamoRIO it takes a lock, for which a save in the middle of the program's
+    // code must not wait.
     executable_ = platform::executable();
     char name[64];
     bool made = false;
@@ -140,7 +140,7 @@ bool Recorder::open(std::string& problem) {
         return false;
     }
     flush();
-    // Open all the time: open() empties files within DynamoRIO, and kill -9 may come then.
+    // The file stays open: DynamoRIO's open() empties files, and kill -9 may come then.
     description_file_ = platform::open_new((folder_ + "/" + process_file).c_str());
     if (!describe(false)) {
         running_ = false;
@@ -424,9 +424,9 @@ void Recorder::set_due() {
         due = next_save_ns_;
     }
     due_ns_.store(due, std::memory_order_relaxed);
-    // The same by the time-stamp counter, which threads look at in the middle of their code: not
-    // too late, and from a second on not exactly. At first its rate isn't known: too small is
-    // early, and then it is set anew.
+    // The due time as a value of the time-stamp counter, which threads compare in the middle of
+    // their code. It is never too late, and imprecise beyond a second. At first the counter's rate
+    // isn't known: too small a rate makes it early, and then it is set again.
     constexpr std::uint64_t longest_ns = 1'000'000'000;
     constexpr std::uint64_t least_known_ns = 10'000'000;
     const std::uint64_t now = now_ns();
@@ -493,7 +493,7 @@ void Recorder::set_end(const std::string& how) {
     if (!running_) {
         return;
     }
-    // Other threads go on until the kernel ends them; what they still do is not in the sums.
+    // Other threads go on until the kernel ends them. The sums do not include what they still do.
     const bool was_held = held_;
     flush();
     hold(how == executed);
@@ -505,7 +505,7 @@ void Recorder::set_end(const std::string& how) {
 }
 
 void Recorder::finish() {
-    // All other threads are gone, perhaps one of them with the lock; or one is still saving much.
+    // All other threads are gone, perhaps one with the lock, or one is still saving much.
     constexpr int longest_ms = 5000;
     bool is_ours = false;
     for (int turn = 0; !(is_ours = platform::try_lock(lock_)) && turn < longest_ms; ++turn) {

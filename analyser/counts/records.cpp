@@ -1,5 +1,5 @@
-// What the recorder writes of threads: how much they did, which units they accessed and touched
-// first, what they got from each other.
+// The recorder's records of threads: how much they did, which units they accessed and touched
+// first, and which they got from each other.
 
 #include <ctime>
 #include <iterator>
@@ -71,7 +71,7 @@ bool Recorder::take_counts(Thread& thread, std::uint64_t unit, CountRecord& reco
     record.writes = difference(sums.writes, folded.writes);
     record.bytes_read = difference(sums.bytes_read, folded.bytes_read);
     record.bytes_written = difference(sums.bytes_written, folded.bytes_written);
-    // Bytes alone are there if a word was emptied meanwhile: they came after their accesses.
+    // If a word was emptied meanwhile, bytes may come after their accesses and stand alone.
     if ((record.reads | record.writes | record.bytes_read | record.bytes_written) == 0) {
         return false;
     }
@@ -118,8 +118,8 @@ void Recorder::write_all_counts(Thread& thread) {
     });
 }
 
-// As in first-touch mode: functions of the C library that fill memory push nothing, so that their
-// return address is on top of the stack. What is there else is no code of another module, mostly.
+// As in first-touch mode: functions of the C library that fill memory push nothing, so their return
+// address is on top of the stack. Other words there are mostly no code of another module.
 std::uint32_t Recorder::stack_of(const FirstTouch& touch) {
     const auto after = code_.upper_bound(touch.top);
     if (touch.top == 0 || after == code_.begin() || touch.top >= std::prev(after)->second ||

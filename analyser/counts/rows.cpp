@@ -47,7 +47,7 @@ void count_row_of(app_pc instruction, int opcode, uint bytes) {
     }
 }
 
-// Behind a search, which has ended early perhaps.
+// Called behind a search, which may have ended early.
 void count_search_of(app_pc instruction, int opcode, uint bytes) {
     const Caller by = caller();
     const auto before = reinterpret_cast<std::uint64_t>(by.slots[row_slot]);
@@ -55,7 +55,7 @@ void count_search_of(app_pc instruction, int opcode, uint bytes) {
         return;
     }
     const std::uint64_t times = before - by.machine.xcx;
-    // Behind the last one, downwards before it.
+    // The address is behind the last element; when going downwards, before it.
     const std::uint64_t from =
         (by.machine.xflags & direction_flag) != 0 ? bytes : std::uint64_t{0} - times * bytes;
     const auto pc = reinterpret_cast<std::uint64_t>(instruction);

@@ -1,6 +1,6 @@
-// Instructions that repeat themselves, counted by multiplication, by a call: rep movs, stos and
-// lods before they run; in mode sample also those that may end early (rep cmps, scas), behind them.
-// Thread rule: called by DynamoRIO.
+// Rows, instructions that repeat themselves, are counted by multiplication in a call: rep movs,
+// stos and lods before they run; in mode sample also rep cmps and scas, which may end early, behind
+// them. Thread rule: called by DynamoRIO.
 #pragma once
 
 #include "dr_api.h"
@@ -8,8 +8,8 @@
 namespace warren::locality::counts {
 
 void insert_row(void* context, instrlist_t* block, instr_t* where);
-// Before a search: what it has in RCX, which must have the program's value; it is `search` then.
-// Before what follows: the call.
+// Before a search it stores RCX, which must have the program's value; the instruction is `search`
+// then. Before the next instruction it inserts the call.
 void insert_search(void* context, instrlist_t* block, instr_t* where, bool begins,
                    instr_t*& search);
 

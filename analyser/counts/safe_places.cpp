@@ -14,8 +14,9 @@ bool restorable(void*, bool restore_memory, dr_restore_state_info_t* info) {
         return true;
     }
     if (info->fragment_info.ilist == nullptr) {
-        // Of code that is to be deleted: it can't be told. A thread that is to be moved leaves such
-        // code soon, which nothing leads to any more; that it has faulted must not be refused.
+        // The state in code that is to be deleted can't be told. A thread that is to be moved
+        // leaves such code soon, as nothing leads to it any more. A fault in it must not be
+        // refused.
         return restore_memory;
     }
     bool is_safe = true;

@@ -13,7 +13,7 @@
 namespace warren::locality::counts {
 namespace {
 
-// Nobody reads the flags there before they are written.
+// The flags at `where` are written before anything reads them.
 bool flags_are_free(void* context, instr_t* where) {
     bool dead = false;
     return drreg_are_aflags_dead(context, where, &dead) == DRREG_SUCCESS && dead;
@@ -63,7 +63,7 @@ void insert_seldom_begin(void* context, instrlist_t* block, instr_t* where, unsi
 
 void insert_seldom_site(void* context, instrlist_t* block, instr_t* where, const Group& group) {
     const opnd_t operand = moved(group.operand, group.low - group.origin);
-    // A segment, and the two registers of xlat's address, take one more.
+    // A segment address, and xlat's two registers, need one more register.
     const bool takes_two = opnd_is_far_base_disp(operand) ||
                            (opnd_is_base_disp(operand) && opnd_get_index(operand) == DR_REG_AL);
     const opnd_t rax = opnd_create_reg(DR_REG_RAX);

@@ -1,9 +1,9 @@
-// Mode sample: blocks that run seldom, which are all that are in no trace yet. To make their code
-// takes longer than to run it, so it is little: there is one copy, which counts the block's
-// instructions, and before each site the address is computed and goes by a stub (stub.hpp), which
-// comes back at once outside bursts. Registers are kept where they are needed: no register is
-// reserved with drreg. Blocks that can never be in a trace (code that modifies itself, moves to fs
-// or gs, what is too big) go by the stub for ever.
+// Code of mode sample for blocks that run seldom: all that are in no trace yet. Making their code
+// takes longer than running it, so it is short. There is one copy, which counts the block's
+// instructions. At each site it computes the address and calls a stub (stub.hpp) that returns at
+// once outside bursts. Registers are saved where they are needed, without drreg. Blocks that can
+// never be in a trace (self-modifying code, moves to fs or gs, blocks that are too big) call the
+// stub always.
 //
 // Invariant: at the program's instructions all registers have the program's values, and so have
 // flags that are read before they are written.
@@ -15,10 +15,10 @@
 
 namespace warren::locality::counts {
 
-// At the beginning of a block whose accesses are left alone: counts its instructions.
+// For the beginning of a block whose accesses are not counted: counts its instructions.
 void insert_seldom_count(void* context, instrlist_t* block, instr_t* where, unsigned instructions);
 
-// At the block's beginning: counts its instructions, and begins or ends a burst.
+// For the beginning of other blocks: counts the instructions, and begins or ends a burst.
 void insert_seldom_begin(void* context, instrlist_t* block, instr_t* where, unsigned instructions);
 
 void insert_seldom_site(void* context, instrlist_t* block, instr_t* where, const Group& group);

@@ -1,7 +1,7 @@
-// How `warren locality record` tells the client in the program what to do: words `key=value`, in
-// DynamoRIO's options, which exec'ed images inherit even if the program clears their environment.
-// Values are written so that DynamoRIO, which splits words at blanks and has several quotes, leaves
-// them alone: what is no letter, digit or one of `/._-` is %XX.
+// Settings that `warren locality record` gives the client: words `key=value` in DynamoRIO's
+// options, which executed images inherit even if the program clears their environment. DynamoRIO
+// splits words at blanks and has several quotes; characters other than letters, digits and `/._-`
+// are therefore written as %XX.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ constexpr std::uint64_t most_calls = 64; // that the tracker unwinds
 
 std::string write_settings(const Settings& settings);
 
-// Whether they make sense; else the reason is in `problem`.
+// False: the settings make no sense, and `problem` says why.
 bool check(const Settings& settings, std::string& problem);
 
-// False, with the reason in `problem`. words[0] is the client's own name.
+// False: `problem` says why. words[0] is the client's own name.
 bool read_settings(int count, const char* const* words, Settings& settings, std::string& problem);
 
 } // namespace warren::locality::counts

@@ -55,7 +55,7 @@ const Site* site_of(const Group& group) {
         result = equal(*entry->second, site) ? entry->second : nullptr;
     }
     if (result == nullptr) {
-        // Only as long as its accesses, for there are many.
+        // There are many sites, so each is only as long as its accesses.
         const std::size_t bytes = offsetof(Site, access) + site.accesses * sizeof(Access);
         result = static_cast<Site*>(dr_global_alloc(bytes));
         std::memcpy(static_cast<void*>(result), &site, bytes);

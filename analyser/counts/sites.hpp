@@ -1,6 +1,7 @@
-// What generated code names when it goes by the stub: sites, and loops whose turns are counted
-// together (turns.hpp). Blocks are built again and again, of the same instructions: what is equal
-// is there once. They are never freed. Thread rule: start_sites() once per process, the rest any.
+// Sites, and loops whose turns are counted together (turns.hpp), which generated code names when it
+// calls the stub. Blocks are built again and again of the same instructions, so equal sites and
+// loops exist once. They are never freed. Thread rule: start_sites() once per process, the rest
+// any.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ void start_sites();
 
 const Site* site_of(const Group& group);
 
-// `wanted`, which begins at `begin`, or the one that is like it.
+// The known loop at `begin` that equals `wanted`, or a new one.
 Loop* known_loop(app_pc begin, const Loop& wanted);
 
 } // namespace warren::locality::counts

@@ -16,18 +16,18 @@ constexpr std::uint64_t never_kept_out = bit_of(SIGSEGV) | bit_of(SIGBUS) | bit_
                                          bit_of(SIGILL) | bit_of(SIGTRAP) | bit_of(SIGSYS) |
                                          bit_of(SIGABRT) | bit_of(SIGUSR2);
 
-// Longer than what a child does between vfork and exec, by far.
+// Far longer than a child takes between vfork and exec.
 constexpr std::uint64_t longest_child_ms = 5000;
 
-// The kernel's own mask: the program's is DynamoRIO's matter.
+// Changes the kernel's mask. DynamoRIO manages the program's.
 std::uint64_t change_mask(int how, std::uint64_t signals) {
     std::uint64_t before = 0;
     syscall(SYS_rt_sigprocmask, how, &signals, &before, sizeof signals);
     return before;
 }
 
-// Calls is_done() until it is, while others may want all threads to stand still. False: it wasn't
-// for so long.
+// Calls is_done() until it is true, and lets others stop all threads meanwhile. False: the time is
+// over.
 template <typename IsDone>
 bool wait_until(void* context, std::uint64_t longest_ms, const IsDone& is_done) {
     constexpr int quick_looks = 100;
@@ -96,7 +96,8 @@ void Spawns::hold_for_vfork(void* context, Spawner& spawner) {
     if (spawner.is_child) {
         return;
     }
-    // With wait_for_children(): either sees the other, as each writes first and then looks.
+    // Pairs with wait_for_children(): each writes first and then reads, so that at least one sees
+    // the other.
     while (++children_, waiting_ != 0) {
         --children_;
         holder_.store(0, std::memory_order_release);
@@ -125,8 +126,8 @@ void Spawns::hold_as(void* context, std::uint32_t holder, bool is_child) {
         return holder_.compare_exchange_strong(nobody, holder, std::memory_order_acquire,
                                                std::memory_order_relaxed);
     };
-    // A child goes on when its parent's process has been killed or has become another program,
-    // whose threads held what they did for a moment only.
+    // A child goes on if its parent's process was killed or became another program, whose threads
+    // held the lock only briefly.
     if (!wait_until(context, is_child ? longest_child_ms : for_ever, is_taken)) {
         holder_.store(holder, std::memory_order_relaxed);
     }

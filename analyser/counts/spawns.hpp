@@ -1,5 +1,5 @@
-// One thread at a time begins a thread or a process, or executes another program, and the thread
-// that begins has no signals until DynamoRIO knows it. Both are for DynamoRIO 11.90's sake:
+// One thread at a time begins a thread or a process, or executes another program, and a new thread
+// has no signals until DynamoRIO knows it. DynamoRIO 11.90 needs both:
 //
 // - It marks a thread that is about to execute a program, and whoever is about to make a thread or
 //   a process takes back what DynamoRIO has of all marked ones, as if they were children of vfork
@@ -38,19 +38,20 @@ enum class New { thread, process, child_of_vfork }; // that a system call makes
 
 class Spawns {
   public:
-    // A thread begins. `tid`: its id; `is_own_process`: else it may be the child of a vfork.
+    // Called when a thread begins. If not `is_own_process`, it may be the child of a vfork.
     Spawner thread_began(std::uint32_t tid, bool is_own_process);
     void forked(); // in the child
-    // Waits until no other thread is at it. `context`: the thread's, of DynamoRIO.
+    // Waits until no other thread has the hold, and takes it. `context`: DynamoRIO's of the thread.
     void hold(void* context, const Spawner& spawner);
-    // The same, for the caller of clone, clone3, fork or vfork.
+    // Takes the hold for the caller of clone, clone3, fork or vfork.
     void hold_for_new(void* context, Spawner& spawner, New what);
-    // The same, for the caller of exit_group. False: a child of vfork has been out for all of the
-    // time that one may take, and nothing is held.
+    // Takes the hold for the caller of exit_group. False: a child of vfork was out all the time
+    // that one may take, and nothing is held.
     bool hold_for_end(void* context, const Spawner& spawner);
-    // After a system call that makes something, or hasn't, in its caller.
+    // Called by the caller of a system call that makes a thread or process, after it, also if it
+    // failed.
     void made(Spawner& spawner);
-    // Nothing where it isn't the caller's.
+    // Gives the hold back. Does nothing if the caller doesn't have it.
     void give_back(Spawner& spawner);
 
   private:
@@ -61,12 +62,12 @@ class Spawns {
 
     void hold_as(void* context, std::uint32_t holder, bool is_child);
     void hold_for_vfork(void* context, Spawner& spawner);
-    // From here on no child of vfork goes out; false: one is out still.
+    // Keeps further children of vfork from going out, and waits. False: one is still out.
     bool wait_for_children(void* context, std::uint64_t longest_ms);
     void let_signals_in() const;
 
     std::atomic<std::uint32_t> holder_{0};
-    // Of threads of this process: a child's own children only keep it out longer.
+    // Children of this process's threads. A child's own children only keep it out longer.
     std::atomic<std::uint32_t> children_{0};
     std::atomic<std::uint32_t> waiting_{0};  // for all children, which keeps others from going out
     std::atomic<std::uint64_t> kept_out_{0}; // signals, as the kernel's masks have them

@@ -1,6 +1,6 @@
-// What inline code uses of the calling thread: words in DynamoRIO's thread-local storage, which an
+// The calling thread's words for inline code, in DynamoRIO's thread-local storage, which an
 // instruction reaches by a segment. Thread rule: start_storage() once per process, before threads
-// run; what is in the words is the thread's own.
+// run; the words are the thread's own.
 #pragma once
 
 #include "dr_api.h"
@@ -29,9 +29,9 @@ enum Slot : unsigned {
 
 bool start_storage();
 
-// As an instruction's operand.
+// A slot as an instruction's operand.
 opnd_t slot(Slot which);
-// The upper half of the budget, which is another outside bursts.
+// The upper half of the budget, which tells whether the thread is in a burst.
 opnd_t half_of_budget();
 // All slots of the calling thread.
 void** own_slots();

@@ -28,7 +28,8 @@ void insert_way(void* context, instrlist_t* block, instr_t* where, const Site* s
     insert(INSTR_CREATE_jmp(context, opnd_create_pc(to)));
 }
 
-// Saves what functions may change, and calls. Returns the end; null: it does not fit.
+// Encodes a stub that saves what functions may change, and calls. Returns its end; null: it does
+// not fit.
 byte* encode_stub(byte* at, bool is_seldom) {
     static constexpr reg_id_t saved[] = {DR_REG_RAX, DR_REG_RCX, DR_REG_RDX, DR_REG_RSI, DR_REG_RDI,
                                          DR_REG_R8,  DR_REG_R9,  DR_REG_R10, DR_REG_R11};

@@ -1,12 +1,12 @@
-// A system call in the middle of the program's own code, where no function of a library may be
-// called, nor errno be changed. Thread rule: any thread.
+// System calls in the middle of the program's own code, where no library function may be called and
+// errno must not change. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
 
 namespace warren::locality::counts {
 
-// Negative errors, as the kernel returns them.
+// Returns negative errors, as the kernel does.
 inline long system_call(long number, std::uint64_t a, std::uint64_t b, std::uint64_t c,
                         std::uint64_t d, std::uint64_t e, std::uint64_t f) {
     long result = number;

@@ -1,4 +1,4 @@
-// Memory for counters (counters.hpp): reserved in an arena of its own, tables of threads there.
+// Memory for counters (counters.hpp): an arena of reserved address space with the threads' tables.
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,9 +9,9 @@
 namespace warren::locality::counts {
 namespace {
 
-// Where tables are: between where programs and where libraries are loaded, so that the addresses
-// that the program gets are dense, as without us. AddressSanitizer's shadow memory ends below;
-// ThreadSanitizer's is there, and what it watches has to be above it.
+// Tables lie between the addresses of programs and those of libraries, so that the program's own
+// addresses stay dense. AddressSanitizer's shadow memory ends below. ThreadSanitizer's lies there,
+// and the memory that it watches must be above.
 #ifdef WARREN_UNDER_THREAD_SANITIZER
 constexpr std::uint64_t arena_begin = 0x7e90'0000'0000;
 constexpr std::uint64_t arena_end = 0x7fa0'0000'0000;
@@ -38,7 +38,8 @@ void free_chunks(Chunk<Item>* chunk) {
 
 void* reserve(std::uint64_t bytes) {
     bytes = (bytes + gap - 1) & ~(gap - 1);
-    // The next free place; after the last one, from the beginning, where threads have ended.
+    // Takes the next free place. After the last one the search begins anew, where threads have
+    // ended.
     for (unsigned attempt = 0; attempt < 1 << 16; ++attempt) {
         std::uint64_t hint = __atomic_fetch_add(&next_hint, bytes + gap, __ATOMIC_RELAXED);
         if (hint + bytes > arena_end) {

@@ -11,7 +11,8 @@ using counts::Direction;
 using counts::reading;
 using counts::writing;
 
-// Accesses of more bytes than the widest instruction has (a structure, memcpy) count as so many.
+// Wider accesses (a structure, memcpy) count as several of this size, that of the widest
+// instruction.
 constexpr std::uint64_t widest_bytes = 64;
 
 [[gnu::noinline, gnu::cold]] void after_borrow(std::uint64_t address, std::uint32_t* word,
@@ -67,7 +68,7 @@ void count_block(std::uint64_t address, std::uint64_t bytes, Direction direction
 
 namespace {
 
-// Of an address that is aligned as its type wants, so that it lies in one unit.
+// Counts an access whose address has its type's alignment, so that it lies in one unit.
 template <std::uint32_t Bytes, Direction Way>
 [[gnu::always_inline]] inline void count(const volatile void* at, std::uint64_t instruction) {
     char* const words = mine.words;
@@ -82,7 +83,7 @@ template <std::uint32_t Bytes, Direction Way>
     auto* const word =
         reinterpret_cast<std::uint32_t*>(words + ((address >> place.shift) & place.mask)) + Way;
     bool borrow = false;
-    // One instruction: a signal handler comes before or after it.
+    // One instruction, so that a signal handler runs before or after it.
     asm("subl %[constant], %[word]"
         : [word] "+m"(*word), "=@ccc"(borrow)
         : [constant] "i"(constant));
@@ -91,7 +92,7 @@ template <std::uint32_t Bytes, Direction Way>
     }
 }
 
-// Of any address.
+// Counts an access of any alignment.
 template <std::uint32_t Bytes, Direction Way>
 [[gnu::always_inline]] inline void count_unaligned(const volatile void* at,
                                                    std::uint64_t instruction) {
@@ -160,7 +161,7 @@ WARREN_ACCESSES(1, count)
 WARREN_ACCESSES(2, count)
 WARREN_ACCESSES(4, count)
 WARREN_ACCESSES(8, count)
-// Of types that are aligned to 8 bytes, and of vectors of those, too.
+// These functions also serve types that are aligned to 8 bytes, and vectors of those.
 WARREN_ACCESSES(16, count_unaligned)
 
 void __tsan_read_range(void* address, std::uint64_t bytes) {
@@ -176,7 +177,7 @@ void __tsan_write_range_pc(void* address, std::uint64_t bytes, void* instruction
     count_range<writing>(address, bytes, reinterpret_cast<std::uint64_t>(instruction) - 1);
 }
 
-// An object becomes one of another class.
+// An object changes its class.
 void __tsan_vptr_update(void** address, void*) {
     count<sizeof(void*), writing>(address, WARREN_INSTRUCTION);
 }
@@ -188,12 +189,12 @@ void __tsan_init(void) {
     start_process();
 }
 
-// Where functions begin and end nobody wants to know: stacks are unwound.
+// Entries and exits of functions are not needed: stacks are unwound.
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit(void) {}
 void __tsan_ignore_thread_begin(void) {}
 void __tsan_ignore_thread_end(void) {}
-// What programs tell of their own means of synchronisation.
+// Programs announce their own synchronisation; nothing here needs it.
 void __tsan_acquire(void*) {}
 void __tsan_release(void*) {}
 

@@ -1,6 +1,6 @@
-// Atomic operations: the compiler leaves them to this library. They are done in the strongest
-// order, but for loads and stores, which are many and as strong as is asked. A change counts as a
-// read and a write, as in counts mode, whether or not a comparison finds what it wants.
+// Atomic operations, which the compiler leaves to this library. They use sequential consistency,
+// except loads and stores, which are frequent and use the order that is asked for. A change counts
+// as a read and a write, as in counts mode, whether or not a comparison succeeds.
 
 #include <cstdint>
 
@@ -91,7 +91,7 @@ WARREN_ATOMICS(16, 2, std::uint16_t)
 WARREN_ATOMICS(32, 4, std::uint32_t)
 WARREN_ATOMICS(64, 8, std::uint64_t)
 
-// Of 16 bytes there is one instruction, which compares.
+// The only atomic instruction for 16 bytes is a compare-and-swap.
 __extension__ typedef unsigned __int128 WarrenWide;
 
 [[gnu::target("cx16")]] static WarrenWide compare_wide(volatile WarrenWide* address,
@@ -101,7 +101,7 @@ __extension__ typedef unsigned __int128 WarrenWide;
 
 } // extern "C"
 
-// What `change` makes of it is put there; what was there before is returned.
+// Replaces the value by change(value) and returns the former one.
 template <typename Change>
 static inline WarrenWide change_wide(volatile WarrenWide* address, const Change& change) {
     WarrenWide before = compare_wide(address, 0, 0);
@@ -116,7 +116,7 @@ static inline WarrenWide change_wide(volatile WarrenWide* address, const Change&
 
 extern "C" {
 
-// What can't be written can be loaded, too: a comparison would write.
+// Read-only memory can be loaded, too. A compare-and-swap would write.
 WarrenWide __tsan_atomic128_load(const volatile WarrenWide* address, int) {
     WARREN_READS(16, address);
     if (warren::processor_has_avx()) { // those processors load aligned vectors in one piece

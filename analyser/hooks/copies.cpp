@@ -1,6 +1,5 @@
-// The functions that copy and fill memory, of programs that are linked with --wrap for them, or
-// whose compiler knows the interface's own names. They count as what they read and write, 64 bytes
-// at a time.
+// Functions that copy and fill memory, for programs that are linked with --wrap for them, or whose
+// compiler knows the interface's own names. They count their reads and writes, 64 bytes at a time.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The ends of a process that its recording would not survive: what executes another program, what
-// leaves without the functions of exit. Signals: signals.cpp. What is unloaded, which would have no
-// name in the end, is noted here, too.
+// Ends of a process that its recording would not survive: executing another program, and leaving
+// without the functions of exit. Signals are in signals.cpp. dlclose is followed here, too, because
+// an unloaded library would have no name in the end.
 
 #include <cerrno>
 #include <cstdarg>
@@ -24,7 +24,7 @@ void at_quick_exit_last() {
     end_process(how);
 }
 
-// By a function of the C library, which comes back only when it can't.
+// Executes by a function of the C library, which returns only if it fails.
 template <typename Function, typename... Arguments>
 int execute(Function function, Arguments... arguments) {
     execute_begins();
@@ -76,7 +76,7 @@ int execveat(int folder, const char* path, char* const* arguments, char* const* 
     return execute(next, folder, path, arguments, environment, flags);
 }
 
-// The arguments, up to and with the null, in `words`; what is behind them is in `rest`.
+// Collects the arguments, with the null at their end, in `words`. Later arguments are in `rest`.
 // NOLINTBEGIN(bugprone-macro-parentheses): it declares them
 #define WARREN_WORDS(words, first, rest)                                                           \
     va_list rest;                                                                                  \
@@ -128,7 +128,7 @@ void _Exit(int status) {
     _exit(status);
 }
 
-// The functions of at_quick_exit come first, and the C library leaves by an _exit of its own.
+// The functions of at_quick_exit run first. The C library then leaves by its own _exit.
 void quick_exit(int status) {
     using Function = void (*)(int);
     static const auto next = reinterpret_cast<Function>(behind("quick_exit"));

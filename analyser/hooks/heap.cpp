@@ -91,7 +91,7 @@ void release(void* memory, std::size_t bytes) {
 
 } // namespace warren::locality::hooks
 
-// The size stands before what is given: delete is not always told.
+// The size is stored before the block, as delete does not always get it.
 namespace {
 constexpr std::size_t head_bytes = 16;
 }

@@ -1,9 +1,9 @@
-// The memory of the recorder in the program: none of the program's, whose malloc may be in the
-// middle of something when an access is recorded, and is itself followed. The operators new and
-// delete of this library are here.
+// Memory of the recorder in the program. It can't use the program's malloc, which may be in the
+// middle of something when an access is recorded, and which is followed. This library's operators
+// new and delete are here.
 //
-// Pieces of powers of two from a few large stretches, which are kept. Thread rule: any thread; one
-// lock, within which nothing else is asked for.
+// Blocks are powers of two, cut from a few large stretches that are never returned. Thread rule:
+// any thread; one lock, and its holder takes no other.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace warren::locality::hooks {
 void* allocate(std::size_t bytes); // null: the kernel gives none
 void release(void* memory, std::size_t bytes);
 
-// Around a fork, so that the child finds it whole.
+// Called around a fork, so that the child finds a consistent heap.
 void lock_heap();
 void unlock_heap();
 

@@ -1,16 +1,15 @@
-// The library that programs are linked with whose compiler calls a function before each access
-// (-fsanitize=thread of gcc, gfortran and clang, without its own library): it counts them, and
-// writes the recording of counts mode where DynamoRIO can't run.
+// The library for programs whose compiler calls a function before each access (-fsanitize=thread of
+// gcc, gfortran and clang, without its own library). It counts the accesses and writes the
+// recording of counts mode where DynamoRIO can't run.
 //
-// In a program that isn't being recorded the functions look at one thread-local pointer and return.
-// In one that is they count in the same tables as counts mode (counts/counters.hpp): one
-// subtraction in the thread's own, no lock and nothing shared; its borrow is an event, as there.
-// The recorder is that of counts mode, too (counts/recorder.hpp), and allocations come from the
-// tracker.
+// In a program that isn't recorded the functions load one thread-local pointer and return. In a
+// recorded one they count in the tables of counts mode (counts/counters.hpp): one subtraction in
+// the thread's own table, without a lock or shared data. A borrow is an event. The recorder is that
+// of counts mode (counts/recorder.hpp), and allocations come from the tracker.
 //
-// It is one library of the process, also where ranks are private images: what they share is seen as
-// shared. Its thread-local variables, which are found without a call, take less than 128 B of what
-// the loader keeps for libraries that are loaded later.
+// A process has one such library, also where ranks are private images, so that data which they
+// share is seen as shared. Its thread-local variables, which are found without a call, take less
+// than 128 B of the space that the loader keeps for libraries that are loaded later.
 //
 // Invariants:
 //  1. Whoever is inside the recorder has `Mine::inside` set, on this thread. What happens meanwhile
@@ -35,8 +34,8 @@ namespace warren::locality::hooks {
 
 constexpr const char* settings_variable = "WARREN_LOCALITY_HOOKS";
 
-// Whether this process is being recorded.
-// Meeting: it is, but whoever comes meanwhile waits: the tracker is being told.
+// Whether this process is being recorded. meeting: it is, but others wait while the tracker is
+// told.
 enum Stage : std::uint32_t { unknown = 0, starting = 1, recording = 2, off = 3, meeting = 4 };
 // NOLINTNEXTLINE(bugprone-dynamic-static-initializers): they are constant
 extern std::uint32_t stage;
@@ -44,14 +43,14 @@ inline bool is_recording() {
     return __atomic_load_n(&stage, __ATOMIC_ACQUIRE) == recording;
 }
 
-// For what the tracker tells.
+// Whether the tracker's reports are taken.
 inline bool has_begun() {
     const std::uint32_t now = __atomic_load_n(&stage, __ATOMIC_ACQUIRE);
     return now == recording || now == meeting;
 }
 
-// Where the counters of an address are in a table: (address >> shift) & mask bytes from its
-// beginning. Set before any thread has a table.
+// The counters of an address are (address >> shift) & mask bytes from a table's beginning. Set
+// before any thread has a table.
 struct Place {
     std::uint64_t mask;
     unsigned shift;
@@ -71,8 +70,8 @@ struct Mine {
     bool held;             // signals, all, because one has come while it was inside
     std::uint64_t mask;    // of signals before, as the kernel has it
     void* stack;           // for the handlers of signals, if the program has none
-    // The last structures that were copied as a whole, by direction: where the compiler makes that
-    // a call of memcpy, it is no copy of its own.
+    // The last structures that were copied as a whole, by direction. Where the compiler makes that
+    // a call of memcpy, the call is not another copy.
     struct Range {
         std::uint64_t begin;
         std::uint64_t bytes;
@@ -82,7 +81,7 @@ struct Mine {
 // NOLINTNEXTLINE(bugprone-dynamic-static-initializers)
 extern thread_local constinit Mine mine;
 
-// For a scope in which this thread is inside the recorder; false: it was already.
+// Marks this thread as inside the recorder for a scope. False: it was inside already.
 class Inside {
   public:
     Inside() : entered_(mine.inside == 0) { mine.inside = 1; }
@@ -102,27 +101,27 @@ class Inside {
 };
 
 counts::Recorder& recorder();
-// The first call of the compiler's in this process starts it; or it starts with it, if what it has
-// loaded needs this library. It is preloaded into processes that don't, which are not recorded.
-// The tracker, which has a lock of its own, waits for less.
+// The first instrumented access in this process starts the recording, or the process's beginning,
+// if it has loaded code that needs this library. Processes without such code have the library
+// preloaded but are not recorded. The tracker calls with its own lock held and waits for less.
 enum class Waits { for_all, for_beginning };
 void start_process(Waits waits = Waits::for_all);
 bool is_linked();
-// To be called inside, with nothing held: a fork that nobody has told of is noticed here.
+// Called inside, with no lock held. Notices a fork that was not seen.
 bool is_own_process();
 bool is_borrowed_memory(); // of the parent, in a child of vfork. After is_own_process().
 void note_missed(std::uint64_t accesses);
-// Writes what there is, as what the process is about to become or how it ends.
+// Writes all counts, and `how` the process ends or what it becomes.
 void end_process(const char* how);
 void execute_begins();
 void execute_failed();
 
-// The calling thread in the recording; null: it has ended. Inside.
+// The calling thread in the recording; null: it has ended. Called inside.
 counts::Thread* this_thread();
 bool start_threads();
 void start_saving(); // in each process, when it is recorded
 
-// Tells the recorder what has been loaded and unloaded since the last time. Inside.
+// Tells the recorder what has been loaded and unloaded since the last time. Called inside.
 void note_modules();
 void forget_modules(); // in a forked child
 
@@ -132,16 +131,16 @@ void take_stack_overflows();  // of this thread, which has begun
 void leave_stack_overflows(); // it ends
 void take_quick_exits();
 
-// Has the tracker ask again, if it is there and has begun before this process was to be recorded.
+// Makes the tracker ask again, if it is there and began before this process was to be recorded.
 void meet_tracker();
 
-// What the compiler's functions can't do in a few instructions.
+// Count what takes more than a few instructions.
 void count_elsewhere(std::uint64_t address, std::uint64_t bytes, counts::Direction direction,
                      std::uint64_t instruction);
 void count_block(std::uint64_t address, std::uint64_t bytes, counts::Direction direction,
                  std::uint64_t instruction);
 
-// Looks a function up behind this library; the process can't go on without.
+// Finds the next function of that name behind this library. Without it the process ends.
 void* behind(const char* name);
 
 } // namespace warren::locality::hooks

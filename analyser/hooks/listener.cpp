@@ -1,5 +1,5 @@
-// What the tracker tells: allocations and phases; and what has become of their pages meanwhile,
-// which the kernel tells, because nobody follows the system calls.
+// Listens to the tracker's allocations and phases. System calls are not followed, so the kernel is
+// asked which of an allocation's pages are still there.
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ namespace warren::locality::hooks {
 
 namespace {
 
-// Which pages are in memory, or swapped out.
+// Tells which pages are in memory or swapped out.
 class PageMap {
   public:
     PageMap()
@@ -29,8 +29,8 @@ class PageMap {
             syscall(SYS_close, file_);
         }
     }
-    // Of those that begin in [begin, end), which is in pages. Where the kernel does not say, they
-    // are there.
+    // Calls use() for the pages that begin in [begin, end), which consists of whole pages. If the
+    // kernel does not say, a page is taken to be there.
     template <typename Use>
     void for_pages(std::uint64_t begin, std::uint64_t end, const Use& use) const {
         constexpr std::uint64_t there = std::uint64_t{3} << 62;
@@ -60,13 +60,14 @@ class PageMap {
     std::uint64_t page_;
 };
 
-// What has been touched in a block that begins, and isn't there, has been given back meanwhile.
+// Forgets touched pages of a beginning block that are no longer there: they were given back
+// meanwhile.
 void forget_pages(std::uint64_t begin, std::uint64_t end) {
     const std::uint64_t unit = recorder().settings().granularity;
     const std::vector<std::uint64_t> touched = recorder().touched_in(begin, end);
     const PageMap map;
     for (std::size_t at = 0; at < touched.size();) {
-        // As many as lie side by side, or in one page.
+        // Takes units that are adjacent or in one page together.
         std::size_t past = at + 1;
         while (past < touched.size() && (touched[past] == touched[past - 1] + unit ||
                                          touched[past] / map.page() == touched[at] / map.page())) {
@@ -86,13 +87,13 @@ void forget_pages(std::uint64_t begin, std::uint64_t end) {
     }
 }
 
-// What is there of a block that a call has made and written, that call has touched.
+// Notes first touches by a call that made a block and wrote it: of the pages that are there.
 void note_written(counts::Thread& by, std::uint64_t address, std::uint64_t bytes) {
-    // The C library gets larger ones from the kernel, which has written them.
+    // The C library gets larger blocks from the kernel, which has zeroed them.
     constexpr std::uint64_t largest_bytes = std::uint64_t{32} << 20;
     const std::uint64_t unit = recorder().settings().granularity;
     const PageMap map;
-    // A page that is there tells nothing of its lines.
+    // A resident page does not show which of its lines were touched.
     if (bytes <= largest_bytes && unit >= map.page()) {
         const std::uint64_t end = (address + bytes) & ~(unit - 1);
         for (std::uint64_t at = (address + unit - 1) & ~(unit - 1); at < end; at += unit) {
@@ -103,7 +104,7 @@ void note_written(counts::Thread& by, std::uint64_t address, std::uint64_t bytes
     }
 }
 
-// Whether the kernel has taken a block's pages from where they were.
+// Whether the kernel has moved a block's pages away.
 bool has_left(std::uint64_t address, std::uint64_t bytes) {
     const PageMap map;
     const std::uint64_t begin = (address + map.page() - 1) & ~(map.page() - 1);

@@ -1,4 +1,4 @@
-// What the program has loaded, as the dynamic loader tells.
+// The program's modules, as the dynamic loader lists them.
 
 #include <cstring>
 #include <elf.h>
@@ -22,7 +22,7 @@ struct Module {
     bool seen;
 };
 
-// Under `modules_lock`, which is taken within the loader's.
+// Protected by `modules_lock`, which is taken within the loader's lock.
 std::vector<Module>* modules = nullptr;
 unsigned long long changes_seen = 0;
 std::uint32_t modules_lock = 0;

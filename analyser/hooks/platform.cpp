@@ -1,9 +1,8 @@
-// What the recorder needs (counts/platform.hpp), by system calls of this library's own: the
-// program's functions may be followed, and its descriptors are its own. Those of the recording's
-// files have numbers far above, and stay open: there may be none left later. But the program may
-// close them, and use their numbers for something else, or threads may have descriptors of their
-// own: what a number is, is looked at before each use, which is seldom, and the file opened again
-// if it isn't that.
+// The recorder's platform (counts/platform.hpp), by system calls of this library's own, because the
+// program's functions may be followed. Descriptors of the recording's files have high numbers and
+// stay open, as there may be no free ones later. The program may close them and use their numbers
+// for other files, and threads may have descriptors of their own. So each use, which is rare, first
+// checks what the number is, and opens the file again if it is another.
 
 #include "analyser/counts/platform.hpp"
 
@@ -28,7 +27,7 @@ namespace warren::locality::counts::platform {
 
 namespace {
 
-// 0 free, 1 held, 2 held and somebody sleeps.
+// 0: free. 1: held. 2: held, and a thread sleeps.
 using Word = std::uint32_t;
 
 // Thread rule: the recorder's lock.
@@ -53,7 +52,7 @@ bool is_at(const File& file, int number) {
     return fstat(number, &about) == 0 && about.st_dev == file.device && about.st_ino == file.inode;
 }
 
-// Below the limit of the descriptors, and where the kernel's table of them stays small.
+// A number below the limit of descriptors that keeps the kernel's table of them small.
 int high_number() {
     constexpr rlim_t highest = 4096;
     constexpr rlim_t room = most_files;
@@ -65,7 +64,7 @@ int high_number() {
     return static_cast<int>(end > 2 * room ? end - room : end / 2);
 }
 
-// The descriptor at that number or one above, if that is to be had, else as it is.
+// Moves the descriptor to that number or a higher one. Returns it unchanged if that fails.
 int moved_to(int number, int descriptor) {
     const long high = descriptor < 0 ? -1 : syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, number);
     if (high < 0) {
@@ -75,8 +74,8 @@ int moved_to(int number, int descriptor) {
     return static_cast<int>(high);
 }
 
-// For a scope: a descriptor of the file, that which is kept if it is still there. Its number
-// doesn't change: threads with descriptors of their own would take turns in changing it.
+// A descriptor of the file for a scope: the kept one if it is still there. The kept number doesn't
+// change, as threads with descriptors of their own would change it in turns.
 class Opened {
   public:
     explicit Opened(const File& file) : number_(file.number), kept_(is_at(file, file.number)) {
@@ -227,7 +226,7 @@ void release(void* memory, std::size_t bytes) {
     hooks::release(memory, bytes);
 }
 
-// The kernel doesn't tell any more once the first thread has ended.
+// Once the first thread has ended, the kernel doesn't tell any more.
 std::string executable() {
     static char path[4096];
     static ssize_t bytes = 0;

@@ -41,7 +41,7 @@ bool make_mark() {
     return true;
 }
 
-// The variable's words, which were written by write_settings().
+// Reads the variable's words, which write_settings() wrote.
 bool read_variable(const char* text, counts::Settings& settings, std::string& problem) {
     constexpr int most_words = 32;
     std::string words[most_words];
@@ -150,8 +150,8 @@ void start_process(Waits waits) {
     std::uint32_t expected = unknown;
     if (!__atomic_compare_exchange_n(&stage, &expected, starting, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE)) {
-        // Another thread is at it, or this one, which has come here by what the start itself calls.
-        // (Not for ever: that one may wait for what this one holds.)
+        // Another thread is starting, or this one, whose start has called an instrumented function.
+        // The wait has a limit, as the other thread may wait for what this one holds.
         constexpr unsigned longest_ms = 2000;
         for (unsigned turn = 0; mine.inside == 0 && turn < longest_ms &&
                                 __atomic_load_n(&has_started, __ATOMIC_ACQUIRE) == 0 &&
@@ -172,7 +172,7 @@ void start_process(Waits waits) {
     Inside::leave();
     __atomic_store_n(&stage, meeting, __ATOMIC_RELEASE);
     meet_tracker();
-    // Only now: what somebody allocates who sees that it is recording is followed.
+    // Stored last: allocations of threads that see the stage are followed.
     __atomic_store_n(&stage, recording, __ATOMIC_RELEASE);
     start_saving();
     __atomic_store_n(&has_started, 1, __ATOMIC_RELEASE);

@@ -1,6 +1,6 @@
-// Signals. Those that nobody handles and that end the process write its recording first; what the
-// program handles is called by way of this library, so that no handler runs while its thread is
-// inside the recorder: it may leave by siglongjmp or _exit. A signal that comes then is sent to the
+// Signals. A signal that no handler takes and that ends the process writes its recording first. The
+// program's handlers are called by this library, so that none runs while its thread is inside the
+// recorder: a handler may leave by siglongjmp or _exit. A signal that arrives then is sent to the
 // thread again with all signals blocked, and so waits in the kernel until the recorder is left.
 
 #include <cerrno>
@@ -25,8 +25,8 @@ using KernelMask = std::uint64_t;
 
 constexpr int signals = 64;
 
-// Those that by themselves do nothing, or stop the process or have it go on; and those that can't
-// be handled.
+// False for signals that by default do nothing, or stop or continue the process, and for those that
+// can't be handled.
 bool is_deadly(int number) {
     switch (number) {
     case SIGCHLD:
@@ -44,14 +44,14 @@ bool is_deadly(int number) {
     }
 }
 
-// What an instruction does, which is done again if the handler returns.
+// Whether an instruction caused the signal. It is executed again if the handler returns.
 bool is_fault(int number, const siginfo_t& about) {
     return about.si_code > 0 && (number == SIGSEGV || number == SIGBUS || number == SIGILL ||
                                  number == SIGFPE || number == SIGTRAP || number == SIGSYS);
 }
 
-// The program's, as it has asked for them. Invariant: `version` is odd while one is changed, by
-// whoever has the lock and is inside. Readers, which are handlers, take no lock.
+// The program's handlers. Invariant: `version` is odd while one is changed by a thread that has the
+// lock and is inside. Readers are signal handlers and take no lock.
 struct Handled {
     std::uint32_t version;
     Action action;
@@ -117,11 +117,11 @@ void end_by(int number) {
     std::snprintf(how, sizeof how, "signal %d (%s)", number, name != nullptr ? name : "unknown");
     end_process(how);
     set_default(number);
-    // When it is no longer blocked: when the handler returns.
+    // Delivered when the signal is no longer blocked, after the handler returns.
     syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), number);
 }
 
-// All are blocked while this runs.
+// All signals are blocked while this runs.
 void on_signal(int number, siginfo_t* about, void* memory) {
     const int error = errno;
     auto& context = *static_cast<ucontext_t*>(memory);
@@ -138,7 +138,8 @@ void on_signal(int number, siginfo_t* about, void* memory) {
         return;
     }
     if (mine.inside != 0) {
-        // A fault of the recorder's own: where the stack ends, for it is deeper than the program.
+        // The recorder itself has faulted: the stack ends, as its calls go deeper than the
+        // program's.
         if (mine.locks == 0) {
             mine.inside = 0;
             end_by(number);
@@ -277,7 +278,7 @@ void leave_stack_overflows() {
 
 extern "C" {
 
-// The program sees its own handlers only, and the system's where this library's are.
+// Reports the program's own handlers, and the defaults where this library's are installed.
 int sigaction(int number, const Action* action, Action* before) {
     if (!is_recording() || number < 1 || number > signals) {
         return real_sigaction(number, action, before);
@@ -297,7 +298,7 @@ int sigaction(int number, const Action* action, Action* before) {
     if (action == nullptr || borrowed || !is_wanted(number, wanted)) {
         result = real_sigaction(number, action != nullptr ? &wanted : nullptr, &found);
     } else {
-        // First: who comes in between is handled as is asked for.
+        // Set first, so that a signal in between is handled as the program asks.
         set_action(number, wanted);
         const Action own = own_action(wanted);
         result = real_sigaction(number, &own, &found);
@@ -312,7 +313,7 @@ int sigaction(int number, const Action* action, Action* before) {
     return result;
 }
 
-// As the C library does it, whose own would not come by here.
+// As in the C library, whose own signal() would not call this sigaction().
 sighandler_t signal(int number, sighandler_t handler) {
     return is_recording() ? set_handler(number, handler, SA_RESTART)
                           : pass_on("signal", number, handler);

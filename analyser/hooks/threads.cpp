@@ -1,5 +1,5 @@
-// Threads: each gets its number from who makes it, and its end from the key of a thread-local
-// value. One is this library's own, which saves.
+// Threads. Each gets its number from its creator, and its end is seen by the destructor of a
+// thread-specific key. One thread is this library's own and saves.
 
 #include <cerrno>
 #include <csignal>
@@ -31,8 +31,8 @@ struct Start {
     std::uint32_t parent;
 };
 
-// What other keys' functions still do counts, too: the last turn of the few that there are is this
-// one's.
+// Accesses by other keys' destructors count, too, so this one ends the thread in the last iteration
+// of destructors.
 void thread_ends(void* value) {
     if (++mine.endings < PTHREAD_DESTRUCTOR_ITERATIONS) {
         pthread_setspecific(end_key, value);
@@ -74,8 +74,8 @@ Create real_create() {
     return next;
 }
 
-// Whether this is the last thread but for the first, which has ended by itself: without this one
-// the process would end.
+// Whether the first thread has ended and only this one is left, so that the process would end
+// without it.
 bool keeps_process() {
     struct stat tasks {};
     if (stat("/proc/self/task", &tasks) != 0 ||
@@ -92,8 +92,8 @@ bool keeps_process() {
 void* save_by_time(void*) {
     constexpr unsigned look_ms = 50;
     mine.inside = 1; // it is none of the program's
-    // Nor are its descriptors: what it opens takes no number that the program may wait for, and
-    // holds nothing open.
+    // It has descriptors of its own, so that it takes no number that the program may expect and
+    // keeps no file open.
     constexpr unsigned unshare = 1U << 1; // CLOSE_RANGE_UNSHARE
     syscall(SYS_close_range, 0U, ~0U, unshare);
     while (is_recording() && !keeps_process()) {
@@ -102,7 +102,7 @@ void* save_by_time(void*) {
             recorder().look_at_time();
         }
     }
-    // As the last thread it is the one in which the C library ends the process.
+    // The C library ends the process in its last thread, which is this one.
     mine.inside = 0;
     return nullptr;
 }
@@ -113,7 +113,7 @@ bool start_threads() {
     return pthread_key_create(&end_key, thread_ends) == 0;
 }
 
-// Without it what a process that is killed has counted would be saved with its events only.
+// Without this thread only events would save what a killed process has counted.
 void start_saving() {
     const counts::Settings& settings = recorder().settings();
     if (settings.save_ns == 0 && settings.interval_ns == 0) {

@@ -1,5 +1,5 @@
-// warren/locality.h in a program that isn't recorded: nothing. The tracker's functions of these
-// names come first in one that is.
+// Functions of warren/locality.h for a program that isn't recorded: they do nothing. In a recorded
+// one the tracker's functions of these names come first.
 
 #include "warren/locality.h"
 

@@ -1,7 +1,7 @@
-// The CRC-32 of zlib and gzip, which says whether a file of a recording holds what was written
-// (`files` in process.json). Eight bytes at a time: a byte per nanosecond or two, so that what runs
-// inside a recorded program can sum up as it writes. Plain data without system calls. Thread rule:
-// one thread per object.
+// The CRC-32 of zlib and gzip: it tells whether a file of a recording holds what was written
+// (`files` in process.json). It takes eight bytes at a time, about a nanosecond per byte, so that
+// writers inside a recorded program can compute it as they write. Plain data without system calls.
+// Thread rule: one thread per object.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ class Checksum {
         }
         value_ = ~sum;
     }
-    // Of all bytes until now; 0 of none.
+    // The checksum of all bytes until now; 0 if there are none.
     std::uint32_t value() const { return value_; }
 
   private:

@@ -1,4 +1,4 @@
-// How much is free on the disk of a file or folder, for those who leave room to others on it. One
+// Free bytes on the disk of a file or folder, for writers that leave a reserve to others. One
 // system call. Thread rule: any.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace warren::locality {
 
-// UINT64_MAX: not known. Some file systems don't know how large they are.
+// UINT64_MAX: not known, as for file systems without a size.
 inline std::uint64_t free_bytes(int result, const struct statvfs& disk) {
     if (result != 0 || disk.f_blocks == 0) {
         return UINT64_MAX;

@@ -1,7 +1,7 @@
-// The bytes that a process's folder may take (`--limit`), where its recorder and its tracker run in
-// the same process: a quarter is each one's own, and the half between them is whoever's asks first.
-// So neither leaves room that the other lacks, and neither takes all. Plain data. Thread rule:
-// `own` one thread at a time, `common` any.
+// Disk quota: the bytes that a process's folder may take (`--limit`), where its recorder and its
+// tracker run in the same process. Each owns a quarter, and either may take from the common half,
+// first come first served. So neither can use up the other's quarter, and no quota stays unusable.
+// Plain data. Thread rule: `own` one thread at a time, `common` any.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct DiskQuota {
     std::uint64_t own;
     std::uint64_t* common; // null: there is none
 
-    // False, with nothing taken: so much isn't left.
+    // False: less than `bytes` is left, and nothing is taken.
     bool take(std::uint64_t bytes) {
         const std::uint64_t more = bytes > own ? bytes - own : 0;
         if (more != 0) {

@@ -1,6 +1,6 @@
-// The limit of the recorded program's files (RLIMIT_FSIZE, `ulimit -f`) is one of a recording's
-// files as well, where they are written from within the program: whoever goes beyond it gets
-// SIGXFSZ, which ends the program. So it is looked at before. Thread rule: any thread.
+// The recorded program's limit of file sizes (RLIMIT_FSIZE, `ulimit -f`) also bounds recording
+// files that are written from within the program. A write beyond it raises SIGXFSZ, which ends the
+// program, so writers check it before. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace warren::locality {
 
-// How many of so many bytes may be written from that offset on.
+// How many of `bytes` may be written from `offset` on.
 inline std::uint64_t allowed_bytes(std::uint64_t offset, std::uint64_t bytes) {
     struct {
         std::uint64_t soft;
         std::uint64_t hard;
     } limit{};
-    // The system's own: the C library's function may be followed.
+    // A system call, because the C library's function may be followed.
     if (syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit) != 0 ||
         limit.soft == RLIM64_INFINITY) {
         return bytes;

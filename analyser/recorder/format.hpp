@@ -1,10 +1,10 @@
-// The format of a recording: what the recorders of the locality analyser write and its analysis
-// reads (analyser/reports/recording.py says the same in Python). Plain data, nothing but
-// sizes: whatever runs inside a recorded program includes this file and no more.
+// The format of a recording, which the recorders of the locality analyser write and its analysis
+// reads (analyser/reports/recording.py has the same in Python). Plain data that needs nothing but
+// sizes: code inside a recorded program includes this file and no more.
 //
-// A recording is a folder with a folder per process image: `rank-00003`, `process-4711` for what is
-// no rank; what a rank or process forks, executes or becomes gets a folder of its own, with a
-// number behind the name if that is taken. In it are `process.json` (recording.hpp) and files of
+// A recording is a folder with a folder per process image: `rank-00003` for a rank, `process-4711`
+// for another process. A forked process and an executed program get folders of their own, with a
+// number behind the name if that is taken. Each has `process.json` (recording.hpp) and files of
 // records.
 //     threads.rec        ThreadRecord         who ran, when, with how much processor time
 //     modules.rec        ModuleRecord         what was loaded where; paths are in strings.bin
@@ -19,18 +19,23 @@
 //     bytes.rec          BytesRecord          of cache lines       (counts mode)
 //     phases.rec         PhaseRecord          regions that the program marks
 //     names.rec          NameRecord           structures that the program names
-// A file that is not there has no records. Each begins with a FileHeader; then come records of
-// equal size, of which a last incomplete one doesn't count. A record whose first word is 0 was
-// about to be written when its writer was stopped: it is skipped, but has its number. At the end of
-// a recording process.json gets `files`, the lengths and CRC-32 sums of all other files, and `sum`,
-// its own: what is missing, cut off or changed later is known by them. Where the recorder is within
-// the program (all modes but first-touch), files of the tracker (log_sum.hpp) may be longer: what
-// is behind that length is room, or came after the end, and doesn't count.
+// A missing file has no records. Each file begins with a FileHeader. Records of equal size follow;
+// an incomplete last one doesn't count. A record whose first word is 0 was about to be written when
+// its writer was stopped: readers skip it, but it has its number. At the end of a recording
+// process.json gets `files`, the lengths and CRC-32 sums of all other files, and `sum`, its own.
+// They reveal what is missing, cut off or changed later. Where the recorder is within the program
+// (all modes but first-touch), files of the tracker (log_sum.hpp) may be longer: the rest is unused
+// space or came after the end, and doesn't count. A record whose first word is 0 was about to be
+// written when its writer was stopped: it is skipped, but has its number. At the end of a recording
+// process.json gets `files`, the lengths and CRC-32 sums of all other files, and `sum`, its own:
+// what is missing, cut off or changed later is known by them. Where the recorder is within the
+// program (all modes but first-touch), files of the tracker (log_sum.hpp) may be longer: what is
+// behind that length is room, or came after the end, and doesn't count.
 //
 // Invariants: everything is little-endian. Times are CLOCK_MONOTONIC in nanoseconds; 0 is unknown.
 // Addresses are the process's own. `thread` is the number of a thread in its process, from 0 in
-// order of creation; `tid` is the system's number, which different threads have at different times.
-// Records of one file are in order of time for each thread, nearly so between threads.
+// order of creation; `tid` is the system's number, which several threads may have one after the
+// other. The records of a file are in order of time for each thread, and nearly so between threads.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +43,13 @@
 namespace warren::locality {
 
 constexpr char file_magic[8] = {'W', 'A', 'R', 'R', 'E', 'N', 'L', 'R'};
-// Readers refuse other versions: whoever changes a record or a meaning counts it up.
+// Readers refuse other versions. Increment it when a record or a meaning changes.
 constexpr std::uint32_t format_version = 1;
 constexpr const char* strings_file = "strings.bin";
 constexpr const char* process_file = "process.json";
-// In a recording of mode sample: a first-touch recording of the same processes, of what the kernel
-// tells. Its folders are joined with the others by the pid and the time. `faults` in process.json
-// says whether there is one.
+// In a recording of mode sample: a first-touch recording of the same processes, from the kernel's
+// page faults. Pid and time join its folders with the others. `faults` in process.json says whether
+// there is one.
 constexpr const char* faults_folder = "faults";
 constexpr std::uint32_t no_thread = 0xffffffffU;
 constexpr std::uint32_t no_stack = 0;
@@ -104,8 +109,8 @@ struct ModuleRecord {
 };
 static_assert(sizeof(ModuleRecord) == 72);
 
-// Stacks are a tree: the record with number i (from 1) is a place, called from that of number
-// `caller`, which is smaller. A stack is the number of its innermost place.
+// Stacks form a tree: record i (from 1) is a place, called from the place of record `caller`, which
+// is smaller. A stack is the number of its innermost place.
 struct StackRecord {
     static constexpr std::uint32_t kind = letters("STCK");
     static constexpr const char* file = "stacks.rec";
@@ -123,14 +128,13 @@ static_assert(sizeof(StackRecord) == 16);
 struct AllocationRecord {
     static constexpr std::uint32_t kind = letters("ALLO");
     static constexpr const char* file = "allocations.rec";
-    // The order in the file is that of cause and effect: an end stands before the beginning of what
-    // gets its memory, even if the times, that of `began` being from before the call, overlap.
-    // `ended` ends what began last at its address; one without such is of a piece that is too small
-    // to be recorded. With a size it ends whatever is in [address, address + size), parts too.
-    // `discarded`: the pages are free, the next touch places them anew (madvise); it begins
-    // nothing.
-    // `filled`: a system call wrote [address, address + size), which the kernel tells nobody as a
-    // touch: pages that had not been placed were so by `tid`.
+    // The order in the file is that of cause and effect: an end precedes the beginning of the block
+    // that gets its memory, even if their times overlap, as that of `began` is from before the
+    // call. `ended` ends what began last at its address; if nothing did, it belongs to a block too
+    // small to be recorded. With a size it ends everything in [address, address + size), parts too.
+    // `discarded`: the pages are free, and the next touch places them anew (madvise); it begins
+    // nothing. `filled`: a system call wrote [address, address + size), which the kernel does not
+    // report as a touch; pages that had not been placed were placed by `tid`.
     enum Event : std::uint32_t { began = 1, ended = 2, discarded = 3, filled = 4 };
     enum Kind : std::uint32_t {
         unknown = 0,
@@ -148,17 +152,17 @@ struct AllocationRecord {
     std::uint64_t time_ns;
     std::uint32_t tid;
     std::uint32_t stack_id; // in stacks.rec
-    // Where it was before (realloc, mremap), else 0. Of what is shared: a number of its first byte
-    // that is the same in all processes of the node, and grows with the address (that of its file
-    // or segment and of the place in it); 0: not known.
+    // The former address (realloc, mremap), else 0. For shared memory: a number of its first byte
+    // that is the same in all processes of the node and grows with the address (from its file or
+    // segment and the offset in it); 0: not known.
     std::uint64_t previous;
 };
 static_assert(sizeof(AllocationRecord) == 48);
 
-// In a first-touch recording the kernel says when a page that was not there is needed. Of the
-// touches of a page the first that writes places it; a read of untouched memory without a name maps
-// the kernel's page of zeros, and the page is placed by the write that follows. Shared memory has
-// no such page: there reads place, too.
+// In a first-touch recording the kernel reports when an absent page is needed. The first touch of a
+// page that writes places it: a read of untouched memory without a name maps the kernel's page of
+// zeros, and the write that follows places the page. Shared memory has no such page: there reads
+// place, too.
 struct TouchRecord {
     static constexpr std::uint32_t kind = letters("TOUC");
     static constexpr const char* file = "touches.rec";
@@ -221,8 +225,8 @@ struct FirstRecord {
 };
 static_assert(sizeof(FirstRecord) == 40);
 
-// Units that a thread got from another: it accessed them (`consumer`) for the first time, or after
-// another wrote them; the last that wrote is the `producer`. `bytes` are those of the units.
+// Units that a thread got from another. The `consumer` accessed them for the first time, or after
+// another thread wrote them; the `producer` wrote them last. `bytes` are those of the units.
 struct CommunicationRecord {
     static constexpr std::uint32_t kind = letters("COMM");
     static constexpr const char* file = "communication.rec";
@@ -235,11 +239,11 @@ struct CommunicationRecord {
 };
 static_assert(sizeof(CommunicationRecord) == 32);
 
-// Which bytes of a unit of 64 B a thread has used, a bit each, the lowest the first: those of the
-// accesses that were looked at. In mode hooks those are all. Else they are the thread's first
-// access to the line in each direction, each one in 4,096 after it, each that crosses lines, and,
-// with communication, each with which it took the line from another thread; in mode sample those of
-// them that bursts have met.
+// Bytes of a unit of 64 B that a thread has used, a bit each, the lowest first: those of the
+// examined accesses. In mode hooks all accesses are examined. In mode counts they are the thread's
+// first access to the line in each direction, one in 4,096 after it, each that crosses lines, and,
+// with communication, each that took the line from another thread. In mode sample they are those
+// among these that bursts have met.
 struct BytesRecord {
     static constexpr std::uint32_t kind = letters("BYTS");
     static constexpr const char* file = "bytes.rec";

@@ -23,18 +23,19 @@ namespace {
 
 constexpr int other_error = 16; // MPI_ERR_OTHER
 constexpr std::uint64_t page_bytes = 4096;
-// Touches that wait in memory for a folder: more than a child needs to execute another program.
+// Touches that may wait in memory for a folder: more than a child needs to execute another program.
 constexpr std::uint64_t waiting_touches = 4096;
-// Beside another recorder, which is there from the beginning, they wait no longer than that: what
-// waits is lost when this process is killed.
+// Limit of that wait beside another recorder, whose files exist from the beginning: waiting touches
+// are lost when this process is killed.
 constexpr std::uint64_t longest_wait_ns = 1'000'000'000;
-// What a forked process touches of its parent's memory when it does nothing.
+// A forked process that does nothing touches about so many pages of its parent's memory.
 constexpr std::uint64_t few_touches = 64;
-// A thread's processor time comes after its end, processor by processor.
+// A thread's processor time arrives after its end, processor by processor.
 constexpr std::uint64_t late_time_ns = 100'000'000;
 constexpr std::size_t longest_instruction = 15;
 constexpr std::size_t most_instructions = 100'000; // whose accesses are known at a time
-// Between two looks at the threads' processor time; of thousands of threads a look takes long.
+// Intervals between samples of the threads' processor time. With thousands of threads a sample
+// takes long.
 constexpr std::uint64_t sample_ns = 50'000'000;
 constexpr std::uint64_t sample_per_thread_ns = 1'000'000;
 
@@ -197,7 +198,7 @@ void ImageRecording::mapped(const PerfEvent& event) {
     if (event.bytes == 0 || end < event.address) {
         return;
     }
-    // Where something is mapped now nothing else is any more.
+    // A new mapping replaces older ones at its addresses.
     auto old = loaded_.upper_bound(event.address);
     if (old != loaded_.begin() && std::prev(old)->second.end > event.address) {
         --old;
@@ -274,7 +275,7 @@ Access ImageRecording::access_at(std::uint64_t address) {
     }
     auto after = loaded_.upper_bound(address);
     if (after != loaded_.begin() && address < std::prev(after)->second.end) {
-        // Once per instruction; code that a program writes itself has no file.
+        // Read once per instruction. Code that a program writes itself has no file.
         const Module& module = std::prev(after)->second;
         const auto offset =
             static_cast<off_t>(address - std::prev(after)->first + module.file_offset);
@@ -300,8 +301,9 @@ std::uint32_t ImageRecording::place(std::uint64_t address, std::uint32_t caller,
     return entry->second;
 }
 
-// The kernel follows frame pointers. Where there is none it finds what is no code, and ends there.
-// Functions of the C library that fill memory push nothing: their return address is on top.
+// The kernel follows frame pointers. Without one it finds an address that is no code, and the stack
+// ends there. Functions of the C library that fill memory push nothing, so their return address is
+// on top of the stack.
 std::uint32_t ImageRecording::stack_of(const PerfEvent& event) {
     if (event.call_count == 0) {
         return event.in_kernel ? std::uint32_t{no_stack}
@@ -356,7 +358,7 @@ void ImageRecording::fault(const PerfEvent& event) {
     round_.push_back(record);
 }
 
-// Where the pages are now, a moment after they were placed.
+// Looks up the nodes of pages a moment after they were placed.
 void ImageRecording::find_nodes() {
     std::vector<void*> pages;
     pages.reserve(round_.size());
@@ -506,7 +508,7 @@ Error ImageRecording::make_files() {
     if (Error error = modules_.open(folder_, allowance_)) {
         return error;
     }
-    // The other files are small, and touches that are there need them.
+    // Other files get no reserve: they are small, and recorded touches need them.
     touches_.file().set_reserve(settings_.reserve_bytes);
     if (Error error = stacks_.open(folder_, allowance_, StackRecord::touches_file)) {
         return error;
@@ -514,7 +516,7 @@ Error ImageRecording::make_files() {
     return touches_.open(folder_, allowance_);
 }
 
-// What is lost of it, and what is there.
+// Closes a file and notes its losses and its checksum.
 template <typename Record>
 void ImageRecording::end_file(WaitingRecords<Record>& records, const char* what, const char* name) {
     const bool was_made = records.file().is_open();

@@ -1,9 +1,9 @@
-// ImageRecording: the recording of one process image, as the kernel's events (perf_events.hpp) come
-// in: its threads, what is mapped, its first touches with their calls.
+// ImageRecording: the recording of one process image from the kernel's events (perf_events.hpp):
+// its threads, its modules, its first touches with their calls.
 //
-// Its folder is made when its tracker makes itself known, or when there is much to write, the first
-// one's beside another recorder at once; until then records wait in memory. So a forked process
-// that soon executes another program leaves no folder. Thread rule: one thread.
+// Its folder is made when its tracker connects or when there is much to write; beside another
+// recorder the first image's is made at once. Until then records wait in memory, so a forked
+// process that soon executes another program leaves no folder. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace warren::locality {
 
-// What all images of a recording have in common.
+// Settings that all images of a recording share.
 struct RecordingSettings {
     std::string folder;          // absolute
     std::string tracker;         // the path of the library that programs load first
@@ -31,8 +31,8 @@ struct RecordingSettings {
     std::string host;
     std::vector<int> nodes;           // with memory
     std::vector<std::string> missing; // what can't be seen, of any process
-    // Processes have another recorder within them, which follows allocations, and whose code they
-    // run, not that of files.
+    // Processes have another recorder within them. It follows allocations, and they execute code
+    // that it generates.
     bool beside_another = false;
     std::uint64_t reserve_bytes = 0; // of the disk, which touches leave to it
 };
@@ -59,14 +59,14 @@ class WaitingRecords {
             waiting_.push_back(record);
         }
     }
-    // There will be no file: what waits is lost, and takes no memory.
+    // There will be no file: waiting records are lost and freed.
     void give_up() {
         given_up_ = !file_.is_open();
         waiting_ = {};
     }
     RecordFile<Record>& file() { return file_; }
     std::uint64_t count() const { return count_; } // the number of the last one
-    // Of those, what has not reached its file, which may not be there.
+    // Records that are in no file.
     std::uint64_t lost() const { return count_ - file_.records(); }
 
   private:
@@ -78,7 +78,8 @@ class WaitingRecords {
 
 class ImageRecording {
   public:
-    // An image that `pid` has since `start_ns`. `rank`… of its parent until it says more.
+    // The image that `pid` has since `start_ns`. Rank and size are the parent's until the tracker
+    // says more.
     ImageRecording(const RecordingSettings& settings, std::uint32_t pid, std::uint32_t parent,
                    std::uint64_t start_ns);
 
@@ -88,40 +89,41 @@ class ImageRecording {
     void mapped(const PerfEvent& event);
     void fault(const PerfEvent& event);
 
-    // Looks at the processor time of the threads that run. The kernel's events mix the times of
-    // threads that follow each other on a processor, so they count only for threads that were never
-    // looked at.
+    // Samples the processor time of running threads. The kernel's events mix the times of threads
+    // that follow each other on a processor, so they count only for threads that were never
+    // sampled.
     void sample_times(std::uint64_t now_ns);
 
-    // What forked children take over.
+    // Takes over what a forked child inherits.
     void inherit(const ImageRecording& parent);
 
-    // Its tracker has made itself known.
+    // The process's tracker has connected.
     void set_tracked() { tracked_ = true; }
 
-    // The folder, made if need be.
+    // Makes the folder if there is none.
     Error open();
     bool is_open() const { return !folder_.empty(); }
     const std::string& folder() const { return folder_; }
 
-    // Writes what has come since the last time. False: something is lost from now on; once, with
-    // the problem.
+    // Writes the records since the last time. False: records are lost from now on, and `problem`
+    // says why; returned once.
     bool finish_round(std::string& problem);
 
-    // The end; `how` as in ProcessDescription::end. `alive`: it goes on, unseen.
+    // Ends the recording; `how` as in ProcessDescription::end. `alive`: the process goes on,
+    // unseen.
     Error close(std::uint64_t time_ns, const std::string& how, bool alive);
 
     std::uint64_t last_end_ns() const { return last_end_ns_; } // of a thread; 0: none has ended
     bool has_live_threads() const { return live_threads_ > 0; }
-    // All threads have ended, and all that could still come has come.
+    // All threads have ended, and no further event can arrive.
     bool has_ended(std::uint64_t now_ns) const;
 
-    // One that has none yet, and `executes` another program or ends: nothing is to be seen in what
-    // a forked process does that allocates nothing and touches little.
+    // Whether an image without a folder gets one when it `executes` another program or ends. A
+    // forked process that allocates nothing and touches little gets none.
     bool is_worth_a_folder(bool executes) const;
 
     std::uint64_t touches() const { return touches_.count(); }
-    // What of them is in no file: once it is closed, what is lost.
+    // Touches that are in no file; after close() those that are lost.
     std::uint64_t lost_touches() const { return touches_.lost(); }
     std::uint64_t threads() const { return thread_count_; }
     ProcessDescription& description() { return description_; }

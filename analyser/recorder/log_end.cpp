@@ -14,7 +14,7 @@ namespace warren::locality {
 
 namespace {
 
-// The offset behind the last byte that is not 0.
+// Offset behind the last byte that is not 0.
 off_t end_of_data(int descriptor, off_t size) {
     char block[1 << 16];
     while (size > 0) {
@@ -34,7 +34,7 @@ off_t end_of_data(int descriptor, off_t size) {
     return 0;
 }
 
-// Adds the file as it is now; what can't be read is not told of.
+// Adds the length and checksum of the file as it is now. An unreadable file is left out.
 void sum_up(int descriptor, const char* name, std::vector<FileSum>& files) {
     FileSum sum{name, 0, 0};
     Checksum checksum;
@@ -71,7 +71,7 @@ void end_log(const std::string& folder, const TrackedLog& log, ProcessDescriptio
         const std::uint64_t end = sizeof header + records * log.record_bytes;
         if (end < static_cast<std::uint64_t>(about.st_size) &&
             ftruncate(descriptor, static_cast<off_t>(end)) != 0) {
-            // The room stays as it is: readers skip it.
+            // The unused space stays: readers skip it.
         }
         if (header.lost > 0) {
             description.lost.push_back({log.what, header.lost, no_space_for_log});

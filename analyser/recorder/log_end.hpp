@@ -1,6 +1,5 @@
-// What is left to do with the files that a process's tracker has written (tracker/log.hpp), when
-// the process has ended: the room that was made for more is given back, losses are read, and what
-// is there is summed up.
+// Completes the logs of a process's tracker (tracker/log.hpp) after the process has ended: gives
+// unused space back, reads losses, and computes checksums.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace warren::locality {
 
-// Where a folder is, whatever it is called by now.
+// Finds a folder again after it was renamed.
 class FolderPlace {
   public:
     FolderPlace() = default;
@@ -17,15 +16,15 @@ class FolderPlace {
     FolderPlace& operator=(const FolderPlace&) = delete;
     ~FolderPlace();
     void open(const std::string& path);
-    // A path to it in this process; `otherwise` if it couldn't be opened.
+    // A path to the folder in this process; `otherwise` if it couldn't be opened.
     std::string path(const std::string& otherwise) const;
 
   private:
     int descriptor_ = -1;
 };
 
-// Adds to `lost` and `files` of the description. A log that its tracker made but found no room for
-// has no header: all of it is lost.
+// Adds to `lost` and `files` of the description. A log without a header found no disk space: all of
+// it is lost.
 void end_logs(const std::string& folder, ProcessDescription& description);
 
 } // namespace warren::locality

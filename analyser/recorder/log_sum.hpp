@@ -1,8 +1,8 @@
-// What a process's tracker has written into each of its logs (tracker/log.hpp), for a recorder in
-// the same process, whose memory this is: so that the end of the recording, which may come in the
-// middle of anything, needs neither the tracker's lock nor the files to tell their checksums.
-// What is behind that in a file was written later, or is room for more, and is no part of the
-// recording. Plain data. Thread rule: the tracker's lock to change it, none to read it.
+// Lengths and checksums of the logs of a process's tracker (tracker/log.hpp), for a recorder in the
+// same process, whose memory this is. The end of the recording may come in the middle of anything;
+// with these it needs neither the tracker's lock nor the files. Bytes beyond these lengths were
+// written later or are unused space, and are no part of the recording. Plain data. Thread rule: the
+// tracker's lock to change it, none to read it.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct TrackedLog {
     const char* what; // its records are, for people
     std::uint64_t record_bytes;
 };
-// Those whose records refer to others' come before these: read in this order, nothing refers to
-// what is written between.
+// A log comes before the logs that its records refer to. Sums read in this order contain no
+// reference to a later record.
 constexpr TrackedLog tracked_logs[] = {
     {AllocationRecord::file, "allocations", sizeof(AllocationRecord)},
     {StackRecord::file, "calls of allocations", sizeof(StackRecord)},
@@ -34,7 +34,8 @@ constexpr const char* no_space_for_log =
 class LogSum {
   public:
     void made() { __atomic_store_n(&made_, 1, __ATOMIC_RELAXED); }
-    // Pairs with the acquire in bytes(): who finds a record finds what it refers to.
+    // The release pairs with the acquire in bytes(): a reader that sees a record sees what it
+    // refers to.
     void wrote(std::uint32_t records, std::uint32_t crc32) {
         __atomic_store_n(&written_, (std::uint64_t{records} + 1) << 32 | crc32, __ATOMIC_RELEASE);
     }
@@ -42,7 +43,7 @@ class LogSum {
 
     bool is_made() const { return __atomic_load_n(&made_, __ATOMIC_RELAXED) != 0; }
     std::uint64_t lost() const { return __atomic_load_n(&lost_, __ATOMIC_RELAXED); }
-    // Of header and records; the CRC-32 is that of these.
+    // Bytes of header and records, and their CRC-32.
     std::uint64_t bytes(std::uint64_t record_bytes, std::uint32_t& crc32) const {
         const std::uint64_t written = __atomic_load_n(&written_, __ATOMIC_ACQUIRE);
         crc32 = static_cast<std::uint32_t>(written);
@@ -50,8 +51,8 @@ class LogSum {
     }
 
   private:
-    // Records and one for the header in the upper half, their checksum in the lower: one word,
-    // which nobody finds half changed.
+    // The number of records, plus one for the header, in the upper half; their checksum in the
+    // lower. One word, so that readers never see half of a change.
     std::uint64_t written_ = 0;
     std::uint64_t lost_ = 0;
     std::uint32_t made_ = 0;

@@ -22,14 +22,14 @@ namespace warren::locality {
 namespace {
 
 constexpr int other_error = 16; // MPI_ERR_OTHER
-// An event gets its time, and is in its ring a moment later: within this, unless a virtual
-// processor is taken away just then.
+// An event gets its time and reaches its ring within this, unless a virtual processor is
+// descheduled just then.
 constexpr std::uint64_t settled_ns = 10'000'000;
 constexpr std::size_t page_bytes = 4096;
-// PERF_FORMAT_LOST, since Linux 6.0: events that were lost are read from their descriptor.
+// PERF_FORMAT_LOST, since Linux 6.0: the number of lost events is read from the descriptor.
 constexpr std::uint64_t format_lost = 1U << 4;
 constexpr std::size_t smallest_ring_bytes = 8 * page_bytes;
-// Of the user's stack, only its top: the return address of functions that push nothing.
+// Only the top of the user's stack is sampled: the return address of functions that push nothing.
 constexpr std::uint32_t stack_bytes = 8;
 // Registers in the order of their numbers, as samples have them (asm/perf_regs.h).
 constexpr std::uint64_t wanted_registers = 1U << 4 | 1U << 5 | 1U << 7; // SI, DI, SP
@@ -60,8 +60,8 @@ Error refused(int code) {
     }
     const std::string paranoid = first_line("/proc/sys/kernel/perf_event_paranoid");
     const bool by_rule = std::atoi(paranoid.c_str()) > 2; // not if it can't be read
-    // The kernel's own rule answers with EACCES; filters of system calls with EPERM, for root too
-    // and whatever that rule would say.
+    // The kernel's own rule gives EACCES. Filters of system calls give EPERM, also for root and
+    // whatever that rule says.
     if (code == EACCES && by_rule) {
         return fail(other_error,
                     "the system allows ordinary users no performance events: "
@@ -168,7 +168,8 @@ std::uint64_t PerfEvents::sample_type() const {
 }
 
 Error PerfEvents::open_processor(pid_t pid, int processor) {
-    // The best that this kernel and the system's settings give; the first processor decides.
+    // Opens the events with the most features that kernel and settings permit. The first processor
+    // decides.
     int descriptor = -1;
     for (unsigned without = 0; descriptor < 0 && without < 32; ++without) {
         if (!rings_.empty()) {
@@ -198,7 +199,7 @@ Error PerfEvents::open_processor(pid_t pid, int processor) {
     if (error) {
         return error;
     }
-    // By edges: the event of a thread that has ended would be ready for ever (EPOLLHUP).
+    // Edge-triggered, because the event of an ended thread would stay ready for ever (EPOLLHUP).
     epoll_event interest{};
     interest.events = EPOLLIN | EPOLLET;
     if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &interest) != 0) {
@@ -207,8 +208,8 @@ Error PerfEvents::open_processor(pid_t pid, int processor) {
     return {};
 }
 
-// Faults that had to wait for a disk, and the processor time of threads, go to the same ring, which
-// has its final size by now.
+// Opens events for faults that waited for a disk and for threads' processor time. They go to the
+// same ring, which has its final size by now.
 Error PerfEvents::open_further(pid_t pid, const Ring& ring) {
     perf_event_attr attributes = attributes_of_faults();
     attributes.mmap = attributes.mmap2 = attributes.build_id = 0;
@@ -240,8 +241,8 @@ Error PerfEvents::open_further(pid_t pid, const Ring& ring) {
     return {};
 }
 
-// Rings are locked memory, of which users have little each: what fits on the first processor is
-// asked for on all, and once more, smaller, where it no longer fits.
+// Rings are locked memory, which is limited per user. The size that fits on the first processor is
+// requested on all. If it does not fit on a later one, all rings shrink.
 Error PerfEvents::map_ring(Ring& ring) {
     while (true) {
         ring.memory = mmap(nullptr, ring_bytes_ + page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -274,7 +275,7 @@ Error PerfEvents::map_ring(Ring& ring) {
 void PerfEvents::take(const Ring& ring) {
     auto* control = static_cast<perf_event_mmap_page*>(ring.memory);
     const char* data = static_cast<const char*>(ring.memory) + page_bytes;
-    // Pairs with the kernel's publication of what it has written up to there.
+    // The acquire pairs with the kernel's release of the data up to there.
     const std::uint64_t head = __atomic_load_n(&control->data_head, __ATOMIC_ACQUIRE);
     std::uint64_t tail = control->data_tail;
     while (tail < head) {
@@ -302,12 +303,12 @@ void PerfEvents::take(const Ring& ring) {
         std::memcpy(&time_ns, record + place, sizeof time_ns);
         waiting_.push_back({time_ns, offset});
     }
-    // Pairs with the kernel's look at the room that is left.
+    // The release pairs with the kernel's read of the free space.
     __atomic_store_n(&control->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-// The kernel says in a ring what that had no room for, before the next event that it has room for;
-// when none comes, nothing in the ring tells.
+// The kernel reports the losses of a full ring before the next event in it. If no event follows,
+// the ring does not tell, so the descriptors are read.
 void PerfEvents::ask_for_lost() {
     std::uint64_t lost = 0;
     const auto ask = [&lost](int descriptor) {
@@ -325,7 +326,7 @@ void PerfEvents::ask_for_lost() {
     lost_ = std::max(lost_, lost);
 }
 
-// Whose edges have been seen is no longer ready.
+// Consumes the edges, so that their descriptors are no longer ready.
 void PerfEvents::take_edges() const {
     epoll_event ready[16];
     while (epoll_wait(epoll_, ready, std::size(ready), 0) == std::size(ready)) {
@@ -352,7 +353,7 @@ const std::vector<PerfEvent>& PerfEvents::collect(bool all) {
     for (auto record = waiting_.begin(); record != later; ++record) {
         decode(pool_.data() + record->offset);
     }
-    // What waits on moves to a new pool, what is handed out stays where it is.
+    // Waiting records move to a new pool, and returned ones stay where they are.
     spent_pool_.swap(pool_);
     pool_.clear();
     waiting_.erase(waiting_.begin(), later);
@@ -442,7 +443,7 @@ bool PerfEvents::decode_calls(const char*& data, const char* end, PerfEvent& eve
     if (calls > static_cast<std::uint64_t>(end - data) / 8) {
         return false;
     }
-    // Marks of what follows (PERF_CONTEXT_USER), and the instruction itself, are no calls.
+    // Context marks (PERF_CONTEXT_USER) are no calls.
     event.calls = reinterpret_cast<const std::uint64_t*>(data);
     data += calls * 8;
     while (calls > 0 && event.calls[0] >= static_cast<std::uint64_t>(PERF_CONTEXT_MAX)) {

@@ -1,12 +1,12 @@
-// What the kernel tells of a process and all that comes from it: its page faults, with address,
-// thread, instruction and calls; threads and processes that begin and end; programs that are
-// executed; code that is mapped; the processor time of each thread that ends.
+// The kernel's events of a process and all its descendants: page faults, with address, thread,
+// instruction and calls; threads and processes that begin and end; programs that are executed; code
+// that is mapped; the processor time of each thread that ends.
 //
-// One ring of events per processor (perf_event_open, inherited by children), of which nothing needs
-// privileges as long as kernel.perf_event_paranoid is at most 2. Faults are counted after the
-// kernel has served them, so that failed ones don't appear and the size of the page is known. The
-// events of a process come by several rings: collect() gives in order of time those that are old
-// enough for all rings to have delivered what was before them. Thread rule: one thread.
+// There is one ring of events per processor (perf_event_open, inherited by children). No privileges
+// are needed if kernel.perf_event_paranoid is at most 2. Faults are reported after the kernel has
+// served them: failed ones don't appear, and the size of the page is known. A process's events come
+// by several rings. collect() returns, in order of time, those that are old enough for all rings to
+// have delivered earlier ones. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct PerfEvent {
     std::uint64_t physical = 0;    // fault; 0: unknown
     std::uint64_t file_offset = 0; // mapped
     std::uint64_t cpu_ns = 0;      // time: that the thread has had on one processor; they add up
-    // The user's registers, 0 if unknown, and the word on top of its stack.
+    // Registers of the program, 0 if unknown, and the word on top of its stack.
     std::uint64_t rsi = 0, rdi = 0, rsp = 0, top_of_stack = 0;
     const std::uint64_t* calls = nullptr; // fault: the user's instruction, then return addresses
     std::uint32_t call_count = 0;
@@ -49,8 +49,8 @@ struct PerfOptions {
     std::uint32_t calls = 32; // at most, per fault
     std::size_t ring_bytes = std::size_t{2}
                              << 20; // per processor; less where the system gives less
-    // Of faults who touched which page when, and with which registers: no calls, no stack, no
-    // frame, each of which takes the kernel as long as the rest.
+    // Faults have thread, page, time and registers only. Calls, stack and frame each take the
+    // kernel as long as the rest.
     bool brief = false;
 };
 
@@ -61,23 +61,24 @@ class PerfEvents {
     PerfEvents& operator=(const PerfEvents&) = delete;
     ~PerfEvents();
 
-    // Follows `pid` and what comes from it, from its next execve on. The error says what is missing
-    // and what could be done.
+    // Follows `pid` and its descendants from its next execve on. The error says what is missing and
+    // how to get it.
     Error open(pid_t pid, const PerfOptions& options);
 
-    // Of an epoll: readable each time that a quarter of a ring has been filled or a thread that is
-    // followed has ended, until somebody has waited for it, or collects. Fewer events wait unsaid.
+    // Descriptor of an epoll. It becomes readable each time that a quarter of a ring has been
+    // filled or a followed thread has ended, until it is waited for or collect() is called. Fewer
+    // events don't make it readable.
     int descriptor() const { return epoll_; }
 
-    // Events that wait, in order of time: those that are old enough, or `all` of them. What an
-    // event points to is valid until the next call.
+    // Waiting events in order of time: those that are old enough, or `all`. Pointers in an event
+    // are valid until the next call.
     const std::vector<PerfEvent>& collect(bool all);
 
-    // The processor time of the first thread, which never appears as an event, as far as it is not
-    // that of others: after the end of all.
+    // Processor time of the first thread, which never appears as an event: the rest that is no
+    // other thread's. Call after all threads have ended.
     std::uint64_t first_thread_ns() const;
 
-    std::uint64_t lost() const { return lost_; }           // events for which a ring had no room
+    std::uint64_t lost() const { return lost_; }           // events that found a ring full
     bool sees_kernel() const { return kernel_; }           // faults within system calls, too
     bool sees_physical() const { return physical_; }       // addresses of frames
     std::size_t ring_bytes() const { return ring_bytes_; } // per processor

@@ -10,8 +10,8 @@ struct Launcher {
     const char* size; // null: it doesn't tell
 };
 
-// Who starts ranks of another's library sets that one's variables too, so the order matters: own
-// ones first, those that several set last.
+// Some launchers also set the variables of another library. So a launcher's own variables come
+// first here, and those that several set last.
 constexpr Launcher launchers[] = {
     {"Warren", "WARREN_RANK", "WARREN_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
@@ -21,7 +21,7 @@ constexpr Launcher launchers[] = {
     {"PMIx", "PMIX_RANK", nullptr},
 };
 
-// A number from 0 on, or -1.
+// A number of at least 0, else -1.
 std::int32_t number_in(const char* text) {
     if (text == nullptr || *text == 0) {
         return -1;

@@ -1,5 +1,5 @@
-// Which rank of a job a process is, as launchers tell by the environment.
-// Thread rule: a plain function, which allocates nothing: the tracker runs it inside malloc.
+// The rank of a process in its job, from the environment that launchers set. Thread rule: a plain
+// function, which allocates nothing: the tracker runs it inside malloc.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct RankEnvironment {
     const char* source = ""; // whose variables say so
 };
 
-// `variable` gives the value of a name, or null.
+// `variable` returns the value of an environment variable, or null.
 RankEnvironment rank_in(const char* (*variable)(const char* name));
 
 } // namespace warren::locality

@@ -200,7 +200,7 @@ Error Recorder::prepare_settings() {
             std::min(options_.reserve_bytes, disk_free_bytes(options_.folder.c_str()) / 2);
         return {};
     }
-    // What the program needs to run is there: only now something is left behind.
+    // The program can start. Only now a folder is left behind.
     return make_folder(options_.folder, rank_.rank, settings_.folder);
 }
 
@@ -229,7 +229,7 @@ Error Recorder::listen() {
     return {};
 }
 
-// In the child: waits until events are open, then executes the program.
+// Runs in the child: waits until the events are open, then executes the program.
 void Recorder::become_program(int wait_for, int report_to) {
     if (!options_.beside_another) {
         std::string preload = settings_.tracker;
@@ -269,7 +269,8 @@ Error Recorder::start() {
     ignored.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &ignored, &pipe_before_); // who reads what is said may be gone
     sigaction(SIGXFSZ, &ignored, &size_before_); // a limit of files is told as a full disk is
-    // Three descriptors per processor and seven per process; the program keeps its own limit.
+    // The recorder needs three descriptors per processor and seven per process. The program keeps
+    // its own limit.
     getrlimit(RLIMIT_NOFILE, &files_before_);
     const rlimit files{files_before_.rlim_max, files_before_.rlim_max};
     setrlimit(RLIMIT_NOFILE, &files);
@@ -294,7 +295,7 @@ Error Recorder::start() {
     close(report[1]);
     PerfOptions perf;
     perf.calls = options_.calls;
-    // Beside another the instructions are of code that it has made.
+    // Beside another recorder instructions lie in code that it generated.
     perf.brief = options_.beside_another;
     Error error = events_.open(child_, perf);
     if (error && !options_.beside_another) {
@@ -413,7 +414,8 @@ void Recorder::process(const std::vector<PerfEvent>& events) {
                 std::make_unique<ImageRecording>(settings_, event.pid, parent, event.time_ns);
             images_[event.pid]->thread_began(event);
             if (options_.beside_another && event.pid == static_cast<std::uint32_t>(child_)) {
-                // That it has no end tells, if this process is killed, why others have no folder.
+                // If this process is killed, the missing end of this description tells why other
+                // images have no folder.
                 say(images_[event.pid]->open());
             }
             break;
@@ -461,8 +463,8 @@ void Recorder::answer() {
     }
 }
 
-// A process makes itself known. What the kernel knows of it must be known here before: it may have
-// executed another program a moment ago.
+// A process connects. The kernel's events of it are taken first, as it may have executed another
+// program a moment ago.
 void Recorder::welcome(int line, std::uint32_t pid, const Hello& hello) {
     process(events_.collect(true));
     ImageRecording& of = image(pid, monotonic_ns());
@@ -504,7 +506,7 @@ void Recorder::take_signals() {
             if (waitid(P_PID, static_cast<id_t>(child_), &about, WEXITED | WNOHANG | WNOWAIT) ==
                     0 &&
                 about.si_pid == child_) {
-                // Until it is waited for, its processor time can still be seen.
+                // Its processor time can be read until it is waited for.
                 image(static_cast<std::uint32_t>(child_), monotonic_ns())
                     .sample_times(monotonic_ns());
             }

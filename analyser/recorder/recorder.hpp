@@ -1,9 +1,9 @@
-// The recorder of the first-touch mode: starts a program with the tracker, follows it and all that
-// comes from it, and writes a folder per process image (format.hpp).
+// The recorder of the first-touch mode starts a program with the tracker, follows it and its
+// descendants, and writes a folder per process image (format.hpp).
 //
-// The program is its child, and gets the signals that are meant for it; the recorder ends as the
-// program does. Neither needs the other to go on: a killed recorder leaves a recording up to then,
-// and the program runs on; of a killed program all is kept that it did. Thread rule: one thread.
+// The program is its child and gets the signals that are meant for it; the recorder ends as the
+// program does. Either may be killed: a killed recorder leaves a recording up to then, and the
+// program runs on; everything that a killed program did is kept. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,18 @@ struct RecordOptions {
     std::vector<std::string> command;
     std::string program; // beside_another: the file to execute
     bool quiet = false;
-    // The program has another recorder within it, whose environment is set: this one writes what
-    // the kernel tells, into a folder that is there. That other's own touches are not told apart.
+    // The program has another recorder within it, whose environment is set. This recorder writes
+    // the kernel's page faults into an existing folder. Touches by the other recorder itself are
+    // not distinguished.
     bool beside_another = false;
-    // Beside another: most that it may write. First touches leave that much of the disk, but no
-    // more than half of what was free at the start; then they are lost.
+    // Beside another recorder: the most that the other may write. First touches leave so much of
+    // the disk free, but at most half of what was free at the start; beyond that they are lost.
     std::uint64_t reserve_bytes = 0;
 };
 
-// Records. If the program can't be started, that is an error; nothing of it has run. `status` is
-// what the caller is to exit with; if the program was ended by a signal, that is `signal`, and the
-// caller is to end by it, too.
+// Records a program. It is an error if the program can't be started; nothing of it has run then.
+// The caller is to exit with `status`; if a signal ended the program, `signal` is that signal, and
+// the caller is to end by it, too.
 Error record(const RecordOptions& options, int& status, int& signal);
 
 } // namespace warren::locality

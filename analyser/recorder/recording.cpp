@@ -14,7 +14,7 @@ namespace {
 
 constexpr int other_error = 16; // MPI_ERR_OTHER; this room needs nothing of MPI
 
-// Bytes of a well-formed UTF-8 sequence at `text`, 0: there is none.
+// Length of the well-formed UTF-8 sequence at `text`; 0: there is none.
 std::size_t utf8_length(const std::string& text, std::size_t at) {
     const auto byte = [&](std::size_t index) {
         return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
@@ -91,7 +91,7 @@ bool ByteFile::append(const void* data, std::size_t bytes) {
     return buffer_.size() < buffer_bytes || flush();
 }
 
-// Of the bytes that wait, in whole units, what leaves the disk's reserve.
+// Bytes of waiting whole units that can be written without touching the disk's reserve.
 std::size_t ByteFile::writable() const {
     if (reserve_bytes_ == 0 || buffer_.empty()) {
         return buffer_.size(); // the disk needn't be looked at
@@ -117,7 +117,7 @@ bool ByteFile::flush() {
         return true;
     }
     const char* why = std::strerror(errno);
-    // What has arrived of it is cut to whole records.
+    // Cuts the part that was written to whole records.
     const off_t end = lseek(descriptor_, 0, SEEK_END);
     const auto arrived = static_cast<std::uint64_t>(end) - in_file_;
     if (end >= static_cast<off_t>(in_file_)) {

@@ -1,10 +1,10 @@
 // Writing a recording (format.hpp): append-only files of records, and the description of the
 // process.
 //
-// Nothing here loses more than what is not flushed: records reach the file whole, in order, and a
-// description is there from the start and replaced in its place, so that it needs no further room
-// on a full disk. An error is kept and told once; what is written after it counts as lost. Thread
-// rule: one thread per object.
+// Only records that are not flushed can be lost: records reach the file whole and in order. A
+// description exists from the start and is overwritten in place, so that it needs no further space
+// on a full disk. An error is kept and reported once, and later records count as lost. Thread rule:
+// one thread per object.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace warren::locality {
 
-// Bytes that a folder of the recording may still take: all its files together, so that a recording
-// never fills a disk. Shared by the files that are given it.
+// Bytes that all files of a folder may still take together, so that a recording never fills a disk.
+// The files share this object.
 struct Allowance {
     std::uint64_t bytes = UINT64_MAX;
 };
@@ -35,19 +35,19 @@ class ByteFile {
     Error open(const std::string& path, Allowance& allowance);
     bool is_open() const { return descriptor_ >= 0; }
 
-    // False: it is lost, like all that comes after it.
+    // False: the bytes are lost, and so are all later ones.
     bool append(const void* data, std::size_t bytes);
-    // False: something was lost; whole appends of `unit` bytes that fitted are in the file.
+    // False: bytes were lost. The whole units that fitted are in the file.
     bool flush();
     void close();
 
     // Bytes that are in the file, or wait for flush().
     std::uint64_t bytes() const { return in_file_ + buffer_.size(); }
-    // Of the bytes that are in the file.
+    // Checksum of the bytes that are in the file.
     std::uint32_t checksum() const { return checksum_.value(); }
     const std::string& problem() const { return problem_; } // empty: all is well
     void set_unit(std::size_t bytes) { unit_ = bytes; }     // what is after the bytes until now
-    // So much of the disk it leaves to others: what would take of that is lost.
+    // Leaves so much of the disk to others. Bytes that would need it are lost.
     void set_reserve(std::uint64_t bytes) { reserve_bytes_ = bytes; }
 
   private:
@@ -103,8 +103,8 @@ class RecordFile {
     std::uint64_t appended_ = 0;
 };
 
-// How something was lost: "touches", 12, "the kernel's buffer was full". Without a number nothing
-// of the kind was kept, and nobody has counted it.
+// A loss: "touches", 12, "the kernel's buffer was full". Without a number nothing of the kind was
+// kept, and the loss was not counted.
 struct Loss {
     static constexpr std::uint64_t all = 0;
     std::string what;
@@ -112,7 +112,7 @@ struct Loss {
     std::string why;
 };
 
-// A file as it was written, without what its writer cut off again.
+// A file as it was written, without bytes that its writer cut off again.
 struct FileSum {
     std::string name;
     std::uint64_t bytes = 0;
@@ -142,8 +142,8 @@ struct ProcessDescription {
     std::vector<Loss> lost;
     std::uint64_t limit_bytes = 0; // of this folder; 0: none
     std::vector<int> nodes;        // NUMA nodes with memory
-    // What the recording is made of, known at its end: readers tell by it what is missing or
-    // changed. Empty: not known.
+    // The recording's files, known at its end. By them readers find what is missing or changed.
+    // Empty: not known.
     std::vector<FileSum> files;
 };
 
@@ -155,7 +155,7 @@ std::string to_json(const ProcessDescription& description);
 // character.
 std::string json_string(const std::string& text);
 
-// process.json of a folder, with room for what is only known at the end.
+// process.json of a folder, with space for what is only known at the end.
 class DescriptionFile {
   public:
     DescriptionFile() = default;

@@ -31,8 +31,8 @@ bool is_empty(const std::string& folder) {
     return empty;
 }
 
-// A disk that has no room for a process's description has none for a recording. (Where it can't be
-// told before, who writes sees it.)
+// A disk without space for a process's description has none for a recording. If that can't be told
+// before, the writers notice it.
 Error require_space(const std::string& folder) {
     const auto least_bytes = static_cast<off_t>(allowed_bytes(0, 8192));
     const std::string path = folder + "/room-" + std::to_string(getpid());

@@ -1,4 +1,4 @@
-// The folder of a recording, before anything is in it. Thread rule: any.
+// Makes the folder of a recording. Thread rule: any.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,10 @@
 
 namespace warren::locality {
 
-// Makes the folder `wanted` of a recording, or takes it if it's there; its absolute name is
-// `absolute`. Ranks of a job share it, and each may be there once; what is recorded alone (`rank`
-// is -1) wants one for itself. An error, too, if its disk has no room for a recording.
+// Makes the folder `wanted` of a recording, or takes an existing one; `absolute` gets its absolute
+// name. Ranks of a job share it, and each may be in it once. A program that is recorded alone
+// (`rank` is -1) needs a folder for itself. It is an error if the disk has no space for a
+// recording.
 Error make_folder(const std::string& wanted, std::int32_t rank, std::string& absolute);
 
 } // namespace warren::locality

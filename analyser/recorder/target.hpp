@@ -1,5 +1,5 @@
-// Whether a program can be recorded: what would fail later, silently or without a reason, is
-// refused before it is started. Thread rule: plain functions.
+// Checks whether a program can be recorded, and refuses before the start what would fail later,
+// silently or without a reason. Thread rule: plain functions.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace warren::locality {
 
-// Finds a program as a shell does. The error says that it isn't there, or what is wrong with it.
+// Finds a program as a shell does. The error says that there is none, or what is wrong with it.
 Error find_program(const std::string& name, std::string& path);
 
-// Refuses programs that load no libraries (static), change their user when they start, are for
-// another machine, or no programs at all. Of a script its interpreter is looked at.
+// Refuses files that are no programs, static programs, and programs that change their user when
+// they start or are for another machine. For a script it checks the interpreter.
 Error check_program(const std::string& path);
 
 } // namespace warren::locality

@@ -4,7 +4,7 @@ namespace warren::locality {
 
 namespace {
 
-// The bytes of an instruction; what is beyond the end is 0 and remembered.
+// The bytes of an instruction. Bytes beyond the end are 0, and such a read is remembered.
 class Code {
   public:
     Code(const std::uint8_t* bytes, std::size_t count) : bytes_(bytes), count_(count) {}

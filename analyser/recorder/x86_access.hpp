@@ -1,9 +1,9 @@
-// Whether an instruction writes the memory that it accesses: what the kernel doesn't say of a page
-// fault, and what tells the reading of untouched memory from its placement.
+// Whether an instruction writes the memory that it accesses. The kernel doesn't say this of a page
+// fault, and it distinguishes a read of untouched memory from the placement of its page.
 //
-// It knows the instructions of x86-64 that store, up to AVX-512; what it doesn't know reads. Of
-// those with two memory operands (string moves, push of memory) the address of the fault decides.
-// Thread rule: plain functions.
+// The decoder knows the storing instructions of x86-64 up to AVX-512; others read. For two memory
+// operands (string moves, push of memory) the address of the fault decides. Thread rule: plain
+// functions.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ enum class Access : std::uint8_t {
     push_memory, // reads its operand, writes below rsp
 };
 
-// Of the instruction at `code`, of which `bytes` are there (15 are enough for any).
+// Decodes the instruction at `code`, of which `bytes` are available (15 are enough for any).
 Access access_of(const std::uint8_t* code, std::size_t bytes);
 
 // Decides what access_of leaves open. The registers are those before the instruction.

@@ -29,7 +29,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
     if (address == 0 || found.depth == walk.depth) {
         return _URC_NORMAL_STOP;
     }
-    // What is above the stack pointer after a return is what it returned to.
+    // The word below the stack pointer after a return is the address that it returned to.
     const auto* slot = reinterpret_cast<const std::uint64_t*>(_Unwind_GetCFA(context)) - 1;
     found.slots_known = found.slots_known && *slot == address;
     found.addresses[found.depth] = address;

@@ -1,10 +1,10 @@
-// Call stacks of the recorded program, found by its unwind tables and kept once each, as the tree
+// Call stacks of the recorded program, found by its unwind tables. Each is kept once, in the tree
 // of places of stacks.rec.
 //
-// Unwinding costs microseconds, and programs allocate from the same places again and again. So what
-// was found is kept with the addresses at which the stack held each return address: if a call from
-// the same place at the same depth finds them all unchanged, it is the same stack, which takes as
-// many loads. Thread rule: find() and remember() under the caller's lock, unwind() without.
+// Unwinding costs microseconds, and programs allocate from the same places repeatedly. So a stack
+// is kept with the addresses that held its return addresses. A call from the same place and depth
+// that finds them all unchanged has the same stack, at the cost of as many loads. Thread rule:
+// find() and remember() under the caller's lock, unwind() without.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace warren::locality::tracker {
 
 constexpr std::uint32_t deepest_stack = 64;
 
-// Where a function was called from: the return address, and the stack pointer after the return.
+// The place of a call: the return address, and the stack pointer after the return.
 struct Caller {
     const void* address;
     const void* frame;

@@ -1,5 +1,5 @@
-// System calls that fill the program's memory: touches that the kernel doesn't tell an ordinary
-// user. Programs that are built with fortification call the names with _chk.
+// System calls that fill the program's memory, which are touches that the kernel doesn't report to
+// ordinary users. Programs that are built with fortification call the names with _chk.
 
 #include <cstddef>
 #include <sys/socket.h>

@@ -1,6 +1,7 @@
-// The malloc family, as programs call it; operator new of the standard library comes here as well.
-// A block ends before it is freed, and begins with the time before it was made: so what malloc
-// itself writes belongs to it, and nobody else's block at the same place comes before its end.
+// The malloc family as programs call it; the standard library's operator new calls it, too. A
+// block's end is recorded before it is freed, and its beginning has the time before it was made. So
+// malloc's own writes belong to the block, and no other block begins at the same place before its
+// end.
 
 #include <cerrno>
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::size_t natural_alignment = 16;
 
-// `make` gets the real functions; a block of `bytes` bytes or more than that is recorded.
+// Calls `make` with the real functions. The block is recorded if `bytes` reaches the threshold.
 template <typename Make>
 void* made(std::size_t bytes, const Caller& caller, Make make, bool filled = false) {
     const Real* functions = real();
@@ -39,7 +40,7 @@ void* made(std::size_t bytes, const Caller& caller, Make make, bool filled = fal
     return block;
 }
 
-// Whether a block is one that was recorded, or nearly.
+// Whether a block was recorded, or is nearly large enough.
 bool is_large(const Real& functions, void* block) {
     return functions.malloc_usable_size(block) >= threshold();
 }

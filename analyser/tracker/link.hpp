@@ -1,6 +1,6 @@
-// How the tracker in a recorded process and the recorder find each other: a short exchange over a
-// socket with an abstract name, which the environment variable names. Afterwards each writes its
-// own files, so that neither needs the other.
+// How the tracker in a recorded process and the recorder find each other: by a short exchange over
+// a socket with an abstract name, which an environment variable holds. Afterwards each writes its
+// own files and needs the other no more.
 #pragma once
 
 #include <cstdint>
@@ -25,20 +25,20 @@ struct Welcome {
     std::uint32_t stack_depth;
     std::uint64_t threshold;   // bytes
     std::uint64_t limit_bytes; // of the tracker's files together
-    // More of them, that they share with a recorder in the same process (disk_quota.hpp); else
-    // null.
+    // Common part of the disk quota, shared with a recorder in the same process (disk_quota.hpp);
+    // else null.
     std::uint64_t* common_bytes;
     LogSums* sums;     // what that recorder is told of these files; else null
     char folder[4000]; // absolute, of this process; empty: not wanted
 };
 
-// A library in the program that records by itself (locality/hooks) takes the recorder's place: it
-// has a variable of this name, or tells the tracker of it when it is loaded.
+// A library in the program that records by itself (analyser/hooks) takes the recorder's place. It
+// has a variable of this name, or calls the tracker when it is loaded.
 struct Listener {
     std::uint32_t version;
     std::uint32_t reserved;
     void (*ask)(Welcome* welcome);
-    // As the functions of the same names in tracker.cpp; the tracker's lock is held.
+    // Called as the functions of the same names in tracker.cpp, with the tracker's lock held.
     void (*noted)(std::uint32_t event, std::uint32_t record, std::uint64_t address,
                   std::uint64_t bytes, std::uint64_t previous);
     void (*phase_noted)(std::uint32_t event, std::uint32_t record);

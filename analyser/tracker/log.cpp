@@ -17,7 +17,7 @@ constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint64_t first_window_bytes = 16 * page_bytes;
 constexpr std::uint64_t window_bytes = 256 * page_bytes;
 
-// System calls of its own: the C library's names are hooks here.
+// Direct system calls, as the C library's names are hooks here.
 template <typename... Arguments>
 long call(long number, Arguments... arguments) {
     return syscall(number, arguments...);
@@ -35,8 +35,8 @@ int open_file(const LogFolder& folder, const char* name, int flags) {
     return static_cast<int>(call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0666));
 }
 
-// Gives [offset, offset + bytes) of a file blocks on the disk, where there is no fallocate by
-// zeros.
+// Allocates disk blocks for [offset, offset + bytes) of a file; writes zeros where there is no
+// fallocate.
 bool make_blocks(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
     if (allowed_bytes(offset, bytes) < bytes) {
         return false;
@@ -57,7 +57,8 @@ bool make_blocks(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
     return true;
 }
 
-// As many as there is room for, up to so many: a half, a quarter …, of whole pages. 0: none.
+// Allocates `most` bytes, or half of it, a quarter …, in whole pages, as far as quota and disk
+// permit. 0: none.
 std::uint64_t take_blocks(LogFolder& folder, int descriptor, std::uint64_t offset,
                           std::uint64_t most) {
     for (std::uint64_t bytes = most; bytes >= page_bytes; bytes /= 2) {
@@ -130,7 +131,7 @@ char* Log::make_place(LogFolder& folder, const char* name, std::uint64_t bytes) 
     return place;
 }
 
-// With a sum the header stays as it was summed up.
+// With a LogSum the header stays unchanged, as its checksum includes it.
 void Log::lose() {
     if (sum_ != nullptr) {
         sum_->lose();
@@ -165,8 +166,8 @@ bool Log::map_more(LogFolder& folder, const char* name) {
     return true;
 }
 
-// The first word last: a reader that finds it finds the rest. Loops, because memcpy's own page
-// faults would count as the program's.
+// The first word is written last: a reader that finds it finds the rest. Loops, because memcpy's
+// own page faults would count as the program's.
 void Log::copy(char* to, const char* from, std::uint64_t bytes) {
     const auto* source = reinterpret_cast<const std::uint32_t*>(from);
     auto* target = reinterpret_cast<volatile std::uint32_t*>(to);

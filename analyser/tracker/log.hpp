@@ -1,8 +1,8 @@
-// Log: a file of records (format.hpp) that a recorded process writes through mapped memory: no
-// system call per record, nothing is lost when the process is killed, and a full disk is an answer
-// when the next stretch of the file is made, not a fault when it is written.
+// Log: a file of records (format.hpp) that a recorded process writes through mapped memory. A
+// record takes no system call, and a killed process loses none. A full disk fails the allocation of
+// the file's next part; it causes no fault at a write.
 //
-// Its memory is mapped ahead, so that writing causes no page faults of the program. Thread rule:
+// The memory is mapped ahead, so that writing causes no page faults of the program. Thread rule:
 // the caller locks. Objects are plain data, zero from the start.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace warren::locality::tracker {
 
-// What the logs of a process have together.
+// The folder and the disk quota that a process's logs share.
 struct LogFolder {
     char path[4000]; // absolute
     DiskQuota quota;
@@ -23,7 +23,7 @@ struct LogFolder {
 
 class Log {
   public:
-    // Appends a record whose first word is not 0, which is written last. False: no room.
+    // Appends a record. Its first word is not 0 and is written last. False: quota or disk is full.
     template <typename Record>
     bool append(LogFolder& folder, const Record& record, const char* name = Record::file) {
         static_assert(sizeof(Record) % sizeof(std::uint64_t) == 0);
@@ -42,11 +42,11 @@ class Log {
         return true;
     }
 
-    // From now on, before anything is appended, that one is told what is written and lost. Without
-    // one losses are counted in the file's header.
+    // Reports writes and losses to `sum`. Call before the first append. Without a sum the file's
+    // header counts losses.
     void tell(LogSum* sum) { sum_ = sum; }
 
-    // Of records that append has taken, or 0.
+    // Number of records that append() has taken.
     std::uint32_t records() const { return records_; }
 
   private:
@@ -56,8 +56,7 @@ class Log {
     bool map_more(LogFolder& folder, const char* name);
     static void copy(char* to, const char* from, std::uint64_t bytes);
 
-    // (Zero by initialisers, too: else some are set when the library is initialised, which is
-    // late.)
+    // Zero by constant initialisation, as the library's initialisation would come too late.
     LogSum* sum_ = nullptr;
     Checksum checksum_;             // of header and records, if there is a sum
     FileHeader* control_ = nullptr; // the file's first page

@@ -1,5 +1,5 @@
-// Mappings, shared memory and the break, as programs ask for them by the C library's functions.
-// What the C library maps for itself is not seen: that is malloc's, or the stacks of threads.
+// Mappings, shared memory and the break that programs request by the C library's functions.
+// Mappings of the C library itself, for malloc and thread stacks, are not seen.
 
 #include <cerrno>
 #include <cstdarg>
@@ -21,10 +21,10 @@ std::uint64_t whole_pages(std::uint64_t bytes) {
     return (bytes + page_bytes - 1) & ~(page_bytes - 1);
 }
 
-// What is shared, as all processes know it (AllocationRecord::previous), never 0. Files begin
-// anywhere in 64 bits, and go on at 0 behind the last: of a thousand with a GiB each, two overlap
-// in one of seventeen thousand jobs. They begin at multiples of the largest unit, so that units of
-// files are whole ones.
+// The address of shared memory that all processes agree on (AllocationRecord::previous); never 0.
+// Files begin at a hash in 64 bits and wrap around at its end: of a thousand with a GiB each, two
+// overlap in one of seventeen thousand jobs. They begin at multiples of the largest unit, so that a
+// unit never has parts of two files.
 const void* shared_place(std::uint64_t device, std::uint64_t number, std::uint64_t offset) {
     constexpr std::uint64_t largest_unit = std::uint64_t{2} << 20; // counts/settings.hpp
     std::uint64_t mixed = (device + 1) * 0x9E37'79B9'7F4A'7C15U ^ number;
@@ -36,7 +36,7 @@ const void* shared_place(std::uint64_t device, std::uint64_t number, std::uint64
 
 const void* place_in_file(int flags, int descriptor, off_t offset) {
     struct stat about {};
-    // Each mapping of /dev/zero is memory of its own, and other devices do as they like.
+    // Each mapping of /dev/zero is separate memory, and other devices differ.
     if ((flags & MAP_TYPE) == MAP_PRIVATE || (flags & MAP_ANONYMOUS) != 0 ||
         fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode)) {
         return nullptr;
@@ -225,7 +225,7 @@ void* shmat(int id, const void* wanted, int flags) {
         const int kept_errno = errno;
         shmid_ds about{};
         if (shmctl(id, IPC_STAT, &about) == 0) {
-            // (No file has the device of all ones.)
+            // No file has the device number with all bits set.
             record_begin(AllocationRecord::shmem, memory, whole_pages(about.shm_segsz), before_ns,
                          WARREN_CALLER,
                          shared_place(~std::uint64_t{0}, static_cast<std::uint64_t>(id), 0));

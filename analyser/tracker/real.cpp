@@ -8,8 +8,8 @@ namespace warren::locality::tracker {
 namespace {
 
 Real functions;
-// 0: nobody has asked; 1: somebody looks; 2: found. Pairs its release with the acquire of those who
-// then use `functions`.
+// 0: not requested; 1: a thread looks them up; 2: found. The release pairs with the acquire of
+// threads that then use `functions`.
 int progress = 0;
 
 alignas(64) char early_array[64 << 10];

@@ -1,7 +1,7 @@
-// The functions that the tracker stands before: the next ones behind it, found by name.
+// The functions that the tracker wraps: the next ones behind it, found by name.
 //
-// Looking them up may itself allocate. What is asked for meanwhile comes from a small array that is
-// never freed. Thread rule: any thread; found once, before the program has threads.
+// The look-up may itself allocate. Such allocations come from a small array and are never freed.
+// Thread rule: any thread; found once, before the program has threads.
 #pragma once
 
 #include <cstddef>
@@ -47,10 +47,10 @@ struct Real {
                                 unsigned long);
 };
 
-// Found; while they are being looked up, null.
+// The functions; null while they are being looked up.
 const Real* real();
 
-// Of the small array: for allocations while real() is null.
+// Allocates from the small array while real() is null.
 void* early_allocation(std::size_t bytes, std::size_t alignment);
 bool is_early(const void* pointer);
 std::size_t early_bytes_from(const void* pointer); // to the end of what is in use

@@ -1,5 +1,5 @@
-// What the program says itself: phases, by MPI_Pcontrol of whatever MPI library or
-// warren/locality.h, and names of structures.
+// Marks of the program: phases, by warren/locality.h or any library's MPI_Pcontrol, and names of
+// structures.
 
 #include <cstdarg>
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ void phase(PhaseRecord::Event event, std::int32_t level, const char* name) {
 
 extern "C" {
 
-// The constructor makes processes known that allocate nothing.
+// The constructor makes processes connect that allocate nothing.
 [[gnu::constructor]] static void make_known() {
     threshold();
 }
@@ -46,8 +46,7 @@ int warren_locality_recording(void) {
     return threshold() != UINT64_MAX ? 1 : 0;
 }
 
-// Its further arguments mean something to profiling libraries only; those that fit registers are
-// handed on.
+// Only profiling libraries use the further arguments. Those that fit in registers are passed on.
 int MPI_Pcontrol(int level, ...) {
     phase(PhaseRecord::pcontrol, level, nullptr);
     using Pcontrol = int (*)(int, ...);
@@ -67,7 +66,8 @@ int MPI_Pcontrol(int level, ...) {
     return next(level, first, second, third);
 }
 
-// Fortran's, which libraries implement without the above. The `f08` form passes an integer, too.
+// Fortran's MPI_Pcontrol, which libraries implement without calling the C function. The `f08` form
+// passes an integer, too.
 static void fortran_pcontrol(const int* level, const char* name) {
     phase(PhaseRecord::pcontrol, *level, nullptr);
     if (void* next = dlsym(RTLD_NEXT, name)) {

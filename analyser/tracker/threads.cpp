@@ -1,4 +1,4 @@
-// The stacks of threads: where each is, told by the thread itself when it begins and ends.
+// Stacks of threads. Each thread records its own when it begins and ends.
 
 #include <cerrno>
 #include <cstdint>

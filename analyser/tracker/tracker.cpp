@@ -23,9 +23,9 @@ extern void* first_stack_end asm(
     "__libc_stack_end"); // of the dynamic linker: where the main thread's stack began
 void* malloc(std::size_t);
 
-// For a tool that runs the program under its control (the counts mode), and puts its own code here:
-// it fills the welcome instead of a recorder, and hears of each record, whose number in its file is
-// given. `previous` is the block itself where the call that made it has written it.
+// Empty functions for a tool that controls the program (counts mode) and runs its own code before
+// them. It fills the welcome instead of a recorder, and gets each record's number in its file.
+// `previous` is the block itself if the call that made it has written it.
 [[gnu::noinline]] void warren_locality_ask(warren::locality::Welcome* welcome) {
     asm volatile("" : : "r"(welcome) : "memory");
 }
@@ -58,7 +58,7 @@ struct Fill {
     std::uint64_t epoch;
 };
 
-// All zero in a new process and in a forked one.
+// State of the tracker: all zero in a new process and in a forked one.
 struct State {
     std::uint32_t stage; // its release pairs with the acquire of who then uses the rest
     std::uint32_t lock;
@@ -99,7 +99,7 @@ constinit State off_state = {.stage = off,
                              .call_stacks = {},
                              .fills = {}};
 
-// Of the library that records by itself, if there is one.
+// The listener of a library that records by itself, if there is one.
 const Listener* listener = nullptr;
 
 void find_listener() {
@@ -166,7 +166,7 @@ const char* variable(const char* name) {
     return nullptr;
 }
 
-// Asks the recorder; false: there is none, or it doesn't want this process.
+// Asks the recorder. False: there is none, or it doesn't want this process.
 bool ask(const char* socket_name, Welcome& welcome) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -207,7 +207,7 @@ bool ask(const char* socket_name, Welcome& welcome) {
     return welcome_read && welcome.version == link_version && welcome.folder[0] != 0;
 }
 
-// The main thread's stack: down from the end of what the kernel has put on it, as far as it may
+// Finds the main thread's stack: from the end of the kernel's data on it, down as far as it may
 // grow.
 void find_main_stack(std::uint64_t& begin, std::uint64_t& bytes) {
     constexpr std::uint64_t most = std::uint64_t{1} << 30; // where there is no limit
@@ -235,7 +235,7 @@ std::uint32_t tid_in(const State& of) {
     return self.tid;
 }
 
-// Under the lock.
+// Appends a record. Called under the lock.
 void append(State& of, const AllocationRecord& record, bool filled = false) {
     if (of.allocations.append(of.log_folder, record)) {
         const std::uint64_t previous = filled ? record.address : record.previous;
@@ -255,8 +255,7 @@ void append_stack_of_thread(State& of, AllocationRecord::Event event) {
                 no_stack, 0});
 }
 
-// Makes the process known. The first thread that gets here asks; others that come meanwhile wait,
-// so that they lose nothing.
+// Connects the process. The first thread asks. Others wait meanwhile, so that no record is lost.
 void begin_recording(State& of) {
     std::uint32_t expected = unasked;
     if (!__atomic_compare_exchange_n(&of.stage, &expected, asking, false, __ATOMIC_ACQUIRE,
@@ -415,8 +414,8 @@ void tell_gone(const void* address, std::uint64_t bytes) {
     }
 }
 
-// Short pieces of a stream that fills a page one after the other place it with the one that has
-// its first byte.
+// Of short pieces of a stream that fill a page one after the other, the piece with the first byte
+// places it.
 void record_fill(const void* address, std::uint64_t bytes, const Caller& caller) {
     constexpr std::uint64_t large_bytes = 1024;
     const std::uint64_t begin = number_of(address);
@@ -483,7 +482,7 @@ void record_own_stack(std::uint64_t begin, std::uint64_t bytes) {
     }
 }
 
-// If nobody has wanted this process until now, it is asked again.
+// Asks again if no recorder has wanted this process until now.
 extern "C" void warren_locality_listen(const Listener* who) {
     if (who->version != link_version) {
         return;

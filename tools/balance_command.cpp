@@ -19,7 +19,7 @@ void show(const char* name, const balance::Matrix& matrix, const balance::Placem
                 balance::moves(matrix, placement), balance::traffic(matrix, placement) * 1e-6, us);
 }
 
-// The whole file; false: errno says why not.
+// Reads the whole file. False: errno says why not.
 bool read(const std::string& path, std::string& text) {
     std::FILE* file = std::fopen(path.c_str(), "re");
     if (file == nullptr) {

@@ -10,7 +10,7 @@ inline constexpr const char* balance_usage =
     "                            --balance-record): imbalance of the workers, moves, bytes times\n"
     "                            distance, and their own time; all of them, or those named\n";
 
-// `warren balance …`, without these two words. The exit code.
+// Runs `warren balance` with the words behind it; returns the exit code.
 int balance_command(const std::vector<std::string>& words);
 
 } // namespace warren::tools

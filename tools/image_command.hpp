@@ -1,5 +1,5 @@
 // `warren image check PROGRAM`: whether a program can run as a private image, item by item.
 #pragma once
 
-// The exit code: 0 when it can, 1 when it can't.
+// Returns the exit code: 0 if it can, else 1.
 int check_image(const char* path);

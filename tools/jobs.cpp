@@ -117,7 +117,7 @@ std::vector<pid_t> tasks_of_ranks(const node::Segment& segment) {
                 segment.slot(rank).pid.load(std::memory_order_relaxed) != process) {
                 continue;
             }
-            // Threads that a rank makes inherit its name.
+            // Threads that a rank makes inherit its name, so the first one is the rank.
             pid_t& first = threads.try_emplace(rank, task).first->second;
             first = std::min(first, task);
         }

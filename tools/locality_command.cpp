@@ -52,7 +52,7 @@ const char* const help_text =
     "Programs can say more by warren/locality.h and MPI_Pcontrol. The exit status is the\n"
     "program's; 125 if it could not be recorded. A recording is kept whatever is killed.\n";
 
-// "64K" in bytes.
+// Reads a size such as "64K" in bytes.
 bool size_in(const std::string& text, std::uint64_t& bytes) {
     char* end = nullptr;
     errno = 0;
@@ -86,7 +86,7 @@ int usage_error(const std::string& text) {
     return status_usage;
 }
 
-// 0, or the exit status of a wrong command line.
+// Returns 0, or the exit status of a wrong command line.
 int read_options(const std::vector<std::string>& words, locality::RecordOptions& options) {
     constexpr std::uint64_t least_limit = 1 << 20;
     constexpr std::uint64_t most_calls = 64;
@@ -148,7 +148,7 @@ int read_options(const std::vector<std::string>& words, locality::RecordOptions&
     return options.command.empty() ? usage_error("no program is given") : 0;
 }
 
-// Ends as the program did, for whoever waits; without a core file of this one.
+// Ends as the program did, for the waiting parent, without a core file of this process.
 int end_as(int status, int signal) {
     if (signal != 0) {
         const rlimit none{0, 0};
@@ -196,7 +196,7 @@ int locality_command(const std::vector<std::string>& words) {
         }
         return 0;
     }
-    // As a private image in a rank's thread this has the host's place.
+    // If this is a private image in a rank's thread, its folder is the host's.
     if (access((launch::own_folder() + "/warren-rank-host").c_str(), F_OK) == 0) {
         std::fputs(
             "warren locality record: the ranks of this job are threads of one process: record "

@@ -6,7 +6,7 @@
 
 namespace warren::tools {
 
-// The words behind `warren locality`; returns the exit status.
+// Runs `warren locality` with the words behind it; returns the exit status.
 int locality_command(const std::vector<std::string>& words);
 
 } // namespace warren::tools

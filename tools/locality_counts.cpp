@@ -161,7 +161,8 @@ constexpr Option options[] = {
     {"--stack-depth", number_in, &Settings::stack_depth},
 };
 
-// One option with its value at words[at], which moves to its last word. 0, or the exit status.
+// Reads one option with its value at words[at]; `at` moves to its last word. Returns 0 or the exit
+// status.
 int read_option(const std::vector<std::string>& words, std::size_t& at, Settings& settings) {
     std::string name = words[at];
     if (name == "--communication") {
@@ -232,7 +233,7 @@ int read_words(const std::vector<std::string>& words, Settings& settings,
     return locality::counts::check(settings, problem) ? 0 : failed(problem, status_usage);
 }
 
-// Where a shell would find it; empty: nowhere.
+// The path where a shell would find the program; empty: nowhere.
 std::string find_program(const std::string& name) {
     if (name.find('/') != std::string::npos) {
         return name;
@@ -257,8 +258,8 @@ std::string find_program(const std::string& name) {
     return "";
 }
 
-// Makes of a script's command that of its interpreter, as the kernel does, and refuses what can't
-// be recorded.
+// Replaces a script's command by that of its interpreter, as the kernel does, and refuses programs
+// that can't be recorded.
 int resolve(std::string& program, std::vector<std::string>& command) {
     constexpr int most_interpreters = 4;
     for (int turn = 0; turn < most_interpreters; ++turn) {
@@ -323,7 +324,7 @@ int make_folder(std::string& folder) {
     return 0;
 }
 
-// Mode sample: what is left for counts and allocations.
+// Mode sample: the limit of counts and allocations, without that of first touches.
 std::uint64_t limit_beside_faults(const Settings& settings) {
     return settings.mode == "sample" ? settings.limit_bytes - settings.limit_bytes / 4
                                      : settings.limit_bytes;
@@ -335,8 +336,8 @@ void set_engine_options(const std::string& client, const Settings& settings) {
            1);
 }
 
-// Mode sample: who touches which page first is what the kernel tells, not what bursts see. Starts
-// the program as a child. False, with nothing done: the kernel tells nothing.
+// Mode sample: records first touches by the kernel's page faults, as bursts miss most of them.
+// Starts the program as a child. False: page faults are not available, and nothing is done.
 bool record_faults(const Settings& settings, const std::string& engine,
                    const std::vector<std::string>& command, int& status, int& signal) {
     locality::RecordOptions wanted;
@@ -410,7 +411,7 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
     const std::string engine = parts + "dynamorio/libdynamorio.so";
     const std::string tracker = parts + "libwarren-tracker.so";
     for (const std::string& part : {client, engine, tracker}) {
-        // The engine is executed.
+        // libdynamorio.so is executed, the other files are only read.
         if (access(part.c_str(), part == engine ? R_OK | X_OK : R_OK) != 0) {
             if (errno == EACCES) {
                 return failed(part + " can't be " + (part == engine ? "executed" : "read") + ": " +
@@ -437,8 +438,9 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
         return wrong;
     }
     char* const real = realpath(program.c_str(), nullptr);
-    // Programs and libraries at the same places in each run, heap and libraries far apart:
-    // addresses in recordings can be compared, and counters don't clash (counters.hpp).
+    // Without randomisation programs and libraries have the same addresses in each run, with heap
+    // and libraries far apart. Addresses in recordings can be compared, and counters don't clash
+    // (counters.hpp).
     personality(ADDR_NO_RANDOMIZE);
     const char* const others = std::getenv("LD_PRELOAD");
     setenv("LD_PRELOAD", others != nullptr ? (tracker + ":" + others).c_str() : tracker.c_str(), 1);

@@ -52,7 +52,7 @@ int failed(const std::string& text) {
 
 enum class Needs { hooks, other, sanitizer };
 
-// What the program itself is linked with.
+// The library that the program itself needs: the hooks, a sanitizer, or neither.
 Needs needs_of(const std::string& program) {
     std::shared_ptr<const image::ElfFile> file;
     if (Error error = image::ElfFile::open(program, file)) {
@@ -124,12 +124,12 @@ int locality_flags(const std::vector<std::string>& words) {
     }
     std::string text = "-fsanitize=thread";
     if (clang) {
-        // Wider vectors have no call.
+        // The compiler inserts no call for wider vectors.
         text +=
             compile ? " -mprefer-vector-width=128 -mllvm -tsan-instrument-func-entry-exit=0" : "";
         text += link ? " -fno-sanitize-link-runtime" : "";
     } else if (compile) {
-        // Copies and fills are calls, which can be counted.
+        // Copies and fills become calls, which can be counted.
         text += " --param=tsan-instrument-func-entry-exit=0 -mmemcpy-strategy=libcall:-1:noalign"
                 " -mmemset-strategy=libcall:-1:noalign";
     }
@@ -158,10 +158,10 @@ int record_hooks(const locality::counts::Settings& settings, const std::string& 
     }
     locality::counts::Settings written = settings;
     written.mode = "counts"; // which is what is recorded
-    // As in mode counts: addresses in recordings can be compared, and counters don't clash.
+    // As in mode counts, so that addresses in recordings can be compared and counters don't clash.
     personality(ADDR_NO_RANDOMIZE);
-    // The library comes first also where only what is loaded later needs it: a process of ranks
-    // that are threads.
+    // The library is preloaded even if only code that is loaded later needs it, as in a process of
+    // thread ranks.
     std::string preload = tracker + ":" + hooks_folder() + "/libwarren-hooks.so.0";
     if (const char* const others = std::getenv("LD_PRELOAD")) {
         preload += std::string(":") + others;
@@ -178,7 +178,7 @@ int record_hooks(const locality::counts::Settings& settings, const std::string& 
         execv(program.c_str(), arguments.data());
         return failed(program + " can't be started: " + std::strerror(errno));
     }
-    // A launcher or a script: whether it starts anything that counts is known in the end.
+    // A launcher or a script may start programs that count. Whether it has is known at the end.
     child = fork();
     if (child == 0) {
         execv(program.c_str(), arguments.data());

@@ -1,5 +1,5 @@
-// `warren locality flags` and `warren locality record --mode hooks`: programs that count their
-// accesses themselves, by calls that the compiler has put there (analyser/hooks).
+// `warren locality flags` and `warren locality record --mode hooks`, for programs that count their
+// accesses themselves, by calls that the compiler has inserted (analyser/hooks).
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace warren::tools {
 
-// Prints what compilers and linkers are to be told. words[0] is `flags`.
+// Prints the flags for compilers and linkers. words[0] is `flags`.
 int locality_flags(const std::vector<std::string>& words);
 
-// Records `command`, whose program is the file `program`. The folder is there. Returns the exit
-// status if the program is not started, or has not been this process itself.
+// Records `command`, whose program is the file `program`; the folder exists. Returns the exit
+// status, if the program is not started or runs as a child.
 int record_hooks(const locality::counts::Settings& settings, const std::string& program,
                  std::vector<std::string>& command);
 

@@ -1,5 +1,5 @@
-// `warren locality report`: what a recording says. The analysis is in Python
-// (analyser/reports), which this looks for and becomes.
+// `warren locality report` shows the analysis of a recording. The analysis is in Python
+// (analyser/reports); the command finds a Python and becomes it.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ int failed(const char* reason) {
     return 1;
 }
 
-// The machine that --topology says, or this one.
+// The machine that --topology names, or this one.
 Topology topology_of(const Options& options) {
     warren_topology* topology = nullptr;
     warren_topology_report report{};
@@ -104,7 +104,7 @@ int order_command(const std::vector<std::string>& arguments) {
     }
     std::vector<unsigned> nodes(count);
     std::vector<unsigned> tiers(count);
-    // What is available may change meanwhile, so what the second call says counts.
+    // The availability may change between the calls, so the count of the second one holds.
     if (warren_mem_get_ordering(memory.get(), criteria.get(), count, nodes.data(), tiers.data(),
                                 &count) != WARREN_MEM_SUCCESS) {
         return failed(warren_mem_error());

@@ -12,7 +12,7 @@
 
 namespace warren::tools {
 
-// The arguments behind "mem"; the exit code.
+// Runs `warren mem` with the arguments behind it; returns the exit code.
 int memory_command(const std::vector<std::string>& arguments);
 int measure_command(const std::vector<std::string>& arguments);
 int import_command(const std::vector<std::string>& arguments);
@@ -20,15 +20,16 @@ int export_command(const std::vector<std::string>& arguments);
 
 extern const char* const memory_usage;
 
-// Options of the form --name value (or --name alone where `flags` has it), taken off the arguments;
-// a mistake is said, and false.
+// Takes options of the form --name value (or --name alone if `flags` has it) off the arguments.
+// False: there is a mistake, and it has been printed.
 class Options {
   public:
     Options(std::vector<std::string> names, std::vector<std::string> flags);
     bool read(const std::vector<std::string>& arguments, std::vector<std::string>& rest);
     bool has(const std::string& name) const;
     std::string get(const std::string& name, const std::string& otherwise) const;
-    // A number of `least` to `most`; false, and said, when it is something else.
+    // Reads a number from `least` to `most`. False: it is something else, and that has been
+    // printed.
     bool number(const std::string& name, double least, double most, double& value) const;
 
   private:

@@ -34,7 +34,7 @@ double seconds_since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Memory on one node, all of it there.
+// Memory on one node, with all pages placed.
 class Buffer {
   public:
     Buffer() = default;
@@ -57,11 +57,11 @@ class Buffer {
         mapped_ = static_cast<char*>(mapped);
         begin_ = mapped_ +
                  (huge_page - reinterpret_cast<std::uintptr_t>(mapped_) % huge_page) % huge_page;
-        // A single page size in a buffer, or the figure means nothing.
+        // A buffer has a single page size, else the figure means nothing.
         huge_ = madvise(begin_, bytes_, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0 && huge;
         std::array<std::uint64_t, memory::node_limit / 64> nodes{};
         nodes[node / 64] = std::uint64_t{1} << (node % 64);
-        // Not to bind: a full node would be answered by the out-of-memory killer.
+        // Preferred, not bound: on a full node binding would call the out-of-memory killer.
         if (syscall(SYS_mbind, begin_, bytes_, MPOL_PREFERRED, nodes.data(), memory::node_limit + 1,
                     0) != 0 &&
             errno != ENOSYS) {
@@ -146,7 +146,7 @@ void write_chain(const Buffer& buffer, std::size_t lines_per_page) {
     }
 }
 
-// The address reached is returned so that no step can be left out.
+// Returns the address reached, so that the compiler can't omit a step.
 char* follow_reading(char* from, std::size_t steps) {
     for (std::size_t step = 0; step < steps; ++step) {
         from = *reinterpret_cast<char* volatile*>(from);
@@ -154,7 +154,7 @@ char* follow_reading(char* from, std::size_t steps) {
     return from;
 }
 
-// The same by steps that write what they read.
+// Follows the chain by steps that write what they read.
 char* follow_writing(char* from, std::size_t steps) {
     std::uintptr_t nothing = 0;
     asm volatile("" : "+r"(nothing)); // the compiler must not know, or it would only read
@@ -193,7 +193,7 @@ void chase(const Buffer& buffer, const Effort& effort, Figure& figure) {
 using Vector = std::uint64_t __attribute__((vector_size(32), aligned(8), may_alias));
 using Doubles = double __attribute__((vector_size(32), aligned(8), may_alias));
 
-// One pass over a part of the arrays; returns what keeps the compiler from leaving it out.
+// One pass over a part of the arrays. Returns a value, so that the compiler can't omit the pass.
 [[gnu::noinline]] std::uint64_t pass(Quantity quantity, char* a, char* b, char* c,
                                      std::size_t bytes) {
     auto* va = reinterpret_cast<Vector*>(a);
@@ -230,13 +230,13 @@ using Doubles = double __attribute__((vector_size(32), aligned(8), may_alias));
     return all[0] ^ all[1] ^ all[2] ^ all[3];
 }
 
-// How many of the three arrays a pass reads or writes.
+// Number of the three arrays that a pass reads or writes.
 std::size_t arrays_of(Quantity quantity) {
     return quantity == Quantity::triad ? 3 : quantity == Quantity::copy ? 2 : 1;
 }
 
-// One figure with a number of threads. The threads meet before and after each repetition, so that
-// the time is that of all.
+// Measures one figure with a number of threads. The threads meet before and after each repetition,
+// so that the time is that of all.
 bool stream(const Buffer& buffer, Quantity quantity, const std::vector<unsigned>& cores,
             unsigned threads, const Effort& effort, Figure& figure) {
     const std::size_t part = buffer.bytes() / 3 / threads / small_page * small_page;
@@ -251,7 +251,7 @@ bool stream(const Buffer& buffer, Quantity quantity, const std::vector<unsigned>
         }
         char* first = buffer.begin() + part * 3 * thread;
         const Clock::time_point begin = Clock::now();
-        // One pass to warm up, at -1.
+        // Repetition -1 is one pass to warm up.
         for (int repetition = -1;; ++repetition) {
             meeting.arrive_and_wait();
             if (!more || !bound) {
@@ -266,7 +266,7 @@ bool stream(const Buffer& buffer, Quantity quantity, const std::vector<unsigned>
                 if (repetition >= 0) {
                     samples.push_back(bytes / mebibyte / seconds);
                 }
-                // As many passes as fit the time, at least the number of repetitions or one.
+                // Makes as many passes as fit the time, at least the number of repetitions or one.
                 more = samples.empty() || (seconds_since(begin) < effort.seconds_per_figure &&
                                            samples.size() < effort.repetitions * 4UL);
             }
@@ -342,7 +342,7 @@ Error measure(const Pair& pair, const Effort& effort, const std::function<bool()
     for (const bool huge : {false, true}) {
         Buffer buffer;
         Error error;
-        // Touched from there, too: what the memory costs to be had is not what is measured.
+        // The buffer is touched from there, too, so that the cost of placing pages is not measured.
         if (!on_processor(pair.cores.front(),
                           [&] { error = buffer.get(pair.bytes, pair.node, huge); })) {
             return not_bound(pair);
@@ -351,7 +351,7 @@ Error measure(const Pair& pair, const Effort& effort, const std::function<bool()
             return error;
         }
         for (const Quantity quantity : quantities) {
-            // Bandwidths as programs have them that care: with huge pages.
+            // Bandwidths use huge pages, as tuned programs do.
             if (huge != (quantity >= Quantity::latency_huge)) {
                 continue;
             }

@@ -1,17 +1,17 @@
-// Measures one pair: how memory of one node is for processors of one initiator.
+// Measures one pair: latency and bandwidth of one node's memory for the processors of one
+// initiator.
 //
-// Latency is that of dependent loads: a chain through all cache lines of a buffer, in three orders:
-// random over all of it (each step misses the caches, and mostly the TLB), page by page (random
-// within a page, pages in random order), and random with huge pages (without most TLB misses). That
-// of writes is the last chain again, each step an atomic addition of nothing: it must own the line
-// that it reads the next address from, and the lines that it has written go back to memory.
+// Latency is that of dependent loads: a chain through all cache lines of a buffer. The chain has
+// three orders: random over the buffer (each step misses the caches, and mostly the TLB), page by
+// page (random within a page, pages in random order), and random with huge pages (without most TLB
+// misses). The latency of writes uses the last chain with an atomic addition of zero per step: the
+// step must own the line from which it reads the next address, and written lines go back to memory.
 // Bandwidth is that of threads that read, write, copy (a = b) or add (a = b + s · c, STREAM's
 // triad) arrays of their own, one thread per core, on 1, 2, 4 … all cores of the initiator; bytes
-// count as STREAM counts them.
+// are counted as in STREAM.
 //
-// Each figure is the median of repetitions, whose extremes tell how steady it is.
-// Thread rule: one measurement at a time; it makes its own threads, and the caller's processors are
-// what they were at its end.
+// Each figure is the median of repetitions; their extremes show how steady it is. Thread rule: one
+// measurement at a time. It makes its own threads, and restores the caller's processors at its end.
 #pragma once
 
 #include <cstdint>
@@ -56,20 +56,20 @@ struct Pair {
     std::size_t bytes = 0; // of the buffer, in all
 };
 
-// How long each figure may take, and how often it is taken (at least once).
+// Time limit of a figure, and number of its repetitions (at least one).
 struct Effort {
     double seconds_per_figure = 0.1;
     unsigned repetitions = 5;
 };
 
-// Measures all quantities of a pair. `done` is called after each figure; returning false ends the
-// measurement with what there is. Fails when memory of the node can't be had or the processors
-// can't be used.
+// Measures all quantities of a pair. Calls `done` after each figure; if that returns false, the
+// measurement ends with the figures so far. Fails if memory of the node is not available or the
+// processors can't be used.
 Error measure(const Pair& pair, const Effort& effort, const std::function<bool()>& done,
               std::vector<Figure>& figures);
 
-// The order of a chain through the lines of a buffer: next[i] follows i, one cycle through all.
-// lines_per_page: lines are visited page by page; 0: in any order.
+// The order of a chain through the lines of a buffer: next[i] follows i, in one cycle through all.
+// With lines_per_page the chain visits the lines page by page; 0: in any order.
 std::vector<std::uint32_t> chain_order(std::size_t lines, std::size_t lines_per_page,
                                        std::uint64_t seed);
 

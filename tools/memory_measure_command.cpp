@@ -1,4 +1,5 @@
-// `warren mem measure`: all pairs of initiator and memory, within a time; keeps the values.
+// `warren mem measure` measures all pairs of initiator and memory within a time limit and keeps the
+// values.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -27,7 +28,7 @@ using Topology = std::unique_ptr<warren_topology, void (*)(warren_topology*)>;
 using Memory = std::unique_ptr<warren_memory, void (*)(warren_memory*)>;
 
 constexpr double mebibyte = 1024.0 * 1024.0;
-// Less says nothing: two seconds for all figures of a pair are little.
+// Smaller buffers give no useful figures.
 constexpr std::size_t least_buffer = std::size_t{4} << 20;
 constexpr std::size_t usual_buffer = std::size_t{64} << 20;
 constexpr std::size_t most_buffer = std::size_t{4} << 30;
@@ -51,7 +52,7 @@ bool may_run_on(unsigned cpu) {
     return has_bit(allowed, cpu);
 }
 
-// A processor of each core of a set that this process may use.
+// A processor of each core in the set that this process may use.
 std::vector<unsigned> cores_of(const warren_topology* topology, warren_set cpus) {
     std::vector<unsigned> cores;
     std::vector<warren_object> seen;
@@ -69,7 +70,7 @@ std::vector<unsigned> cores_of(const warren_topology* topology, warren_set cpus)
     return cores;
 }
 
-// Bytes of the largest caches between processors and a memory: those of processors of the set, and
+// Bytes of the largest caches between processors and a memory: those of the set's processors and
 // the memory's own.
 std::uint64_t caches_between(const warren_topology* topology, warren_set cpus, unsigned node) {
     std::uint64_t bytes = 0;
@@ -99,7 +100,8 @@ std::uint64_t caches_between(const warren_topology* topology, warren_set cpus, u
     return bytes;
 }
 
-// Four times the caches, so that they don't serve it; a quarter of what is available at most.
+// Four times the caches, so that they don't serve the buffer; at most a quarter of the available
+// memory.
 std::size_t buffer_for(const warren_topology* topology, warren_memory* memory, warren_set cpus,
                        unsigned node) {
     std::uint64_t available = 0;
@@ -125,7 +127,7 @@ class Progress {
     Progress(std::size_t figures, double seconds)
         : figures_(figures), seconds_(seconds), shown_(isatty(STDERR_FILENO) != 0) {}
 
-    // False when the time is over.
+    // False: the time is over.
     bool step(const std::string& what) {
         ++done_;
         show(what);
@@ -179,7 +181,7 @@ std::string describe(const Figure& figure) {
 
 void keep(const Job& job, const std::vector<Figure>& figures, topology::ValuesFile& file) {
     const auto add = [&](std::uint32_t attribute, double value, double most) {
-        // In place of a former measurement of the pair.
+        // Replaces an earlier measurement of the pair.
         std::erase_if(file.values, [&](const topology::MeasuredValue& other) {
             return other.attribute == attribute && other.node == job.pair.node &&
                    other.from == job.cpus;
@@ -216,7 +218,7 @@ void keep(const Job& job, const std::vector<Figure>& figures, topology::ValuesFi
     }
 }
 
-// The numbers that --from or --to lists; all when it isn't given.
+// The numbers that --from or --to lists; all if it isn't given.
 bool listed(const Options& options, const std::string& name, topology::Bits& bits) {
     if (!options.has(name)) {
         bits.assign(8192 / 64, ~std::uint64_t{0});

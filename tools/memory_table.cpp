@@ -37,7 +37,7 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 std::string padded(std::string text, std::size_t width, bool right) {
-    // Characters, not bytes: names may have others than ASCII.
+    // Counts characters, not bytes, as names may not be ASCII.
     const auto length = static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(), [](char one) { return (one & 0xc0) != 0x80; }));
     const std::string blanks(width > length ? width - length : 0, ' ');
@@ -245,8 +245,8 @@ std::string table_of(const Matrices& matrices) {
                : text;
 }
 
-// A grid per attribute; the better a value, the darker its field. Logarithmic, since memories
-// differ by factors.
+// Draws a grid per attribute. The better a value, the darker its field, on a logarithmic scale,
+// since memories differ by factors.
 std::string picture_of(const Matrices& matrices) {
     constexpr int left = 130;
     constexpr int cell_width = 84;

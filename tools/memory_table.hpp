@@ -1,4 +1,4 @@
-// The attributes of a machine's memories as a table for people, and as a picture (SVG).
+// The attributes of a machine's memories as a table and as a picture (SVG).
 #pragma once
 
 #include <string>
@@ -37,18 +37,18 @@ struct Matrices {
     std::vector<Matrix> matrices;
 };
 
-// `all`: also those that only read or only write, and others of the topology.
+// `all`: also attributes of only reads or only writes, and others of the topology.
 Matrices matrices_of(const warren_topology* topology, warren_memory* memory, bool all);
 
 std::string table_of(const Matrices& matrices);
 std::string picture_of(const Matrices& matrices);
 
-// The names of attributes in "latency~10%,capacity".
+// The names of the attributes in criteria such as "latency~10%,capacity".
 std::vector<std::string> names_in(const std::string& criteria);
 // A value with its unit and origin, right-aligned.
 std::string value_text(warren_memory* memory, const std::string& attribute, const std::string& from,
                        unsigned node, int width);
-// "0-3,8".
+// A set as a list: "0-3,8".
 std::string list_of(warren_set set);
 
 } // namespace warren::tools

@@ -1,4 +1,4 @@
-// `warren mem import` and `export`: values from and to hwloc's XML.
+// `warren mem import` and `export` convert values from and to hwloc's XML.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -50,7 +50,7 @@ int import_command(const std::vector<std::string>& arguments) {
     file.machine = topology::identity_of(given.get());
     std::string path = options.get("--output", "");
     if (path.empty()) {
-        // For this machine, then.
+        // Without --output the values are for this machine.
         const Topology here = open_topology("native");
         if (!here) {
             return 1;
@@ -146,7 +146,7 @@ int export_command(const std::vector<std::string>& arguments) {
                  cpu = warren_set_next(cpus, cpu + 1)) {
                 hwloc->bitmap_set(cpuset.get(), cpu);
             }
-            // The numbers of attributes are hwloc's.
+            // Attributes have hwloc's numbers.
             for (std::uint32_t attribute = WARREN_ATTRIBUTE_BANDWIDTH;
                  attribute <= WARREN_ATTRIBUTE_WRITE_LATENCY; ++attribute) {
                 std::uint64_t value = 0;
@@ -154,7 +154,7 @@ int export_command(const std::vector<std::string>& arguments) {
                 hwloc_location from{};
                 from.type = HWLOC_LOCATION_TYPE_CPUSET;
                 from.location.cpuset = cpuset.get();
-                // What is guessed would be taken for known by others.
+                // Guessed values are left out: readers of the file would take them for known.
                 if (warren_topology_value(here.get(), attribute, row, node->os_index, &value,
                                           &origin) == WARREN_TOPOLOGY_SUCCESS &&
                     origin != WARREN_ORIGIN_GUESSED) {
@@ -169,7 +169,7 @@ int export_command(const std::vector<std::string>& arguments) {
             }
         }
     }
-    // Not by hwloc, which does not look whether the disk takes it.
+    // The file is not written by hwloc, which does not check whether the disk takes it.
     char* text = nullptr;
     int size = 0; // with the byte that ends it
     if (hwloc->topology_export_xmlbuffer(topology, &text, &size, 0) != 0 || size < 1) {

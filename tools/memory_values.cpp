@@ -34,7 +34,7 @@ bool continue_values(const std::string& path, topology::ValuesFile& file) {
 bool write_values(const std::string& path, const topology::ValuesFile& file) {
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-        // What it is would be gone: the new file takes its name.
+        // The new file takes its name, so a device or pipe would be gone.
         std::fprintf(stderr, "warren mem: can't write %s: it is no plain file\n", path.c_str());
         return false;
     }

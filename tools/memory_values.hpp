@@ -1,4 +1,4 @@
-// Keeping values of memory's attributes: files of this user.
+// Keeps values of memory attributes in files of this user.
 #pragma once
 
 #include <string>
@@ -7,11 +7,12 @@
 
 namespace warren::tools {
 
-// Takes over the values that a file has already, if it is there; when it is damaged or of another
-// machine that is said, and false.
+// Reads the values of an existing file. False: the file is damaged or of another machine, and that
+// has been printed.
 bool continue_values(const std::string& path, topology::ValuesFile& file);
 
-// Writes the file, whole or not at all, and makes its folder; what fails is said, and false.
+// Writes the file, whole or not at all, and makes its folder. False: it failed, and that has been
+// printed.
 bool write_values(const std::string& path, const topology::ValuesFile& file);
 
 } // namespace warren::tools

@@ -68,7 +68,7 @@ std::string heading(const node::Segment& segment, const LoadSample& sample) {
     return text + "\n";
 }
 
-// A zombie has ended.
+// A zombie counts as ended.
 bool runs(pid_t process) {
     const std::string stat = first_line("/proc/" + std::to_string(process) + "/stat");
     const std::size_t name_end = stat.rfind(") ");
@@ -88,7 +88,7 @@ void show_live(const node::Segment& segment, double interval_s) {
             text = text.substr(0, window.ws_col) + "\n";
         }
         text += load_table(now, first ? nullptr : &before, window.ws_col);
-        // What fits the window.
+        // Prints the lines that fit in the window.
         std::size_t end = 0;
         for (unsigned line = 1; window.ws_row > 2 && line < window.ws_row - 1U && end < text.size();
              ++line) {

@@ -10,7 +10,7 @@ inline constexpr const char* ranks_usage =
     "                            worker, core, state, load, messages, call; on a terminal again\n"
     "                            and again (every second), until Ctrl-C or the end of the job\n";
 
-// `warren ranks …`, without these two words. The exit code.
+// Runs `warren ranks` with the words behind it; returns the exit code.
 int ranks_command(const std::vector<std::string>& words);
 
 } // namespace warren::tools

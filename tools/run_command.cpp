@@ -74,8 +74,8 @@ std::string find_program(const std::string& name) {
     return "";
 }
 
-// Why nothing can be loaded into the program before it starts; "" if it can. What is no ELF file
-// may be a script, whose interpreter will do.
+// Reason why nothing can be preloaded into the program; "" if it can. A file that is not ELF may be
+// a script, whose interpreter may do.
 std::string no_preload(const std::string& path) {
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) != 0) {
@@ -113,7 +113,7 @@ struct Given {
     std::size_t program = 0; // of the arguments
 };
 
-// False: what is wrong is said.
+// False: the mistake has been printed.
 bool read(const std::vector<std::string>& arguments, Given& given) {
     std::size_t at = 0;
     for (; at < arguments.size() && arguments[at].starts_with("-"); ++at) {
@@ -146,7 +146,7 @@ bool read(const std::vector<std::string>& arguments, Given& given) {
 Error rules_of(const Given& given, std::vector<memory::Rule>& rules) {
     if (!given.rules.empty()) {
         std::ifstream file(given.rules, std::ios::binary);
-        // Rules are written by hand.
+        // Rules are written by hand, so their files are small.
         constexpr std::size_t most_bytes = 1024 * 1024;
         std::string text(most_bytes + 1, '\0');
         file.read(text.data(), static_cast<std::streamsize>(text.size()));

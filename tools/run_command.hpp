@@ -1,5 +1,5 @@
-// `warren run --memory CRITERIA [--rules FILE] … PROGRAM …`: an unmodified program, with its heap
-// where criteria say (src/memory/preload/).
+// `warren run --memory CRITERIA [--rules FILE] … PROGRAM …` runs an unmodified program with its
+// heap placed by criteria (src/memory/preload/).
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace warren::tools {
 
-// The arguments behind "run". Returns only when the program could not be started: the exit code.
+// Runs `warren run` with the arguments behind it. Returns the exit code, only if the program could
+// not be started.
 int run_command(const std::vector<std::string>& arguments);
 
 extern const char* const run_usage;

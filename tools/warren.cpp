@@ -46,8 +46,8 @@ namespace {
 
 constexpr double mebibyte = 1024.0 * 1024.0;
 
-// Whether one process may read the memory of another that has the same parent, as ranks do (which
-// allow it to their launcher's descendants): large messages can then be copied once.
+// Whether a process may read the memory of a sibling, as ranks do (which allow it to their
+// launcher's descendants). Large messages can then be copied once.
 std::string single_copy() {
     int line[2]; // to the owner of the memory, which ends when our side is closed
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, line) != 0) {
@@ -100,7 +100,7 @@ std::string memory_file() {
     return "allowed";
 }
 
-// "2 cores, 1 NUMA node", or why that is unknown.
+// The parts of the node, as "2 cores, 1 NUMA node", or why they are unknown.
 std::string parts_of_node(const warren::launch::CpuSet& allowed) {
     using warren::launch::BindTo;
     struct Kind {

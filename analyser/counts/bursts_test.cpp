@@ -6,14 +6,14 @@
 namespace warren::locality::counts {
 namespace {
 
-// A thread whose instructions take a nanosecond each, within bursts so many times as long.
+// A thread whose instructions take a nanosecond each, and within bursts a multiple of that.
 class SampledThread : public testing::Test {
   protected:
     void start(std::uint64_t slower, std::uint64_t seed = 1) {
         slower_ = slower;
         bursts_.start(&budget_, pool_, seed, now_ns_);
     }
-    // A basic block as inline code runs it; whether it is counted.
+    // Executes a basic block as inline code does. Returns whether it is counted.
     bool run(std::int64_t instructions) {
         budget_ -= instructions;
         if (budget_ < 0 && budget_ >> 32 != in_burst_half) {
@@ -62,7 +62,7 @@ TEST_F(SampledThread, EstimatesAllInstructionsWhateverTheSlowDown) {
         run_until(3'000'000'000);
         EXPECT_EQ(bursts_.instructions(), all_);
         EXPECT_GT(bursts_.bursts(), slower == 40 ? 5U : 40U);
-        // A burst per stratum: only the last, which may have none, adds to the error.
+        // Each stratum has a burst. Only the last stratum, which may have none, adds to the error.
         const double weight = bursts_.weight();
         EXPECT_NEAR(estimate_ / static_cast<double>(all_), 1,
                     2 * weight * burst_instructions / static_cast<double>(all_) + 0.01)
@@ -86,7 +86,7 @@ TEST_F(SampledThread, CostsLittleHoweverMuchBurstsSlowItDown) {
 }
 
 TEST_F(SampledThread, MeetsEveryPlaceWithTheSameProbability) {
-    // The program's period is the usual stratum's, of which each tenth is to have its share.
+    // The program's period equals the usual stratum. Each tenth of it must get its share.
     constexpr std::uint64_t period = burst_instructions * usual_weight;
     double parts[10] = {};
     start(3, 7);
@@ -106,8 +106,8 @@ TEST_F(SampledThread, MeetsEveryPlaceWithTheSameProbability) {
 }
 
 TEST_F(SampledThread, EstimatesShortThreads) {
-    // A thread of n instructions meets a burst of B in strata of S with probability (n + B) / S, at
-    // least; then what is counted of it is its length, or less.
+    // With strata of S instructions and bursts of B, a thread of n instructions meets a burst with
+    // probability (n + B) / S at least. Then at most its length is counted.
     constexpr int threads = 50'000;
     for (const std::uint64_t length : {25'000, 100'000, 1'000'000}) {
         estimate_ = 0;
@@ -126,7 +126,7 @@ TEST_F(SampledThread, EstimatesShortThreads) {
 }
 
 TEST_F(SampledThread, MeetsTheBeginningOfStrataAsOften) {
-    // With a period of four bursts the parts of a stratum, which is a multiple, have all phases.
+    // A stratum is a multiple of the period of four bursts, so that its parts have all phases.
     constexpr std::uint64_t stratum = burst_instructions * usual_weight;
     constexpr std::uint64_t places = 4 * usual_weight;
     constexpr double strata = 4000;
@@ -142,7 +142,7 @@ TEST_F(SampledThread, MeetsTheBeginningOfStrataAsOften) {
         }
         bursts_.stop();
     }
-    // Some neighbours together, else none of them is met often enough.
+    // Neighbouring places are summed, as each alone is met too seldom.
     for (const std::uint64_t from : {std::uint64_t{0}, places / 2, places - 8}) {
         double sum = 0;
         for (std::uint64_t place = from; place < from + 8; ++place) {
@@ -151,7 +151,7 @@ TEST_F(SampledThread, MeetsTheBeginningOfStrataAsOften) {
         const double true_sum = strata * 8 * stratum / places;
         EXPECT_NEAR(sum / true_sum, 1, 0.4) << from;
     }
-    // The first quarter of a burst, which only those meet that have come round.
+    // Only bursts that wrapped around meet the first quarter of a burst.
     EXPECT_NEAR(counted[0] / (strata * stratum / places), 1, 0.6);
 }
 

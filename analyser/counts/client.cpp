@@ -276,7 +276,7 @@ void note_handler(std::uint64_t signal, std::uint64_t action) {
     }
 }
 
-// What clone makes, by its flags.
+// Whether clone makes a thread or a process, by its flags.
 New made_with(std::uint64_t flags) {
     if ((flags & CLONE_VM) == 0) {
         return New::process;
@@ -284,7 +284,7 @@ New made_with(std::uint64_t flags) {
     return (flags & CLONE_VFORK) != 0 ? New::child_of_vfork : New::thread;
 }
 
-// What clone3 makes, by its argument at `request`.
+// Whether clone3 makes a thread or a process, by its argument at `request`.
 New requested(std::uint64_t request) {
     std::uint64_t flags = 0;
     std::size_t got = 0;

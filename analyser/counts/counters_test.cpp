@@ -10,7 +10,7 @@
 namespace warren::locality::counts {
 namespace {
 
-// Counting as inline code does it, without DynamoRIO.
+// Counts as inline code does, without DynamoRIO.
 class Counters : public testing::Test {
   protected:
     void SetUp() override {
@@ -294,7 +294,7 @@ TEST_F(Counters, NobodySeesMoreThanThereIs) {
     EXPECT_EQ(sums_of(thread_, process_.layout.index(address)).writes, accesses);
 }
 
-// Its bursts, as if its instructions were done.
+// Advances the thread's bursts as if its instructions were executed.
 class SampledCounters : public Counters {
   protected:
     void start() {

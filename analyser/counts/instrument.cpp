@@ -220,7 +220,7 @@ void insert_cold(void* context, instrlist_t* block, instr_t* where, Plan& plan) 
     plan.cold.clear();
 }
 
-// What of the code at an address is not counted.
+// Which parts of the code at an address are not counted.
 enum class Alone { no, all, accesses };
 
 Alone left_alone_at(std::uint64_t address) {

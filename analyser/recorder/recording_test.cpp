@@ -96,7 +96,7 @@ TEST_F(Recording, StaysWithinItsLimitAndCountsWhatIsLost) {
     EXPECT_EQ(contents(path("threads.rec")).size(), 32 + 3 * sizeof(ThreadRecord));
 }
 
-// A limit of the file's size acts as a full disk does: part of a write arrives.
+// A limit of the file's size acts like a full disk: part of a write arrives.
 TEST_F(Recording, KeepsWholeRecordsOnAFullDisk) {
     Allowance allowance;
     RecordFile<ThreadRecord> file;

@@ -16,7 +16,7 @@ Access of(std::initializer_list<int> code) {
     return access_of(bytes.data(), bytes.size());
 }
 
-// As the assembler makes them; each beside what reads and differs in little.
+// Instructions as the assembler encodes them, each beside a similar one that reads.
 TEST(X86Access, TellsStoresFromLoads) {
     EXPECT_EQ(of({0x89, 0x07}), Access::write);                   // mov %eax,(%rdi)
     EXPECT_EQ(of({0x8B, 0x07}), Access::read);                    // mov (%rdi),%eax

@@ -414,8 +414,8 @@ void tell_gone(const void* address, std::uint64_t bytes) {
     }
 }
 
-// Of short pieces of a stream that fill a page one after the other, the piece with the first byte
-// places it.
+// Short pieces of a stream may fill a page one after the other. The piece with the page's first
+// byte places it.
 void record_fill(const void* address, std::uint64_t bytes, const Caller& caller) {
     constexpr std::uint64_t large_bytes = 1024;
     const std::uint64_t begin = number_of(address);

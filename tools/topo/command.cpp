@@ -137,7 +137,7 @@ Topology open_source(const std::string& source) {
     return {topology, warren_topology_close};
 }
 
-// Each rank at the smallest object that has all processors that it may use.
+// Puts each rank at the smallest object that has all its processors.
 bool find_ranks(const Request& request, const warren_topology* topology, BoundRanks& ranks) {
     node::Segment segment;
     if (!attach_job(request.job, "topo --job", segment)) {
@@ -175,7 +175,7 @@ bool write_text(const std::string& text, const std::string& path) {
     return done || mistake((path.empty() ? "standard output" : path) + ": " + std::strerror(errno));
 }
 
-// librsvg draws the picture's points; it is in every distribution.
+// Draws the picture by librsvg, which every distribution has.
 bool write_png(const std::string& svg, const std::string& path) {
     const int input = memfd_create("warren-picture", MFD_CLOEXEC);
     if (input < 0 || write(input, svg.data(), svg.size()) != static_cast<ssize_t>(svg.size()) ||

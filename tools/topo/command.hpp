@@ -1,4 +1,4 @@
-// `warren topo …`: shows the node, or a recorded one, and writes topology images.
+// `warren topo …` shows the node, or a recorded one, and writes topology images.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace warren::tools {
 
-// The words behind "topo"; the exit code.
+// Runs `warren topo` with the words behind it; returns the exit code.
 int topology_command(const std::vector<std::string>& words);
 
 extern const char* const topology_usage;

@@ -8,13 +8,13 @@
 
 namespace warren::tools {
 
-// A line per object, indented, and a table of the attributes of memory.
+// Text: a line per object, indented, and a table of memory attributes.
 std::string as_text(const warren_topology* topology, const BoundRanks& ranks);
 
-// Objects within objects; keys are the names of warren/topology.h.
+// JSON: objects within objects. Keys are the names of warren/topology.h.
 std::string as_json(const warren_topology* topology, const BoundRanks& ranks);
 
-// A picture: boxes within boxes, memory in the colour of its kind.
+// SVG: boxes within boxes, memory in the colour of its kind.
 std::string as_svg(const warren_topology* topology, const BoundRanks& ranks);
 
 } // namespace warren::tools

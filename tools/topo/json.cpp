@@ -86,7 +86,7 @@ void Writer::details(warren_object one) {
     }
 }
 
-// Images nest objects max_nested deep beside the tree's levels.
+// The depth of recursion is bounded: images nest objects max_nested deep beside the tree's levels.
 // NOLINTNEXTLINE(misc-no-recursion)
 void Writer::children(warren_object one, int kind, const char* key, std::size_t depth) {
     bool first = true;

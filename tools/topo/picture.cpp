@@ -1,7 +1,7 @@
-// The picture: every object is a box around its children. Caches are bars above what they serve, as
-// in the data sheets, memory stands above the processors that it is local to, in the colour of
-// its kind, devices stand below. Children of one kind are laid out in the grid whose shape comes
-// closest to a page's.
+// The picture: every object is a box around its children. Caches are bars above the objects that
+// they serve, as in data sheets. Memory stands above its local processors, in the colour of its
+// kind; devices stand below. Children of one kind are laid out in the grid whose shape is closest
+// to a page's.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace warren::tools {
 
 namespace {
 
-// In points. Letters of the font are all equally wide.
+// Sizes in points. The font is monospaced.
 constexpr double letter_width = 6.1;
 constexpr double line_height = 13;
 constexpr double gap = 5;
@@ -27,7 +27,7 @@ struct Colour {
     const char* fill;
 };
 
-// Of memory, by what its subtype contains.
+// Colours of memory, by a part of its subtype.
 constexpr std::array memory_colours{
     Colour{"HBM", "#f4a582"},  Colour{"MCDRAM", "#f4a582"}, Colour{"NVM", "#c2a5cf"},
     Colour{"SPM", "#92c5de"},  Colour{"CXL", "#92c5de"},    Colour{"GPU", "#ffe08a"},
@@ -140,7 +140,7 @@ void Painter::label(warren_object one, Block& made) const {
     }
 }
 
-// Puts blocks into a grid below what `made` has.
+// Puts blocks into a grid below the content of `made`.
 void Painter::arrange(std::vector<Block> row, double wanted_shape, Block& made) {
     if (row.empty()) {
         return;
@@ -177,7 +177,7 @@ void Painter::arrange(std::vector<Block> row, double wanted_shape, Block& made) 
     }
 }
 
-// Devices that have a name for programs; the bridges above them say little.
+// Finds devices that have a name for programs. The bridges above them are left out.
 // NOLINTNEXTLINE(misc-no-recursion)
 void Painter::find_devices(warren_object one, std::vector<Block>& found) {
     for (const warren_object child : children_of(topology_, one, WARREN_CHILD_IO)) {

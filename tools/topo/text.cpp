@@ -30,7 +30,7 @@ class Writer {
     std::string text_;
 };
 
-// Images nest objects max_nested deep beside the tree's levels.
+// The depth of recursion is bounded: images nest objects max_nested deep beside the tree's levels.
 // NOLINTNEXTLINE(misc-no-recursion)
 void Writer::object(warren_object one, std::size_t depth) {
     text_ += std::string(2 * depth, ' ') + label_text(topology_, one);

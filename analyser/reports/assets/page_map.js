@@ -191,7 +191,7 @@ class PageMap {
             }
         }
     }
-    // What the rows are, beside them: nothing covers the data.
+    // Names of the rows, beside them so that nothing covers the data.
     nameRows() {
         const {ratio, lane, heatTop, heatHigh, strip, gap} = this, names = shortened(this.data.threads.thread);
         const key = [ratio, lane, heatTop].join();

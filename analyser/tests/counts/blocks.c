@@ -1,4 +1,4 @@
-// Blocks of the heap: which of them accesses belong to, when memory moves and is used again.
+// Heap blocks: to which block accesses belong when memory moves and is used again.
 //     counts_blocks            realloc that grows, moves and stays, calloc, free and malloc again
 //     counts_blocks phases     accesses in phases that the program marks
 
@@ -41,7 +41,7 @@ static void write_by_thread(volatile char* at, int count, int times) {
     pthread_join(id, NULL);
 }
 
-// The first page that is the block's alone.
+// The first page that belongs to the block alone.
 static volatile char* inside(const volatile char* block) {
     return (volatile char*)(((uintptr_t)block + page_bytes - 1) & ~(uintptr_t)(page_bytes - 1));
 }
@@ -53,7 +53,8 @@ static void* must(void* block) {
     return block;
 }
 
-// A mapping of its own, whose pages realloc moves without touching them. Thread 1 writes it.
+// The block is a mapping of its own, whose pages realloc moves without touching them. Thread 1
+// writes it.
 static void moved_by_the_kernel(void) {
     enum { more = 64 };
     char* block = must(malloc(256 * 1024));
@@ -78,7 +79,7 @@ static void moved_by_the_kernel(void) {
     free(wall);
 }
 
-// From here on all blocks come from the break.
+// All blocks from here on come from the break.
 static void moved_by_a_copy(void) {
     char* const block = must(malloc(block_bytes));
     char* const wall = must(malloc(block_bytes));
@@ -128,7 +129,7 @@ static void used_again(void) {
     if (zeros != block) {
         abort();
     }
-    // Of those before, which had the same place, `moved_by_a_copy` made the first.
+    // `moved_by_a_copy` made the first of the earlier blocks at this place.
     for (int page = 1; page < pages - 2; ++page) {
         expect_in(block, 1, at + page * page_bytes, 3, 0, 7, 0, 7);
         expect_in(block, 2, at + page * page_bytes, 0, 0, 4, 0, 4);

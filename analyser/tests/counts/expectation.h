@@ -1,4 +1,4 @@
-// What a program of known accesses says of itself, for counts.py.
+// Expectations that a program of known accesses prints for counts.py.
 #pragma once
 
 #include <stdint.h>
@@ -6,7 +6,7 @@
 
 enum { page_bytes = 4096 };
 
-// The accesses of a thread to the unit at `address`, all that it ever does there.
+// All accesses that a thread ever makes to the unit at `address`.
 static inline void expect(const volatile void* address, int thread, unsigned long reads,
                           unsigned long writes, unsigned long bytes_read,
                           unsigned long bytes_written) {
@@ -16,15 +16,15 @@ static inline void expect(const volatile void* address, int thread, unsigned lon
 
 enum { any = -1 }; // whatever number
 
-// The bytes only.
+// The bytes of a thread's accesses to the unit.
 static inline void expect_bytes(const volatile void* address, int thread, unsigned long bytes_read,
                                 unsigned long bytes_written) {
     printf("expect %lx %d %d %d %lu %lu\n", (unsigned long)(uintptr_t)address, thread, any, any,
            bytes_read, bytes_written);
 }
 
-// The accesses of a thread to the unit, of which the block's `life`-th life (from 0) has some: of
-// all blocks that began at `block`. What is `any` is not compared.
+// The accesses of a thread to the unit in life `life` (from 0) of a block: of all blocks that began
+// at `block`. A value `any` is not compared.
 static inline void expect_in(const volatile void* block, int life, const volatile void* address,
                              int thread, long reads, long writes, long bytes_read,
                              long bytes_written) {
@@ -32,12 +32,12 @@ static inline void expect_in(const volatile void* block, int life, const volatil
            (unsigned long)(uintptr_t)block, life, thread, reads, writes, bytes_read, bytes_written);
 }
 
-// Who touches the unit first, and whether by a write.
+// The thread that touches the unit first, and whether by a write.
 static inline void expect_first(const volatile void* address, int thread, int write) {
     printf("first %lx %d %d\n", (unsigned long)(uintptr_t)address, thread, write);
 }
 
-// The first access to the unit: its page was there before.
+// The unit's page exists before the first access to it.
 static inline void expect_late(const volatile void* address) {
     printf("late %lx\n", (unsigned long)(uintptr_t)address);
 }

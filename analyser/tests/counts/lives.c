@@ -1,4 +1,4 @@
-// What becomes of processes, threads and memory.
+// Lives of processes, threads and memory.
 //     counts_lives kill         writes a page 1,000 times, says so, and waits to be killed
 //     counts_lives fork         a child that writes, and one that executes this program again
 //     counts_lives threads      200 threads, of which 100 are there when the process ends
@@ -85,7 +85,7 @@ static void mappings(void) {
             expect_first(place + 3 * page_bytes, 0, 1);
         }
     }
-    // It is refused the second page, gives back what is behind, and only then leaves the place.
+    // The mapping is refused a second page, gives back what lies behind, and only then moves.
     char* const moved = place + 2 * page_bytes;
     write_times(moved, 10);
     mremap(moved, page_bytes, 2 * page_bytes, 0);
@@ -103,7 +103,7 @@ static void mappings(void) {
 
 enum { known_pages = 64 }; // from a multiple of so many: what is asked about at once
 
-// Maps new memory in a place that is free.
+// Maps new memory at a free place.
 static void map_new(char* place) {
     if (mmap(place, (size_t)known_pages * page_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != place) {
@@ -111,8 +111,8 @@ static void map_new(char* place) {
     }
 }
 
-// One access to a page that was there makes all those nearby known, which is not to last longer
-// than they do.
+// One access to an existing page makes all neighbouring pages known. This knowledge must end when
+// the pages do.
 static void known(void) {
     char* const place = (char*)0x300000000000;
     const size_t bytes = (size_t)known_pages * page_bytes;
@@ -152,8 +152,8 @@ static void known(void) {
     }
 }
 
-// With units of 64 bytes, those of its byte shares no piece of the tables, which repeat every 128
-// GiB, with memory that the program has elsewhere.
+// With units of 64 bytes the tables repeat every 128 GiB. The byte's unit must not share a piece of
+// them with the program's other memory.
 static volatile char* alone_in(char* tebibyte) {
     const uintptr_t piece = (uintptr_t)512 << 20;
     const uintptr_t pieces = 256;

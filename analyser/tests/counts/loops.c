@@ -21,7 +21,7 @@ static char* new_pages(long pages) {
     return made;
 }
 
-// Long enough that it runs as a trace in the end.
+// Enough turns for DynamoRIO to make a trace of the loop.
 enum { often = 200 };
 
 static void lengths(void) {
@@ -51,7 +51,7 @@ static void lengths(void) {
     }
 }
 
-// What is moved by 3 or 5 bytes lies in two pages sometimes.
+// Addresses that move by 3 or 5 bytes sometimes lie in two pages.
 static void crossings(void) {
     char* const pages = new_pages(3);
     unsigned long accesses[3] = {0};
@@ -99,7 +99,7 @@ static void crossings(void) {
     expect_first(pages, 0, 1);
 }
 
-// As many turns as the condition says, and the flags behind them.
+// A loop with as many turns as the condition says, and the flags behind it.
 #define LOOP(condition, behind, begin, by, end)                                                    \
     do {                                                                                           \
         char* const page = new_pages(1);                                                           \
@@ -141,7 +141,7 @@ static void conditions(void) {
     LOOP("ns", "s", 50, -1, 0);
 }
 
-// The carry flag goes through a loop that leaves it alone.
+// The carry flag must survive a loop that doesn't change it.
 static void carry(void) {
     char* const page = new_pages(1);
     for (int repeat = 0; repeat < often; ++repeat) {
@@ -164,7 +164,7 @@ static void carry(void) {
     expect(page, 0, 500 * often, 0, 8 * 500 * often, 0);
 }
 
-// Indices that are scaled, and that have moved before what they are used for; several sites.
+// Scaled indices, indices that move before their use, and several sites.
 static void indices(void) {
     char* const from = new_pages(2);
     char* const to = new_pages(4);
@@ -194,7 +194,7 @@ static void indices(void) {
 static char* behind;
 static char* before;
 
-// What a thread of its own does: one run of the loop, of so many turns.
+// One run of the loop in a thread of its own, of `turns` turns.
 struct run {
     char* place;
     long turns;
@@ -208,7 +208,7 @@ static void* run_once(void* argument) {
     char* to = run->place + 1000;
     char* other = run->place + 2008;
     long left = run->turns;
-    // It waits with no loop of one block and without the kernel, before which all is counted.
+    // The wait is no loop of one block and no system call, as either would count all turns.
     __asm__ volatile("1: mov (%0), %%rax\n"
                      "mov %%rax, (%1)\n"
                      "mov %%rax, (%2)\n"
@@ -229,14 +229,14 @@ static void* run_once(void* argument) {
     return NULL;
 }
 
-// Units are left so soon that each turn is counted alone once the loop is known; and another thread
-// ends the memory's life while the one that ran the loop is at something else.
+// The loop leaves units so soon that each turn is counted alone once the loop is known. Another
+// thread ends the memory's life while the thread of the loop does something else.
 static void short_runs(void) {
     enum { pages = 64, per_page = page_bytes / 256, lives = 8 };
     char* const place = new_pages(pages);
     for (int life = 0; life < lives; ++life) {
         const long most = (pages - 1L) * per_page;
-        // Ends some turns behind the one (252) with which DynamoRIO makes a trace.
+        // The loop ends some turns after turn 252, with which DynamoRIO makes a trace.
         struct run run = {place, life == lives - 1 ? most : 300 + 6 * life, 0, 0};
         pthread_t thread;
         if (pthread_create(&thread, NULL, run_once, &run) != 0) {
@@ -262,7 +262,7 @@ static void short_runs(void) {
 
 static void beyond(int signal) {
     (void)signal;
-    // Memory that is there, as far as the loop has come.
+    // The memory exists as far as the loop has come.
     expect(before, 0, 0, 512, 0, 4096);
     expect_first(before, 0, 1);
     fflush(stdout);

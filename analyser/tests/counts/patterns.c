@@ -143,8 +143,8 @@ __attribute__((target("avx512f"))) static void wide(void) {
     }
 }
 
-// What is special to these instructions: displacements in units of what is accessed, broadcasts of
-// one element, masks, elements that get narrower.
+// Operands that only these instructions have: displacements in units of the operand's size,
+// broadcasts of one element, masks, elements that get narrower.
 __attribute__((target("avx512f"))) static void wide_operands(void) {
     volatile char* page = new_pages(5);
     __asm__ volatile("vmovupd %%zmm0, 64(%0); vmovupd 4032(%0), %%zmm1;" // a unit, 63 of them
@@ -170,7 +170,7 @@ __attribute__((target("avx512f"))) static void wide_operands(void) {
                      : "memory", "xmm1");
     expect(page, 0, 3, 5, 64 + 8 + 16, 32 + 16 + 32 + 16 + 8);
     page += page_bytes;
-    // As if their masks were full.
+    // These count as if their masks were full.
     __asm__ volatile("mov $15, %%eax; kmovw %%eax, %%k1; kmovw %%k1, 128(%0); kmovw 128(%0), %%k2;"
                      "vmovupd %%zmm0, (%0)%{%%k1%}; vmovupd 64(%0), %%zmm1%{%%k1%}%{z%};"
                      "vmovups %%xmm0, 192(%0)"
@@ -179,7 +179,8 @@ __attribute__((target("avx512f"))) static void wide_operands(void) {
                      : "memory", "eax", "k1", "k2", "xmm1");
     expect(page, 0, 2, 3, 66, 82);
     page += page_bytes;
-    // Of gathers and scatters what is done: four of eight, and the last of sixteen.
+    // Gathers and scatters count the elements that they access: four of eight, and the last of
+    // sixteen.
     const __m512i quads = _mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7);
     const __m512i doubles = _mm512_set1_epi32(300);
     __asm__ volatile("mov $15, %%eax; kmovw %%eax, %%k1; vgatherqpd (%0,%1,8), %%zmm1%{%%k1%};"
@@ -190,7 +191,7 @@ __attribute__((target("avx512f"))) static void wide_operands(void) {
     expect(page, 0, 4, 1, 32, 4);
 }
 
-// As compilers make them.
+// Gathers and scatters as compilers generate them.
 __attribute__((target("avx512f,prefer-vector-width=512"), optimize("O3"), noinline)) static void
 triad(double* restrict to, const double* restrict from, const double* restrict more, long count) {
     for (long index = 0; index < count; ++index) {

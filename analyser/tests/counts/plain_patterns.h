@@ -1,4 +1,4 @@
-// Accesses of one thread that any way of counting sees, each kind in pages of its own.
+// Accesses of one thread that all modes of counting see, each kind in pages of its own.
 #pragma once
 
 #include <stdlib.h>

@@ -36,7 +36,7 @@ static void turn_of(int turn, int self, int who, volatile char* at, int write) {
     pthread_barrier_wait(&barrier);
 }
 
-// Threads 1, 2, 3 of the process; they begin one after the other, and take turns.
+// Work of threads 1, 2, 3 of the process, which begin one after the other and take turns.
 static void* work(void* argument) {
     const int self = (int)(intptr_t)argument;
     pthread_barrier_wait(&barrier);

@@ -32,7 +32,7 @@ static volatile char* mine;   // of small_pages, touched first by the thread its
 static volatile char* others; // the same, by the first thread
 static volatile char* large;  // by the first thread
 
-// All accesses of the thread to the block; who touched its pages first.
+// Prints all accesses of the thread to the block, and which thread touched its pages first.
 static void say(const char* name, volatile char* block, size_t bytes, unsigned long reads,
                 unsigned long writes, int first) {
     printf("about %s %lx %zu %lu %lu %d\n", name, (unsigned long)(uintptr_t)block, bytes, reads,
@@ -119,7 +119,7 @@ static int rough(void) {
     return WIFEXITED(end) && WEXITSTATUS(end) == 4 && compute(turns) == right ? 0 : 6;
 }
 
-// Whose lines are to be known.
+// The test looks for the source lines that touched these pages first.
 static void fill(void) {
     char* const set =
         mmap(NULL, fill_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -134,7 +134,7 @@ static void fill(void) {
            (unsigned long)(uintptr_t)copied);
 }
 
-// A search behind so many instructions, which reads all of the next page.
+// A search behind `number` instructions, which reads all of the next page.
 #define search_behind(number)                                                                      \
     do {                                                                                           \
         volatile char* at = page;                                                                  \
@@ -147,8 +147,8 @@ static void fill(void) {
         page += page_bytes;                                                                        \
     } while (0)
 
-// Code that runs once, with a search at every place about the 256th, where DynamoRIO ends a block:
-// it is the last instruction of one of them.
+// Code that runs once, with a search at every place around the 256th, where DynamoRIO ends a block.
+// One of the searches is a block's last instruction.
 static void searches(void) {
     char* page = mmap(NULL, (size_t)16 * page_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -165,7 +165,7 @@ static void searches(void) {
     search_behind(260);
 }
 
-// Of each turn's 700,000 instructions two have 65,536 accesses each.
+// Two of each turn's 700,000 instructions make 65,536 accesses each.
 static int rows(void) {
     static volatile char single[page_bytes];
     const size_t bytes = (size_t)small_pages * page_bytes;
@@ -200,7 +200,7 @@ static int rows(void) {
     return 0;
 }
 
-// What there is behind an access, by flags_and_accesses.
+// Flags and registers after an access of flags_and_accesses.
 struct behind {
     uint64_t flags; // OF, and above it the byte of lahf
     uint64_t rax;
@@ -209,8 +209,8 @@ struct behind {
 };
 enum { combinations = 64, kinds = 7, table_index = 17 };
 
-// Code that is run from its beginning to its end: each kind of access with each combination of
-// flags. fs_offset: of a word from the thread's base.
+// Straight-line code: each kind of access with each combination of flags. fs_offset: the offset of
+// a word from the thread's base.
 void flags_and_accesses(struct behind* behind, uint64_t fs_offset, const void* data);
 __asm__(".text\n"
         ".macro set_flags rax\n"
@@ -253,7 +253,7 @@ __asm__(".text\n"
 
 static __thread volatile uint64_t in_thread = 0x5678;
 
-// 0: after each access flags and registers are what they were before it.
+// Returns 0 if each access leaves flags and registers unchanged.
 static int flags(void) {
     static volatile char single[page_bytes];
     static uint64_t data[8];
@@ -292,8 +292,7 @@ static int flags(void) {
     return 0;
 }
 
-// Sums of numbers of 1 to `most` words: the carry, a flag, goes from turn to turn and out of the
-// loop.
+// Sums of numbers of 1 to `most` words. The carry flag goes from turn to turn and out of the loop.
 static int turns(void) {
     enum { most = 60, rounds = 3000 };
     static unsigned long left[most];

@@ -1,5 +1,4 @@
-// Accesses of one thread, each kind in pages of its own, counted by what the compiler has put
-// there.
+// Accesses of one thread, each kind in pages of its own, counted by the compiler's calls.
 //     hooks_patterns [vectors|signals|libraries]
 
 #include <signal.h>
@@ -43,7 +42,7 @@ static void unaligned(void) {
         good = good && atomic_load_explicit(place, memory_order_relaxed) == 13;                    \
     } while (0)
 
-// Two stores, two loads and eight that do both, and they do what they should.
+// Two stores, two loads and eight operations that do both. The results are checked, too.
 static void atomics(void) {
     char* pages = new_pages(4);
     int good = 1;
@@ -81,7 +80,7 @@ static void copies(void) {
         abort();
     }
     expect(to + page_bytes, 0, 1, 128, 1, 8192);
-    // A structure that is copied as a whole counts once, by whatever that is done.
+    // A structure that is copied as a whole counts once, whatever code copies it.
     struct large* one = new_pages(3);
     struct large* other = new_pages(3);
     *(volatile struct large*)other = *(volatile struct large*)one;
@@ -98,7 +97,7 @@ __attribute__((noinline)) static void triad(double* restrict to, const double* r
     }
 }
 
-// However wide the instructions are: the bytes are the same.
+// The bytes are the same, however wide the instructions are.
 static void vectors(void) {
     double* arrays = new_pages(12);
     for (int turn = 0; turn < 3; ++turn) {
@@ -124,7 +123,7 @@ static void handle(int number) {
     ++times_handled;
 }
 
-// What a handler accesses counts, but for what comes in the middle of an event, which is told.
+// A handler's accesses count, except those in the middle of an event, which are reported as missed.
 static void signals(void) {
     handled = new_pages(64);
     volatile char* pages = new_pages(1000);

@@ -33,7 +33,7 @@ static void leave(int number) {
     siglongjmp(back, 1);
 }
 
-// Pages that nobody has touched: most of the time is the recorder's.
+// The pages are untouched, so that the recorder takes most of the time.
 static void jumps(void) {
     enum { wanted = 300 };
     static volatile long at;
@@ -62,7 +62,7 @@ struct Wide {
 static double complex from = 1;
 
 static void unaligned(volatile char* page) {
-    // Its value lies across the end of the first page.
+    // The value crosses the end of the first page.
     struct Wide* const wide = (struct Wide*)(page + page_bytes - 16);
     for (int time = 0; time < 50; ++time) {
         wide->value = from;

@@ -1,5 +1,5 @@
-// Runs a program where performance events are forbidden: no_events EPERM|EACCES PROGRAM …, as
-// containers do, or as the kernel's own rule (kernel.perf_event_paranoid).
+// Runs a program without performance events: no_events EPERM|EACCES PROGRAM …. EPERM is the error
+// in containers, EACCES that of the kernel's own rule (kernel.perf_event_paranoid).
 
 #include <errno.h>
 #include <linux/filter.h>

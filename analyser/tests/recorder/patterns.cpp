@@ -2,7 +2,7 @@
 //     piece NAME ADDRESS BYTES THREAD…    one per page; thread n is the n-th made, from 0; "-":
 //     nobody,
 //                                         "?": whoever
-// record_test.py compares that with the recording. The first word chooses what is done.
+// record_test.py compares this with the recording. The first argument chooses the pattern.
 
 #include <cstdint>
 #include <cstdio>
@@ -108,7 +108,7 @@ void heap() {
     const int other = in_thread([&] { write_pages(whole, 5, 30); });
     told("calloc", whole + 5 * page, repeated({{other, 30}}));
 
-    // Read first: the kernel's zeros. Only writes place.
+    // The first reads get the kernel's page of zeros. Only writes place pages.
     char* late = aligned(40);
     read_pages(late, 0, 40);
     const int writer = in_thread([&] { write_pages(late, 0, 20); });
@@ -155,7 +155,7 @@ void other_kinds() {
     const int fourth = in_thread([&] { write_pages(discarded, 0, 20); });
     told("discarded", discarded, repeated({{fourth, 10}, {0, 10}}));
 
-    // A thread's own stack, some pages below where it is.
+    // A thread's own stack, some pages below its current end.
     in_thread([] {
         char deep[20 * page];
         char* base = deep + (page - reinterpret_cast<std::uintptr_t>(deep) % page) % page;
@@ -173,8 +173,8 @@ void moves() {
     char* base = larger + (page - reinterpret_cast<std::uintptr_t>(larger) % page) % page;
     told("realloc", base, repeated({{first, 399}, {whoever, 1}, {second, 3598}}));
 
-    // A freed block's pages come back with the next one: placed by whoever used them before. The
-    // first ones may have been those of other blocks.
+    // The next block gets a freed block's pages, which its former user has placed. Earlier blocks
+    // may have used the first pages.
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     constexpr std::size_t pages = 400;
@@ -190,7 +190,7 @@ void moves() {
         told("reused", inside, repeated({{whoever, pages / 2}, {third, pages / 2 - 1}}));
     }
 
-    // The same address with new pages.
+    // The second mapping has the same address but new pages.
     char* first_map = anonymous(20 * page);
     write_pages(first_map, 0, 20);
     munmap(first_map, 20 * page);
@@ -249,7 +249,7 @@ std::uint64_t own_processor_time_ns() {
            static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// Five threads at once that use 50, 100, ... 250 ms of a processor each, and say how much it was.
+// Five simultaneous threads use 50, 100, ... 250 ms of a processor each, and print how much it was.
 void loads() {
     constexpr int count = 5;
     pthread_t threads[count];

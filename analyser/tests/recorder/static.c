@@ -1,4 +1,4 @@
-// A program that loads no libraries, and so no tracker either.
+// A program that loads no libraries and therefore no tracker.
 int main(void) {
     return 0;
 }

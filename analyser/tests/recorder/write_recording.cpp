@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     must(description.open(folder));
     must(description.write(process));
 
-    // The tid 20 belongs to thread 1 first, then to thread 2.
+    // Tid 20 belongs first to thread 1 and then to thread 2.
     write<ThreadRecord>(folder, {{ThreadRecord::began, 0, 10, no_thread, 1000, 0, 0, "main"},
                                  {ThreadRecord::began, 1, 20, 0, 2000, 0, 0, "one"},
                                  {ThreadRecord::ended, 1, 20, 0, 3000, 700, 0, "one"},

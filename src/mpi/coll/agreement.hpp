@@ -9,6 +9,7 @@
 // Thread rule: under the rank's lock.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/error.hpp"

@@ -4,6 +4,8 @@
 // Thread rule: under the rank's lock; waits release it while they give the processor away.
 #pragma once
 
+#include <cstdint>
+
 #include "base/error.hpp"
 #include "mpi/coll/steps.hpp"
 

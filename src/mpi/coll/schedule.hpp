@@ -19,6 +19,7 @@
 // time is inside advance(), others are told that it isn't done.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "mpi/coll/steps.hpp"

@@ -12,6 +12,8 @@
 // Thread rule: as SharedSlot.
 #pragma once
 
+#include <cstdint>
+
 #include "mpi/coll/blocks.hpp"
 #include "mpi/coll/shared.hpp"
 #include "mpi/coll/steps.hpp"

@@ -8,6 +8,7 @@
 // SharedSlot.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <vector>
 

@@ -7,6 +7,7 @@
 // Thread rule: as SharedSlot.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "mpi/coll/shared.hpp"

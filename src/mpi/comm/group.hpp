@@ -4,6 +4,8 @@
 // Thread rule: immutable once made; handles under the rank's lock.
 #pragma once
 
+#include <cstdint>
+
 #include "base/error.hpp"
 #include "mpi.h"
 #include "mpi/comm/rank_map.hpp"

@@ -8,6 +8,7 @@
 // Thread rule: under the rank's lock.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 

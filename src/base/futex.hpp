@@ -35,12 +35,13 @@ struct FibreFunctions {
     // so many ticks of the processor's clock: if it did little else meanwhile, it has waited.
     void (*found_nothing)(std::uint64_t looks_ticks);
     // Waits for events that many wait for, each by the address of a cache line: who brings one
-    // about has all of them go on at once, by release(). Fibres only, and where may_gather() says
-    // so. A fibre that gathers goes on also when its `bell`, the same in all its life, is woken, or
-    // says something else than expected.
-    bool (*may_gather)();
-    void (*gather)(const void* event, bool (*happened)(void*), void* condition,
-                   std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note);
+    // about has all of them go on at once, by release(). Fibres only, and where
+    // may_wait_for_event() says so. A fibre that waits for an event goes on also when its `bell`,
+    // the same in all its life, is woken, or says something else than expected.
+    bool (*may_wait_for_event)();
+    void (*wait_for_event)(const void* event, bool (*happened)(void*), void* condition,
+                           std::atomic<std::uint32_t>& bell, std::uint32_t expected,
+                           WaitNote* note);
     void (*release)(const void* event);
     // The calling fibre enters a collective operation of all ranks; null: nobody wants to know.
     void (*at_collective)();

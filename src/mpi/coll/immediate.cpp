@@ -105,7 +105,7 @@ void Immediate::finish() {
         await(request);
         under_way_ = request.next_stepping;
         if (!request.complete) [[unlikely]] {
-            engine_.forsake(request);
+            engine_.orphan(request);
             keep(slot_->outcome());
             continue;
         }

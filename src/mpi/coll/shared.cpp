@@ -30,11 +30,11 @@ constexpr int wake_fan_out = 2;
 // Calls of which a rank has found that others' differ: as many of the last ones as can wait.
 constexpr std::uint64_t differing_calls = 4;
 
-// The slot's own line: how many members there are, where its areas are, those calls, and the first
-// one from which on ranks' operations are not the same any more; 0: they are.
+// The slot's own line: how many members there are, where its staging areas are, those calls, and
+// the first one from which on ranks' operations are not the same any more; 0: they are.
 struct Head {
     std::uint32_t members;
-    std::atomic<std::uint32_t> areas[3]; // by kind
+    std::atomic<std::uint32_t> staging[3]; // by kind
     std::atomic<std::uint32_t> broken_from;
     std::atomic<std::uint64_t> differing[differing_calls];
 };
@@ -44,8 +44,8 @@ Head& head_of(std::byte* slot) {
     return *reinterpret_cast<Head*>(slot);
 }
 
-std::atomic<std::uint32_t>& area_word(std::byte* slot, AreaKind kind) {
-    return head_of(slot).areas[static_cast<std::size_t>(kind)];
+std::atomic<std::uint32_t>& staging_word(std::byte* slot, StagingKind kind) {
+    return head_of(slot).staging[static_cast<std::size_t>(kind)];
 }
 
 std::uint32_t words_of(int ranks) {
@@ -274,18 +274,18 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     // Of several threads of the rank one polls for all.
     const bool polls_alone = !node_rank_.lock.shared();
     if (polls_alone && node_rank_.oversubscribed()) {
-        const bool gathers = node_rank_.gathers();
+        const bool waits_for_event = node_rank_.waits_for_event();
         const int turns = fibres() != nullptr ? yields_of_fibre : yields_before_sleep;
         for (int turn = 0; turn < turns; ++turn) {
             give_way();
             if (done()) {
                 return;
             }
-            if (!gathers) { // which looks before it sleeps
+            if (!waits_for_event) { // which looks before it sleeps
                 engine_.progress();
             }
         }
-        if (gathers) {
+        if (waits_for_event) {
             wait_long(done, gives_up, event);
             return;
         }
@@ -550,13 +550,13 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
 }
 
 void SharedSlot::flat_meet(std::uint64_t operation) {
-    Meeting meeting(*this, 2);
+    ArrivalWait arrivals(*this, 2);
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
-            meeting.await(operation, other);
+            arrivals.await(operation, other);
         }
     }
-    meeting.end();
+    arrivals.end();
 }
 
 void SharedSlot::barrier() {
@@ -630,15 +630,15 @@ void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
 
 // --- Where data is
 
-std::byte* SharedSlot::find_area(AreaKind kind) const {
-    static_assert(areas::first + node::area_unit_limit <=
+std::byte* SharedSlot::find_staging(StagingKind kind) const {
+    static_assert(staging::first + node::area_unit_limit <=
                   std::numeric_limits<std::uint16_t>::max());
-    std::uint16_t& known = place_.areas[static_cast<std::size_t>(kind)];
-    if (known == areas::undecided) {
+    std::uint16_t& known = place_.staging[static_cast<std::size_t>(kind)];
+    if (known == staging::undecided) {
         known = static_cast<std::uint16_t>(
-            areas::decide(node_rank_.segment, area_word(base_, kind), kind, size_));
+            staging::decide(node_rank_.segment, staging_word(base_, kind), kind, size_));
     }
-    return known == areas::refused ? nullptr : areas::memory(node_rank_.segment, known);
+    return known == staging::refused ? nullptr : staging::memory(node_rank_.segment, known);
 }
 
 // --- Slots
@@ -684,9 +684,9 @@ std::uint32_t SharedSlot::acquire(const node::Segment& segment, int members) {
 
 void SharedSlot::give_back(const node::Segment& segment, std::uint32_t slot) {
     std::byte* memory = segment.collective_slot(slot);
-    for (AreaKind kind : {AreaKind::small, AreaKind::large, AreaKind::wide}) {
-        areas::give_back(segment, area_word(memory, kind), kind,
-                         static_cast<int>(head_of(memory).members));
+    for (StagingKind kind : {StagingKind::small, StagingKind::large, StagingKind::wide}) {
+        staging::give_back(segment, staging_word(memory, kind), kind,
+                           static_cast<int>(head_of(memory).members));
     }
     std::memset(memory, 0, segment.header().collective_slot_bytes);
     segment.header().collective_map[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)),

@@ -31,10 +31,9 @@
 //     or "arrived", and a bit is only taken by who knows that this has happened; so a waiter whose
 //     bit was taken finds its condition true, leaves, and wakes the next ones.
 //  5. A slot's memory is zero when a communicator gets it: the last member of a communicator that
-//     ends clears it, and gives its areas back.
-//  6. Data too large for lines is in an area (staging.hpp), in the part of the operation's phase,
-//  for
-//     which 2 holds as it does for lines.
+//     ends clears it, and gives its staging areas back.
+//  6. Data too large for lines is in a staging area (staging.hpp), in the part of the operation's
+//     phase, for which 2 holds as it does for lines.
 //  7. What says that a rank has arrived, or that data is published, also says for which operation,
 //     size and root (its stamp). Who waits for it compares: ranks whose calls do not match are told
 //     so, by whoever sees it first (outcome()), instead of going on with wrong data.
@@ -167,9 +166,9 @@ class SharedSlot {
     // A call of no bytes, in which nobody waits: unless others have some.
     void pass(Tag kind, int root, OpKind op);
 
-    // --- What operations on areas are made of (shared_data.cpp). Functions get the operation's
-    // number. Those that read call await() for each rank whose data they look at. (They are taken
-    // by reference: a copy of what has just been stored is slow, see src/CMakeLists.txt.)
+    // --- What operations on staging areas are made of (shared_data.cpp). Functions get the
+    // operation's number. Those that read call await() for each rank whose data they look at. (They
+    // are taken by reference: a copy of what has just been stored is slow, see src/CMakeLists.txt.)
 
     // What the next operations are, all of one call: `bytes`, `root` and the operator are the same
     // at all ranks.
@@ -206,10 +205,10 @@ class SharedSlot {
     // for a line that another one is about to write takes it away from that one's processor: so who
     // has come too early once gives the others a moment first, until it looks at once again and
     // finds that it comes late.
-    class Meeting {
+    class ArrivalWait {
       public:
         // `pauses`: how long a moment is; what else this rank does meanwhile makes it longer.
-        Meeting(SharedSlot& slot, int pauses)
+        ArrivalWait(SharedSlot& slot, int pauses)
             : slot_(slot), looks_at_once_(slot.place_.moments == 0) {
             if (!looks_at_once_) {
                 --slot.place_.moments;
@@ -271,8 +270,8 @@ class SharedSlot {
     // In a counted slot: the same of the last to come, which the others read.
     std::byte* published_data(std::uint64_t operation) const { return published(operation).data; }
     // There are processors that hand a line over to who reads it: then it is quick to write for the
-    // reader, and slow for its last writer. So who exchanges data in an area writes where it has
-    // read: two ranks take each other's place whenever the ring of phases has gone round.
+    // reader, and slow for its last writer. So who exchanges data in a staging area writes where
+    // it has read: two ranks take each other's place whenever the ring of phases has gone round.
     static bool exchanges_places(std::uint64_t operation) {
         return (operation / node::collective_phases & 1) != 0;
     }
@@ -283,13 +282,13 @@ class SharedSlot {
     bool is_pair() const { return flat_ && size_ == 2; }
     // The first operation of the call that has begun.
     std::uint64_t first_operation() const { return first_; }
-    // The communicator's area, or null: the same at all ranks.
-    std::byte* area(AreaKind kind) const {
-        const std::uint32_t known = place_.areas[static_cast<std::size_t>(kind)];
-        if (known >= areas::first) [[likely]] {
-            return areas::memory(node_rank_.segment, known);
+    // The communicator's staging area, or null: the same at all ranks.
+    std::byte* area(StagingKind kind) const {
+        const std::uint32_t known = place_.staging[static_cast<std::size_t>(kind)];
+        if (known >= staging::first) [[likely]] {
+            return staging::memory(node_rank_.segment, known);
         }
-        return find_area(kind);
+        return find_staging(kind);
     }
 
     // MPI_Comm_split: the context of the ranks of this colour, 0 when there is none left, and who
@@ -464,7 +463,7 @@ class SharedSlot {
     bool has_given_up(GivesUp gives_up);
     void wake_some(std::atomic<std::uint64_t>* waiters);
 
-    [[gnu::cold]] std::byte* find_area(AreaKind kind) const;
+    [[gnu::cold]] std::byte* find_staging(StagingKind kind) const;
     void combine(void* result, const std::byte* own, std::uint64_t operation, MPI_Count count,
                  const datatype::Datatype& type, const Op& op);
     WaitReason reason() const;

@@ -1,15 +1,16 @@
 // Shared data: collective operations of a communicator on one node whose data passes through its
-// areas (staging.hpp) instead of messages.
+// staging areas (staging.hpp) instead of messages.
 //
-// Writers pack their data straight into the area, readers unpack straight out of it, whatever the
-// datatypes are; reductions read their operands where they are in the area. Data that does not fit
-// a phase goes in pieces, each an operation of the slot (shared.hpp) of its own, so that the phases
-// make a pipeline: one rank writes a piece while another reads the one before.
+// Writers pack their data straight into the staging area, readers unpack straight out of it,
+// whatever the datatypes are; reductions read their operands where they are in the staging area.
+// Data that does not fit a phase goes in pieces, each an operation of the slot (shared.hpp) of its
+// own, so that the phases make a pipeline: one rank writes a piece while another reads the one
+// before.
 //
 // What all ranks must know alike is the number of bytes, which matching calls have in common even
 // where their datatypes differ; the pieces follow from it. Each function returns false, having done
-// nothing, where there is no area for it, at all ranks. Arguments are as in collectives.hpp.
-// Thread rule: as SharedSlot.
+// nothing, where there is no staging area for it, at all ranks. Arguments are as in
+// collectives.hpp. Thread rule: as SharedSlot.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +56,8 @@ class SharedData {
   private:
     using Operation = std::uint64_t;
 
-    // In which row of an area a rank writes: the first, for only one does; its own (or, of blocks
-    // that are exchanged, the other's); its own or, of two ranks, the other's
+    // In which row of a staging area a rank writes: the first, for only one does; its own (or, of
+    // blocks that are exchanged, the other's); its own or, of two ranks, the other's
     // (SharedSlot::alternating_row).
     enum class Rows : std::uint8_t { first, own, alternating };
 
@@ -133,7 +134,7 @@ class SharedData {
     const bool crowded_;
     bool passes_ = false; // what is written goes past the caches
     bool timed_ = false;
-    message::OwnWays* writing_ = nullptr;
+    message::OwnCopyMethods* writing_ = nullptr;
     message::Trial trial_ = {};
 };
 

@@ -27,7 +27,7 @@ constexpr std::size_t ahead_bytes = 2048;
 
 // Two ranks' reductions: pieces that the nearer caches keep, and enough of them for the phases to
 // be a pipeline: once round, so that two that take turns as roots write where they have read;
-// larger ones where the area has no room of its own for each.
+// larger ones where the staging area has no room of its own for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
     constexpr std::size_t smallest = short_block_bytes, once_round = 65536, largest = 65536;
     if (!slot_.is_pair()) {
@@ -36,7 +36,7 @@ std::size_t SharedData::reduce_limit(std::size_t bytes) const {
     if (bytes <= once_round) {
         return std::max(bytes / node::collective_phases, smallest);
     }
-    return bytes <= node::collective_phases * areas::large_rank_bytes
+    return bytes <= node::collective_phases * staging::large_rank_bytes
                ? flow_limit(bytes)
                : std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, largest));
 }

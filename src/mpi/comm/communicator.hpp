@@ -51,8 +51,8 @@ struct CollectivePlace {
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
     // What the operations before this one wrote may be read until the arrival after the next.
     std::uint64_t read_late = 0;
-    // Its areas for data, by kind, as mpi/coll/staging.hpp says; 0: not known yet.
-    std::uint16_t areas[3] = {0, 0, 0};
+    // Its staging areas for data, by kind, as mpi/coll/staging.hpp says; 0: not known yet.
+    std::uint16_t staging[3] = {0, 0, 0};
 };
 
 class Communicator {

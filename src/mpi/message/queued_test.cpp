@@ -301,7 +301,7 @@ TEST(Queued, longer_messages_go_the_long_way_also_if_their_sender_gives_up) {
             if (me == 0) {
                 send_long(engine, 1, from(0, 1), 1);
                 Request* const given_up = start_send(engine, data, 1, 1); // (of context 3)
-                engine.forsake(*given_up);
+                engine.orphan(*given_up);
                 send(engine, 1, from(0, 1), 2);
                 stage = 1;
                 until(stage, 2);

@@ -59,7 +59,7 @@ enum class Fate : std::uint8_t {
     attended,  // a call of the program
     left,      // Engine::flush at the latest (buffered sends)
     abandoned, // nobody (MPI_Request_free): it dies when it completes; Engine::flush waits for it
-    forsaken,  // the same, but nobody waits for it: its peer has gone another way. It touches no
+    orphaned,  // the same, but nobody waits for it: its peer has gone another way. It touches no
                // memory of the program's any more
 };
 

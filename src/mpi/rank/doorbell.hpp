@@ -6,14 +6,13 @@
 //
 // Invariants
 //  1. Bit 0 of the doorbell is set whenever the rank sleeps or is committed to sleep; the rest
-//  counts
-//     the wakes, so that a sleeper sees one that came before it slept.
+//     counts the wakes, so that a sleeper sees one that came before it slept.
 //  2. A rank that sets the bit looks for work once more before it sleeps; a full fence stands
-//  between.
+//     between.
 //  3. A waker publishes its work before it reads the doorbell; a full fence stands between: its own
 //     (fence_in_wakers, when ranks are many and a context switch dwarfs it), or the sleeper's
-//     membarrier, which runs a fence on every processor, so that wakers pay nothing.
-//  By 2 and 3 either the sleeper sees the work or the waker sees the bit.
+//     membarrier, which runs a fence on every processor, so that wakers pay nothing. By 2 and 3
+//     either the sleeper sees the work or the waker sees the bit.
 // Thread rule: prepare() and sleep() by any thread of the rank, several may sleep at once; ring()
 // by anybody.
 #pragma once
@@ -60,17 +59,17 @@ class Doorbell {
     void sleep(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note) {
         functions.wait(*word_, seen, limit_, &note);
     }
-    // And until an event has happened that many wait for, where gathers() said so.
+    // And until an event has happened that many wait for, where waits for an event() said so.
     template <typename Happened>
-    void gather(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note,
-                const void* event, Happened& happened) {
-        functions.gather(
+    void wait_for_event(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note,
+                        const void* event, Happened& happened) {
+        functions.wait_for_event(
             event, [](void* condition) -> bool { return (*static_cast<Happened*>(condition))(); },
             &happened, *word_, seen, &note);
     }
-    bool gathers() const {
+    bool waits_for_event() const {
         const FibreFunctions* const functions = fibres();
-        return functions != nullptr && limit_ == nullptr && functions->may_gather();
+        return functions != nullptr && limit_ == nullptr && functions->may_wait_for_event();
     }
 
     // Wakes the owner of `word` if it sleeps. The caller has published what the owner waits for.

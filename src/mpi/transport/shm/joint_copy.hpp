@@ -7,7 +7,7 @@
 // its price, so the receiver takes half of what is left at a time: a sender that comes right after
 // it began copies the other half meanwhile. Of a sender that is fetching itself, from this
 // receiver, little help is expected, and more taken. A pair has one such copy at a time in each
-// direction, in its box.
+// direction, in its pair ring.
 //
 // Invariants
 //  1. `blocks` names a copy by its turn, which no later one has (modulo 2^32), and the blocks that

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 #include "mpi/comm/context_ids.hpp"
 
 namespace warren::coll {
@@ -150,6 +151,9 @@ void SharedSlot::publish(std::uint64_t operation) {
     std::atomic<std::uint64_t>& published_stamp = published(operation).stamp;
     // There is one who publishes, unless calls don't match.
     note_unequal(published_stamp.load(std::memory_order_relaxed), operation);
+    WARREN_INVARIANT(unequal_ != 0 || published_stamp.load(std::memory_order_relaxed) >>
+                                          signature_bits <= operation,
+                     "collective slot 3: published numbers of a phase only grow");
     published_stamp.store(unequal_ == 0 ? stamp(operation) : differing_stamp(operation),
                           std::memory_order_release);
     wake_some(published_waiters(operation));

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/invariant.hpp"
 #include "mpi/message/request.hpp"
 
 namespace warren::message {
@@ -74,6 +75,10 @@ class PostedReceives {
     Request* match_wild(const Envelope& message, const Request* exact);
 
     void unlink(List& list, Request& receive) {
+        WARREN_INVARIANT(count_ != 0 && (receive.previous_posted != nullptr
+                                             ? receive.previous_posted->next_posted == &receive
+                                             : list.first == &receive),
+                         "matching: a receive that is taken out is in its list");
         (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
             receive.next_posted;
         (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =

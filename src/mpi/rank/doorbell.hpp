@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren {
@@ -52,7 +53,10 @@ class Doorbell {
 
     // Sleeps until somebody rings; not at all if somebody has since the prepare() that returned
     // `seen`, even if another thread of the rank has prepared to sleep after that.
-    void sleep(std::uint32_t seen) { futex_wait(*word_, seen, limit_); }
+    void sleep(std::uint32_t seen) {
+        WARREN_INVARIANT((seen & asleep) != 0, "doorbell 1: a sleeper has set bit 0");
+        futex_wait(*word_, seen, limit_);
+    }
     // The same, but no longer than that.
     void sleep(std::uint32_t seen, const timespec& limit) { futex_wait(*word_, seen, &limit); }
     // The first in a process whose ranks are fibres.

@@ -36,6 +36,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/cell.hpp"
 #include "mpi/transport/shm/joint_copy.hpp"
@@ -127,10 +128,14 @@ class PairRingSender {
                 return nullptr;
             }
         }
+        WARREN_INVARIANT(index_ < node::pair_ring_cells && index_ != go_round_,
+                         "pair ring 1: the next cell is in the ring and not the one to go round");
         return &pair_ring_->cells[index_];
     }
 
     void publish(Cell& cell) {
+        WARREN_INVARIANT(written_ - consumed_ < pair_ring_cells_at_once,
+                         "pair ring 2: consumed <= written <= consumed + pair_ring_cells - 1");
         // As far as is known; if so, the receiver has done with all that lies in either ring.
         alone_ = consumed_ == written_;
         std::uint32_t next = (index_ + 1) % node::pair_ring_cells;
@@ -171,10 +176,17 @@ class PairRingSender {
         reference.bytes = bytes;
         reference.position = static_cast<std::uint32_t>(start % node::pair_ring_data_bytes);
         reference.mark = end;
+        WARREN_INVARIANT(reference.position + bytes <= node::pair_ring_data_bytes,
+                         "pair ring 3: a cell's data is one piece of the ring");
         return pair_ring_->ring + reference.position;
     }
 
-    void commit_ring(const BlockReference& reference) { ring_written_ = reference.mark; }
+    void commit_ring(const BlockReference& reference) {
+        WARREN_INVARIANT(reference.mark >= ring_written_ &&
+                             reference.mark - ring_consumed_ <= node::pair_ring_data_bytes,
+                         "pair ring 2: bytes: consumed <= written <= consumed + the ring");
+        ring_written_ = reference.mark;
+    }
 
     // Has the lines of the next block, if it is as long, back from the receiver, who has read them
     // a round ago: while this rank waits for an answer it has the time.
@@ -240,6 +252,8 @@ class PairRingReceiver {
     std::uint16_t acknowledged() const { return acknowledged_; }
 
     void pop() {
+        WARREN_INVARIANT(next_->sequence.load(std::memory_order_relaxed) == read_ + 1,
+                         "pair ring 1: the cell that is taken has its position's sequence");
         ++read_;
         acknowledged_ = next_->turn.acknowledged;
         next_ = &pair_ring_->cells[next_->turn.next % node::pair_ring_cells];

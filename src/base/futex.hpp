@@ -31,7 +31,7 @@ struct FibreFunctions {
                  WaitNote* note);
     void (*wake)(std::atomic<std::uint32_t>& word, int count);
     void (*give_way)();
-    // The same of who has looked for something again and again and found nothing, which took about
+    // Gives way for a fibre that has looked again and again and found nothing, which took about
     // so many ticks of the processor's clock: if it did little else meanwhile, it has waited.
     void (*found_nothing)(std::uint64_t looks_ticks);
     // Waits for events that many wait for, each by the address of a cache line: who brings one
@@ -51,7 +51,7 @@ inline constinit std::atomic<const FibreFunctions*> fibre_functions{nullptr};
 inline const FibreFunctions* fibres() {
     return fibre_functions.load(std::memory_order_acquire);
 }
-// The same past them: for those who make fibres.
+// Wait and wake in the kernel, never by fibres: for the code that makes fibres.
 void kernel_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout);
 void kernel_wake(std::atomic<std::uint32_t>& word, int count);
 

@@ -1,6 +1,6 @@
 // WARREN_INVARIANT: checks an invariant that a header states, where it can be checked without a
-// further lock or fence. Debug and sanitizer builds check (CMake defines WARREN_INVARIANTS); release
-// builds don't evaluate the condition, which costs no instruction there.
+// further lock or fence. Debug and sanitizer builds check (CMake defines WARREN_INVARIANTS);
+// release builds don't evaluate the condition, which costs no instruction there.
 //
 // A violation is a mistake of Warren's, after which no data can be trusted: it is printed with its
 // place, and the process aborts. Mistakes of programs are errors (base/error.hpp), never this.
@@ -21,11 +21,11 @@ namespace warren {
 
 } // namespace warren
 
-#define WARREN_INVARIANT(condition, invariant)                           \
-    do {                                                                 \
-        if (!(condition)) [[unlikely]] {                                 \
-            ::warren::fail_invariant(__FILE__, __LINE__, (invariant));   \
-        }                                                                \
+#define WARREN_INVARIANT(condition, invariant)                                                     \
+    do {                                                                                           \
+        if (!(condition)) [[unlikely]] {                                                           \
+            ::warren::fail_invariant(__FILE__, __LINE__, (invariant));                             \
+        }                                                                                          \
     } while (false)
 #else
 #define WARREN_INVARIANT(condition, invariant) static_cast<void>(sizeof((condition) ? 1 : 0))

@@ -21,7 +21,7 @@ constexpr int flat_spins = 64;
 // Turns in which a rank of a crowded node gives way before it sleeps. Among ranks that all come to
 // the same operation, one is enough as a rule; the others are for those who compute in between.
 constexpr int yields_before_sleep = 64;
-// The same of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
+// Such turns of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
 // wait is to take others' work.
 constexpr int yields_of_fibre = 2;
 
@@ -275,7 +275,7 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     if (done() || has_given_up(gives_up)) {
         return;
     }
-    // Of several threads of the rank one polls for all.
+    // One of several threads of the rank polls for all.
     const bool polls_alone = !node_rank_.lock.shared();
     if (polls_alone && node_rank_.oversubscribed()) {
         const bool waits_for_event = node_rank_.waits_for_event();
@@ -405,7 +405,7 @@ bool SharedSlot::differs() {
     return false;
 }
 
-// Of the ranks in a circle some two neighbours differ: the later of these sees the other's
+// If the ranks of a circle differ, some two neighbours do: the later of these sees the other's
 // announcement.
 bool SharedSlot::tell_sleepers(bool look_at_next, bool look_at_previous) {
     // Before the look, for sleepers and for others that leave (whom their fence doesn't help).

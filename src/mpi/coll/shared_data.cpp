@@ -7,7 +7,7 @@ namespace warren::coll {
 
 namespace {
 
-// What another core has written is read by vectors up to here, in pieces of half of it.
+// Lines that another core has written are read by vectors up to here, in pieces of half of it.
 constexpr std::size_t vector_copy_bytes = 32768;
 
 // The largest pieces of data that all exchange. Two ranks write where the other has read, which is

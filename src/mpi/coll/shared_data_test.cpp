@@ -101,7 +101,7 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
         const auto block = [&](std::vector<std::int64_t>& of, MPI_Count elements) {
             return Buffer{of.data(), elements, &type};
         };
-        // Of `count` elements.
+        // Bytes of `count` elements.
         const bool free_choice = own() % 2 == 0;
         const auto shortly = [&] {
             return free_choice && ShortBlocks::serves(member.engine, world, 8 * count);

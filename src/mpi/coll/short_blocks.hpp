@@ -203,13 +203,13 @@ class ShortBlocks {
         std::size_t pitch;
         std::size_t stride;
 
-        // Of a rank for all.
+        // Rows of a rank for all.
         std::byte* operator()(Operation op, int rank) const {
             return area == nullptr ? in_line(op, rank, 0)
                                    : in_staging(op, slot.alternating_row(op, rank), 0);
         }
-        // Of one rank for another one. (Blocks of less than a line lie side by side: writers would
-        // meet in it.)
+        // Rows of one rank for another one. (Blocks of less than a line lie side by side: writers
+        // would meet in it.)
         bool exchanged() const { return area != nullptr && stride >= node::cache_line_bytes; }
         std::byte* between(Operation op, int from, int to) const {
             const auto column = [](int row, int other) { return other < row ? other : other - 1; };
@@ -255,14 +255,14 @@ class ShortBlocks {
             }
         }
     }
-    // The same where all write. (Two ranks write where they have read themselves.)
+    // As above, where all write. (Two ranks write where they have read themselves.)
     void own_soon(const Rows& rows, Operation op, std::size_t bytes) const {
         if (!slot_.is_pair()) {
             own_row_soon(rows, rows(op + 1, slot_.rank_), bytes);
         }
     }
-    // The same where only roots write, of two ranks that take turns at it: before one waits for the
-    // other's data. `block`: what it would write as the next root.
+    // As above, where only roots write, for two ranks that take turns at it: before one waits for
+    // the other's data. `block`: what it would write as the next root.
     void root_row_soon(const Rows& rows, int root, int block, std::size_t bytes) {
         if (rows.area == nullptr || !slot_.is_pair()) {
             return;

@@ -9,7 +9,7 @@ namespace warren::coll {
 
 namespace {
 
-// What is given back to the node at once; less may stay committed for the next one.
+// Units that are given back to the node at once; fewer may stay committed for the next one.
 constexpr std::uint64_t kept_bytes = 256 << 10;
 
 std::uint64_t units_of(StagingKind kind, int ranks) {

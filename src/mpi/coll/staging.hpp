@@ -42,7 +42,7 @@ inline constexpr std::size_t pair_rank_bytes = (std::size_t{128} << 10) + node::
 inline constexpr std::size_t wide_rank_bytes = (std::size_t{256} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
 
-// What a slot's word says.
+// Meanings of a slot's word.
 inline constexpr std::uint32_t undecided = 0;
 inline constexpr std::uint32_t deciding = 1;
 inline constexpr std::uint32_t refused = 2;

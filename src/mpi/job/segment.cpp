@@ -89,7 +89,7 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
         header.bytes = round_up(
             header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes, page_bytes);
     }
-    // Of thousands of ranks few use many chunks, and the rest of what these have (their stacks) has
+    // Few of thousands of ranks use many chunks, and the rest of what these have (their stacks) has
     // no memory beforehand either.
     if (options.crowded) {
         header.chunks_offset = header.bytes;

@@ -15,11 +15,11 @@
 //     per rank: where large messages pass              (transport/) memory use       of NUMA nodes,
 //     for ranks that allocate by attribute    (memory/heap/share.hpp) loads            of ranks
 //     that are fibres                      (runtime/balance/load_table.hpp)
-// What is sure to be used is committed when the segment is made, so that a node without memory
-// gives an error there and not a SIGBUS later. The rest when its time comes: a pair ring when a
-// pair opens it, a bounce buffer when a rank sends its first large message, the collective slots
-// after the first, the world's, when a communicator gets one, areas when its operations want them,
-// contexts a page at a time.
+// Memory that is sure to be used is committed when the segment is made, so that a node without
+// memory gives an error there and not a SIGBUS later. The rest when its time comes: a pair ring
+// when a pair opens it, a bounce buffer when a rank sends its first large message, the collective
+// slots after the first, the world's, when a communicator gets one, areas when its operations want
+// them, contexts a page at a time.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -104,7 +104,7 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
-// What a rank that has waited for a while waits for; written by it only when a wait gets long, so
+// The reason of a rank's long wait; written by it only when a wait gets long, so
 // that it costs a quick call nothing; by the last one, where several threads of the rank wait.
 // Readers (the launcher) take the fields as they come.
 struct Activity {

@@ -14,7 +14,7 @@
 namespace warren::message {
 
 namespace {
-// Of streams that send and take a part each, before this rank looks whether what it waits for is
+// Streams that send and take a part each, before this rank looks whether what it waits for is
 // there. (Waiting ranks come back at once; others only with their next call.)
 constexpr std::uint32_t turns_at_once = 16;
 constexpr std::uint32_t frames_per_turn = 2;
@@ -36,7 +36,7 @@ Envelope envelope_of(const transport::Header& header) {
     return {.context = header.context, .source = header.source, .tag = header.tag};
 }
 
-// Of a message that is pushed, and looked at now.
+// State of a message that is pushed, and looked at now.
 Trial trial_of(std::uint64_t stamp, bool unexpected) {
     return {.began = Stamp::time(stamp),
             .looked = way_clock(),
@@ -46,7 +46,7 @@ Trial trial_of(std::uint64_t stamp, bool unexpected) {
             .method = Stamp::method(stamp)};
 }
 
-// The same of one that the receiver copies out of the sender's memory.
+// State of a message that the receiver copies out of the sender's memory.
 Trial trial_of_fetch(std::uint64_t stamp, bool unexpected) {
     Trial trial = trial_of(stamp, unexpected);
     trial.method = CopyMethod::fetch;
@@ -108,7 +108,7 @@ struct Engine::Arrivals {
             engine.arrived(arrival);
         }
     }
-    // The same for a cell that has its data with it, mostly a short message whose receive is
+    // As above, for a cell that has its data with it, mostly a short message whose receive is
     // posted.
     [[gnu::always_inline]] void cell(const transport::Cell& cell, std::uint32_t sender) const {
         const Envelope envelope = {.context = cell.context, .source = cell.source, .tag = cell.tag};
@@ -225,7 +225,7 @@ void Engine::arrived(const transport::Arrival& arrival) {
     }
 }
 
-// Of a message that is longer or shorter than the receive.
+// For a message that is longer or shorter than the receive.
 void Engine::judge_length(Request& receive) {
     message::Outcome& outcome = receive.outcome;
     if (outcome.bytes > static_cast<MPI_Count>(receive.bytes)) {
@@ -365,7 +365,7 @@ void Engine::arrived_answer_head(const transport::Arrival& arrival) {
     Inbound& inbound = bulk_of(peer).inbound;
     inbound = {.receive = find(stream.token), .left = stream.total};
     if (Request* receive = inbound.receive) {
-        // Of data with gaps each part comes as a stream of its own.
+        // Each part of data with gaps comes as a stream of its own.
         receive->streaming =
             receive->moved + stream.total < static_cast<std::uint64_t>(receive->outcome.bytes);
         if (!receive->streaming) {

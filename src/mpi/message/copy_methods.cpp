@@ -12,7 +12,7 @@ namespace {
 // The advice changes only for what is so much quicker.
 constexpr float worthwhile = 0.95F;
 
-// Of a row; what takes longest has met a disturbance. Of periods that is the time between
+// Median rank in a row; the longest has met a disturbance. For periods it is the time between
 // exchanges, if each has several messages: in twelve or six of them so many are left out that it
 // makes no difference at which one the row began.
 float typical(std::span<float> row) {
@@ -29,7 +29,7 @@ constexpr std::uint64_t late_ns = 20000;
 constexpr std::uint32_t enough_to_tell = 8;
 constexpr float much_slower = 1.6F;
 
-// What a byte costs, ns, of a message that couldn't be fetched: more than any other way takes.
+// Cost of a byte, ns, of a message that couldn't be fetched: more than any other way takes.
 constexpr float endless = 1e9F;
 
 // Between two measured messages of one class: what was measured before is of another time.
@@ -90,7 +90,7 @@ WayJudge::WayJudge() {
 }
 
 std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const {
-    // Of messages that come one behind the other each has the time since the one before.
+    // Each of messages that come one behind the other has the time since the one before.
     const std::uint64_t since = std::max(trial.began, last_end_);
     if (!trial.unexpected && trial.looked <= since + late_ns) {
         return trial.ended > since ? trial.ended - since : 0;

@@ -36,7 +36,7 @@
 // all in it, and the messages' own time decides between what makes no difference to that. So it is
 // where two ask that send to each other at once: who pushes has less time to receive.
 //
-// What two ranks' reductions write into shared memory is not sent, but has the choice between
+// Data that two ranks' reductions write into shared memory is not sent, but has the choice between
 // pushing and passing for the same reasons; its writer decides alone (OwnCopyMethods). Thread rule:
 // under the rank's lock; what the two tell each other is in messages and that word.
 #pragma once
@@ -72,7 +72,8 @@ struct Rhythm {
     std::uint16_t first_rest;
     std::uint16_t shortest_rest;
     std::uint8_t slowest_pace; // rests get no longer than shortest_rest << slowest_pace
-    // Of each row: those that do what comes with a change of ways, and those that are measured.
+    // Messages of each row: those that do what comes with a change of ways, and those that are
+    // measured.
     std::uint8_t unmeasured;
     std::uint8_t measured;
 
@@ -87,7 +88,7 @@ struct CopyMethodClass {
     static constexpr std::uint64_t block_bytes = node::bounce_bytes;
 
     static bool has(std::uint64_t bytes) { return bytes >= smallest_bytes; }
-    // Of a size that it has.
+    // For a size that it has.
     static std::uint32_t of(std::uint64_t bytes) {
         const auto exact = static_cast<std::uint32_t>(
             std::bit_width(bytes - (bytes == block_bytes)) - std::bit_width(smallest_bytes));
@@ -105,14 +106,14 @@ struct CopyMethodClass {
         return method == CopyMethod::fetch && (advice & no_fetching) != 0 ? CopyMethod::push
                                                                           : method;
     }
-    // What advises a way, of the bits that `mask` has.
+    // The advice for a copy method, in the bits of `mask`.
     static Advice advice(std::uint32_t way_class, CopyMethod method) {
         return (static_cast<std::uint32_t>(method) ^
                 static_cast<std::uint32_t>(first_method(way_class)))
                << 2 * way_class;
     }
     static Advice mask(std::uint32_t way_class) { return Advice{3} << 2 * way_class; }
-    // Of a long class: the bit that changes.
+    // The bit that changes, for a long class.
     static Advice again(std::uint32_t way_class) {
         return Advice{1} << (2 * count + way_class - first_long);
     }
@@ -134,7 +135,7 @@ inline std::uint64_t way_clock() {
            static_cast<std::uint64_t>(now.tv_nsec) + 4;
 }
 
-// What a measured message carries: when its sender began, to 4 ns, and in the lowest bits whether
+// Time of a measured message: when its sender began, to 4 ns, and in the lowest bits whether
 // it passes the caches, and whether it is outside of rows. 0: it is not measured.
 struct Stamp {
     static std::uint64_t of(std::uint64_t time, CopyMethod method, bool resting) {
@@ -145,7 +146,7 @@ struct Stamp {
     static constexpr std::uint64_t receivers_choice = 1;
     static std::uint64_t time(std::uint64_t stamp) { return stamp & ~std::uint64_t{3}; }
     static bool resting(std::uint64_t stamp) { return (stamp & 2) != 0; }
-    // Of a message that is pushed.
+    // For a message that is pushed.
     static CopyMethod method(std::uint64_t stamp) {
         return (stamp & 1) != 0 ? CopyMethod::pass : CopyMethod::push;
     }
@@ -162,7 +163,7 @@ class CopyMethods {
                    ? CopyMethodClass::advised(way_class, advice)
                    : now.method;
     }
-    // What it is to carry, if it goes so.
+    // The time that it carries, if it goes so.
     std::uint64_t stamp(std::uint32_t way_class, CopyMethod method) const {
         const bool resting = !classes_[way_class].measures;
         return resting && way_class < CopyMethodClass::first_long
@@ -245,7 +246,7 @@ class WayJudge {
         bool again = false;
     };
 
-    // What a message has cost, ns.
+    // Cost of a message, ns.
     std::uint64_t cost(std::uint32_t way_class, const Trial& trial) const;
     // Forgets rows that don't belong to the one of which a message has come.
     static void drop_stale(Class& now, const Trial& trial);

@@ -47,7 +47,7 @@ struct Pair {
         return count;
     }
 
-    // What the program takes after a message that went so.
+    // Time that the program takes after a message that went so.
     std::function<std::uint64_t(CopyMethod)> after;
     CopyMethod last = CopyMethod::push;
     bool by_period = false;
@@ -294,7 +294,7 @@ CopyMethod best_for_late_receivers(bool unexpected, std::uint64_t fetched, std::
 }
 
 TEST(methods, how_late_receivers_come_is_no_matter_of_the_way) {
-    // Of a pushed message the receiver sees the second of two copies, or of three.
+    // The receiver of a pushed message sees the second of two copies, or of three.
     EXPECT_EQ(best_for_late_receivers(false, 3000, 2000), CopyMethod::fetch);
     EXPECT_EQ(best_for_late_receivers(false, 5000, 2000), CopyMethod::push);
     EXPECT_EQ(best_for_late_receivers(true, 5000, 2000), CopyMethod::fetch);

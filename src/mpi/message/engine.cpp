@@ -289,7 +289,7 @@ void Engine::flush() {
     }
     const auto nothing_comes = [&] {
         if (finishing.load(std::memory_order_acquire) == rank_.size) {
-            // What the others have sent stands in the queues by now.
+            // The others' messages stand in the queues by now.
             while (progress()) {
             }
             return all_gone();

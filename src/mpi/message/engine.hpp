@@ -139,9 +139,9 @@ class Engine {
         request.awaited = true;
     }
     void discard(Request& request);
-    // The same of one that may never end, because its peer doesn't take part: flush() won't wait
-    // for it, nor will its message be received, unless it has been; from here on it needs neither
-    // the buffer nor the datatype. What has been announced of a send is withdrawn.
+    // As above, for a request that may never end, because its peer doesn't take part: flush() won't
+    // wait for it, nor will its message be received, unless it has been; from here on it needs
+    // neither the buffer nor the datatype. What has been announced of a send is withdrawn.
     void orphan(Request& request);
     // Leaves a request that still moves to flush(): nobody else will see to its end.
     void leave(Request& request);
@@ -248,7 +248,7 @@ class Engine {
 
     struct Peer;
 
-    // What this rank has under way with another beside short messages.
+    // Messages of this rank and another that are under way, beside short ones.
     struct Bulk {
         Inbound inbound;
         std::unique_ptr<CopyMethods> methods; // made with the first message that has a choice
@@ -261,7 +261,7 @@ class Engine {
         Peer* next_offering = nullptr; // among the peers with such
     };
 
-    // What it has under way with another.
+    // Messages under way with another rank.
     struct Peer : transport::Channel {
         Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
 
@@ -338,7 +338,7 @@ class Engine {
                chosen_method(peer, bytes) == CopyMethod::fetch;
     }
     static CopyMethod chosen_method(const Peer& peer, std::uint64_t bytes);
-    // The same of a send with a request, which has no choice in some cases.
+    // As above, for a send with a request, which has no choice in some cases.
     bool has_choice(const Peer& peer, const Request& send) const;
     // `chosen`: how it goes if it has a choice, null otherwise.
     static bool is_fetched(const Peer& peer, const Request& send, const CopyMethod* chosen);
@@ -365,7 +365,7 @@ class Engine {
     }
     bool send_block_at_once(Peer& peer, const Envelope& envelope, const transport::Source& source,
                             std::uint64_t bytes);
-    // The same from a buffer whose type isn't contiguous.
+    // As above, from a buffer whose type isn't contiguous.
     bool send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer);
     // Whether a message is copied from buffer to buffer (direct.hpp); and whether one with gaps
     // that is large enough for that is not.
@@ -393,12 +393,12 @@ class Engine {
     bool run_direct();
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);
-    // What stands from there on, to be pushed the way that the send takes.
+    // The data from there on, to be pushed the way that the send takes.
     static transport::Source pushed(const Request& send, std::uint64_t from);
     void enqueue(Peer& peer, Outgoing& outgoing);
     // Takes a send out of those that wait for room. False: it is not among them.
     bool take_back(Peer& peer, Request& send);
-    // What is left to send of a stream is copied into the request's own memory. False: there is
+    // The rest of a stream is copied into the request's own memory. False: there is
     // none.
     static bool keep_rest(Request& send);
     // False: it has not ended, and may be received yet.
@@ -425,7 +425,7 @@ class Engine {
     void tell(std::uint32_t to, const transport::Header& header, const void* data,
               std::size_t bytes);
     Error send_to_self(Request& request);
-    // What a rendezvous says of a send's data, which is then ready to be fetched (fetching.cpp).
+    // A rendezvous' description of a send's data, which is then ready to be fetched (fetching.cpp).
     RendezvousData offer(const Peer& peer, Request& send);
     // From here on the rank helps the receiver of a send that has been offered; and no longer.
     void start_helping(Peer& peer, Request& send);

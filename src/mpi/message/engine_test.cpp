@@ -426,7 +426,7 @@ TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_to_others
     }
 }
 
-// The same when the first part of a large message has already gone when the blocks run out.
+// As above, when the first part of a large message has already gone when the blocks run out.
 TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_under_way) {
     constexpr int messages = 20;
     constexpr std::size_t bytes = 100'000;

@@ -26,7 +26,7 @@ bool is_coarse(const datatype::Datatype& type) {
     return type.size / type.block_count() >= coarse_block_bytes;
 }
 
-// What the receiver unpacks at a time when its own blocks are small.
+// Bytes that the receiver unpacks at a time when its own blocks are small.
 constexpr std::size_t window_bytes = 64 * 1024;
 
 using Pieces = std::array<iovec, transport::NodeTransport::pieces_per_read>;

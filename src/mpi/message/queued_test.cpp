@@ -290,7 +290,7 @@ TEST(Queued, a_receive_that_is_posted_comes_first_unless_it_is_cancelled) {
     });
 }
 
-// What comes of a longer message first has the same envelope, and is none.
+// The first part of a longer message has the same envelope, and is none.
 TEST(Queued, longer_messages_go_the_long_way_also_if_their_sender_gives_up) {
     fibre::alone([] {
         FibreNode node(2);

@@ -16,10 +16,10 @@ namespace {
 // the room that it takes in the program's buffer.
 constexpr std::uint64_t own_copy_limit = 64 * 1024;
 
-// Of one message, before this rank looks after other things.
+// Bytes of one message, before this rank looks after other things.
 constexpr std::uint32_t blocks_at_once = 16;
 
-// Of the streams of data with gaps to one receiver, before this rank looks at what has come.
+// Bytes of the streams of data with gaps to one receiver, before this rank looks at what has come.
 constexpr std::uint32_t parts_per_turn = 2;
 
 // Small pieces of memory far apart bring whole cache lines with them.
@@ -72,7 +72,8 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     if (bytes > transport_.block_limit(peer)) {
         return false;
     }
-    // What can't be fetched where that has been chosen is pushed, and counts, but isn't measured.
+    // A message that can't be fetched where that was chosen is pushed, and counts, but isn't
+    // measured.
     const bool counts = source.data() != nullptr && CopyMethodClass::has(bytes);
     const CopyMethod method = counts ? chosen_method(peer, bytes) : CopyMethod::push;
     std::byte extra[transport::extra_bytes] = {};

@@ -1,4 +1,4 @@
-// What the tests of messages with gaps have in common.
+// Common parts of the tests of messages with gaps.
 #pragma once
 
 #include <gtest/gtest.h>

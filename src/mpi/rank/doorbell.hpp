@@ -40,7 +40,7 @@ class Doorbell {
     // Commits to sleep: after it, the owner looks for work once more, then calls sleep() or, when
     // there is work, goes on. (The bit that then stays costs the next waker one needless call;
     // another thread of the rank may sleep on it, so it is not taken back.)
-    // What it returns goes to sleep().
+    // Pass the value that it returns to sleep().
     [[nodiscard]] std::uint32_t prepare() {
         const std::uint32_t seen = word_->fetch_or(asleep, std::memory_order_seq_cst) | asleep;
         if (header_->fence_in_wakers.load(std::memory_order_relaxed) != 0) {

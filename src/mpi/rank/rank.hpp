@@ -17,7 +17,7 @@
 
 namespace warren {
 
-// What a wait is for, shown to who asks why a program hangs (`mpiexec --timeout`).
+// The reason of a wait, shown to who asks why a program hangs (`mpiexec --timeout`).
 struct WaitReason {
     std::uint32_t call = 0;     // index of the procedure
     std::int32_t peer = 0;      // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL

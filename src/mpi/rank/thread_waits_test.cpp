@@ -83,7 +83,7 @@ TEST_P(ThreadWaitsTest, each_thread_is_woken_for_its_own_work) {
     EXPECT_EQ(pair_rings_[0].posted.load(), rounds + 1);
 }
 
-// What a thread brings that doesn't wait itself (MPI_Test) reaches those that sleep.
+// A thread that doesn't wait itself (MPI_Test) wakes the sleepers that it brings something.
 TEST_P(ThreadWaitsTest, work_that_another_thread_has_fetched_wakes_its_owner) {
     constexpr int rounds = 200;
     std::atomic<bool> over{false};

@@ -40,7 +40,7 @@ class VainLooks {
         return oversubscribed_ ? wait_policy::looks_shared : wait_policy::looks_alone;
     }
 
-    // What follows the vain look that ended a count.
+    // The action after the vain look that ended a count.
     enum class Then : std::uint8_t { look_on, yield, sleep };
     struct Next {
         Then then;

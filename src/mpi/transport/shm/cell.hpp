@@ -13,7 +13,7 @@
 
 namespace warren::transport {
 
-// What the message room wants with a cell (mpi/message/protocol.hpp); 0 is this room's own.
+// The message room's purpose of a cell (mpi/message/protocol.hpp); 0 is this room's own.
 using CellKind = std::uint16_t;
 inline constexpr CellKind cell_opens_pair_ring = 0; // payload: number of the pair ring, four bytes
 // A block in a bounce buffer may be handed over in pieces: the first with the cell's kind, the
@@ -30,7 +30,7 @@ enum class Place : std::uint8_t {
 
 inline constexpr std::size_t inline_bytes = 40;
 
-// What a cell says beside its data: its purpose and the envelope of a message.
+// The head of a cell beside its data: its purpose and the envelope of a message.
 struct Header {
     CellKind kind;
     std::uint32_t context;
@@ -38,7 +38,7 @@ struct Header {
     std::int32_t tag;
 };
 
-// What a cell of a pair ring says of its road (pair_ring.hpp).
+// Part of a pair ring's cell about its road (pair_ring.hpp).
 struct PairRingTurn {
     std::uint16_t
         acknowledged;   // cells that its sender has read of the pair ring the other way, mod 2^16
@@ -76,7 +76,7 @@ inline constexpr std::size_t block_progress_offset = 8; // of mark in the payloa
 inline constexpr std::uint64_t may_be_kept_bit = std::uint64_t{1} << 63;
 static_assert(sizeof(BlockReference) == inline_bytes);
 
-// What has arrived: a cell, or the next piece of a block that is still arriving. Valid during the
+// An arrival: a cell, or the next piece of a block that is still arriving. Valid during the
 // handler's call.
 struct Arrival {
     Header header;
@@ -87,7 +87,7 @@ struct Arrival {
     const std::byte* extra; // of a block; null when the data was in the cell
 };
 
-// Of a cell that has its data with it.
+// The data of a cell that contains it.
 inline Arrival arrival_of(const Cell& cell, std::uint32_t sender) {
     return {.header = {.kind = cell.kind,
                        .context = cell.context,

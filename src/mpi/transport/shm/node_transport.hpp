@@ -1,6 +1,6 @@
 // NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
 //
-// What it promises the message room: cells of one pair of ranks arrive in the order of their sends;
+// Its promise to the message room: cells of one pair of ranks arrive in the order of their sends;
 // a send that returns false has done nothing and may be tried again after progress; data handed to
 // a send is copied before it returns. A pair starts on the receiver's queue. Once it has talked for
 // a while, and ranks have processors of their own, the sender opens a pair ring: it tells so in the
@@ -27,7 +27,7 @@
 
 namespace warren::transport {
 
-// What a rank keeps of another that it talks to. The message room derives its own from it.
+// A rank's state of another rank that it talks to. The message room derives its own from it.
 struct Channel {
     explicit Channel(const node::Segment& segment, std::uint32_t to)
         : queue(segment, to), peer(to) {}
@@ -52,7 +52,7 @@ class NodeTransport {
                                  : queue_inline(channel, header, data, bytes);
     }
 
-    // The same for a channel that has a pair ring.
+    // As above, for a channel that has a pair ring.
     [[gnu::always_inline]] bool send_in_pair_ring(Channel& channel, const Header& header,
                                                   const void* data, std::size_t bytes) {
         Cell* cell = claim_in_pair_ring(channel);
@@ -95,7 +95,7 @@ class NodeTransport {
         return true;
     }
 
-    // The same from the queue, of a node without pair rings. next_queued: null, nothing has come.
+    // As above, from the queue, on a node without pair rings. next_queued: null, nothing has come.
     const Cell* next_queued() const { return queue_.claimed() ? queue_.peek() : nullptr; }
     [[gnu::always_inline]] bool receive_queued(const Cell& next, const Header& header, void* to,
                                                std::size_t room, std::size_t unit,
@@ -196,7 +196,7 @@ class NodeTransport {
             }
         }
         for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
-            // Of many ranks that share processors each comes to its cells' page anew.
+            // Each of many ranks that share processors comes to its cells' page anew.
             if (rank_.oversubscribed() && !queue_.claimed()) {
                 break;
             }
@@ -223,7 +223,7 @@ class NodeTransport {
         while (more && !queue_.is_past(end)) {
             more = poll(handler);
         }
-        // Of a pair ring each poll takes one cell at least.
+        // Each poll takes at least one cell of a pair ring.
         for (std::uint32_t turn = 0; more && turn < node::pair_ring_cells; ++turn) {
             more = poll(handler);
         }
@@ -243,15 +243,15 @@ class NodeTransport {
 
     // Copies out of the memory of the process of another rank of the node (CMA).
     PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
-    // The same of much data; a peer that has a pair ring here does a part of it in help_peer().
+    // As above, for much data; a peer that has a pair ring here does a part of it in help_peer().
     // `mutual`: it has something to fetch from this rank.
     PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
                              std::uint64_t bytes, bool mutual);
     // Copies a block of what the channel's peer fetches just now. False: there was none. For a
     // channel with a pair ring.
     bool help_peer(const Channel& channel);
-    // The same from and to lists of pieces, up to the end of the shorter one or less; `copied` says
-    // how far it has come.
+    // As above, from and to lists of pieces, up to the end of the shorter one or less; `copied`
+    // says how far it has come.
     PeerCopy read_peer(std::uint32_t peer, std::span<const iovec> remote,
                        std::span<const iovec> local, std::uint64_t& copied);
     // Changes the bits of `mask` in the word that the peer, if it has a pair ring here, finds in
@@ -290,7 +290,7 @@ class NodeTransport {
         }
     }
     static bool says_refused(int error);
-    // What has become of a read of another process's memory, by errno.
+    // Result of a read of another process's memory, by errno.
     PeerCopy judge_refusal();
     void ring_room_waiters();
     void want_room(std::uint32_t at);

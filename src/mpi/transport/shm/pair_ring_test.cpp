@@ -266,7 +266,7 @@ TEST_F(PairRingTest, AnyMixtureArrivesInOrder) {
     EXPECT_TRUE(one_.good && other_.good);
 }
 
-// The same by two threads at once.
+// Two threads send and receive at once.
 TEST_F(PairRingTest, ThreadsExchangeBurstsAndAnswers) {
     constexpr std::uint32_t rounds = 3000;
     const auto run = [](Side& side, std::uint32_t seed, bool begins) {

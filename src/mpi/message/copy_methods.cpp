@@ -12,9 +12,9 @@ namespace {
 // The advice changes only for what is so much quicker.
 constexpr float worthwhile = 0.95F;
 
-// Median rank in a row; the longest has met a disturbance. For periods it is the time between
-// exchanges, if each has several messages: in twelve or six of them so many are left out that it
-// makes no difference at which one the row began.
+// Sum of a row's lower three quarters: the longest have met a disturbance. Periods count the time
+// between exchanges, if each has several messages: in twelve or six of them so many are left out
+// that it makes no difference at which one the row began.
 float typical(std::span<float> row) {
     const auto undisturbed = static_cast<std::ptrdiff_t>(row.size() * 3 / 4);
     std::nth_element(row.begin(), row.begin() + undisturbed, row.end());

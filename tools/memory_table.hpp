@@ -1,6 +1,7 @@
 // The attributes of a machine's memories as a table and as a picture (SVG).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

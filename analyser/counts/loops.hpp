@@ -16,6 +16,8 @@
 // Thread rule: called by DynamoRIO.
 #pragma once
 
+#include <cstdint>
+
 #include "analyser/counts/counters.hpp"
 #include "dr_api.h"
 

@@ -1,6 +1,7 @@
 #include "bfs/graph.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 
 namespace bfs {

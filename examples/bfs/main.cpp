@@ -7,6 +7,7 @@
 // criteria want, asked of the kernel; with --least the program fails when a rank has less.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,7 @@
 #include "bfs/search.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <vector>
 

@@ -3,6 +3,7 @@
 // by the rules of Graph500.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "bfs/graph.hpp"

@@ -31,16 +31,17 @@ struct FibreFunctions {
                  WaitNote* note);
     void (*wake)(std::atomic<std::uint32_t>& word, int count);
     void (*give_way)();
-    // The same of who has looked for something again and again and found nothing, which took about
+    // Gives way for a fibre that has looked again and again and found nothing, which took about
     // so many ticks of the processor's clock: if it did little else meanwhile, it has waited.
     void (*found_nothing)(std::uint64_t looks_ticks);
     // Waits for events that many wait for, each by the address of a cache line: who brings one
-    // about has all of them go on at once, by release(). Fibres only, and where may_gather() says
-    // so. A fibre that gathers goes on also when its `bell`, the same in all its life, is woken, or
-    // says something else than expected.
-    bool (*may_gather)();
-    void (*gather)(const void* event, bool (*happened)(void*), void* condition,
-                   std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note);
+    // about has all of them go on at once, by release(). Fibres only, and where
+    // may_wait_for_event() says so. A fibre that waits for an event goes on also when its `bell`,
+    // the same in all its life, is woken, or says something else than expected.
+    bool (*may_wait_for_event)();
+    void (*wait_for_event)(const void* event, bool (*happened)(void*), void* condition,
+                           std::atomic<std::uint32_t>& bell, std::uint32_t expected,
+                           WaitNote* note);
     void (*release)(const void* event);
     // The calling fibre enters a collective operation of all ranks; null: nobody wants to know.
     void (*at_collective)();
@@ -50,7 +51,7 @@ inline constinit std::atomic<const FibreFunctions*> fibre_functions{nullptr};
 inline const FibreFunctions* fibres() {
     return fibre_functions.load(std::memory_order_acquire);
 }
-// The same past them: for those who make fibres.
+// Wait and wake in the kernel, never by fibres: for the code that makes fibres.
 void kernel_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* timeout);
 void kernel_wake(std::atomic<std::uint32_t>& word, int count);
 

@@ -106,7 +106,7 @@ class HandleTable {
 
   private:
     struct Slot;
-    // What a free slot holds in its object's place.
+    // The link that a free slot holds in its object's place.
     struct Free {
         Slot* slot;            // the next free one
         std::uintptr_t handle; // of the object that lives here next

@@ -1,4 +1,4 @@
-// What the processor can do, as the C library has found out when the process began. Compilers'
+// Abilities of the processor, as the C library found them when the process began. Compilers'
 // built-ins ask the processor again, about everything there is, and virtual ones take a microsecond
 // or more for each answer: a tenth of a rank's start. Thread rule: any thread at any time.
 #pragma once

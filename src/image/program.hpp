@@ -13,6 +13,8 @@
 // in a thread of the image, once per image.
 #pragma once
 
+#include <cstdint>
+
 #include "image/image.hpp"
 
 namespace warren::image {

@@ -3,6 +3,8 @@
 // Thread rule: pure functions of an immutable file.
 #pragma once
 
+#include <cstdint>
+
 #include "base/error.hpp"
 #include "image/elf_file.hpp"
 

@@ -3,6 +3,7 @@
 // Thread rule: pure functions of an immutable file.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -93,7 +93,7 @@ TEST(Checksum, finds_each_flipped_bit) {
         const auto* bytes = reinterpret_cast<const std::byte*>(words.data());
         const std::uint64_t right = checksum(bytes, words.size() * sizeof words[0]);
         for (std::size_t word = 0; word < words.size(); word += 1 + word % 2) {
-            for (unsigned bit = word % 3; bit < 64; bit += 3) {
+            for (std::size_t bit = word % 3; bit < 64; bit += 3) {
                 words[word] ^= std::uint64_t{1} << bit;
                 ASSERT_NE(checksum(bytes, words.size() * sizeof words[0]), right)
                     << steps << " steps, bit " << bit << " of word " << word;

@@ -5,6 +5,8 @@
 // can do several elements at once. Thread rule: a value of its caller, used once.
 #pragma once
 
+#include <cstdint>
+
 #include "topology/elements.hpp"
 #include "topology/view.hpp"
 

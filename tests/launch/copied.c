@@ -61,7 +61,7 @@ int main(void) {
     if (waitpid(child, &status, 0) != child || status != 0)
         return wrong("a child did not end well");
     const char* preloaded = getenv("LD_PRELOAD");
-    const char* copies = getenv("WARREN_COPIES");
+    const char* copies = getenv("WARREN_FORKED_START");
     printf("%s %d %d %p %s%s\n", getenv("WARREN_RANK"), (int)getpid(), (int)getppid(),
            (void*)&variable, preloaded != NULL ? preloaded : "-", copies != NULL ? copies : "");
     return 0;

@@ -27,11 +27,11 @@ def read(address, size):
     return int.from_bytes(bytes(memory), "little")
 
 
-def still_gathers(layout, fibre):
+def still_waits_for_event(layout, fibre):
     """src/runtime/fibres/fibre.hpp"""
-    gathering = read(fibre + layout["gathering"], WORD)
-    return gathering != 0 and (read(fibre + layout["ticket"], WORD) ==
-                               read(gathering + layout["gathering_ticket"], WORD))
+    event_waiters = read(fibre + layout["event_waiters"], WORD)
+    return event_waiters != 0 and (read(fibre + layout["ticket"], WORD) ==
+                               read(event_waiters + layout["event_waiters_ticket"], WORD))
 
 
 class Fibre:
@@ -40,7 +40,7 @@ class Fibre:
         self.number = number
         self.stack = read(base + layout["stack"], WORD)
         self.state = STATES[read(base + layout["state"], 4)]
-        if self.state == GATHERED and not still_gathers(layout, base):
+        if self.state == GATHERED and not still_waits_for_event(layout, base):
             self.state = "ready" # released at once with others: it says so itself when it runs
         self.runs = read(base + layout["on_worker"], 4) != 0 and self.state != "ended"
         worker = read(base + layout["worker"], WORD)
@@ -55,7 +55,7 @@ def read_layout():
     except gdb.error as error:
         raise gdb.GdbError("no fibres: libwarren.so is not there") from error
     names = ["version", "stride", "stack", "state", "on_worker", "worker", "worker_number",
-             "worker_thread", "count", "gathering", "ticket", "gathering_ticket"]
+             "worker_thread", "count", "event_waiters", "ticket", "event_waiters_ticket"]
     layout = {name: read(base + 4 * index, 4) for index, name in enumerate(names)}
     if layout["version"] != 2:
         raise gdb.GdbError("this script is of another version of Warren than the process")

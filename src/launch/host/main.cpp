@@ -422,7 +422,7 @@ void prepare_fibres(const HostPlan& plan, const sigset_t& signals) {
     const balance::LoadTable loads = map_loads(plan);
     if (!plan.nodes.empty()) {
         prepare_heaps(static_cast<std::uint32_t>(plan.ranks.size()));
-        const member::HostPageMoves moves{
+        const process_ranks::HostPageMoves moves{
             .nodes = plan.nodes.data(),
             .workers = static_cast<std::uint32_t>(plan.nodes.size()),
             .ranks = static_cast<std::uint32_t>(plan.ranks.size()),

@@ -69,7 +69,7 @@ void prepare_ranks(std::uint32_t count, int reports) {
 }
 
 std::uint32_t rank_of_thread() {
-    const member::Member* member = warren_member_current();
+    const process_ranks::ProcessRank* member = warren_member_current();
     return member != nullptr ? member->number : no_rank;
 }
 

@@ -4,6 +4,7 @@
 // is to be bound: a job that binds nothing starts without it. Thread rule: mpiexec's only thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

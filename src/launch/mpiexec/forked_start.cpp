@@ -18,7 +18,7 @@ namespace warren::launch {
 
 namespace {
 
-constexpr const char* file_name = "warren/libwarren-copies.so";
+constexpr const char* file_name = "warren/libwarren-forked-start.so";
 
 // The time that a program's loading may take before the others are executed.
 constexpr int ready_ms = 500;
@@ -27,7 +27,7 @@ constexpr int copy_ms = 30'000;
 
 } // namespace
 
-bool Copier::fits(const ResolvedProgram& program) {
+bool ForkedStart::fits(const ResolvedProgram& program) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     (void)program; // sanitizers want to be first
     return false;
@@ -52,14 +52,14 @@ bool Copier::fits(const ResolvedProgram& program) {
 #endif
 }
 
-std::string Copier::library() {
+std::string ForkedStart::library() {
     const std::string path = own_folder() + library_folder + file_name;
     const bool is_usable =
         path.find_first_of(" :") == std::string::npos && access(path.c_str(), R_OK) == 0;
     return is_usable ? path : "";
 }
 
-bool Copier::open() {
+bool ForkedStart::open() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
         return false;
@@ -69,17 +69,17 @@ bool Copier::open() {
     return true;
 }
 
-EnvironmentSetting Copier::setting() const {
+EnvironmentSetting ForkedStart::setting() const {
     return {copies_variable, std::to_string(theirs_)};
 }
 
-void Copier::close_theirs() {
+void ForkedStart::close_theirs() {
     if (theirs_ >= 0) {
         ::close(std::exchange(theirs_, -1));
     }
 }
 
-void Copier::close() {
+void ForkedStart::close() {
     close_theirs();
     if (ours_ >= 0) {
         ::close(std::exchange(ours_, -1));
@@ -87,7 +87,7 @@ void Copier::close() {
     ready_ = false;
 }
 
-bool Copier::ready() {
+bool ForkedStart::ready() {
     if (ours_ >= 0 && !ready_) {
         ready_ = answer(ready_ms, nullptr);
         if (!ready_) {
@@ -98,7 +98,7 @@ bool Copier::ready() {
 }
 
 // Takes one reply. False when there is none in time, or never will be.
-bool Copier::answer(int timeout_ms, std::vector<Started>* started) {
+bool ForkedStart::answer(int timeout_ms, std::vector<Started>* started) {
     pollfd wait = {.fd = ours_, .events = POLLIN, .revents = 0};
     CopyReply reply;
     if (poll(&wait, 1, timeout_ms) != 1 ||
@@ -122,7 +122,7 @@ bool Copier::answer(int timeout_ms, std::vector<Started>* started) {
     return true;
 }
 
-bool Copier::start(const SpawnRequest& request) {
+bool ForkedStart::start(const SpawnRequest& request) {
     CopyRequest wanted;
     wanted.rank = request.rank;
     wanted.lifeline_number = request.lifeline_number;
@@ -154,7 +154,7 @@ bool Copier::start(const SpawnRequest& request) {
     return true;
 }
 
-bool Copier::collect(std::size_t limit, std::vector<Started>& started) {
+bool ForkedStart::collect(std::size_t limit, std::vector<Started>& started) {
     while (waiting_.size() > limit) {
         if (!answer(copy_ms, &started)) {
             return false;
@@ -163,7 +163,7 @@ bool Copier::collect(std::size_t limit, std::vector<Started>& started) {
     return true;
 }
 
-void Copier::give_up(std::vector<Started>& started) {
+void ForkedStart::give_up(std::vector<Started>& started) {
     for (const std::uint32_t rank : waiting_) {
         started.push_back({.rank = rank,
                            .pid = 0,

@@ -1,4 +1,4 @@
-// Copier: starts a program's processes as copies of its first one.
+// ForkedStart: starts a program's processes as copies of its first one.
 //
 // The first process is started like any other, with a library that makes the copies when the
 // program is ready to run and none of its code has run (copies/first_process.cpp). So processes are
@@ -21,12 +21,12 @@
 
 namespace warren::launch {
 
-class Copier {
+class ForkedStart {
   public:
-    Copier() = default;
-    Copier(const Copier&) = delete;
-    Copier& operator=(const Copier&) = delete;
-    ~Copier() { close(); }
+    ForkedStart() = default;
+    ForkedStart(const ForkedStart&) = delete;
+    ForkedStart& operator=(const ForkedStart&) = delete;
+    ~ForkedStart() { close(); }
 
     // Whether the library may be put before this program.
     static bool fits(const ResolvedProgram& program);

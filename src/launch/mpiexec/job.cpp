@@ -293,18 +293,18 @@ void Job::divide_ranks() {
 // first finds in its environment then. Without a socket, or the library, they are executed.
 void Job::plan_copies(const RankEnvironment& environment, ResolvedProgram& program) {
     std::unique_ptr<Copies>& copies = copies_.emplace_back();
-    const std::string library = Copier::library();
+    const std::string library = ForkedStart::library();
     const std::uint32_t processes = program.ranks() / line_.ranks_per_process;
     if (has_host() || processes <= most_executed_per_processor * processors_ || library.empty() ||
-        !Copier::fits(program)) {
+        !ForkedStart::fits(program)) {
         return;
     }
     auto made = std::make_unique<Copies>();
-    if (!made->copier.open()) {
+    if (!made->forked_start.open()) {
         return;
     }
     RankEnvironment own = environment;
-    own.more.push_back(made->copier.setting());
+    own.more.push_back(made->forked_start.setting());
     own.preload += (own.preload.empty() ? "" : ":") + library;
     made->of_first.build(line_.environment, program.settings(), own, environ);
     copies = std::move(made);
@@ -374,7 +374,7 @@ bool Job::start_program(std::uint32_t number, Spawner& spawner) {
         return false;
     }
     Copies* copies = copies_[ranks_[first].program].get();
-    const bool is_copied = copies != nullptr && copies->copier.socket_of_first() >= 0;
+    const bool is_copied = copies != nullptr && copies->forked_start.socket_of_first() >= 0;
     const bool started = start_process(
         number,
         {.path = program.path().c_str(),
@@ -384,11 +384,11 @@ bool Job::start_program(std::uint32_t number, Spawner& spawner) {
          .directory = program.directory().empty() ? nullptr : program.directory().c_str(),
          .standard_output = output,
          .standard_error = errors,
-         .copies = is_copied ? copies->copier.socket_of_first() : -1,
+         .copies = is_copied ? copies->forked_start.socket_of_first() : -1,
          .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first]},
         spawner);
     if (is_copied) {
-        copies->copier.close_theirs();
+        copies->forked_start.close_theirs();
     }
     close(output);
     close(errors);
@@ -428,7 +428,7 @@ bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spa
         process_runs(number, pid);
         return true;
     }
-    return take_copies(copies_[ranks_[first].program]->copier, Copier::window);
+    return take_copies(copies_[ranks_[first].program]->forked_start, ForkedStart::window);
 }
 
 void Job::process_runs(std::uint32_t number, pid_t pid) {
@@ -449,18 +449,18 @@ void Job::process_runs(std::uint32_t number, pid_t pid) {
 bool Job::start_copy(std::uint32_t number, const SpawnRequest& request) {
     const std::uint32_t program = ranks_[processes_[number].first_rank].program;
     Copies* copies = program < copies_.size() ? copies_[program].get() : nullptr;
-    return copies != nullptr && request.copies < 0 && copies->copier.ready() &&
-           copies->copier.start(request);
+    return copies != nullptr && request.copies < 0 && copies->forked_start.ready() &&
+           copies->forked_start.start(request);
 }
 
 // Notes the copies that run, until at most `limit` are under way.
-bool Job::take_copies(Copier& copier, std::size_t limit) {
-    std::vector<Copier::Started> answers;
-    if (!copier.collect(limit, answers)) {
-        copier.give_up(answers);
+bool Job::take_copies(ForkedStart& forked_start, std::size_t limit) {
+    std::vector<ForkedStart::Started> answers;
+    if (!forked_start.collect(limit, answers)) {
+        forked_start.give_up(answers);
     }
     const SpawnFailure* first = nullptr;
-    for (const Copier::Started& copy : answers) {
+    for (const ForkedStart::Started& copy : answers) {
         if (copy.failure.error_number == 0) {
             process_runs(ranks_[copy.rank].process, copy.pid);
             continue;
@@ -481,8 +481,8 @@ bool Job::finish_copies() {
     bool all_run = true;
     for (const std::unique_ptr<Copies>& copies : copies_) {
         if (copies != nullptr) {
-            all_run = take_copies(copies->copier, 0) && all_run;
-            copies->copier.close();
+            all_run = take_copies(copies->forked_start, 0) && all_run;
+            copies->forked_start.close();
         }
     }
     return all_run;

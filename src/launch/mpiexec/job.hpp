@@ -118,7 +118,7 @@ class Job {
     bool start_program(std::uint32_t number, Spawner& spawner);
     bool start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner);
     bool start_copy(std::uint32_t number, const SpawnRequest& request);
-    bool take_copies(Copier& copier, std::size_t limit);
+    bool take_copies(ForkedStart& forked_start, std::size_t limit);
     bool finish_copies();
     void process_runs(std::uint32_t number, pid_t pid);
     bool check_programs();
@@ -170,7 +170,7 @@ class Job {
 
     // Of a program whose further processes are copies of its first.
     struct Copies {
-        Copier copier;
+        ForkedStart forked_start;
         Environment of_first;
     };
 

@@ -4,6 +4,8 @@
 // processor. Thread rule: any thread at any time.
 #pragma once
 
+#include <cstdint>
+
 #include "base/error.hpp"
 #include <sched.h>
 

@@ -8,7 +8,7 @@ namespace warren::memory {
 namespace {
 
 // Zero, and memory only where it is used.
-void* map(std::size_t bytes) {
+void* map_table(std::size_t bytes) {
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -21,7 +21,8 @@ void* map(std::size_t bytes) {
 } // namespace
 
 PageOwners::PageOwners()
-    : leaves_(static_cast<std::atomic<Leaf*>*>(map(leaf_count * sizeof(std::atomic<Leaf*>)))) {}
+    : leaves_(
+          static_cast<std::atomic<Leaf*>*>(map_table(leaf_count * sizeof(std::atomic<Leaf*>)))) {}
 
 PageOwners::~PageOwners() {
     for (const Leaf* leaf = last_; leaf != nullptr;) {
@@ -35,7 +36,7 @@ PageOwners::~PageOwners() {
 }
 
 PageOwners::Leaf* PageOwners::make_leaf(std::uintptr_t address) {
-    Leaf* made = static_cast<Leaf*>(map(sizeof(Leaf)));
+    Leaf* made = static_cast<Leaf*>(map_table(sizeof(Leaf)));
     if (made == nullptr) {
         return nullptr;
     }

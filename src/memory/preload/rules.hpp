@@ -21,6 +21,7 @@
 // Thread rule: any.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

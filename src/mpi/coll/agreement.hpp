@@ -9,6 +9,7 @@
 // Thread rule: under the rank's lock.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/error.hpp"
@@ -17,7 +18,7 @@
 
 namespace warren::coll {
 
-// What the members of a new communicator share. Plain memory: it travels as bytes.
+// Values that the members of a new communicator share. Plain memory: it travels as bytes.
 struct NewCommunicator {
     std::uint32_t context = 0;       // 0: there is none left, or no memory for it
     std::uint32_t local_context = 0; // of an intercommunicator's local intracommunicators

@@ -24,12 +24,12 @@ class Blocks {
                 first_.count, first_.type};
     }
     bool regular() const { return list_ == nullptr; }
-    // Of blocks without gaps, one behind the other: where they begin. `bytes`: of a block.
+    // Begin of blocks without gaps, one behind the other. `bytes`: of one block.
     bool solid(MPI_Count bytes) const {
         return list_ == nullptr && first_.type->contiguous && first_.bytes() == bytes;
     }
     std::byte* begin() const { return static_cast<std::byte*>(first_.base); }
-    // Of `ranks` regular blocks: all of them as one buffer.
+    // All of `ranks` regular blocks as one buffer.
     message::Buffer all(int ranks) const {
         return {first_.base, first_.count * ranks, first_.type};
     }

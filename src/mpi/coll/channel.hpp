@@ -4,6 +4,8 @@
 // Thread rule: under the rank's lock; waits release it while they give the processor away.
 #pragma once
 
+#include <cstdint>
+
 #include "base/error.hpp"
 #include "mpi/coll/steps.hpp"
 
@@ -35,10 +37,10 @@ class Channel {
 
 // The error of a message inside a collective operation; none for a success.
 Error failure_of(const message::Outcome& outcome);
-// The same where it is to have `expected` bytes, and no fewer: those that failed send nothing.
+// As above, for a message of `expected` bytes, and no fewer: those that failed send nothing.
 Error failure_of(const message::Outcome& outcome, MPI_Count expected);
 Error too_short(int source, MPI_Count bytes, MPI_Count expected);
-// Of a request that is complete.
+// For a complete request only.
 inline bool is_short(const message::Request& request) {
     return request.operation == message::Operation::receive &&
            request.outcome.bytes != static_cast<MPI_Count>(request.bytes);

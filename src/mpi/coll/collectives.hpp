@@ -1,6 +1,6 @@
 // Blocking collective operations: of a few bytes in the lines of the communicator's collective slot
-// (shared.hpp), of more through its areas (shared_data.hpp), where choice.hpp says so; all else is
-// steps of an algorithm over messages.
+// (shared.hpp), of more through its staging areas (shared_data.hpp), where choice.hpp says so; all
+// else is steps of an algorithm over messages.
 //
 // Arguments have been checked. Where the standard has MPI_IN_PLACE, the caller passes the same
 // memory as input and output. Thread rule: under the rank's lock; waits release it.
@@ -63,9 +63,9 @@ class Collectives {
   private:
     // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
     bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
-    // Makes an operation on `bytes` bytes in an area, or straight from buffer to buffer, if it is
-    // to go that way. `operation`: a function of SharedData, and of SharedDirect where that has it,
-    // that says whether it could. False: nothing has been done.
+    // Makes an operation on `bytes` bytes in a staging area, or straight from buffer to buffer, if
+    // it is to go that way. `operation`: a function of SharedData, and of SharedDirect where that
+    // has it, that says whether it could. False: nothing has been done.
     template <typename Operation>
     bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, const Operation& operation);
     // An operation of no bytes.

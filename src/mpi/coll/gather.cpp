@@ -49,7 +49,7 @@ void gather_binomial(Steps& steps, const Buffer& own, const Blocks& blocks, int 
     if (subtree.ranks == 1 && virtual_rank != 0) {
         return steps.send(own, (virtual_rank - subtree.distance + root) % size);
     }
-    // Of this subtree, by virtual rank.
+    // Blocks of this subtree, by virtual rank.
     std::byte* data = steps.scratch(block * subtree.ranks);
     steps.copy(own, bytes_of(data, block));
     for (int distance = 1; distance < subtree.distance && distance < subtree.ranks; distance *= 2) {
@@ -95,7 +95,7 @@ void scatter_binomial(Steps& steps, const Blocks& blocks, const Buffer& own, int
     if (subtree.ranks == 1 && virtual_rank != 0) {
         return steps.receive(own, parent);
     }
-    // Of this subtree, by virtual rank.
+    // Blocks of this subtree, by virtual rank.
     std::byte* data = steps.scratch(block * subtree.ranks);
     if (virtual_rank == 0) {
         for (int other = 0; other < size; ++other) {

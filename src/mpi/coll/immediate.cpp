@@ -105,7 +105,7 @@ void Immediate::finish() {
         await(request);
         under_way_ = request.next_stepping;
         if (!request.complete) [[unlikely]] {
-            engine_.forsake(request);
+            engine_.orphan(request);
             keep(slot_->outcome());
             continue;
         }
@@ -166,7 +166,7 @@ void Immediate::receive(const Buffer& buffer, int from) {
 }
 
 void Immediate::exchange(const Buffer& out, int to, const Buffer& in, int from) {
-    // What has left at once needs nobody's receive.
+    // A message that has left at once needs nobody's receive.
     constexpr auto few = static_cast<MPI_Count>(message::Engine::short_bytes);
     if (!first_error_ && out.bytes() <= few && in.bytes() <= few &&
         engine_.send_now(out, speaking().world_rank(to), envelope(rank()))) {
@@ -181,7 +181,8 @@ void Immediate::copy(const Buffer& from, const Buffer& to) {
     if (first_error_) [[unlikely]] {
         return;
     }
-    // What is under way goes on meanwhile: peers wait for room, or for what they are sent.
+    // Operations that are under way go on meanwhile: peers wait for room, or for what they are
+    // sent.
     constexpr MPI_Count bytes_between_looks = 128 * 1024;
     const MPI_Count bytes = std::min(from.bytes(), to.bytes());
     if (under_way_ == nullptr || bytes <= 2 * bytes_between_looks || from.same_place(to)) {

@@ -6,6 +6,7 @@
 // rank's lock; waits release it while they give the processor away.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/error.hpp"

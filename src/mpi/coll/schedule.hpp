@@ -10,8 +10,7 @@
 // request's to keep.
 // Invariants
 //  1. The messages of one operation have a tag of their own in the communicator: operations that
-//  are
-//     under way together never see each other's.
+//     are under way together never see each other's.
 //  2. Between two ranks, both write their messages down in the same order; so they match also when
 //     one of them is a round, or a whole start of a persistent operation, ahead.
 // Errors: the first failure is the request's outcome; steps after it are for the others' sake only.
@@ -19,6 +18,7 @@
 // time is inside advance(), others are told that it isn't done.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "mpi/coll/steps.hpp"

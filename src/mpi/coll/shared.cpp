@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 #include "mpi/comm/context_ids.hpp"
 
 namespace warren::coll {
@@ -20,7 +21,7 @@ constexpr int flat_spins = 64;
 // Turns in which a rank of a crowded node gives way before it sleeps. Among ranks that all come to
 // the same operation, one is enough as a rule; the others are for those who compute in between.
 constexpr int yields_before_sleep = 64;
-// The same of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
+// Such turns of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
 // wait is to take others' work.
 constexpr int yields_of_fibre = 2;
 
@@ -30,11 +31,11 @@ constexpr int wake_fan_out = 2;
 // Calls of which a rank has found that others' differ: as many of the last ones as can wait.
 constexpr std::uint64_t differing_calls = 4;
 
-// The slot's own line: how many members there are, where its areas are, those calls, and the first
-// one from which on ranks' operations are not the same any more; 0: they are.
+// The slot's own line: how many members there are, where its staging areas are, those calls, and
+// the first one from which on ranks' operations are not the same any more; 0: they are.
 struct Head {
     std::uint32_t members;
-    std::atomic<std::uint32_t> areas[3]; // by kind
+    std::atomic<std::uint32_t> staging[3]; // by kind
     std::atomic<std::uint32_t> broken_from;
     std::atomic<std::uint64_t> differing[differing_calls];
 };
@@ -44,8 +45,8 @@ Head& head_of(std::byte* slot) {
     return *reinterpret_cast<Head*>(slot);
 }
 
-std::atomic<std::uint32_t>& area_word(std::byte* slot, AreaKind kind) {
-    return head_of(slot).areas[static_cast<std::size_t>(kind)];
+std::atomic<std::uint32_t>& staging_word(std::byte* slot, StagingKind kind) {
+    return head_of(slot).staging[static_cast<std::size_t>(kind)];
 }
 
 std::uint32_t words_of(int ranks) {
@@ -150,6 +151,9 @@ void SharedSlot::publish(std::uint64_t operation) {
     std::atomic<std::uint64_t>& published_stamp = published(operation).stamp;
     // There is one who publishes, unless calls don't match.
     note_unequal(published_stamp.load(std::memory_order_relaxed), operation);
+    WARREN_INVARIANT(unequal_ != 0 || published_stamp.load(std::memory_order_relaxed) >>
+                                          signature_bits <= operation,
+                     "collective slot 3: published numbers of a phase only grow");
     published_stamp.store(unequal_ == 0 ? stamp(operation) : differing_stamp(operation),
                           std::memory_order_release);
     wake_some(published_waiters(operation));
@@ -271,21 +275,21 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     if (done() || has_given_up(gives_up)) {
         return;
     }
-    // Of several threads of the rank one polls for all.
+    // One of several threads of the rank polls for all.
     const bool polls_alone = !node_rank_.lock.shared();
     if (polls_alone && node_rank_.oversubscribed()) {
-        const bool gathers = node_rank_.gathers();
+        const bool waits_for_event = node_rank_.waits_for_event();
         const int turns = fibres() != nullptr ? yields_of_fibre : yields_before_sleep;
         for (int turn = 0; turn < turns; ++turn) {
             give_way();
             if (done()) {
                 return;
             }
-            if (!gathers) { // which looks before it sleeps
+            if (!waits_for_event) { // which looks before it sleeps
                 engine_.progress();
             }
         }
-        if (gathers) {
+        if (waits_for_event) {
             wait_long(done, gives_up, event);
             return;
         }
@@ -401,7 +405,7 @@ bool SharedSlot::differs() {
     return false;
 }
 
-// Of the ranks in a circle some two neighbours differ: the later of these sees the other's
+// If the ranks of a circle differ, some two neighbours do: the later of these sees the other's
 // announcement.
 bool SharedSlot::tell_sleepers(bool look_at_next, bool look_at_previous) {
     // Before the look, for sleepers and for others that leave (whom their fence doesn't help).
@@ -550,13 +554,13 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
 }
 
 void SharedSlot::flat_meet(std::uint64_t operation) {
-    Meeting meeting(*this, 2);
+    ArrivalWait arrivals(*this, 2);
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
-            meeting.await(operation, other);
+            arrivals.await(operation, other);
         }
     }
-    meeting.end();
+    arrivals.end();
 }
 
 void SharedSlot::barrier() {
@@ -630,15 +634,15 @@ void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
 
 // --- Where data is
 
-std::byte* SharedSlot::find_area(AreaKind kind) const {
-    static_assert(areas::first + node::area_unit_limit <=
+std::byte* SharedSlot::find_staging(StagingKind kind) const {
+    static_assert(staging::first + node::area_unit_limit <=
                   std::numeric_limits<std::uint16_t>::max());
-    std::uint16_t& known = place_.areas[static_cast<std::size_t>(kind)];
-    if (known == areas::undecided) {
+    std::uint16_t& known = place_.staging[static_cast<std::size_t>(kind)];
+    if (known == staging::undecided) {
         known = static_cast<std::uint16_t>(
-            areas::decide(node_rank_.segment, area_word(base_, kind), kind, size_));
+            staging::decide(node_rank_.segment, staging_word(base_, kind), kind, size_));
     }
-    return known == areas::refused ? nullptr : areas::memory(node_rank_.segment, known);
+    return known == staging::refused ? nullptr : staging::memory(node_rank_.segment, known);
 }
 
 // --- Slots
@@ -684,9 +688,9 @@ std::uint32_t SharedSlot::acquire(const node::Segment& segment, int members) {
 
 void SharedSlot::give_back(const node::Segment& segment, std::uint32_t slot) {
     std::byte* memory = segment.collective_slot(slot);
-    for (AreaKind kind : {AreaKind::small, AreaKind::large, AreaKind::wide}) {
-        areas::give_back(segment, area_word(memory, kind), kind,
-                         static_cast<int>(head_of(memory).members));
+    for (StagingKind kind : {StagingKind::small, StagingKind::large, StagingKind::wide}) {
+        staging::give_back(segment, staging_word(memory, kind), kind,
+                           static_cast<int>(head_of(memory).members));
     }
     std::memset(memory, 0, segment.header().collective_slot_bytes);
     segment.header().collective_map[slot / 64].fetch_and(~(std::uint64_t{1} << (slot % 64)),

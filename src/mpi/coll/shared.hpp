@@ -31,10 +31,9 @@
 //     or "arrived", and a bit is only taken by who knows that this has happened; so a waiter whose
 //     bit was taken finds its condition true, leaves, and wakes the next ones.
 //  5. A slot's memory is zero when a communicator gets it: the last member of a communicator that
-//     ends clears it, and gives its areas back.
-//  6. Data too large for lines is in an area (staging.hpp), in the part of the operation's phase,
-//  for
-//     which 2 holds as it does for lines.
+//     ends clears it, and gives its staging areas back.
+//  6. Data too large for lines is in a staging area (staging.hpp), in the part of the operation's
+//     phase, for which 2 holds as it does for lines.
 //  7. What says that a rank has arrived, or that data is published, also says for which operation,
 //     size and root (its stamp). Who waits for it compares: ranks whose calls do not match are told
 //     so, by whoever sees it first (outcome()), instead of going on with wrong data.
@@ -86,7 +85,8 @@ inline constexpr MPI_Count shared_bytes = 56;
 // The most ranks that read each other's lines: beyond, reading is dearer than counting.
 inline constexpr int flat_ranks = 8;
 
-// What matching calls have in common beside their kind. Without bytes: nothing is known of it.
+// Values that matching calls have in common beside their kind. Without bytes: nothing is known of
+// it.
 struct InCommon {
     MPI_Count bytes = -1;
     int root = 0;
@@ -167,12 +167,12 @@ class SharedSlot {
     // A call of no bytes, in which nobody waits: unless others have some.
     void pass(Tag kind, int root, OpKind op);
 
-    // --- What operations on areas are made of (shared_data.cpp). Functions get the operation's
-    // number. Those that read call await() for each rank whose data they look at. (They are taken
-    // by reference: a copy of what has just been stored is slow, see src/CMakeLists.txt.)
+    // --- What operations on staging areas are made of (shared_data.cpp). Functions get the
+    // operation's number. Those that read call await() for each rank whose data they look at. (They
+    // are taken by reference: a copy of what has just been stored is slow, see src/CMakeLists.txt.)
 
-    // What the next operations are, all of one call: `bytes`, `root` and the operator are the same
-    // at all ranks.
+    // Signature of the next operations, all of one call: `bytes`, `root` and the operator are the
+    // same at all ranks.
     void begin(Tag kind, MPI_Count bytes, int root = 0, OpKind op = OpKind::null) {
         bytes_ = bytes;
         signature_ = signature_of(kind, {bytes, root, op}) | through_slot;
@@ -183,7 +183,7 @@ class SharedSlot {
     // does `last` before anybody reads. `read` awaits all ranks.
     template <typename Write, typename Last, typename Read>
     void together(const Write& write, const Last& last, const Read& read);
-    // The same in a row of operations of a flat slot: writes one, then reads the one before, which
+    // As above, in a row of operations of a flat slot: writes one, then reads the one before, which
     // the others have written meanwhile; `first`: there is none before. After the row: its last.
     template <typename Write, typename Read>
     void in_row(bool first, const Write& write, const Read& read);
@@ -206,10 +206,10 @@ class SharedSlot {
     // for a line that another one is about to write takes it away from that one's processor: so who
     // has come too early once gives the others a moment first, until it looks at once again and
     // finds that it comes late.
-    class Meeting {
+    class ArrivalWait {
       public:
         // `pauses`: how long a moment is; what else this rank does meanwhile makes it longer.
-        Meeting(SharedSlot& slot, int pauses)
+        ArrivalWait(SharedSlot& slot, int pauses)
             : slot_(slot), looks_at_once_(slot.place_.moments == 0) {
             if (!looks_at_once_) {
                 --slot.place_.moments;
@@ -271,8 +271,8 @@ class SharedSlot {
     // In a counted slot: the same of the last to come, which the others read.
     std::byte* published_data(std::uint64_t operation) const { return published(operation).data; }
     // There are processors that hand a line over to who reads it: then it is quick to write for the
-    // reader, and slow for its last writer. So who exchanges data in an area writes where it has
-    // read: two ranks take each other's place whenever the ring of phases has gone round.
+    // reader, and slow for its last writer. So who exchanges data in a staging area writes where
+    // it has read: two ranks take each other's place whenever the ring of phases has gone round.
     static bool exchanges_places(std::uint64_t operation) {
         return (operation / node::collective_phases & 1) != 0;
     }
@@ -283,13 +283,13 @@ class SharedSlot {
     bool is_pair() const { return flat_ && size_ == 2; }
     // The first operation of the call that has begun.
     std::uint64_t first_operation() const { return first_; }
-    // The communicator's area, or null: the same at all ranks.
-    std::byte* area(AreaKind kind) const {
-        const std::uint32_t known = place_.areas[static_cast<std::size_t>(kind)];
-        if (known >= areas::first) [[likely]] {
-            return areas::memory(node_rank_.segment, known);
+    // The communicator's staging area, or null: the same at all ranks.
+    std::byte* area(StagingKind kind) const {
+        const std::uint32_t known = place_.staging[static_cast<std::size_t>(kind)];
+        if (known >= staging::first) [[likely]] {
+            return staging::memory(node_rank_.segment, known);
         }
-        return find_area(kind);
+        return find_staging(kind);
     }
 
     // MPI_Comm_split: the context of the ranks of this colour, 0 when there is none left, and who
@@ -320,7 +320,7 @@ class SharedSlot {
     SplitLine& split_line(std::uint64_t operation, int rank) const;
     void deal_out(std::uint64_t operation);
 
-    // What a line says: an operation's number + 1 above the signature of the call, which is the
+    // Contents of a line: an operation's number + 1 above the signature of the call, which is the
     // kind of operation above a bit that says whether it goes through the slot, and bits of its
     // size, root and operator, as far as all ranks know these alike.
     static constexpr int signature_bits = 16;
@@ -333,8 +333,8 @@ class SharedSlot {
     // Instead of a signature: a call that differs, nobody knows how; and the slot is broken.
     static constexpr std::uint64_t unsigned_call = 1 << signature_bits;
     static constexpr std::uint64_t broken_slot = unsigned_call + 1;
-    // Of this rank's next call, that takes messages: a few bits of what it has in common with
-    // others, by multiplication with the golden ratio.
+    // Signature of this rank's next call, that takes messages: a few bits of what it has in common
+    // with others, by multiplication with the golden ratio.
     std::uint64_t signature_of(Tag kind, const InCommon& common) const {
         const std::uint64_t all = (static_cast<std::uint64_t>(common.op) << 40) +
                                   static_cast<std::uint64_t>(common.bytes) * 64 +
@@ -345,7 +345,7 @@ class SharedSlot {
                all * 0x9e3779b97f4a7c15 >> (64 - size_bits + 1);
     }
 
-    // What a rank announces: its last calls, their numbers, modulo 2^32, above their signatures.
+    // Announcements of a rank: its last calls, their numbers, modulo 2^32, above their signatures.
     // More of them than others can be ahead, who wait for it in an operation of theirs (2).
     static constexpr std::uint64_t announced_calls = 8;
     std::atomic<std::uint64_t>& announced(int rank, std::uint64_t call) const {
@@ -361,7 +361,7 @@ class SharedSlot {
             .store(call << signature_bits | signature_, std::memory_order_release);
         first_ = place_.operations;
     }
-    // What a rank has announced for this rank's call, if that is something else; 0 otherwise.
+    // The announcement of a rank for this rank's call, if that is something else; 0 otherwise.
     std::uint64_t other_call_of(int rank) const;
     void tell_of_difference();
     void ring_others() const;
@@ -439,7 +439,7 @@ class SharedSlot {
         __builtin_prefetch(line, 1);
 #endif
     }
-    // The same for an operation of an earlier call; gives what the rank's line says.
+    // As above, for an operation of an earlier call; gives what the rank's line says.
     std::uint64_t flat_wait_for(int rank, std::uint64_t operation,
                                 GivesUp gives_up = GivesUp::unequal);
     // Counted.
@@ -464,7 +464,7 @@ class SharedSlot {
     bool has_given_up(GivesUp gives_up);
     void wake_some(std::atomic<std::uint64_t>* waiters);
 
-    [[gnu::cold]] std::byte* find_area(AreaKind kind) const;
+    [[gnu::cold]] std::byte* find_staging(StagingKind kind) const;
     void combine(void* result, const std::byte* own, std::uint64_t operation, MPI_Count count,
                  const datatype::Datatype& type, const Op& op);
     WaitReason reason() const;
@@ -498,7 +498,7 @@ class SharedSlot {
     Line& published(std::uint64_t operation) const;
     std::atomic<std::uint64_t>* published_waiters(std::uint64_t operation) const;
     std::atomic<std::uint64_t>* arrived_waiters(std::uint64_t operation) const;
-    // What the phase's arrivals are once all have arrived in the operation, if their calls match.
+    // The phase's arrivals once all have arrived in the operation, if their calls match.
     std::uint64_t arrivals_after(std::uint64_t operation) const {
         return (operation / node::collective_phases + 1) * static_cast<std::uint64_t>(size_);
     }

@@ -7,7 +7,7 @@ namespace warren::coll {
 
 namespace {
 
-// What another core has written is read by vectors up to here, in pieces of half of it.
+// Lines that another core has written are read by vectors up to here, in pieces of half of it.
 constexpr std::size_t vector_copy_bytes = 32768;
 
 // The largest pieces of data that all exchange. Two ranks write where the other has read, which is
@@ -36,8 +36,8 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
         made.stride = bytes;
         return made;
     }
-    const auto fits = [&](AreaKind kind, std::size_t piece) {
-        made.phase_bytes = area_phase_bytes(kind, size_);
+    const auto fits = [&](StagingKind kind, std::size_t piece) {
+        made.phase_bytes = staging_phase_bytes(kind, size_);
         made.piece = piece;
         made.stride = area_stride(piece);
         made.pitch = area_pitch(made.stride * width);
@@ -45,15 +45,15 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
                (made.area = slot_.area(kind)) != nullptr;
     };
     const std::size_t wanted = std::max(std::min(bytes, limit) / unit * unit, unit);
-    if (fits(AreaKind::small, wanted) || fits(AreaKind::large, wanted) ||
+    if (fits(StagingKind::small, wanted) || fits(StagingKind::large, wanted) ||
         (slot_.is_pair() &&
-         (fits(AreaKind::wide, wanted) ||
-          fits(AreaKind::large, std::min(wanted, pair_piece_bytes / unit * unit))))) {
+         (fits(StagingKind::wide, wanted) ||
+          fits(StagingKind::large, std::min(wanted, pair_piece_bytes / unit * unit))))) {
         return made;
     }
     // The largest piece for which there is room, after what rounding may add.
-    const auto largest = [&](AreaKind kind) {
-        const std::size_t row = area_phase_bytes(kind, size_) / height;
+    const auto largest = [&](StagingKind kind) {
+        const std::size_t row = staging_phase_bytes(kind, size_) / height;
         const std::size_t block = (row - std::min(row, 2 * line_bytes)) / width;
         const std::size_t grain =
             unit < line_bytes && line_bytes % unit == 0 && block > line_bytes ? line_bytes : unit;
@@ -63,8 +63,8 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
         }
         return piece;
     };
-    if (fits(AreaKind::large, largest(AreaKind::large)) ||
-        fits(AreaKind::small, largest(AreaKind::small))) {
+    if (fits(StagingKind::large, largest(StagingKind::large)) ||
+        fits(StagingKind::small, largest(StagingKind::small))) {
         return made;
     }
     return {};
@@ -120,7 +120,7 @@ void SharedData::begin_writing(std::size_t bytes) {
         return;
     }
     writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_));
-    passes_ = writing_ != nullptr && writing_->next(bytes, trial_) == message::Way::pass;
+    passes_ = writing_ != nullptr && writing_->next(bytes, trial_) == message::CopyMethod::pass;
 }
 
 void SharedData::time_from_here() {

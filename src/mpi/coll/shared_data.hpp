@@ -1,16 +1,19 @@
 // Shared data: collective operations of a communicator on one node whose data passes through its
-// areas (staging.hpp) instead of messages.
+// staging areas (staging.hpp) instead of messages.
 //
-// Writers pack their data straight into the area, readers unpack straight out of it, whatever the
-// datatypes are; reductions read their operands where they are in the area. Data that does not fit
-// a phase goes in pieces, each an operation of the slot (shared.hpp) of its own, so that the phases
-// make a pipeline: one rank writes a piece while another reads the one before.
+// Writers pack their data straight into the staging area, readers unpack straight out of it,
+// whatever the datatypes are; reductions read their operands where they are in the staging area.
+// Data that does not fit a phase goes in pieces, each an operation of the slot (shared.hpp) of its
+// own, so that the phases make a pipeline: one rank writes a piece while another reads the one
+// before.
 //
-// What all ranks must know alike is the number of bytes, which matching calls have in common even
+// All ranks must know the number of bytes alike, which matching calls have in common even
 // where their datatypes differ; the pieces follow from it. Each function returns false, having done
-// nothing, where there is no area for it, at all ranks. Arguments are as in collectives.hpp.
-// Thread rule: as SharedSlot.
+// nothing, where there is no staging area for it, at all ranks. Arguments are as in
+// collectives.hpp. Thread rule: as SharedSlot.
 #pragma once
+
+#include <cstdint>
 
 #include "mpi/coll/blocks.hpp"
 #include "mpi/coll/shared.hpp"
@@ -30,7 +33,7 @@ class SharedData {
           communicator_(communicator),
           crowded_(engine.rank().oversubscribed()) {}
 
-    // Of the operation that was made: as SharedSlot's.
+    // The outcome of the operation that was made: as SharedSlot's.
     Error outcome() { return slot_.outcome(); }
 
     bool bcast(const Buffer& buffer, int root);
@@ -53,8 +56,8 @@ class SharedData {
   private:
     using Operation = std::uint64_t;
 
-    // In which row of an area a rank writes: the first, for only one does; its own (or, of blocks
-    // that are exchanged, the other's); its own or, of two ranks, the other's
+    // In which row of a staging area a rank writes: the first, for only one does; its own (or, of
+    // blocks that are exchanged, the other's); its own or, of two ranks, the other's
     // (SharedSlot::alternating_row).
     enum class Rows : std::uint8_t { first, own, alternating };
 
@@ -67,7 +70,8 @@ class SharedData {
         std::size_t pitch = 0;  // from row to row
         std::size_t stride = 0; // from block to block of a row
         Rows rows = Rows::own;
-        // Of a call's pieces that use a phase so many have rows of their own there, that far apart.
+        // Number of row sets per phase that successive pieces of a call rotate through, and their
+        // distance.
         std::size_t turns = 1;
         std::size_t turn_bytes = 0;
     };
@@ -75,7 +79,7 @@ class SharedData {
     // multiples of `unit`.
     Cut cut(Rows which, int rows, int blocks, std::size_t bytes, std::size_t limit,
             std::size_t unit = 1) const;
-    // Of a block of a rank's row.
+    // Position of a block in a rank's row.
     std::byte* place(const Cut& cut, Operation operation, int rank, int block = 0) const;
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
@@ -85,7 +89,7 @@ class SharedData {
     void copy_own(const Buffer& from, const Buffer& to, std::size_t first, std::size_t bytes) const;
     // Copies where the other rank will read it.
     void write(std::byte* to, const void* from, std::size_t bytes) const;
-    // Of two ranks each finds out how to write large data for the other. Begins data of so many
+    // Each of two ranks finds out how to write large data for the other. Begins data of so many
     // bytes, and ends it; it is timed from where the other is known to have come, since how late it
     // comes is no matter of the way.
     void begin_writing(std::size_t bytes);
@@ -117,7 +121,7 @@ class SharedData {
     void fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
               const Operand& operand);
 
-    // The same of two ranks with a predefined operation, where `theirs` has just been written by
+    // As above, for two ranks with a predefined operation, where `theirs` has just been written by
     // another core: it is asked for ahead, in small steps. `total` may be `mine`. False: it is an
     // operation of the program's.
     bool combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
@@ -131,7 +135,7 @@ class SharedData {
     const bool crowded_;
     bool passes_ = false; // what is written goes past the caches
     bool timed_ = false;
-    message::OwnWays* writing_ = nullptr;
+    message::OwnCopyMethods* writing_ = nullptr;
     message::Trial trial_ = {};
 };
 

@@ -1,6 +1,6 @@
-// Collective operations through areas under stress: random sequences, the same at all ranks, of
-// random sizes around those where data is cut or changes its place, against values that every rank
-// can compute. Each rank does what is short enough for it in either way, as it likes.
+// Collective operations through staging areas under stress: random sequences, the same at all
+// ranks, of random sizes around those where data is cut or changes its place, against values that
+// every rank can compute. Each rank does what is short enough for it in either way, as it likes.
 
 #include <bit>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::int64_t value(std::uint32_t operation, int from, int to, MPI_Count i) {
     return static_cast<std::int64_t>(operation) * 1000003 + from * 7919 + to * 104729 + i * 31;
 }
 
-// Elements of 8 bytes around the sizes of lines, areas and pieces; less for many ranks.
+// Elements of 8 bytes around the sizes of lines, staging areas and pieces; less for many ranks.
 MPI_Count draw_count(Random& random, int size) {
     constexpr MPI_Count borders[] = {1, 7, 8, 9, 64, 512, 520, 1024, 2048, 8192, 8200, 20000};
     const std::uint32_t kinds = size > 8 ? 7 : (size > 3 ? 10 : 12);
@@ -101,7 +101,7 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
         const auto block = [&](std::vector<std::int64_t>& of, MPI_Count elements) {
             return Buffer{of.data(), elements, &type};
         };
-        // Of `count` elements.
+        // Bytes of `count` elements.
         const bool free_choice = own() % 2 == 0;
         const auto shortly = [&] {
             return free_choice && ShortBlocks::serves(member.engine, world, 8 * count);
@@ -270,32 +270,32 @@ TEST(Areas, come_once_and_go_back_with_the_slot) {
     ASSERT_FALSE(error);
     std::atomic<std::uint32_t> first{0};
     std::atomic<std::uint32_t> second{0};
-    const std::uint32_t at = areas::decide(segment, first, AreaKind::large, 4);
-    ASSERT_GE(at, areas::first);
-    EXPECT_EQ(areas::decide(segment, first, AreaKind::large, 4), at);
-    areas::memory(segment, at)[4 * area_phase_bytes(AreaKind::large, 4) - 1] = std::byte{1};
-    EXPECT_NE(areas::decide(segment, second, AreaKind::small, 4), at);
-    areas::give_back(segment, first, AreaKind::large, 4);
-    areas::give_back(segment, second, AreaKind::small, 4);
+    const std::uint32_t at = staging::decide(segment, first, StagingKind::large, 4);
+    ASSERT_GE(at, staging::first);
+    EXPECT_EQ(staging::decide(segment, first, StagingKind::large, 4), at);
+    staging::memory(segment, at)[4 * staging_phase_bytes(StagingKind::large, 4) - 1] = std::byte{1};
+    EXPECT_NE(staging::decide(segment, second, StagingKind::small, 4), at);
+    staging::give_back(segment, first, StagingKind::large, 4);
+    staging::give_back(segment, second, StagingKind::small, 4);
     for (const std::atomic<std::uint64_t>& word : segment.header().area_map) {
         EXPECT_EQ(word, 0U);
     }
     // The node has a limit, and says so.
     std::vector<std::atomic<std::uint32_t>> words(4096);
     std::size_t made = 0;
-    while (areas::decide(segment, words[made], AreaKind::large, 4) != areas::refused) {
+    while (staging::decide(segment, words[made], StagingKind::large, 4) != staging::refused) {
         ASSERT_LT(++made, words.size());
     }
     EXPECT_GT(made, 1U);
-    EXPECT_EQ(words[made], areas::refused);
+    EXPECT_EQ(words[made], staging::refused);
     // Wide ones leave half of it to others.
-    EXPECT_EQ(areas::decide(segment, first, AreaKind::wide, 2), areas::refused);
-    areas::give_back(segment, first, AreaKind::wide, 2);
+    EXPECT_EQ(staging::decide(segment, first, StagingKind::wide, 2), staging::refused);
+    staging::give_back(segment, first, StagingKind::wide, 2);
     for (std::size_t k = 1; k < made; ++k) {
-        areas::give_back(segment, words[k], AreaKind::large, 4);
+        staging::give_back(segment, words[k], StagingKind::large, 4);
     }
     std::size_t wide = 0;
-    while (areas::decide(segment, words[1 + wide], AreaKind::wide, 2) != areas::refused) {
+    while (staging::decide(segment, words[1 + wide], StagingKind::wide, 2) != staging::refused) {
         ASSERT_LT(++wide + 1, words.size());
     }
     EXPECT_GT(wide, 0U);
@@ -305,11 +305,11 @@ TEST(Areas, come_once_and_go_back_with_the_slot) {
     }
     EXPECT_LE(used, segment.header().area_units / 2);
     for (std::size_t k = 1; k <= wide + 1; ++k) {
-        areas::give_back(segment, words[k], AreaKind::wide, 2);
+        staging::give_back(segment, words[k], StagingKind::wide, 2);
     }
     for (std::atomic<std::uint32_t>& word : words) {
-        areas::give_back(segment, word, AreaKind::large, 4);
-        EXPECT_EQ(word, areas::undecided);
+        staging::give_back(segment, word, StagingKind::large, 4);
+        EXPECT_EQ(word, staging::undecided);
     }
     for (const std::atomic<std::uint64_t>& word : segment.header().area_map) {
         EXPECT_EQ(word, 0U);

@@ -59,7 +59,7 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     constexpr MPI_Count pair_from_bytes = 3 * 1024;
     // All must be scheduled once more.
     constexpr MPI_Count crowded_from_bytes = 64 * 1024;
-    // Of many ranks each moves so many blocks in an all-to-all that to be scheduled is nothing.
+    // Each of many ranks moves so many blocks in an all-to-all that to be scheduled is nothing.
     constexpr int many_ranks = 64;
     const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
     // Between two, blocks pass through shared memory, or go by messages (messages_suffice).
@@ -69,7 +69,7 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     if (rank.takes_turns()) {
         return bytes >= fibres_from(operation, ranks);
     }
-    // Of two that have processors neither should write where the other one has just read.
+    // Neither of two ranks that have processors should write where the other one has just read.
     if (ranks == 2 && operation == Tag::allreduce && !rank.oversubscribed()) {
         return false;
     }

@@ -8,6 +8,7 @@
 // SharedSlot.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -35,7 +36,7 @@ class SharedDirect {
     // which can be direct as well.
     static bool messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
 
-    // Of the operation that was made: as SharedSlot's.
+    // The outcome of the operation that was made: as SharedSlot's.
     Error outcome() { return slot_.outcome(); }
 
     bool bcast(const Buffer& buffer, int root);
@@ -52,14 +53,14 @@ class SharedDirect {
   private:
     using Operation = std::uint64_t;
     using Rows = std::vector<const std::byte*>;
-    // What the last to come says to all, in a counted slot.
+    // The last rank's message to all, in a counted slot.
     struct Verdict {
         bool agreed = false; // all calls match
         const Rows* rows =
             nullptr; // of an all-to-all: where all ranks' blocks begin, if none has gaps
     };
 
-    // What a line says of its rank's data.
+    // A line's description of its rank's data.
     struct Said {
         Buffer buffer;        // one block, or a reduction's operand as base
         const Blocks* blocks; // of many
@@ -71,7 +72,7 @@ class SharedDirect {
         slot_.sign(operation);
         std::memcpy(slot_.line_data(operation, rank_), &said, sizeof said);
     }
-    // What another rank has said in an operation in which it has arrived. False: its call was
+    // The description of another rank in an operation in which it has arrived. False: its call was
     // another one, and what is there means something else.
     bool hear(Operation operation, int rank, Said& said) {
         if (!slot_.agrees(operation, rank)) {

@@ -1,4 +1,4 @@
-// What a call of a shared collective that didn't match others' says.
+// Error texts of calls of shared collectives that didn't match others'.
 #include <cstdio>
 #include <iterator>
 
@@ -8,7 +8,7 @@ namespace warren::coll {
 
 Error SharedSlot::inequality() {
     ring_others(); // which may wait for messages of this rank's
-    // What others have announced for this call says more than that it differs.
+    // The others' announcements for this call say more than that it differs.
     const std::uint64_t call = communicator_.announced_collectives;
     std::uint64_t its = unequal_;
     bool announced_so = false;

@@ -13,13 +13,13 @@ namespace {
 // Reductions of this size are shared out when each of several ranks has a processor.
 constexpr std::size_t parts_from_bytes = 8192;
 
-// What a rank combines between two of its arrivals.
+// Bytes that a rank combines between two of its arrivals.
 constexpr std::size_t part_bytes = 65536;
 
-// Of data that flows in pieces: twice as many as there are phases.
+// Number of pieces of data that flows: twice as many as there are phases.
 constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
 
-// Of two ranks' operands: combined at a time, and asked for ahead.
+// Bytes of two ranks' operands that are combined at a time, and asked for ahead.
 constexpr std::size_t stream_bytes = 512;
 constexpr std::size_t ahead_bytes = 2048;
 
@@ -27,7 +27,7 @@ constexpr std::size_t ahead_bytes = 2048;
 
 // Two ranks' reductions: pieces that the nearer caches keep, and enough of them for the phases to
 // be a pipeline: once round, so that two that take turns as roots write where they have read;
-// larger ones where the area has no room of its own for each.
+// larger ones where the staging area has no room of its own for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
     constexpr std::size_t smallest = short_block_bytes, once_round = 65536, largest = 65536;
     if (!slot_.is_pair()) {
@@ -36,7 +36,7 @@ std::size_t SharedData::reduce_limit(std::size_t bytes) const {
     if (bytes <= once_round) {
         return std::max(bytes / node::collective_phases, smallest);
     }
-    return bytes <= node::collective_phases * areas::large_rank_bytes
+    return bytes <= node::collective_phases * staging::large_rank_bytes
                ? flow_limit(bytes)
                : std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, largest));
 }
@@ -67,7 +67,7 @@ void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count co
         return;
     }
     const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
-    // What another core has written takes its time: all operands' are asked for ahead.
+    // Lines that another core has written take time to come: all operands' are asked for ahead.
     const auto ask_for = [&](MPI_Count first) {
         const auto begin = static_cast<std::size_t>(first * size);
         const std::size_t end =
@@ -265,7 +265,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
         combine_in_parts(reduction, cut, in, out, root);
         return true;
     }
-    // Of two ranks one writes, long data always in the first row, and each line once in a call if
+    // One of two ranks writes, long data always in the first row, and each line once in a call if
     // that can be: so lines go back and forth where roots do (SharedSlot::alternating_row).
     const bool in_first = slot_.is_pair() && cut.area != nullptr && bytes > short_block_bytes;
     // The root has nothing there if the processor does the operation, in place, too.

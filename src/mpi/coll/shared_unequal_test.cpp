@@ -17,7 +17,7 @@ class UnequalTest : public testing::TestWithParam<Shape> {};
 
 INSTANTIATE_TEST_SUITE_P(Shapes, UnequalTest, testing::Values(Shape{3, 64}, Shape{3, 2}), name_of);
 
-// The same of four, which are not all neighbours.
+// As above, for four ranks, which are not all neighbours.
 class FourTest : public testing::TestWithParam<Shape> {};
 
 INSTANTIATE_TEST_SUITE_P(Shapes, FourTest, testing::Values(Shape{4, 64}, Shape{4, 2}), name_of);
@@ -33,7 +33,7 @@ void be_late(const std::atomic<bool>& others_are_through) {
     }
 }
 
-// What should happen.
+// The expected result.
 void wait_for(const std::atomic<bool>& value) {
     for (int i = 0; i < 5000 && !value; ++i) {
         usleep(1000);

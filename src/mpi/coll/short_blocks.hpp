@@ -7,6 +7,7 @@
 // Thread rule: as SharedSlot.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 
 #include "mpi/coll/shared.hpp"
@@ -19,15 +20,15 @@ inline constexpr MPI_Count short_block_bytes = 1024;
 class ShortBlocks {
   public:
     // Whether operations may go this way, the same at all ranks or without a difference: blocks
-    // that don't fit lines need the small area, which is there from its first use on.
+    // that don't fit lines need the small staging area, which is there from its first use on.
     static bool serves(message::Engine& engine, const comm::Communicator& communicator,
                        MPI_Count bytes) {
         const int size = communicator.size();
         return bytes <= short_block_bytes && bytes > 0 && size > 1 &&
                SharedSlot::has_place(communicator) && SharedSlot::is_flat(engine.rank(), size) &&
                (bytes * size <= shared_bytes ||
-                communicator.place.areas[static_cast<std::size_t>(AreaKind::small)] >=
-                    areas::first);
+                communicator.place.staging[static_cast<std::size_t>(StagingKind::small)] >=
+                    staging::first);
     }
 
     ShortBlocks(message::Engine& engine, comm::Communicator& communicator)
@@ -102,7 +103,7 @@ class ShortBlocks {
     // `out` and `in` may be the same.
     bool fits_alltoall(MPI_Count bytes) const {
         return rows_of(slot_.size_ - 1, bytes).pitch * static_cast<std::size_t>(slot_.size_) <=
-               area_phase_bytes(AreaKind::small, slot_.size_);
+               staging_phase_bytes(StagingKind::small, slot_.size_);
     }
     Error alltoall(const std::byte* out, std::byte* in, MPI_Count bytes) {
         slot_.begin(Tag::alltoall, bytes);
@@ -202,33 +203,34 @@ class ShortBlocks {
         std::size_t pitch;
         std::size_t stride;
 
-        // Of a rank for all.
+        // Rows of a rank for all.
         std::byte* operator()(Operation op, int rank) const {
             return area == nullptr ? in_line(op, rank, 0)
-                                   : in_area(op, slot.alternating_row(op, rank), 0);
+                                   : in_staging(op, slot.alternating_row(op, rank), 0);
         }
-        // Of one rank for another one. (Blocks of less than a line lie side by side: writers would
-        // meet in it.)
+        // Rows of one rank for another one. (Blocks of less than a line lie side by side: writers
+        // would meet in it.)
         bool exchanged() const { return area != nullptr && stride >= node::cache_line_bytes; }
         std::byte* between(Operation op, int from, int to) const {
             const auto column = [](int row, int other) { return other < row ? other : other - 1; };
-            return area == nullptr                            ? in_line(op, from, column(from, to))
-                   : exchanged() && slot.exchanges_places(op) ? in_area(op, to, column(to, from))
-                                                              : in_area(op, from, column(from, to));
+            return area == nullptr ? in_line(op, from, column(from, to))
+                   : exchanged() && slot.exchanges_places(op)
+                       ? in_staging(op, to, column(to, from))
+                       : in_staging(op, from, column(from, to));
         }
         // Where only the root writes, and where all others do.
         std::byte* of_root(Operation op, int root, int block) const {
-            return area == nullptr ? in_line(op, root, block) : in_area(op, 0, block);
+            return area == nullptr ? in_line(op, root, block) : in_staging(op, 0, block);
         }
         std::byte* own(Operation op, int rank) const {
-            return area == nullptr ? in_line(op, rank, 0) : in_area(op, rank, 0);
+            return area == nullptr ? in_line(op, rank, 0) : in_staging(op, rank, 0);
         }
 
       private:
         std::byte* in_line(Operation op, int rank, int block) const {
             return slot.line_data(op, rank) + static_cast<std::size_t>(block) * stride;
         }
-        std::byte* in_area(Operation op, int row, int block) const {
+        std::byte* in_staging(Operation op, int row, int block) const {
             return area + op % node::collective_phases * phase_bytes +
                    static_cast<std::size_t>(row) * pitch + static_cast<std::size_t>(block) * stride;
         }
@@ -240,8 +242,9 @@ class ShortBlocks {
             return {slot_, nullptr, 0, 0, bytes};
         }
         const std::size_t stride = area_stride(bytes);
-        return {slot_, slot_.area(AreaKind::small), area_phase_bytes(AreaKind::small, slot_.size_),
-                area_pitch(stride * width), stride};
+        return {slot_, slot_.area(StagingKind::small),
+                staging_phase_bytes(StagingKind::small, slot_.size_), area_pitch(stride * width),
+                stride};
     }
     // Has the processor fetch the right to write, in the next operation, where this rank writes in
     // this one: the others, which have read what is there, would be asked while they wait for it.
@@ -252,14 +255,14 @@ class ShortBlocks {
             }
         }
     }
-    // The same where all write. (Two ranks write where they have read themselves.)
+    // As above, where all write. (Two ranks write where they have read themselves.)
     void own_soon(const Rows& rows, Operation op, std::size_t bytes) const {
         if (!slot_.is_pair()) {
             own_row_soon(rows, rows(op + 1, slot_.rank_), bytes);
         }
     }
-    // The same where only roots write, of two ranks that take turns at it: before one waits for the
-    // other's data. `block`: what it would write as the next root.
+    // As above, where only roots write, for two ranks that take turns at it: before one waits for
+    // the other's data. `block`: what it would write as the next root.
     void root_row_soon(const Rows& rows, int root, int block, std::size_t bytes) {
         if (rows.area == nullptr || !slot_.is_pair()) {
             return;
@@ -294,14 +297,14 @@ class ShortBlocks {
             write, [](Operation) {},
             [&](Operation op) {
                 meanwhile(op);
-                SharedSlot::Meeting meeting(slot_, bytes <= moment_bytes ? 1 : 0);
+                SharedSlot::ArrivalWait arrivals(slot_, bytes <= moment_bytes ? 1 : 0);
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != slot_.rank_) {
-                        meeting.await(op, r);
+                        arrivals.await(op, r);
                         read(op, r);
                     }
                 }
-                meeting.end();
+                arrivals.end();
             });
     }
     // total = operand(0) op operand(1) op …; `kernel`: of a predefined operation.

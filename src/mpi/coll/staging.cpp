@@ -9,11 +9,12 @@ namespace warren::coll {
 
 namespace {
 
-// What is given back to the node at once; less may stay committed for the next one.
+// Units that are given back to the node at once; fewer may stay committed for the next one.
 constexpr std::uint64_t kept_bytes = 256 << 10;
 
-std::uint64_t units_of(AreaKind kind, int ranks) {
-    return (node::collective_phases * area_phase_bytes(kind, ranks) + node::area_unit_bytes - 1) /
+std::uint64_t units_of(StagingKind kind, int ranks) {
+    return (node::collective_phases * staging_phase_bytes(kind, ranks) + node::area_unit_bytes -
+            1) /
            node::area_unit_bytes;
 }
 
@@ -53,7 +54,7 @@ bool take_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t 
 
 } // namespace
 
-namespace areas {
+namespace staging {
 
 namespace {
 
@@ -67,10 +68,10 @@ bool leaves_half(const node::SegmentHeader& header, std::uint64_t units) {
 }
 
 // Units with memory, as a word says it.
-std::uint32_t take(const node::Segment& segment, AreaKind kind, int ranks) {
+std::uint32_t take(const node::Segment& segment, StagingKind kind, int ranks) {
     const std::uint64_t units = units_of(kind, ranks);
     node::SegmentHeader& header = segment.header();
-    if (kind == AreaKind::wide && !leaves_half(header, units)) {
+    if (kind == StagingKind::wide && !leaves_half(header, units)) {
         return refused;
     }
     std::uint64_t begin = 0;
@@ -91,8 +92,8 @@ std::uint32_t take(const node::Segment& segment, AreaKind kind, int ranks) {
 
 } // namespace
 
-std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& word, AreaKind kind,
-                     int ranks) {
+std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& word,
+                     StagingKind kind, int ranks) {
     std::uint32_t said = word.load(std::memory_order_acquire);
     if (said == undecided &&
         word.compare_exchange_strong(said, deciding, std::memory_order_acquire)) {
@@ -107,7 +108,7 @@ std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& w
     return said;
 }
 
-void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, AreaKind kind,
+void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, StagingKind kind,
                int ranks) {
     const std::uint32_t said = word.exchange(undecided, std::memory_order_relaxed);
     if (said < first) {
@@ -122,6 +123,6 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, A
     free_units(segment.header(), begin, begin + units);
 }
 
-} // namespace areas
+} // namespace staging
 
 } // namespace warren::coll

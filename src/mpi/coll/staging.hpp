@@ -1,19 +1,20 @@
-// Areas: memory of the node segment through which the data of a communicator's collective
+// Staging: memory of the node segment through which the data of a communicator's collective
 // operations passes when it is too large for the lines of its collective slot (shared.hpp).
 //
-// A communicator with a slot can have two areas, a small one for what most programs do and a large
-// one for large data; and one of two ranks a wide one for data of which large pieces pay. Each has
-// a part for every phase of the slot; an operation uses its phase's part as it likes, and the
-// slot's invariant 2 says when it may write there. An area comes when an operation first wants it
-// and goes back with the slot.
+// A communicator with a slot can have two staging areas, a small one for what most programs do and
+// a large one for large data; and one of two ranks a wide one for data of which large pieces pay.
+// Each has a part for every phase of the slot; an operation uses its phase's part as it likes, and
+// the slot's invariant 2 says when it may write there. A staging area comes when an operation
+// first wants it and goes back with the slot.
 //
 // Invariants
-//  1. Whether a communicator has an area is decided once, by whoever first wants it, in a word of
-//     the slot: all its ranks find the same answer, also "no" (the node's memory, or what is set
-//     aside for areas, is exhausted), until the slot is given back. One rank decides while others
-//     wait, giving way: several at once would take from each other what there is.
-//  2. An area has memory before its word says that it exists.
-//  3. A unit is used by one area at most: its bit in the segment's area_map is set while it is.
+//  1. Whether a communicator has a staging area is decided once, by whoever first wants it, in a
+//     word of the slot: all its ranks find the same answer, also "no" (the node's memory, or what
+//     is set aside for staging areas, is exhausted), until the slot is given back. One rank decides
+//     while others wait, giving way: several at once would take from each other what there is.
+//  2. A staging area has memory before its word says that it exists.
+//  3. A unit is used by one staging area at most: its bit in the segment's area_map is set while it
+//     is.
 // Thread rule: any rank at any time.
 #pragma once
 
@@ -25,14 +26,15 @@
 
 namespace warren::coll {
 
-enum class AreaKind : std::uint8_t { small, large, wide };
+enum class StagingKind : std::uint8_t { small, large, wide };
 
-namespace areas {
+namespace staging {
 
 // Per rank and phase: round numbers of bytes and a line to keep blocks of different ranks from
-// competing for the same sets of the caches; of large areas those of two ranks, which exchange data
-// in larger pieces, for themselves. And for a whole area: what a node of many ranks can spare for
-// one communicator. (Wide ones leave half of what the node has for all areas to others.)
+// competing for the same sets of the caches; of large staging areas those of two ranks, which
+// exchange data in larger pieces, for themselves. And for a whole staging area: what a node of many
+// ranks can spare for one communicator. (Wide ones leave half of what the node has for all staging
+// areas to others.)
 inline constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;
@@ -40,7 +42,7 @@ inline constexpr std::size_t pair_rank_bytes = (std::size_t{128} << 10) + node::
 inline constexpr std::size_t wide_rank_bytes = (std::size_t{256} << 10) + node::cache_line_bytes;
 inline constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
 
-// What a slot's word says.
+// Meanings of a slot's word.
 inline constexpr std::uint32_t undecided = 0;
 inline constexpr std::uint32_t deciding = 1;
 inline constexpr std::uint32_t refused = 2;
@@ -51,29 +53,29 @@ inline std::byte* memory(const node::Segment& segment, std::uint32_t word) {
 }
 
 // Decides a word that was undecided, or waits for who does; returns what it says then: refused, or
-// where the area begins.
-std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& word, AreaKind kind,
-                     int ranks);
-// Gives an area back that nobody uses any more. The word becomes undecided.
-void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, AreaKind kind,
+// where the staging area begins.
+std::uint32_t decide(const node::Segment& segment, std::atomic<std::uint32_t>& word,
+                     StagingKind kind, int ranks);
+// Gives a staging area back that nobody uses any more. The word becomes undecided.
+void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, StagingKind kind,
                int ranks);
 
-} // namespace areas
+} // namespace staging
 
-// The bytes of one phase of such an area of `ranks` ranks: whole lines.
-constexpr std::size_t area_phase_bytes(AreaKind kind, int ranks) {
-    const bool small = kind == AreaKind::small;
+// The bytes of one phase of such a staging area of `ranks` ranks: whole lines.
+constexpr std::size_t staging_phase_bytes(StagingKind kind, int ranks) {
+    const bool small = kind == StagingKind::small;
     const std::size_t wanted =
-        static_cast<std::size_t>(ranks) * (small                    ? areas::small_rank_bytes
-                                           : kind == AreaKind::wide ? areas::wide_rank_bytes
-                                           : ranks == 2             ? areas::pair_rank_bytes
-                                                                    : areas::large_rank_bytes);
+        static_cast<std::size_t>(ranks) * (small                       ? staging::small_rank_bytes
+                                           : kind == StagingKind::wide ? staging::wide_rank_bytes
+                                           : ranks == 2                ? staging::pair_rank_bytes
+                                                                       : staging::large_rank_bytes);
     const std::size_t most =
-        (small ? areas::small_area_bytes : areas::large_area_bytes) / node::collective_phases;
+        (small ? staging::small_area_bytes : staging::large_area_bytes) / node::collective_phases;
     return (wanted < most ? wanted : most) / node::cache_line_bytes * node::cache_line_bytes;
 }
 
-// From row to row of an area: whole lines, but not whole pages, at whose distance blocks of
+// From row to row of a staging area: whole lines, but not whole pages, at whose distance blocks of
 // different ranks would compete for the same sets of the caches.
 constexpr std::size_t area_pitch(std::size_t row_bytes) {
     constexpr std::size_t page_bytes = 4096;

@@ -6,7 +6,7 @@ namespace warren::coll {
 
 namespace {
 
-// What the entry point makes of memory that runs out is the same for all causes.
+// The entry point treats all causes of memory that runs out alike.
 void require(Error error) {
     if (error) {
         error.drop();

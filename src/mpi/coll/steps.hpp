@@ -4,7 +4,7 @@
 // be done later, once or many times (schedule.hpp: nonblocking and persistent calls). So there is
 // one text of every algorithm.
 //
-// What an algorithm may rely on, and no more:
+// An algorithm may rely on this, and no more:
 //  * a step takes place after those before it; start_send and start_receive only begin, finish()
 //    ends all that were begun;
 //  * what a step reads is read when it takes place, which is perhaps after the algorithm's function
@@ -30,7 +30,7 @@ namespace warren::coll {
 
 using message::Buffer;
 
-// What a blocking operation's messages are tagged with. One tag would do for all, since all members
+// Tags of a blocking operation's messages. One tag would do for all, since all members
 // of a communicator call its operations in one order, and messages between two ranks stay in order;
 // they differ for who looks at a program that hangs or mixes its calls up.
 enum class Tag : std::int32_t {
@@ -56,7 +56,7 @@ enum class Tag : std::int32_t {
     persistent = 1 << 28,
     // Above it: MPI_Comm_create_group with the program's tag, of which several may be under way.
     create_group = 1 << 29,
-    // The same of MPI_Intercomm_create, between the leaders.
+    // The tag of MPI_Intercomm_create, between the leaders.
     create_inter = 1 << 30
 };
 
@@ -75,7 +75,7 @@ inline Buffer bytes_of(const void* base, MPI_Count bytes) {
     return bytes_of(const_cast<void*>(base), bytes);
 }
 
-// What a rank that has failed sends.
+// The message of a rank that has failed.
 inline Buffer no_data() {
     return bytes_of(static_cast<void*>(nullptr), 0);
 }

@@ -1,10 +1,11 @@
-// What the tests of shared collectives have in common: ranks as threads that each map the segment
+// Common parts of the tests of shared collectives: ranks as threads that each map the segment
 // themselves, and as processes.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>

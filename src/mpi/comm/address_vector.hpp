@@ -19,7 +19,7 @@
 
 namespace warren::comm {
 
-// What a transport needs to reach a node. It knows what the words mean; the two upper bits of the
+// A node's address for the transport. It knows what the words mean; the two upper bits of the
 // last are left to tell transports apart.
 struct NodeAddress {
     std::uint32_t words[3] = {};

@@ -35,7 +35,7 @@ class ErrorHandler; // mpi/comm/error_handler.hpp
 class Info;         // mpi/comm/info.hpp
 struct Topology;    // mpi/comm/topology.hpp
 
-// What a rank knows of a communicator's place in the node's collective slots (mpi/coll/shared.hpp).
+// A rank's view of a communicator's place in the node's collective slots (mpi/coll/shared.hpp).
 struct CollectivePlace {
     static constexpr std::uint32_t none = 0xffffffff;
     static constexpr std::uint32_t unknown = 0xfffffffe; // until the first collective operation
@@ -43,16 +43,16 @@ struct CollectivePlace {
     // Whether all members are of one address space.
     enum class Space : std::uint8_t { not_known, one, several };
     Space space = Space::not_known;
-    // Of two ranks: the phases in which this one was the last root to write; a bit for each.
+    // For two ranks: the phases in which this one was the last root to write; a bit for each.
     std::uint8_t written_as_root = 0;
     // In so many more operations in which all wait for all this rank gives the others a moment.
     std::uint8_t moments = 0;
     std::uint64_t operations = 0;  // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
-    // What the operations before this one wrote may be read until the arrival after the next.
+    // Data that operations before this one wrote may be read until the arrival after the next.
     std::uint64_t read_late = 0;
-    // Its areas for data, by kind, as mpi/coll/staging.hpp says; 0: not known yet.
-    std::uint16_t areas[3] = {0, 0, 0};
+    // Its staging areas for data, by kind, as mpi/coll/staging.hpp says; 0: not known yet.
+    std::uint16_t staging[3] = {0, 0, 0};
 };
 
 class Communicator {
@@ -70,7 +70,7 @@ class Communicator {
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
 
-    // Of messages of the program; of the library's messages inside collective operations.
+    // Contexts of messages of the program; of the library's messages inside collective operations.
     std::uint32_t context() const { return context_; }
     std::uint32_t collective_context() const { return context_ + 1; }
 
@@ -86,7 +86,7 @@ class Communicator {
     std::uint32_t world_rank(int r) const { return map_[r]; }
 
     bool inter() const { return local_ != nullptr; }
-    // Of an intercommunicator only.
+    // For intercommunicators only.
     Communicator& local() const { return *local_; }
     bool first() const { return first_; }
 
@@ -103,7 +103,7 @@ class Communicator {
     Info* info = nullptr;
     std::shared_ptr<const Topology> topology; // null: none
     MPI_Session session = MPI_SESSION_NULL;   // that it comes from; none: from MPI_Init
-    // Of buffered sends (MPI_Comm_attach_buffer); null until attached.
+    // Buffer of buffered sends (MPI_Comm_attach_buffer); null until attached.
     std::unique_ptr<message::SendBuffer> send_buffer;
 
     // Begun so far, of either kind: the same at all members; it tells their messages apart.
@@ -159,10 +159,10 @@ class Communicators {
 
     // Makes a communicator of this rank's process. Null when memory is out.
     Communicator* insert(std::uint32_t context, const RankMap& map);
-    // The same for an intercommunicator.
+    // As above, for an intercommunicator.
     Communicator* insert_inter(std::uint32_t context, std::uint32_t local_context,
                                const RankMap& local, const RankMap& remote, bool first);
-    // Of a communicator that was inserted with none yet.
+    // For a communicator that was inserted with none yet.
     void set_contexts(Communicator& communicator, std::uint32_t context,
                       std::uint32_t local_context) {
         communicator.context_ = context;

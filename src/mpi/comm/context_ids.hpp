@@ -33,7 +33,7 @@ class ContextIds {
     [[nodiscard]] static std::uint32_t give_back(const node::Segment& segment,
                                                  std::uint32_t context);
 
-    // Of a context that is from take().
+    // For a context that is from take().
     static node::ContextEntry& entry(const node::Segment& segment, std::uint32_t context) {
         return segment.context(index_of(context));
     }

@@ -4,6 +4,8 @@
 // Thread rule: immutable once made; handles under the rank's lock.
 #pragma once
 
+#include <cstdint>
+
 #include "base/error.hpp"
 #include "mpi.h"
 #include "mpi/comm/rank_map.hpp"
@@ -32,7 +34,7 @@ RankMap difference_of(const RankMap& first, const RankMap& second);
 // listed twice.
 Error include(const RankMap& map, int count, const int ranks[], RankMap& made);
 Error exclude(const RankMap& map, int count, const int ranks[], RankMap& made);
-// The same for triplets (first, last, stride). MPI_ERR_ARG also for a stride of 0.
+// As above, for triplets (first, last, stride). MPI_ERR_ARG also for a stride of 0.
 Error include_ranges(const RankMap& map, int count, const int ranges[][3], RankMap& made);
 Error exclude_ranges(const RankMap& map, int count, const int ranges[][3], RankMap& made);
 

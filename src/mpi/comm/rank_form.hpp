@@ -116,7 +116,7 @@ bool RankForm::detect(int size, const Get& get, RankForm& made) {
         return true;
     }
     made = affine(get(0), static_cast<std::int64_t>(get(1) - get(0)), size);
-    // What has been seen so far is regular; all of it repeats `step` further on, until it doesn't:
+    // The entries seen so far are regular; all of them repeats `step` further on, until it doesn't:
     // then it is a block (a row, a plane, …) of a larger form, or irregular.
     int unit = 1;
     std::int64_t below = 0; // the step of the level below, in all

@@ -163,7 +163,7 @@ Process RankMap::nested(std::uint32_t rank) const {
         return static_cast<std::uint64_t>(nest.form.level[k].jump) *
                divide(rank, nest.reciprocal[k]);
     };
-    // Of two levels at least, else it is a block.
+    // At least two levels, else it is a block.
     Process process = offset_ + static_cast<std::uint64_t>(stride_) * rank + blocks(0) + blocks(1);
     for (int k = 2; k < nest.form.levels; ++k) {
         process += blocks(k);
@@ -236,8 +236,8 @@ RankMap RankMap::select(const int* ranks, int count) const {
     return detect(count, [this, ranks](int rank) { return process(ranks[rank]); });
 }
 
-// What is irregular is irregular in an affine map, too; and such a map is in one world, and tells
-// how large its ranks there are: mostly the first few that are looked at are as large.
+// An irregular sequence is irregular in an affine map, too; and such a map is in one world, and
+// tells how large its ranks there are: mostly the first few that are looked at are as large.
 RankMap RankMap::select_of_affine(const int* ranks, int count) const {
     const auto get = [offset = offset_, stride = stride_, ranks](int rank) {
         return offset + static_cast<std::uint64_t>(stride) *

@@ -85,12 +85,12 @@ class RankMap {
     Kind kind() const { return kind_; }
     bool affine() const { return kind_ == Kind::affine; }
     bool regular() const { return kind_ != Kind::table; }
-    // Of regular maps.
+    // For regular maps.
     RankForm form() const;
-    // Of affine maps.
+    // For affine maps.
     std::uint32_t offset() const { return static_cast<std::uint32_t>(offset_); }
     std::int32_t stride() const { return static_cast<std::int32_t>(stride_); }
-    // Of tables; null else.
+    // For tables; null else.
     const RankTable* table() const { return kind_ == Kind::table ? table_ : nullptr; }
 
     bool operator==(const RankMap& other) const;
@@ -112,7 +112,7 @@ class RankMap {
     // A table of the processes get(0), get(1), …, which fit no form.
     template <typename Get>
     static RankMap tabulate(int size, const Get& get);
-    // The same of processes that are known to be at most `largest` beside `beside`.
+    // As above, for processes that are known to be at most `largest` beside `beside`.
     template <typename Get>
     static RankMap pack(int size, Process beside, Process largest, const Get& get);
     RankMap select_of_affine(const int* ranks, int count) const;

@@ -256,7 +256,7 @@ TEST(RankMap, table_ii_of_the_source_is_the_floor) {
         ASSERT_EQ(odd.rank_of(odd[rank]), rank);
         ASSERT_EQ(odd.rank_of(table[2 * rank]), MPI_UNDEFINED);
     }
-    // What undoes a shuffle is a formula again.
+    // The inverse of a shuffle makes a formula again.
     std::vector<int> back(1000);
     for (int rank = 0; rank < 1000; ++rank) {
         const int at = table.rank_of(static_cast<Process>(rank));

@@ -118,7 +118,7 @@ class TableShelf {
     struct Hole;
     class Lock;
 
-    // What a shelf's memory begins with, from a table on it.
+    // The head of a shelf's memory, from a table on it.
     static Header& header_of(const RankTable& table);
     std::uint64_t segment_offset() const;
     Header& header() const { return *reinterpret_cast<Header*>(memory_); }

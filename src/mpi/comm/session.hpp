@@ -8,6 +8,7 @@
 // Thread rule: under the rank's lock.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -26,7 +27,7 @@ struct Session {
     ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
     int thread_level;
     std::string memory_kinds; // granted to it (mpi/entry/memory_kinds.hpp)
-    // Of buffered sends in communicators that come from this session; null until attached.
+    // Buffer of buffered sends in communicators that come from this session; null until attached.
     std::unique_ptr<message::SendBuffer> send_buffer;
 };
 

@@ -181,7 +181,8 @@ class ClosestFactors {
         }
     }
 
-    // Of ways with the same distance between the ends, the one whose smaller factors are larger.
+    // Among factorings with the same distance between the ends, the one whose smaller factors are
+    // larger.
     void compare() {
         const std::int64_t spread = chosen_.front() - chosen_.back();
         if (best_.empty() || spread < spread_ ||

@@ -1,7 +1,7 @@
 // Topology: the virtual topology of a communicator (MPI chapter 8): a Cartesian grid, a graph that
 // every process knows whole, or a distributed graph of which each knows its own edges.
 //
-// What neighbourhood collectives need is the same for all three: `sources` and `destinations`, the
+// Neighbourhood collectives need the same of all three: `sources` and `destinations`, the
 // own neighbours in the standard's order (grids: for each dimension the one below, then the one
 // above, MPI_PROC_NULL beyond an edge that does not wrap). A rank may be there more than once. In a
 // grid of 1 or 2 in a periodic dimension both neighbours are one process: what this rank sends to
@@ -45,7 +45,7 @@ struct Topology {
     int dimensions() const { return static_cast<int>(dims.size()); }
 };
 
-// Of a grid that has been checked, for one rank of it.
+// For a checked grid, and one rank of it.
 Topology make_grid(int dimensions, const int dims[], const int periods[], int own_rank);
 Topology make_graph(int nodes, const int index[], const int edges[], int own_rank);
 

@@ -242,7 +242,7 @@ Error make_resized(const Datatype& old_type, MPI_Count lower_bound, MPI_Count ex
         draft.type.lower_bound = lower_bound;
         draft.type.extent = extent;
         draft.type.bounded = true;
-        // What was contiguous may have lost its neighbours, or the other way round.
+        // A contiguous type may have gaps between its elements now, or the other way round.
         LayoutBuilder layout;
         layout.repeat(old_type, 0, 1, old_type.extent);
         draft.derived->layout = layout.finish();

@@ -45,7 +45,7 @@ Error make_vector(MPI_Count count, MPI_Count length, MPI_Count stride, const Dat
 Error make_indexed(MPI_Count count, const Numbers& lengths, const Numbers& displacements,
                    MPI_Count unit, const Datatype& old_type, Draft& draft);
 
-// The same with a type per block; padded at the end as a C structure is.
+// Blocks as above with a type per block; padded at the end as a C structure is.
 Error make_struct(MPI_Count count, const Numbers& lengths, const Numbers& displacements,
                   const Datatype* const types[], Draft& draft);
 
@@ -65,12 +65,12 @@ struct Grid {
     const int* processes;
 };
 
-// What the process of that rank has of an array of sizes: by blocks, cyclically or whole in each
-// dimension (MPI_DISTRIBUTE_…, with their arguments). May be nothing.
+// The part that the process of that rank has of an array of sizes: by blocks, cyclically or whole
+// in each dimension (MPI_DISTRIBUTE_…, with their arguments). May be nothing.
 Error make_darray(const Grid& grid, const Numbers& sizes, const int distributions[],
                   const int arguments[], int order, const Datatype& old_type, Draft& draft);
 
-// The same type once more, uncommitted or committed as the old one.
+// A duplicate of the type, uncommitted or committed as the old one.
 void make_duplicate(const Datatype& old_type, Draft& draft);
 
 // value * factor, or an error that says what is too large.

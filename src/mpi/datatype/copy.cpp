@@ -51,9 +51,9 @@ struct Unpack {
     Target target;
 };
 
-// What `count` elements touch is more than the caches keep until it is used, and is written in
-// whole lines. (Smaller blocks take a third longer past the caches; and their lines may hold what
-// is needed next: a grid's halo and the face beside it.)
+// The bytes that `count` elements touch are more than the caches keep until it is used, and is
+// written in whole lines. (Smaller blocks take a third longer past the caches; and their lines may
+// hold what is needed next: a grid's halo and the face beside it.)
 bool exceeds_caches(const Datatype& type, MPI_Count count) {
     constexpr MPI_Count least_block = 128;
     return type.layout != nullptr && type.size >= type.layout->blocks * least_block &&

@@ -1,6 +1,6 @@
 // copy_blocks: equally large, equally spaced blocks of memory, the inner loops of pack and unpack.
 //
-// What limits them depends on where the blocks lie. In the caches it is instructions: the loops
+// Their limit depends on where the blocks lie. In the caches it is instructions: the loops
 // know the usual block sizes. Far strides leave the hardware's prefetcher behind at every page, so
 // blocks are asked for beforehand, into the second-level cache: strides are often powers of two,
 // and then a way of the first level holds none of them. And what is too large for the caches should
@@ -30,7 +30,7 @@ inline constexpr MPI_Count cache_bytes = MPI_Count{8} << 20;
 void copy_blocks(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
                  MPI_Count count, MPI_Count bytes, Target target = Target::cache);
 
-// The same where one side's blocks lie at base + places[i] and the other's one after the other.
+// Copies blocks where one side's lie at base + places[i] and the other's one after the other.
 void gather_blocks(std::byte* to, const std::byte* base, const MPI_Count* places, MPI_Count count,
                    MPI_Count bytes);
 void scatter_blocks(std::byte* base, const MPI_Count* places, const std::byte* from,

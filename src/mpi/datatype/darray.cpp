@@ -10,8 +10,8 @@ namespace warren::datatype {
 
 namespace {
 
-// What a process has of one dimension: `blocks` blocks of `length` elements, each `period` elements
-// after the one before, and then a last one of `rest`; the first begins at `start`.
+// The part that a process has of one dimension: `blocks` blocks of `length` elements, each `period`
+// elements after the one before, and then a last one of `rest`; the first begins at `start`.
 struct Share {
     MPI_Count start = 0;
     MPI_Count blocks = 0;

@@ -22,7 +22,7 @@ namespace warren::datatype {
 struct Body;
 struct Derived;
 
-// What an element is to a reduction operation: the machine's type behind a predefined datatype.
+// Kind of an element for a reduction operation: the machine's type behind a predefined datatype.
 // Derived types have none.
 enum class Element : std::uint8_t {
     none,
@@ -101,7 +101,7 @@ struct Datatype {
         unpack_part(packed, 0, bytes, base, count);
     }
 
-    // The same for bytes [first, first + bytes) of the packed data, wherever they begin and end:
+    // As above, for bytes [first, first + bytes) of the packed data, wherever they begin and end:
     // `packed` holds just these. Any order of parts, no state between them.
     void pack_part(const void* base, MPI_Count count, MPI_Count first, MPI_Count bytes,
                    void* packed) const;

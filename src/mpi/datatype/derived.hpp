@@ -17,11 +17,11 @@ namespace warren::datatype {
 
 class TypeTable;
 
-// What a room above hangs on a type and ends with it: its attributes. The rank's lock is held, and
-// given away while functions of the program run.
+// Data that a room above hangs on a type and that ends with it: its attributes. The rank's lock is
+// held, and given away while functions of the program run.
 struct Attachment {
     virtual ~Attachment() = default;
-    // What the copy of a type gets (MPI_Type_dup).
+    // The data that a duplicate of the type gets (MPI_Type_dup).
     virtual Error copy(MPI_Datatype old_handle, std::unique_ptr<Attachment>& copied) = 0;
     // The program frees the type, whose handle is still valid. After an error it stays.
     virtual Error clear(MPI_Datatype handle) = 0;

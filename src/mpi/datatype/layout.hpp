@@ -30,7 +30,7 @@ struct Step {
     MPI_Count bytes;   // data of one repeat
     MPI_Count start;   // data of the body before this step
     const Body* inner; // what is repeated; null: a block of memory
-    // Of irregular blocks: where each lies from the base of the body. Offset and stride are 0 then.
+    // Irregular blocks: where each lies from the base of the body. Offset and stride are 0 then.
     const MPI_Count* places = nullptr;
 
     bool is_block() const { return inner == nullptr && count == 1; }

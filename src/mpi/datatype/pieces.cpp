@@ -97,7 +97,7 @@ void copy_by_pieces(const Buffer& coarse, MPI_Count first, MPI_Count bytes, Copy
     }
 }
 
-// The same where both sides' blocks are small: through the first-level cache.
+// Copies where both sides' blocks are small: through the first-level cache.
 void copy_through_window(const Buffer& from, const Buffer& to, MPI_Count first, MPI_Count bytes) {
     constexpr MPI_Count window_bytes = 4096;
     std::array<std::byte, window_bytes> window;

@@ -8,7 +8,7 @@ namespace warren::datatype {
 
 namespace {
 
-// What the walk through packed data has found: basic elements, and whether the data ended inside
+// Result of the walk through packed data: basic elements, and whether the data ended inside
 // one.
 struct Tally {
     MPI_Count elements = 0;

@@ -17,8 +17,8 @@ std::uint64_t kernel_thread() {
     return static_cast<std::uint64_t>(syscall(SYS_gettid));
 }
 
-Context::Context(Home& own_home, const Enrolment& enrolment)
-    : home(own_home),
+Context::Context(RankState& own_home, const Enrolment& enrolment)
+    : rank_state(own_home),
       process(find_process()),
       rank(enrolment.segment, enrolment.rank),
       messages(rank),
@@ -49,7 +49,7 @@ Context::~Context() {
 }
 
 Process& find_process() {
-    std::atomic<Process*>& place = find_home().process;
+    std::atomic<Process*>& place = find_rank_state().process;
     Process* process = place.load(std::memory_order_acquire);
     if (process == nullptr) {
         auto made = std::make_unique<Process>();
@@ -62,51 +62,51 @@ Process& find_process() {
 }
 
 void end_process_state() {
-    Home& home = find_home();
-    Process* process = home.process.load(std::memory_order_acquire);
+    RankState& rank_state = find_rank_state();
+    Process* process = rank_state.process.load(std::memory_order_acquire);
     if (process != nullptr && process->infos.live() == 0 && process->error_handlers.live() == 0 &&
         !process->error_codes.any_added() && process->fortran_info == nullptr &&
         process->fortran_booleans.empty()) {
-        home.process.store(nullptr, std::memory_order_release);
+        rank_state.process.store(nullptr, std::memory_order_release);
         delete process;
     }
 }
 
 Context& adopt_context(std::uint32_t call) {
-    const Home& home = find_home();
-    Context* context = home.context.load(std::memory_order_acquire);
+    const RankState& rank_state = find_rank_state();
+    Context* context = rank_state.context.load(std::memory_order_acquire);
     if (context == nullptr) {
         end_process("%s was called %s", call_name(call),
-                    !home.bound                         ? "by a thread that is none of the "
-                                                          "process's ranks (warren/ranks.h)"
-                    : home.life == Life::after_finalize ? "after MPI_Finalize"
-                                                        : "before MPI_Init");
+                    !rank_state.bound                         ? "by a thread that is none of the "
+                                                                "process's ranks (warren/ranks.h)"
+                    : rank_state.life == Life::after_finalize ? "after MPI_Finalize"
+                                                              : "before MPI_Init");
     }
     own_context = context;
     return *context;
 }
 
 Context* process_context() {
-    return find_home().context.load(std::memory_order_acquire);
+    return find_rank_state().context.load(std::memory_order_acquire);
 }
 
 Life life() {
-    return find_home().life.load(std::memory_order_acquire);
+    return find_rank_state().life.load(std::memory_order_acquire);
 }
 
 namespace {
 
 // The context of a rank that has none, or had one.
-Error create_context(Home& home, Context*& made) {
-    if (home.life.load(std::memory_order_acquire) == Life::after_finalize) {
+Error create_context(RankState& rank_state, Context*& made) {
+    if (rank_state.life.load(std::memory_order_acquire) == Life::after_finalize) {
         return fail(MPI_ERR_OTHER,
                     "MPI has ended in this process with MPI_Finalize: open a session before it");
     }
     Enrolment enrolment;
-    if (Error error = enrol(home, enrolment)) {
+    if (Error error = enrol(rank_state, enrolment)) {
         return error;
     }
-    made = new Context(home, enrolment);
+    made = new Context(rank_state, enrolment);
     return {};
 }
 
@@ -114,13 +114,13 @@ Error create_context(Home& home, Context*& made) {
 
 Error open_context(int thread_level, Context*& context) {
     const std::lock_guard lock(find_process().mutex);
-    Home& home = find_home();
-    context = home.context.load(std::memory_order_acquire);
+    RankState& rank_state = find_rank_state();
+    context = rank_state.context.load(std::memory_order_acquire);
     if (context == nullptr) {
-        context = std::exchange(home.sleeping_context, nullptr);
+        context = std::exchange(rank_state.sleeping_context, nullptr);
         if (context != nullptr) {
             context->rank.header().finishing.fetch_sub(1, std::memory_order_acq_rel);
-        } else if (Error error = create_context(home, context)) {
+        } else if (Error error = create_context(rank_state, context)) {
             return error;
         }
     }
@@ -129,7 +129,7 @@ Error open_context(int thread_level, Context*& context) {
         context->rank.share_by_threads();
     }
     own_context = context;
-    home.context.store(context, std::memory_order_release);
+    rank_state.context.store(context, std::memory_order_release);
     context->rank.slot.pid.store(getpid(), std::memory_order_relaxed);
     // (Of a program started alone, too.) Pairs with the launcher's look after the process has
     // ended.
@@ -138,8 +138,8 @@ Error open_context(int thread_level, Context*& context) {
 }
 
 void close_context() {
-    Home& home = find_home();
-    Context* context = home.context.exchange(nullptr, std::memory_order_acq_rel);
+    RankState& rank_state = find_rank_state();
+    Context* context = rank_state.context.exchange(nullptr, std::memory_order_acq_rel);
     context->rank.slot.state.store(node::RankState::finalised, std::memory_order_release);
     // Who has cancelled a send to this rank learns so that nobody answers (the fence pairs with
     // Engine::look_for_left's), and who waits for room for an answer that nobody takes it.
@@ -152,7 +152,7 @@ void close_context() {
     }
     own_context = nullptr;
     if (context->sessions.opened() > 0) {
-        home.sleeping_context = context;
+        rank_state.sleeping_context = context;
         return;
     }
     delete context;
@@ -166,16 +166,16 @@ Error make_context(int thread_level) {
     }
     context->thread_level = thread_level;
     context->main_thread = kernel_thread();
-    context->home.life.store(Life::running, std::memory_order_release);
+    context->rank_state.life.store(Life::running, std::memory_order_release);
     return {};
 }
 
 void begin_end_of_context() {
-    find_home().life.store(Life::finalising, std::memory_order_release);
+    find_rank_state().life.store(Life::finalising, std::memory_order_release);
 }
 
 void end_context() {
-    find_home().life.store(Life::after_finalize, std::memory_order_release);
+    find_rank_state().life.store(Life::after_finalize, std::memory_order_release);
     if (process_context()->sessions.live() == 0) {
         close_context();
     }

@@ -3,7 +3,8 @@
 // MPI_Init or the first session makes it; it ends when neither is left, to be taken up again by
 // another session if there has been one (mpi/entry/sessions.hpp). A thread finds it by one
 // thread-local load; a thread that has none yet adopts its rank's context at its first call, by way
-// of the rank's home (mpi/entry/rank_state.hpp). Thread rule: members say; find_context by anybody.
+// of the rank's state (mpi/entry/rank_state.hpp). Thread rule: members say; find_context by
+// anybody.
 #pragma once
 
 #include <atomic>
@@ -28,12 +29,12 @@ namespace warren::mpi {
 struct Enrolment;
 
 struct Context {
-    Context(Home& home, const Enrolment& enrolment);
+    Context(RankState& rank_state, const Enrolment& enrolment);
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
-    Home& home;
+    RankState& rank_state;
     Process& process;
     comm::ErrorHandlers& error_handlers = process.error_handlers;
     comm::Infos& infos = process.infos;

@@ -96,13 +96,13 @@ Error make_link(Link& link) {
         return fail(MPI_ERR_OTHER, "WARREN_SEGMENT is set, but WARREN_RANK or WARREN_LIFELINE is "
                                    "not: start the program with Warren's mpiexec");
     }
-    const char* count = std::getenv(member::count_variable);
-    const long ranks = count == nullptr ? 1 : environment_number(member::count_variable);
+    const char* count = std::getenv(process_ranks::count_variable);
+    const long ranks = count == nullptr ? 1 : environment_number(process_ranks::count_variable);
     if (ranks < 1) {
         return fail(MPI_ERR_OTHER,
                     "%s is \"%s\", not a number of ranks: start the program with "
                     "Warren's mpiexec",
-                    member::count_variable, count);
+                    process_ranks::count_variable, count);
     }
     if (Error error = node::Segment::attach(static_cast<int>(descriptor), link.segment)) {
         return error;
@@ -132,12 +132,12 @@ void end_link() {
 
 } // namespace
 
-Error enrol(const Home& home, Enrolment& made) {
-    if (!home.bound) {
+Error enrol(const RankState& rank_state, Enrolment& made) {
+    if (!rank_state.bound) {
         return fail(MPI_ERR_OTHER,
                     "this process has several ranks (%s=%s), and the calling thread is none of "
                     "them: call warren_rank_bind before (warren/ranks.h, -lwarren)",
-                    member::count_variable, std::getenv(member::count_variable));
+                    process_ranks::count_variable, std::getenv(process_ranks::count_variable));
     }
     const std::lock_guard guard(link_mutex);
     if (process_link == nullptr) {
@@ -148,11 +148,11 @@ Error enrol(const Home& home, Enrolment& made) {
         process_link = link.release();
     }
     const Link& link = *process_link;
-    if (home.number >= link.ranks) {
+    if (rank_state.number >= link.ranks) {
         return fail(MPI_ERR_OTHER, "the calling thread is rank %u of this process, which has %u",
-                    home.number, link.ranks);
+                    rank_state.number, link.ranks);
     }
-    made.rank = link.first_rank + home.number;
+    made.rank = link.first_rank + rank_state.number;
     if (link.lifeline >= 0) {
         // A script that runs two MPI programs: the second would find the queues in the middle of
         // the first one's traffic. Initialised already now, so that of two at once one is refused.

@@ -13,7 +13,7 @@
 
 namespace warren::mpi {
 
-struct Home;
+struct RankState;
 
 struct Enrolment {
     node::Segment segment;
@@ -22,7 +22,7 @@ struct Enrolment {
 };
 
 // What the calling thread's rank gets. An error says what is wrong with the environment.
-Error enrol(const Home& home, Enrolment& made);
+Error enrol(const RankState& rank_state, Enrolment& made);
 
 // A rank that has enrolled will not come back.
 void leave_job();

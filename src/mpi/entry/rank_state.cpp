@@ -13,12 +13,12 @@ namespace warren::mpi {
 
 namespace {
 
-constinit Home only_home;
+constinit RankState only_rank_state;
 // Of threads that belong to no rank, in a process that has several. It stays as it is.
-constinit Home no_home{.bound = false};
+constinit RankState no_rank_state{.bound = false};
 
 // The functions of libwarren.so, in processes that have several ranks.
-struct Members {
+struct ProcessRanks {
     decltype(&warren_member_current) current;
     decltype(&warren_member_arguments) arguments;
     decltype(&warren_member_flush) flush;
@@ -31,12 +31,12 @@ void find(const char* name, Function& function) {
 }
 
 // Null: the process has one rank.
-const Members* members() {
-    static const Members* const found = []() -> const Members* {
-        if (std::getenv(member::count_variable) == nullptr) {
+const ProcessRanks* members() {
+    static const ProcessRanks* const found = []() -> const ProcessRanks* {
+        if (std::getenv(process_ranks::count_variable) == nullptr) {
             return nullptr;
         }
-        static Members made;
+        static ProcessRanks made;
         find("warren_member_current", made.current);
         find("warren_member_arguments", made.arguments);
         find("warren_member_flush", made.flush);
@@ -52,37 +52,38 @@ const Members* members() {
     return found;
 }
 
-Home& home_of(member::Member& member) {
-    void* home = member.home.load(std::memory_order_acquire);
-    if (home == nullptr) {
-        auto made = std::make_unique<Home>();
+RankState& rank_state_of(process_ranks::ProcessRank& member) {
+    void* rank_state = member.rank_state.load(std::memory_order_acquire);
+    if (rank_state == nullptr) {
+        auto made = std::make_unique<RankState>();
         made->number = member.number;
         // Two threads of the rank may come first; one's is taken.
-        if (member.home.compare_exchange_strong(home, made.get(), std::memory_order_acq_rel)) {
-            home = made.release();
+        if (member.rank_state.compare_exchange_strong(rank_state, made.get(),
+                                                      std::memory_order_acq_rel)) {
+            rank_state = made.release();
         }
     }
-    return *static_cast<Home*>(home);
+    return *static_cast<RankState*>(rank_state);
 }
 
 } // namespace
 
-Home& find_home() {
-    const Members* known = members();
+RankState& find_rank_state() {
+    const ProcessRanks* known = members();
     if (known == nullptr) [[likely]] {
-        return only_home;
+        return only_rank_state;
     }
-    member::Member* member = known->current != nullptr ? known->current() : nullptr;
-    return member != nullptr ? home_of(*member) : no_home;
+    process_ranks::ProcessRank* member = known->current != nullptr ? known->current() : nullptr;
+    return member != nullptr ? rank_state_of(*member) : no_rank_state;
 }
 
 char** program_arguments() {
-    const Members* known = members();
+    const ProcessRanks* known = members();
     return known != nullptr && known->arguments != nullptr ? known->arguments() : nullptr;
 }
 
 void flush_output() {
-    const Members* known = members();
+    const ProcessRanks* known = members();
     if (known != nullptr && known->flush != nullptr) {
         known->flush();
     } else {
@@ -91,7 +92,7 @@ void flush_output() {
 }
 
 void exit_rank(int status) {
-    const Members* known = members();
+    const ProcessRanks* known = members();
     if (known != nullptr && known->exit != nullptr) {
         known->exit(status);
     }

@@ -1,10 +1,10 @@
-// Home: where all of the library's state of one rank begins.
+// RankState: where all of the library's state of one rank begins.
 //
-// A process with one rank has one home. In a process with several (thread ranks, warren/ranks.h)
-// the room member, in libwarren.so, knows which rank a thread belongs to, and keeps that rank's
-// home for us. The library has no other mutable state but what the ranks of a process have in
-// common (mpi/entry/enrolment.hpp) and each thread's pointer to its context. Thread rule: find_home
-// by any thread at any time; the members say their own.
+// A process with one rank has one state. In a process with several (thread ranks, warren/ranks.h)
+// the room process_ranks, in libwarren.so, knows which rank a thread belongs to, and keeps that
+// rank's state for us. The library has no other mutable state but what the ranks of a process have
+// in common (mpi/entry/enrolment.hpp) and each thread's pointer to its context. Thread rule:
+// find_home by any thread at any time; the members say their own.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct Process;
 // Where the rank stands.
 enum class Life : std::uint8_t { before_init, running, finalising, after_finalize };
 
-struct Home {
+struct RankState {
     std::atomic<Context*> context{nullptr};
     std::atomic<Life> life{Life::before_init};
     std::atomic<Process*> process{nullptr};
@@ -28,11 +28,11 @@ struct Home {
     // Of the tool information interface, whose life is the rank's own, apart from MPI_Init and
     // MPI_Finalize.
     std::atomic<int> tool_initialisations{0};
-    bool bound = true; // false: the home of threads that belong to no rank
+    bool bound = true; // false: the state of threads that belong to no rank
 };
 
-// The home of the calling thread's rank.
-Home& find_home();
+// The state of the calling thread's rank.
+RankState& find_rank_state();
 
 // The arguments of the calling thread's program, ended by null, when it is not the process's: the
 // process runs several. Null: it is the process's.

@@ -1,6 +1,8 @@
 // What the files of the point-to-point chapter share: making requests and ending them.
 #pragma once
 
+#include <cstdint>
+
 #include "mpi/comm/communicator.hpp"
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/release.hpp"

@@ -9,6 +9,8 @@
 // alone.
 #pragma once
 
+#include <cstdint>
+
 #include "mpi/calls.hpp"
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/requests.hpp"

@@ -29,20 +29,20 @@ MPI_T_pvar_session the_session() {
 } // namespace
 
 bool tool_interface_initialised() {
-    return find_home().tool_initialisations.load(std::memory_order_relaxed) > 0;
+    return find_rank_state().tool_initialisations.load(std::memory_order_relaxed) > 0;
 }
 
 int t_init_thread(int required, int* provided) {
     if (provided == nullptr) {
         return MPI_T_ERR_INVALID;
     }
-    find_home().tool_initialisations.fetch_add(1, std::memory_order_relaxed);
+    find_rank_state().tool_initialisations.fetch_add(1, std::memory_order_relaxed);
     *provided = std::clamp(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE);
     return MPI_SUCCESS;
 }
 
 int t_finalize() {
-    std::atomic<int>& initialisations = find_home().tool_initialisations;
+    std::atomic<int>& initialisations = find_rank_state().tool_initialisations;
     int before = initialisations.load(std::memory_order_relaxed);
     do {
         if (before == 0) {

@@ -24,8 +24,8 @@ constexpr std::uint64_t page_bytes = 4096;
 constexpr std::uint32_t collective_slot_limit = 256;
 constexpr std::uint64_t collective_bytes_limit = 16 << 20;
 
-// Boxes take address space only until a pair opens them.
-constexpr std::uint64_t box_region_limit = std::uint64_t{1} << 30;
+// Pair rings take address space only until a pair opens them.
+constexpr std::uint64_t pair_ring_region_limit = std::uint64_t{1} << 30;
 
 // Tables of rank maps take address space only until they are made. What does not fit any more is
 // made by every rank for itself.
@@ -70,25 +70,26 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
     header.tables_offset =
         round_up(header.contexts_offset + context_limit * sizeof(ContextEntry), page_bytes);
     header.tables_bytes = table_bytes_limit + ranks * table_bytes_per_rank;
-    header.boxes_offset = header.tables_offset + header.tables_bytes;
-    std::uint64_t boxes = ranks * (ranks - 1);
-    if (boxes > ranks * boxes_per_receiver) {
-        boxes = ranks * boxes_per_receiver;
+    header.pair_rings_offset = header.tables_offset + header.tables_bytes;
+    std::uint64_t pair_rings = ranks * (ranks - 1);
+    if (pair_rings > ranks * pair_rings_per_receiver) {
+        pair_rings = ranks * pair_rings_per_receiver;
     }
-    if (boxes > box_region_limit / box_bytes) {
-        boxes = box_region_limit / box_bytes;
+    if (pair_rings > pair_ring_region_limit / pair_ring_bytes) {
+        pair_rings = pair_ring_region_limit / pair_ring_bytes;
     }
-    header.box_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(boxes);
-    header.areas_offset = round_up(header.boxes_offset + header.box_limit * box_bytes, page_bytes);
+    header.pair_ring_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(pair_rings);
+    header.areas_offset =
+        round_up(header.pair_rings_offset + header.pair_ring_limit * pair_ring_bytes, page_bytes);
     header.area_units =
         ranks == 1 ? 0 : std::clamp(ranks * area_units_per_rank, least_area_units, area_unit_limit);
     header.bytes = header.areas_offset + header.area_units * area_unit_bytes;
-    if (header.box_limit > 0) {
+    if (header.pair_ring_limit > 0) {
         header.bounces_offset = header.bytes;
         header.bytes = round_up(
             header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes, page_bytes);
     }
-    // Of thousands of ranks few use many chunks, and the rest of what these have (their stacks) has
+    // Few of thousands of ranks use many chunks, and the rest of what these have (their stacks) has
     // no memory beforehand either.
     if (options.crowded) {
         header.chunks_offset = header.bytes;

@@ -10,16 +10,16 @@
 //     collective slots a few per node: counters and lines of communicators   (mpi/coll/shared.hpp)
 //     areas            where larger data of collective operations passes     (mpi/coll/staging.hpp)
 //     contexts         a few bytes per communicator (mpi/comm/context_ids.hpp) rank tables      of
-//     irregular rank maps, as they are made               (mpi/comm/rank_table.hpp) boxes
+//     irregular rank maps, as they are made               (mpi/comm/rank_table.hpp) pair rings
 //     single-producer rings, for pairs of ranks that talk    (transport/) bounce buffers   a few
 //     per rank: where large messages pass              (transport/) memory use       of NUMA nodes,
 //     for ranks that allocate by attribute    (memory/heap/share.hpp) loads            of ranks
 //     that are fibres                      (runtime/balance/load_table.hpp)
-// What is sure to be used is committed when the segment is made, so that a node without memory
-// gives an error there and not a SIGBUS later. The rest when its time comes: a box when a pair
-// opens it, a bounce buffer when a rank sends its first large message, the collective slots after
-// the first, the world's, when a communicator gets one, areas when its operations want them,
-// contexts a page at a time.
+// Memory that is sure to be used is committed when the segment is made, so that a node without
+// memory gives an error there and not a SIGBUS later. The rest when its time comes: a pair ring
+// when a pair opens it, a bounce buffer when a rank sends its first large message, the collective
+// slots after the first, the world's, when a communicator gets one, areas when its operations want
+// them, contexts a page at a time.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -75,11 +75,11 @@ struct SegmentHeader {
     std::uint64_t collective_offset;
     std::uint64_t collective_slot_bytes;
     std::uint32_t collective_slots;
-    std::uint32_t box_limit;      // boxes that fit
-    std::uint64_t bounces_offset; // 0: none (ranks share processors)
-    std::uint64_t tables_offset;  // of rank maps (mpi/comm/rank_table.hpp)
+    std::uint32_t pair_ring_limit; // pair rings that fit
+    std::uint64_t bounces_offset;  // 0: none (ranks share processors)
+    std::uint64_t tables_offset;   // of rank maps (mpi/comm/rank_table.hpp)
     std::uint64_t tables_bytes;
-    std::uint64_t boxes_offset;
+    std::uint64_t pair_rings_offset;
     std::uint64_t contexts_offset;
     std::uint64_t areas_offset;
     std::uint64_t area_units;
@@ -92,7 +92,7 @@ struct SegmentHeader {
     alignas(cache_line_bytes) std::atomic<std::uint32_t> next_context;
     std::atomic<std::uint64_t> free_contexts;
     std::atomic<std::uint32_t> committed_contexts; // have memory
-    alignas(cache_line_bytes) std::atomic<std::uint32_t> boxes_opened;
+    alignas(cache_line_bytes) std::atomic<std::uint32_t> pair_rings_opened;
     alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing; // ranks that send no more
     std::atomic<std::uint32_t> withdrawing; // ranks that ask for what they have announced to others
     alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
@@ -104,7 +104,7 @@ struct SegmentHeader {
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
-// What a rank that has waited for a while waits for; written by it only when a wait gets long, so
+// The reason of a rank's long wait; written by it only when a wait gets long, so
 // that it costs a quick call nothing; by the last one, where several threads of the rank wait.
 // Readers (the launcher) take the fields as they come.
 struct Activity {
@@ -129,8 +129,8 @@ struct alignas(cache_line_bytes) RankSlot {
     // The rank's process: stored by the launcher when it has started it, then by MPI_Init, which
     // may run in a process of its own below that one (a wrapper script).
     std::atomic<std::int32_t> pid;
-    std::atomic<std::uint32_t> inbound_boxes; // boxes opened towards this rank
-    std::uint32_t application;                // index of its program on the command line
+    std::atomic<std::uint32_t> inbound_pair_rings; // pair rings opened towards this rank
+    std::uint32_t application;                     // index of its program on the command line
     // Index of its process among those of the job: ranks with the same share an address space.
     std::uint32_t process;
     alignas(cache_line_bytes) Activity activity;
@@ -166,16 +166,16 @@ inline constexpr std::uint32_t queue_cells = 128; // power of two
 inline constexpr std::size_t cell_bytes = 64;     // one cache line
 inline constexpr std::uint32_t chunks_per_rank = 8;
 inline constexpr std::size_t chunk_bytes = 4096 + cache_line_bytes; // payload + its header
-inline constexpr std::uint32_t box_cells = 128;                     // power of two
-inline constexpr std::size_t box_ring_bytes = 32 * 1024;            // power of two
-inline constexpr std::size_t box_bytes =
-    4096 + box_cells * cell_bytes + box_ring_bytes; // ends, cells, payload
-inline constexpr std::uint32_t bounce_buffers = 8;  // per rank
+inline constexpr std::uint32_t pair_ring_cells = 128;               // power of two
+inline constexpr std::size_t pair_ring_data_bytes = 32 * 1024;      // power of two
+inline constexpr std::size_t pair_ring_bytes =
+    4096 + pair_ring_cells * cell_bytes + pair_ring_data_bytes; // ends, cells, payload
+inline constexpr std::uint32_t bounce_buffers = 8;              // per rank
 inline constexpr std::size_t bounce_bytes = 256 * 1024;
 // With room for the shift of the data, and not a power of two, so that the buffers don't compete
 // for the same sets of the caches.
 inline constexpr std::size_t bounce_stride_bytes = bounce_bytes + 4096 + 5 * cache_line_bytes;
-inline constexpr std::uint32_t boxes_per_receiver = 16; // bounds what a poll looks at
+inline constexpr std::uint32_t pair_rings_per_receiver = 16; // bounds what a poll looks at
 
 // Collective slots: a line, and phases of two lines, a line per rank, and four bitmaps of ranks.
 inline constexpr std::uint32_t collective_phases = 4; // power of two

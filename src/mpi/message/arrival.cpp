@@ -14,7 +14,7 @@
 namespace warren::message {
 
 namespace {
-// Of streams that send and take a part each, before this rank looks whether what it waits for is
+// Streams that send and take a part each, before this rank looks whether what it waits for is
 // there. (Waiting ranks come back at once; others only with their next call.)
 constexpr std::uint32_t turns_at_once = 16;
 constexpr std::uint32_t frames_per_turn = 2;
@@ -36,20 +36,20 @@ Envelope envelope_of(const transport::Header& header) {
     return {.context = header.context, .source = header.source, .tag = header.tag};
 }
 
-// Of a message that is pushed, and looked at now.
+// State of a message that is pushed, and looked at now.
 Trial trial_of(std::uint64_t stamp, bool unexpected) {
     return {.began = Stamp::time(stamp),
             .looked = way_clock(),
             .ended = 0,
             .unexpected = unexpected,
             .resting = Stamp::resting(stamp),
-            .way = Stamp::way(stamp)};
+            .method = Stamp::method(stamp)};
 }
 
-// The same of one that the receiver copies out of the sender's memory.
+// State of a message that the receiver copies out of the sender's memory.
 Trial trial_of_fetch(std::uint64_t stamp, bool unexpected) {
     Trial trial = trial_of(stamp, unexpected);
-    trial.way = Way::fetch;
+    trial.method = CopyMethod::fetch;
     return trial;
 }
 
@@ -108,7 +108,7 @@ struct Engine::Arrivals {
             engine.arrived(arrival);
         }
     }
-    // The same for a cell that has its data with it, mostly a short message whose receive is
+    // As above, for a cell that has its data with it, mostly a short message whose receive is
     // posted.
     [[gnu::always_inline]] void cell(const transport::Cell& cell, std::uint32_t sender) const {
         const Envelope envelope = {.context = cell.context, .source = cell.source, .tag = cell.tag};
@@ -152,7 +152,7 @@ bool Engine::progress() {
 }
 
 // A rank that has left MPI receives nothing any more, and says nothing: what it had to say of a
-// send stands in this rank's queue or box, before the state that was seen.
+// send stands in this rank's queue or pair ring, before the state that was seen.
 bool Engine::look_for_left() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     bool found = false;
@@ -225,7 +225,7 @@ void Engine::arrived(const transport::Arrival& arrival) {
     }
 }
 
-// Of a message that is longer or shorter than the receive.
+// For a message that is longer or shorter than the receive.
 void Engine::judge_length(Request& receive) {
     message::Outcome& outcome = receive.outcome;
     if (outcome.bytes > static_cast<MPI_Count>(receive.bytes)) {
@@ -365,7 +365,7 @@ void Engine::arrived_answer_head(const transport::Arrival& arrival) {
     Inbound& inbound = bulk_of(peer).inbound;
     inbound = {.receive = find(stream.token), .left = stream.total};
     if (Request* receive = inbound.receive) {
-        // Of data with gaps each part comes as a stream of its own.
+        // Each part of data with gaps comes as a stream of its own.
         receive->streaming =
             receive->moved + stream.total < static_cast<std::uint64_t>(receive->outcome.bytes);
         if (!receive->streaming) {
@@ -414,18 +414,19 @@ void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
     if (bulk.judge == nullptr) {
         bulk.judge = std::make_unique<WayJudge>();
     }
-    const std::uint32_t way_class = WayClass::of(bytes);
+    const std::uint32_t way_class = CopyMethodClass::of(bytes);
     if (trial.resting) {
         Advice again;
         if (bulk.judge->drifts(way_class, trial, bytes, again)) {
-            transport_.advise(peer.peer, WayClass::again(way_class), again);
+            transport_.advise(peer.peer, CopyMethodClass::again(way_class), again);
         }
         return;
     }
-    Way best;
+    CopyMethod best;
     const bool may_fetch = peer.same_space || !transport_.peer_copy_refused();
     if (bulk.judge->add(way_class, trial, bytes, may_fetch, best, peer.same_space)) {
-        transport_.advise(peer.peer, WayClass::mask(way_class), WayClass::advice(way_class, best));
+        transport_.advise(peer.peer, CopyMethodClass::mask(way_class),
+                          CopyMethodClass::advice(way_class, best));
     }
 }
 
@@ -513,7 +514,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
     if (is_asked_for(receive, sender, offered, trial)) {
         receive.moved = 0;
         receive.trial = trial;
-        ask_for_rest(receive, sender, offered.sender, 0, trial.way == Way::pass);
+        ask_for_rest(receive, sender, offered.sender, 0, trial.method == CopyMethod::pass);
         return;
     }
     if (!trial.asked && Stamp::time(offered.began) != 0) {
@@ -590,7 +591,7 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
         return;
     }
     end_withdrawal(*send); // it comes too late
-    if (send->fate == Fate::forsaken) {
+    if (send->fate == Fate::orphaned) {
         // There is nothing to send any more, nor to withdraw.
         const DoneData done = {.request = data.receiver, .withdrawn = 0};
         answer(arrival.sender, kind::done, &done, sizeof done);

@@ -12,9 +12,9 @@ namespace {
 // The advice changes only for what is so much quicker.
 constexpr float worthwhile = 0.95F;
 
-// Of a row; what takes longest has met a disturbance. Of periods that is the time between
-// exchanges, if each has several messages: in twelve or six of them so many are left out that it
-// makes no difference at which one the row began.
+// Sum of a row's lower three quarters: the longest have met a disturbance. Periods count the time
+// between exchanges, if each has several messages: in twelve or six of them so many are left out
+// that it makes no difference at which one the row began.
 float typical(std::span<float> row) {
     const auto undisturbed = static_cast<std::ptrdiff_t>(row.size() * 3 / 4);
     std::nth_element(row.begin(), row.begin() + undisturbed, row.end());
@@ -29,49 +29,51 @@ constexpr std::uint64_t late_ns = 20000;
 constexpr std::uint32_t enough_to_tell = 8;
 constexpr float much_slower = 1.6F;
 
-// What a byte costs, ns, of a message that couldn't be fetched: more than any other way takes.
+// Cost of a byte, ns, of a message that couldn't be fetched: more than any other way takes.
 constexpr float endless = 1e9F;
 
 // Between two measured messages of one class: what was measured before is of another time.
 constexpr std::uint64_t stale_ns = 10'000'000'000;
 constexpr std::uint32_t most_in_vain = 6;
 
-constexpr std::array<Way, way_count> all_ways = {Way::push, Way::pass, Way::fetch};
+constexpr std::array<CopyMethod, way_count> all_methods = {CopyMethod::push, CopyMethod::pass,
+                                                           CopyMethod::fetch};
 
 } // namespace
 
-Ways::Ways() {
-    for (std::uint32_t i = 0; i < WayClass::count; ++i) {
-        classes_[i] = {.left = WayClass::rhythm(i).first_rest, .own = WayClass::first_way(i)};
+CopyMethods::CopyMethods() {
+    for (std::uint32_t i = 0; i < CopyMethodClass::count; ++i) {
+        classes_[i] = {.left = CopyMethodClass::rhythm(i).first_rest,
+                       .own = CopyMethodClass::first_method(i)};
     }
 }
 
 // A rest, a row of the way that is advised, and one of each other that can be chosen.
-void Ways::turn(std::uint32_t way_class, Advice advice) {
+void CopyMethods::turn(std::uint32_t way_class, Advice advice) {
     Class& now = classes_[way_class];
-    const Rhythm& rhythm = WayClass::rhythm(way_class);
+    const Rhythm& rhythm = CopyMethodClass::rhythm(way_class);
     const bool may_fetch = (advice & no_fetching) == 0;
     if (!now.measures) {
-        const Way advised = WayClass::advised(way_class, advice);
+        const CopyMethod advised = CopyMethodClass::advised(way_class, advice);
         now.pace = static_cast<std::uint8_t>(
             advised != now.own ? 0 : std::min<int>(now.pace + 1, rhythm.slowest_pace));
-        now.own = now.way = advised;
+        now.own = now.method = advised;
         now.left = rhythm.row();
         now.measures = true;
         return;
     }
     // The next in a circle of all.
     do {
-        now.way = all_ways[(static_cast<std::size_t>(now.way) + 1) % way_count];
-    } while (now.way != now.own && !is_open(now.way, may_fetch));
-    now.measures = now.way != now.own;
+        now.method = all_methods[(static_cast<std::size_t>(now.method) + 1) % way_count];
+    } while (now.method != now.own && !is_open(now.method, may_fetch));
+    now.measures = now.method != now.own;
     now.left =
         now.measures ? rhythm.row() : static_cast<std::uint16_t>(rhythm.shortest_rest << now.pace);
 }
 
-void Ways::look_for_wish(std::uint32_t way_class, Advice advice) {
+void CopyMethods::look_for_wish(std::uint32_t way_class, Advice advice) {
     Class& now = classes_[way_class];
-    const bool again = (advice & WayClass::again(way_class)) != 0;
+    const bool again = (advice & CopyMethodClass::again(way_class)) != 0;
     if (now.again != again) [[unlikely]] {
         now.again = again;
         if (!now.measures) {
@@ -82,13 +84,13 @@ void Ways::look_for_wish(std::uint32_t way_class, Advice advice) {
 }
 
 WayJudge::WayJudge() {
-    for (std::uint32_t i = 0; i < WayClass::count; ++i) {
-        classes_[i].best = WayClass::first_way(i);
+    for (std::uint32_t i = 0; i < CopyMethodClass::count; ++i) {
+        classes_[i].best = CopyMethodClass::first_method(i);
     }
 }
 
 std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const {
-    // Of messages that come one behind the other each has the time since the one before.
+    // Each of messages that come one behind the other has the time since the one before.
     const std::uint64_t since = std::max(trial.began, last_end_);
     if (!trial.unexpected && trial.looked <= since + late_ns) {
         return trial.ended > since ? trial.ended - since : 0;
@@ -98,13 +100,13 @@ std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const 
     // second half, as the sender made the first before, and one more when the receive comes. What
     // follows the first block of a long message is pushed while the receiver looks.
     const std::uint64_t copy = trial.ended - std::max(trial.looked, last_end_);
-    return trial.way == Way::fetch || way_class >= WayClass::first_long
+    return trial.method == CopyMethod::fetch || way_class >= CopyMethodClass::first_long
                ? copy
                : copy * (trial.unexpected ? 3 : 2);
 }
 
 void WayJudge::drop_stale(Class& now, const Trial& trial) {
-    const auto index = static_cast<std::size_t>(trial.way);
+    const auto index = static_cast<std::size_t>(trial.method);
     // A way has one row in each round: the last round has come to no end. (What comes late, of the
     // row itself, began before that was full.)
     const bool is_next_round = now.full[index] && trial.began > now.full_since[index];
@@ -117,21 +119,21 @@ void WayJudge::drop_stale(Class& now, const Trial& trial) {
 }
 
 bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
-                   Way& best, bool by_period) {
+                   CopyMethod& best, bool by_period) {
     const auto per_byte = [&](std::uint64_t ns) {
         return static_cast<float>(ns) / static_cast<float>(bytes);
     };
     const float taken = trial.failed ? endless : per_byte(cost(way_class, trial));
     last_end_ = trial.ended;
     Class& now = classes_[way_class];
-    const Rhythm& rhythm = WayClass::rhythm(way_class);
+    const Rhythm& rhythm = CopyMethodClass::rhythm(way_class);
     const std::uint64_t before = now.last_end;
     drop_stale(now, trial);
-    if (now.way != trial.way) {
-        now.way = trial.way;
+    if (now.method != trial.method) {
+        now.method = trial.method;
         now.seen = 0;
     }
-    const auto index = static_cast<std::size_t>(trial.way);
+    const auto index = static_cast<std::size_t>(trial.method);
     if (!now.full[index]) {
         if (now.seen++ < rhythm.unmeasured) {
             return false;
@@ -151,37 +153,37 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t by
 }
 
 bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_period) {
-    for (const Way way : all_ways) {
-        if (is_open(way, may_fetch) && !now.full[static_cast<std::size_t>(way)]) {
+    for (const CopyMethod method : all_methods) {
+        if (is_open(method, may_fetch) && !now.full[static_cast<std::size_t>(method)]) {
             return false;
         }
     }
-    const auto measured = [&](std::array<Row, way_count>& rows, Way way) {
-        return std::span(rows[static_cast<std::size_t>(way)]).first(rhythm.measured);
+    const auto measured = [&](std::array<Row, way_count>& rows, CopyMethod method) {
+        return std::span(rows[static_cast<std::size_t>(method)]).first(rhythm.measured);
     };
-    const auto time = [&](Way way) { return typical(measured(now.rows, way)); };
-    const auto period = [&](Way way) { return typical(measured(now.periods, way)); };
+    const auto time = [&](CopyMethod method) { return typical(measured(now.rows, method)); };
+    const auto period = [&](CopyMethod method) { return typical(measured(now.periods, method)); };
     float longest = std::numeric_limits<float>::infinity(); // of periods that make no difference
-    for (const Way way : all_ways) {
-        if (by_period && is_open(way, may_fetch)) {
-            longest = std::min(longest, period(way) / worthwhile);
+    for (const CopyMethod method : all_methods) {
+        if (by_period && is_open(method, may_fetch)) {
+            longest = std::min(longest, period(method) / worthwhile);
         }
     }
-    const auto is_candidate = [&](Way way) {
-        return is_open(way, may_fetch) && (!by_period || period(way) <= longest);
+    const auto is_candidate = [&](CopyMethod method) {
+        return is_open(method, may_fetch) && (!by_period || period(method) <= longest);
     };
     if (!is_open(now.best, may_fetch)) {
-        now.best = Way::push;
+        now.best = CopyMethod::push;
     }
-    const Way before = now.best;
+    const CopyMethod before = now.best;
     float least =
         is_candidate(before) ? time(before) * worthwhile : std::numeric_limits<float>::infinity();
-    for (const Way way : all_ways) {
-        if (way == before || !is_candidate(way)) {
+    for (const CopyMethod method : all_methods) {
+        if (method == before || !is_candidate(method)) {
             continue;
         }
-        if (const float taken = time(way); taken < least) {
-            now.best = way;
+        if (const float taken = time(method); taken < least) {
+            now.best = method;
             least = taken;
         }
     }
@@ -204,7 +206,7 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
     const float taken = trial.failed ? endless : copy_ns / static_cast<float>(bytes);
     last_end_ = trial.ended;
     Class& now = classes_[way_class];
-    if (trial.way != now.best) {
+    if (trial.method != now.best) {
         return false;
     }
     if (now.usual_seen < enough_to_tell) {
@@ -222,58 +224,59 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
     now.usual_seen = now.slow = 0;
     now.wished = true;
     now.again = !now.again;
-    again = now.again ? WayClass::again(way_class) : 0;
+    again = now.again ? CopyMethodClass::again(way_class) : 0;
     return true;
 }
 
-Way OwnWays::next(std::uint64_t bytes, Trial& trial, bool beside) {
-    const std::uint32_t way_class = WayClass::of(bytes);
-    const Way way = ways_.next(way_class, advice_);
-    const std::uint64_t stamp = ways_.stamp(way_class, way);
+CopyMethod OwnCopyMethods::next(std::uint64_t bytes, Trial& trial, bool beside) {
+    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    const CopyMethod method = ways_.next(way_class, advice_);
+    const std::uint64_t stamp = ways_.stamp(way_class, method);
     trial = {.began = Stamp::time(stamp),
              .looked = Stamp::time(stamp),
              .ended = 0,
              .unexpected = false,
              .resting = Stamp::resting(stamp),
-             .way = way,
-             .ignored = beside && way == Way::fetch};
+             .method = method,
+             .ignored = beside && method == CopyMethod::fetch};
     if (!trial.ignored) {
         ways_.sent(way_class, advice_);
     }
-    return way;
+    return method;
 }
 
-void OwnWays::end(std::uint64_t bytes, const Trial& trial) {
+void OwnCopyMethods::end(std::uint64_t bytes, const Trial& trial) {
     if (trial.ignored || trial.began == 0) {
         return;
     }
-    const std::uint32_t way_class = WayClass::of(bytes);
+    const std::uint32_t way_class = CopyMethodClass::of(bytes);
     if (trial.resting) {
         Advice again;
         if (judge_.drifts(way_class, trial, bytes, again)) {
-            advice_ = (advice_ & ~WayClass::again(way_class)) | again;
+            advice_ = (advice_ & ~CopyMethodClass::again(way_class)) | again;
         }
         return;
     }
-    Way best;
+    CopyMethod best;
     if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best, trial.mutual)) {
-        advice_ = (advice_ & ~WayClass::mask(way_class)) | WayClass::advice(way_class, best);
+        advice_ = (advice_ & ~CopyMethodClass::mask(way_class)) |
+                  CopyMethodClass::advice(way_class, best);
     }
 }
 
-Way Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch, bool mutual) {
+CopyMethod Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch, bool mutual) {
     if (!may_fetch) {
         ways_.refuse_fetching();
     }
-    const Way way = ways_.next(bytes, trial, under_way_ > 0);
+    const CopyMethod method = ways_.next(bytes, trial, under_way_ > 0);
     trial.asked = true;
     trial.mutual = mutual;
-    under_way_ += way == Way::fetch ? 0 : 1;
-    return way;
+    under_way_ += method == CopyMethod::fetch ? 0 : 1;
+    return method;
 }
 
 void Asking::end(std::uint64_t bytes, const Trial& trial) {
-    under_way_ -= trial.way == Way::fetch ? 0 : 1;
+    under_way_ -= trial.method == CopyMethod::fetch ? 0 : 1;
     ways_.end(bytes, trial);
 }
 

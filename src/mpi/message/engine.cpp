@@ -28,10 +28,10 @@ Engine::~Engine() {
     }
 }
 
-OwnWays* Engine::writing_for(std::uint32_t peer_rank) {
+OwnCopyMethods* Engine::writing_for(std::uint32_t peer_rank) {
     Bulk& bulk = bulk_of(peer_of(peer_rank));
     if (bulk.writing == nullptr) {
-        bulk.writing.reset(new (std::nothrow) OwnWays(false));
+        bulk.writing.reset(new (std::nothrow) OwnCopyMethods(false));
     }
     return bulk.writing.get();
 }
@@ -132,7 +132,7 @@ void Engine::leave(Request& request) {
 }
 
 void Engine::end_unattended(Request& request) {
-    if (request.fate == Fate::forsaken) {
+    if (request.fate == Fate::orphaned) {
         discard(request);
         return;
     }
@@ -162,7 +162,7 @@ void Engine::discard(Request& request) {
     requests_.remove(request);
 }
 
-void Engine::forsake(Request& request) {
+void Engine::orphan(Request& request) {
     cancel(request);
     if (request.complete) {
         discard(request);
@@ -174,7 +174,7 @@ void Engine::forsake(Request& request) {
         discard(request);
         return;
     }
-    request.fate = Fate::forsaken;
+    request.fate = Fate::orphaned;
     if (request.operation == Operation::receive) {
         // Matched, with something on its way, which is received to nowhere.
         request.bytes = 0;
@@ -289,7 +289,7 @@ void Engine::flush() {
     }
     const auto nothing_comes = [&] {
         if (finishing.load(std::memory_order_acquire) == rank_.size) {
-            // What the others have sent stands in the queues by now.
+            // The others' messages stand in the queues by now.
             while (progress()) {
             }
             return all_gone();

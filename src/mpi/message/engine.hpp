@@ -42,9 +42,9 @@ class Engine {
         count(buffer, peer_rank);
         return true;
     }
-    // The short ways: up to short_bytes of memory without gaps, with a peer that has a box, or by
-    // the queue of one that hasn't, while nothing else is under way that must come first. False:
-    // nothing has been done.
+    // The short ways: up to short_bytes of memory without gaps, with a peer that has a pair ring,
+    // or by the queue of one that hasn't, while nothing else is under way that must come first.
+    // False: nothing has been done.
     static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
     static_assert(short_bytes <= direct_limit);
     [[gnu::always_inline]] bool send_short(const void* data, std::size_t bytes,
@@ -53,12 +53,13 @@ class Engine {
         if (bytes > short_bytes || peer == nullptr || peer->first != nullptr) [[unlikely]] {
             return false;
         }
-        if (!peer->box) [[unlikely]] {
+        if (!peer->pair_ring) [[unlikely]] {
             return bytes <= transport::inline_bytes && send_queued(*peer, data, bytes, envelope);
         }
         // (A header of its own for each, so that the first one's need not be in memory.)
         return bytes <= transport::inline_bytes
-                   ? transport_.send_boxed(*peer, header_of(kind::eager, envelope), data, bytes)
+                   ? transport_.send_in_pair_ring(*peer, header_of(kind::eager, envelope), data,
+                                                  bytes)
                    : transport_.send_block(*peer, header_of(kind::eager, envelope), {}, data,
                                            bytes);
     }
@@ -77,8 +78,8 @@ class Engine {
                    receive_queued(buffer, room, unit, envelope, call, bytes);
         }
         return (offering_ == nullptr || await_helping(peer_rank)) &&
-               transport_.receive_boxed(peer_rank, header_of(kind::eager, envelope), buffer, room,
-                                        unit, bytes);
+               transport_.receive_from_pair_ring(peer_rank, header_of(kind::eager, envelope),
+                                                 buffer, room, unit, bytes);
     }
 
     // The request of all sends that send_now() or send_short() has sent.
@@ -129,7 +130,7 @@ class Engine {
     // several, of which one might be large.)
     bool may_be_pushed(const Request& request) const {
         return offering_ != nullptr ||
-               (request.operation == Operation::receive && WayClass::is_long(request.bytes));
+               (request.operation == Operation::receive && CopyMethodClass::is_long(request.bytes));
     }
     void await(Request& request) {
         if (request.offered && !request.awaited) [[unlikely]] {
@@ -138,10 +139,10 @@ class Engine {
         request.awaited = true;
     }
     void discard(Request& request);
-    // The same of one that may never end, because its peer doesn't take part: flush() won't wait
-    // for it, nor will its message be received, unless it has been; from here on it needs neither
-    // the buffer nor the datatype. What has been announced of a send is withdrawn.
-    void forsake(Request& request);
+    // As above, for a request that may never end, because its peer doesn't take part: flush() won't
+    // wait for it, nor will its message be received, unless it has been; from here on it needs
+    // neither the buffer nor the datatype. What has been announced of a send is withdrawn.
+    void orphan(Request& request);
     // Leaves a request that still moves to flush(): nobody else will see to its end.
     void leave(Request& request);
     // Takes back a receive that nothing has matched, or a send that nobody has received, if it has
@@ -230,7 +231,7 @@ class Engine {
     // How to write large data that another rank reads, piece by piece from memory that they share,
     // when nothing is sent: pushed or passed. The writer finds out by itself, by the time that all
     // of it takes while both are at it. Null: there is no memory to measure it.
-    OwnWays* writing_for(std::uint32_t peer_rank);
+    OwnCopyMethods* writing_for(std::uint32_t peer_rank);
 
     // The call that the program is in, for WaitReason; set by the entry points.
     std::uint32_t current_call = 0;
@@ -247,20 +248,20 @@ class Engine {
 
     struct Peer;
 
-    // What this rank has under way with another beside short messages.
+    // Messages of this rank and another that are under way, beside short ones.
     struct Bulk {
         Inbound inbound;
-        std::unique_ptr<Ways> ways; // made with the first message that has a choice
+        std::unique_ptr<CopyMethods> methods; // made with the first message that has a choice
         std::unique_ptr<WayJudge> judge;
         std::unique_ptr<Asking> asking; // made with the first whose way this rank may choose
-        std::unique_ptr<OwnWays> writing;
+        std::unique_ptr<OwnCopyMethods> writing;
         std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
         std::uint32_t awaited = 0;     // of them, those that this rank waits for
-        bool told = false;             // its word in the box says that these are all
+        bool told = false;             // its word in the pair ring says that these are all
         Peer* next_offering = nullptr; // among the peers with such
     };
 
-    // What it has under way with another.
+    // Messages under way with another rank.
     struct Peer : transport::Channel {
         Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
 
@@ -333,16 +334,17 @@ class Engine {
         if (peer.same_space && !is_streamed(peer)) {
             return true;
         }
-        return peer.box && WayClass::has(bytes) && chosen_way(peer, bytes) == Way::fetch;
+        return peer.pair_ring && CopyMethodClass::has(bytes) &&
+               chosen_method(peer, bytes) == CopyMethod::fetch;
     }
-    static Way chosen_way(const Peer& peer, std::uint64_t bytes);
-    // The same of a send with a request, which has no choice in some cases.
+    static CopyMethod chosen_method(const Peer& peer, std::uint64_t bytes);
+    // As above, for a send with a request, which has no choice in some cases.
     bool has_choice(const Peer& peer, const Request& send) const;
     // `chosen`: how it goes if it has a choice, null otherwise.
-    static bool is_fetched(const Peer& peer, const Request& send, const Way* chosen);
-    // A message with a choice is about to go as chosen_way() says: the stamp that it is to carry;
-    // and it has gone.
-    static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes, Way way);
+    static bool is_fetched(const Peer& peer, const Request& send, const CopyMethod* chosen);
+    // A message with a choice is about to go as chosen_method() says: the stamp that it is to
+    // carry; and it has gone.
+    static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method);
     static void way_taken(Peer& peer, std::uint64_t bytes);
     // Who sends much to whom (runtime/balance/load_table.hpp).
     void count(const Buffer& buffer, std::uint32_t peer) const {
@@ -363,11 +365,11 @@ class Engine {
     }
     bool send_block_at_once(Peer& peer, const Envelope& envelope, const transport::Source& source,
                             std::uint64_t bytes);
-    // The same from a buffer whose type isn't contiguous.
+    // As above, from a buffer whose type isn't contiguous.
     bool send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer);
     // Whether a message is copied from buffer to buffer (direct.hpp); and whether one with gaps
     // that is large enough for that is not.
-    bool goes_direct(const Peer& peer, const Request& send, const Way* chosen) const;
+    bool goes_direct(const Peer& peer, const Request& send, const CopyMethod* chosen) const;
     bool streams_gaps(const Peer& peer, const Buffer& gaps) const;
     // Whether blocks can overlap on their way to a peer.
     bool is_streamed(const Peer& peer) const {
@@ -380,7 +382,7 @@ class Engine {
                 .tag = envelope.tag};
     }
     Step advance(Peer& peer, Request& send);
-    Step advance_push(Peer& peer, Request& send, const Way* chosen);
+    Step advance_push(Peer& peer, Request& send, const CopyMethod* chosen);
     static bool is_kept_waiting(const Peer& peer, Request& send);
     // `counts`: it has been chosen, and is measured if that is due.
     Step advance_offer(Peer& peer, Request& send, bool counts);
@@ -391,12 +393,12 @@ class Engine {
     bool run_direct();
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);
-    // What stands from there on, to be pushed the way that the send takes.
+    // The data from there on, to be pushed the way that the send takes.
     static transport::Source pushed(const Request& send, std::uint64_t from);
     void enqueue(Peer& peer, Outgoing& outgoing);
     // Takes a send out of those that wait for room. False: it is not among them.
     bool take_back(Peer& peer, Request& send);
-    // What is left to send of a stream is copied into the request's own memory. False: there is
+    // The rest of a stream is copied into the request's own memory. False: there is
     // none.
     static bool keep_rest(Request& send);
     // False: it has not ended, and may be received yet.
@@ -423,7 +425,7 @@ class Engine {
     void tell(std::uint32_t to, const transport::Header& header, const void* data,
               std::size_t bytes);
     Error send_to_self(Request& request);
-    // What a rendezvous says of a send's data, which is then ready to be fetched (fetching.cpp).
+    // A rendezvous' description of a send's data, which is then ready to be fetched (fetching.cpp).
     RendezvousData offer(const Peer& peer, Request& send);
     // From here on the rank helps the receiver of a send that has been offered; and no longer.
     void start_helping(Peer& peer, Request& send);

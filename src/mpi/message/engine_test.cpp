@@ -35,7 +35,7 @@ std::size_t first_wrong(const std::vector<std::byte>& data, std::uint64_t seed, 
 
 class EngineTest : public testing::TestWithParam<std::uint32_t> {};
 
-// Cores: many (boxes, spinning) or one (queue, yielding, sleeping).
+// Cores: many (pair rings, spinning) or one (queue, yielding, sleeping).
 INSTANTIATE_TEST_SUITE_P(Cores, EngineTest, testing::Values(64, 1));
 
 TEST_P(EngineTest, ring_of_all_sizes_arrives_intact) {
@@ -126,7 +126,8 @@ TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
             const Envelope envelope{
                 .context = 4, .source = static_cast<int>(me), .tag = static_cast<int>(tag)};
             if (engine.send_short(data.data(), bytes, to, envelope)) {
-                // Without processors of their own ranks have no boxes, and queues no short blocks.
+                // Without processors of their own ranks have no pair rings, and queues no short
+                // blocks.
                 ASSERT_LE(bytes,
                           GetParam() >= ranks ? Engine::short_bytes : transport::inline_bytes);
                 ++short_sends;
@@ -181,7 +182,7 @@ TEST_P(EngineTest, the_short_way_takes_whole_elements_only) {
     const datatype::Datatype& ints = datatype::basic(MPI_INT);
     const datatype::Datatype& bytes = byte_type();
     node.run([&](Engine& engine, std::uint32_t me) {
-        for (int round = 0; round < 40; ++round) { // the first few before there is a box
+        for (int round = 0; round < 40; ++round) { // the first few before there is a pair ring
             for (const MPI_Count length : {3, 4, 6, 199, 200}) {
                 const Envelope envelope{.context = 4, .source = 0, .tag = 1};
                 std::byte data[400] = {};
@@ -291,7 +292,7 @@ bool compute_until(const std::function<bool()>& condition) {
     return true;
 }
 
-// Enough small messages that the pair has its box, where there are boxes.
+// Enough small messages that the pair has its pair ring, where there are pair rings.
 void get_acquainted(Engine& engine, std::uint32_t me, std::uint32_t from) {
     std::byte data[8] = {};
     constexpr Envelope envelope = {.context = 4, .source = 0, .tag = 0};
@@ -349,7 +350,7 @@ TEST(engine, a_send_that_one_peer_is_to_fetch_closes_no_short_way_from_another) 
         const Envelope from_2 = {.context = 3, .source = 2, .tag = 5};
         std::int64_t word = 0;
         const Buffer buffer = {&word, 8, &byte_type()};
-        for (int i = 0; i < 40; ++i) { // boxes
+        for (int i = 0; i < 40; ++i) { // pair rings
             Outcome outcome;
             if (rank == 0) {
                 engine.send(Operation::send, buffer, 1, {.context = 3, .source = 0, .tag = 5})
@@ -425,7 +426,7 @@ TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_to_others
     }
 }
 
-// The same when the first part of a large message has already gone when the blocks run out.
+// As above, when the first part of a large message has already gone when the blocks run out.
 TEST_P(EngineTest, blocks_held_by_a_rank_that_computes_stop_no_message_under_way) {
     constexpr int messages = 20;
     constexpr std::size_t bytes = 100'000;

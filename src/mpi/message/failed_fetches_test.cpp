@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t bytes = 512 << 10;
 
-// Then the pair has a box, without which nothing has a choice.
+// Then the pair has a pair ring, without which nothing has a choice.
 void get_acquainted(Engine& engine, std::uint32_t rank) {
     std::byte data[8] = {};
     constexpr Envelope envelope = {.context = 4, .source = 0, .tag = 0};

@@ -26,7 +26,7 @@ bool is_coarse(const datatype::Datatype& type) {
     return type.size / type.block_count() >= coarse_block_bytes;
 }
 
-// What the receiver unpacks at a time when its own blocks are small.
+// Bytes that the receiver unpacks at a time when its own blocks are small.
 constexpr std::size_t window_bytes = 64 * 1024;
 
 using Pieces = std::array<iovec, transport::NodeTransport::pieces_per_read>;
@@ -69,7 +69,7 @@ RendezvousData Engine::offer(const Peer& peer, Request& send) {
 
 void Engine::start_helping(Peer& peer, Request& send) {
     // Only data in one piece is fetched so that there is something to help with.
-    if (!peer.box || send.laid_out || send.bytes < transport::joint_limit) {
+    if (!peer.pair_ring || send.laid_out || send.bytes < transport::joint_limit) {
         return;
     }
     send.offered = true;
@@ -113,7 +113,7 @@ void Engine::tell_awaited(Peer& peer) {
     Bulk& bulk = *peer.bulk;
     if (bulk.awaited == bulk.offers && !bulk.told) {
         bulk.told = true;
-        peer.box.set_awaits(true);
+        peer.pair_ring.set_awaits(true);
     }
 }
 
@@ -131,7 +131,7 @@ bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
         asking.reset(new (std::nothrow) Asking);
     }
     return asking != nullptr && asking->next(offered.bytes, trial, !transport_.peer_copy_refused(),
-                                             bulk.offers > 0) != Way::fetch;
+                                             bulk.offers > 0) != CopyMethod::fetch;
 }
 
 bool Engine::help_peers() {

@@ -23,14 +23,14 @@ AllGaps several(std::size_t messages, std::size_t words, int number) {
 
 class GapsTest : public testing::TestWithParam<std::uint32_t> {};
 
-// Cores: many (boxes, spinning) or one (queue, yielding, sleeping).
+// Cores: many (pair rings, spinning) or one (queue, yielding, sleeping).
 INSTANTIATE_TEST_SUITE_P(Cores, GapsTest, testing::Values(64, 1));
 
 TEST(gaps, streams_to_one_receiver_take_turns) {
     constexpr std::size_t words = 500'000;
     Node node(2, 64);
     node.run([&](Engine& engine, std::uint32_t rank) {
-        get_a_box(engine, rank);
+        get_a_pair_ring(engine, rank);
         const AllGaps data = several(3, words, rank == 0 ? 100 : 0);
         std::vector<Request*> requests;
         for (const auto& gaps : data) {

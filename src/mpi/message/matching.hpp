@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/invariant.hpp"
 #include "mpi/message/request.hpp"
 
 namespace warren::message {
@@ -74,6 +75,10 @@ class PostedReceives {
     Request* match_wild(const Envelope& message, const Request* exact);
 
     void unlink(List& list, Request& receive) {
+        WARREN_INVARIANT(count_ != 0 && (receive.previous_posted != nullptr
+                                             ? receive.previous_posted->next_posted == &receive
+                                             : list.first == &receive),
+                         "matching: a receive that is taken out is in its list");
         (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
             receive.next_posted;
         (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =
@@ -105,7 +110,7 @@ struct Unexpected {
         own         // a send of this rank to itself, of which `own` has the data
     };
 
-    // What is known of a message of which there is more to come.
+    // State of a message of which there is more to come.
     struct Announced {
         std::uint64_t head_bytes; // of a stream
         std::uint64_t arrived;    // of a stream
@@ -143,8 +148,8 @@ class UnexpectedMessages {
 
     // Makes a message with room for all of its data; null when memory is out. Not yet in the lists.
     Unexpected* make(std::uint64_t bytes);
-    // The same for one of which there is more to come: with room for what will be kept of its data,
-    // if anything.
+    // As above, for one of which there is more to come: with room for what will be kept of its
+    // data, if anything.
     Unexpected* make_announced(std::uint64_t kept_bytes);
     void destroy(Unexpected& message);
 

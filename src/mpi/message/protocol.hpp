@@ -1,14 +1,15 @@
 // Protocol: how a message of any size crosses a transport that moves cells and blocks.
 //
 //   eager        the whole message with its envelope: in the cell, or in one block
-//   stream       (pairs with a box) stream_head: envelope, total and first block, which is all of a
+//   stream       (pairs with a pair ring) stream_head: envelope, total and first block, which is
+//   all of a
 //                message of up to a block. Of a larger one the rest waits until the receive is
 //                matched: the receiver answers `wanted`, usually before the sender is through
 //                with the head
 //   rendezvous   the envelope and where the data is; the receiver, once it has matched it, copies
 //                it straight from the sender's memory and answers `done`; where the kernel refuses
-//                that it answers `wanted`. A sender with a box that waits meanwhile copies a part
-//                of large data itself (mpi/transport/shm/joint_copy.hpp). Which of stream and
+//                that it answers `wanted`. A sender with a pair ring that waits meanwhile copies a
+//                part of large data itself (mpi/transport/shm/joint_copy.hpp). Which of stream and
 //                rendezvous a message without gaps takes: mpi/message/copy_methods.hpp. While the
 //                sender waits for all that it has offered to the receiver, this may ask for a
 //                stream (`wanted`) instead
@@ -63,7 +64,7 @@ struct DirectData {
 };
 
 // From which size on one copy, which sender and receiver must meet for, is better than two by the
-// receiver's queue. (By a box: WayClass.)
+// receiver's queue. (By a pair ring: CopyMethodClass.)
 inline constexpr std::uint64_t direct_limit = 2048;
 
 struct DoneData {

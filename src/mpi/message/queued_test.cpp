@@ -290,7 +290,7 @@ TEST(Queued, a_receive_that_is_posted_comes_first_unless_it_is_cancelled) {
     });
 }
 
-// What comes of a longer message first has the same envelope, and is none.
+// The first part of a longer message has the same envelope, and is none.
 TEST(Queued, longer_messages_go_the_long_way_also_if_their_sender_gives_up) {
     fibre::alone([] {
         FibreNode node(2);
@@ -301,7 +301,7 @@ TEST(Queued, longer_messages_go_the_long_way_also_if_their_sender_gives_up) {
             if (me == 0) {
                 send_long(engine, 1, from(0, 1), 1);
                 Request* const given_up = start_send(engine, data, 1, 1); // (of context 3)
-                engine.forsake(*given_up);
+                engine.orphan(*given_up);
                 send(engine, 1, from(0, 1), 2);
                 stage = 1;
                 until(stage, 2);

@@ -34,7 +34,7 @@ struct Envelope {
     std::int32_t tag;      // MPI_ANY_TAG in a receive
 };
 
-// What a completed operation tells its caller.
+// Result of a completed operation.
 struct Outcome {
     std::int32_t source = MPI_ANY_SOURCE;
     std::int32_t tag = MPI_ANY_TAG;
@@ -59,7 +59,7 @@ enum class Fate : std::uint8_t {
     attended,  // a call of the program
     left,      // Engine::flush at the latest (buffered sends)
     abandoned, // nobody (MPI_Request_free): it dies when it completes; Engine::flush waits for it
-    forsaken,  // the same, but nobody waits for it: its peer has gone another way. It touches no
+    orphaned,  // the same, but nobody waits for it: its peer has gone another way. It touches no
                // memory of the program's any more
 };
 
@@ -71,7 +71,7 @@ enum class Offer : std::uint8_t {
     direct   // `direct` has been announced
 };
 
-// Of a send that has been announced, and cancelled or given up.
+// State of a send that has been announced, and cancelled or given up.
 enum class Withdrawal : std::uint8_t {
     none,
     asked, // its receiver is to say whether it has received it
@@ -134,7 +134,7 @@ struct Request : Outgoing {
     void* context;
     void* communicator = nullptr;
 
-    // What a short receive has no use for stands behind all that it has.
+    // Members that a short receive doesn't use stand behind all that it has.
     void* attachment;     // state of generalised, combined and buffered operations
     Trial trial;          // a receive that streams
     DirectSend direct;    // of a send to a rank of the same address space

@@ -16,10 +16,10 @@ namespace {
 // the room that it takes in the program's buffer.
 constexpr std::uint64_t own_copy_limit = 64 * 1024;
 
-// Of one message, before this rank looks after other things.
+// Bytes of one message, before this rank looks after other things.
 constexpr std::uint32_t blocks_at_once = 16;
 
-// Of the streams of data with gaps to one receiver, before this rank looks at what has come.
+// Bytes of the streams of data with gaps to one receiver, before this rank looks at what has come.
 constexpr std::uint32_t parts_per_turn = 2;
 
 // Small pieces of memory far apart bring whole cache lines with them.
@@ -72,17 +72,18 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     if (bytes > transport_.block_limit(peer)) {
         return false;
     }
-    // What can't be fetched where that has been chosen is pushed, and counts, but isn't measured.
-    const bool counts = source.data() != nullptr && WayClass::has(bytes);
-    const Way way = counts ? chosen_way(peer, bytes) : Way::push;
+    // A message that can't be fetched where that was chosen is pushed, and counts, but isn't
+    // measured.
+    const bool counts = source.data() != nullptr && CopyMethodClass::has(bytes);
+    const CopyMethod method = counts ? chosen_method(peer, bytes) : CopyMethod::push;
     std::byte extra[transport::extra_bytes] = {};
-    const StreamHead stream = {.total = bytes,
-                               .token = 0,
-                               .began =
-                                   counts && way != Way::fetch ? way_stamp(peer, bytes, way) : 0};
+    const StreamHead stream = {
+        .total = bytes,
+        .token = 0,
+        .began = counts && method != CopyMethod::fetch ? way_stamp(peer, bytes, method) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra,
-                               source.passing(way == Way::pass), bytes, bytes)) {
+                               source.passing(method == CopyMethod::pass), bytes, bytes)) {
         return false;
     }
     if (counts) {
@@ -91,41 +92,42 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     return true;
 }
 
-Way Engine::chosen_way(const Peer& peer, std::uint64_t bytes) {
-    const Advice advice = peer.box.advice();
-    const std::uint32_t way_class = WayClass::of(bytes);
-    return peer.bulk != nullptr && peer.bulk->ways != nullptr
-               ? peer.bulk->ways->next(way_class, advice)
-               : WayClass::advised(way_class, advice);
+CopyMethod Engine::chosen_method(const Peer& peer, std::uint64_t bytes) {
+    const Advice advice = peer.pair_ring.advice();
+    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    return peer.bulk != nullptr && peer.bulk->methods != nullptr
+               ? peer.bulk->methods->next(way_class, advice)
+               : CopyMethodClass::advised(way_class, advice);
 }
 
 bool Engine::has_choice(const Peer& peer, const Request& send) const {
-    return peer.box && (!peer.same_space || is_streamed(peer)) && !send.laid_out && !send.fetched &&
-           send.operation != Operation::synchronous && send.operation != Operation::buffered &&
-           WayClass::has(send.bytes) && (send.awaited || !WayClass::is_long(send.bytes));
+    return peer.pair_ring && (!peer.same_space || is_streamed(peer)) && !send.laid_out &&
+           !send.fetched && send.operation != Operation::synchronous &&
+           send.operation != Operation::buffered && CopyMethodClass::has(send.bytes) &&
+           (send.awaited || !CopyMethodClass::is_long(send.bytes));
 }
 
-bool Engine::is_fetched(const Peer& peer, const Request& send, const Way* chosen) {
+bool Engine::is_fetched(const Peer& peer, const Request& send, const CopyMethod* chosen) {
     if (chosen != nullptr) {
-        return *chosen == Way::fetch;
+        return *chosen == CopyMethod::fetch;
     }
-    return peer.box && !peer.same_space && !send.laid_out &&
-           send.operation != Operation::buffered && WayClass::is_long(send.bytes) &&
-           (peer.box.advice() & no_fetching) == 0;
+    return peer.pair_ring && !peer.same_space && !send.laid_out &&
+           send.operation != Operation::buffered && CopyMethodClass::is_long(send.bytes) &&
+           (peer.pair_ring.advice() & no_fetching) == 0;
 }
 
-std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, Way way) {
-    std::unique_ptr<Ways>& ways = bulk_of(peer).ways;
-    if (ways == nullptr) [[unlikely]] {
+std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method) {
+    std::unique_ptr<CopyMethods>& methods = bulk_of(peer).methods;
+    if (methods == nullptr) [[unlikely]] {
         // Without memory nothing is measured.
-        ways.reset(new (std::nothrow) Ways);
+        methods.reset(new (std::nothrow) CopyMethods);
     }
-    return ways != nullptr ? ways->stamp(WayClass::of(bytes), way) : 0;
+    return methods != nullptr ? methods->stamp(CopyMethodClass::of(bytes), method) : 0;
 }
 
 void Engine::way_taken(Peer& peer, std::uint64_t bytes) {
-    if (peer.bulk != nullptr && peer.bulk->ways != nullptr) {
-        peer.bulk->ways->sent(WayClass::of(bytes), peer.box.advice());
+    if (peer.bulk != nullptr && peer.bulk->methods != nullptr) {
+        peer.bulk->methods->sent(CopyMethodClass::of(bytes), peer.pair_ring.advice());
     }
 }
 
@@ -152,7 +154,7 @@ bool Engine::streams_gaps(const Peer& peer, const Buffer& gaps) const {
     return !peer.same_space || (is_streamed(peer) && has_small_pieces(gaps));
 }
 
-bool Engine::goes_direct(const Peer& peer, const Request& send, const Way* chosen) const {
+bool Engine::goes_direct(const Peer& peer, const Request& send, const CopyMethod* chosen) const {
     if (!peer.same_space) {
         return false;
     }
@@ -167,8 +169,8 @@ bool Engine::goes_direct(const Peer& peer, const Request& send, const Way* chose
         return !streams_gaps(peer, send.buffer) ||
                (send.bytes > transport_.block_limit(peer) && !send.awaited);
     }
-    return chosen != nullptr ? *chosen == Way::fetch
-                             : !is_streamed(peer) || WayClass::has(send.bytes);
+    return chosen != nullptr ? *chosen == CopyMethod::fetch
+                             : !is_streamed(peer) || CopyMethodClass::has(send.bytes);
 }
 
 void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
@@ -235,8 +237,8 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     }
     // Asked once: the receiver may advise another way at any time.
     const bool chooses = has_choice(peer, send);
-    const Way way = chooses ? chosen_way(peer, send.bytes) : Way::push;
-    const Way* const chosen = chooses ? &way : nullptr;
+    const CopyMethod method = chooses ? chosen_method(peer, send.bytes) : CopyMethod::push;
+    const CopyMethod* const chosen = chooses ? &method : nullptr;
     if (goes_direct(peer, send, chosen)) {
         return advance_direct(peer, send, chooses);
     }
@@ -267,7 +269,7 @@ bool Engine::is_kept_waiting(const Peer& peer, Request& send) {
     return now - send.waits_since > patience_ns;
 }
 
-Engine::Step Engine::advance_push(Peer& peer, Request& send, const Way* chosen) {
+Engine::Step Engine::advance_push(Peer& peer, Request& send, const CopyMethod* chosen) {
     const std::uint64_t bytes = send.bytes;
     if (bytes <= transport_.block_limit(peer)) {
         const bool sent = send.laid_out ? send_gaps_at_once(peer, send.envelope, send.buffer)
@@ -279,7 +281,7 @@ Engine::Step Engine::advance_push(Peer& peer, Request& send, const Way* chosen) 
         return Step::gone;
     }
     std::byte extra[transport::extra_bytes] = {};
-    send.passes = chosen != nullptr && *chosen == Way::pass;
+    send.passes = chosen != nullptr && *chosen == CopyMethod::pass;
     const StreamHead stream = {.total = bytes,
                                .token = token_of(send),
                                .began = chosen != nullptr ? way_stamp(peer, bytes, *chosen) : 0};
@@ -300,14 +302,14 @@ Engine::Step Engine::advance_offer(Peer& peer, Request& send, bool counts) {
     send.passes = false;
     RendezvousData data = offer(peer, send);
     const bool open = !counts && is_streamed(peer) && !send.laid_out && !send.fetched &&
-                      WayClass::is_long(send.bytes);
-    data.began = counts ? way_stamp(peer, send.bytes, Way::fetch)
+                      CopyMethodClass::is_long(send.bytes);
+    data.began = counts ? way_stamp(peer, send.bytes, CopyMethod::fetch)
                  : open ? Stamp::receivers_choice
                         : 0;
     if (peer.bulk != nullptr && peer.bulk->told && !send.awaited) {
         // Before the receiver can see the offer.
         peer.bulk->told = false;
-        peer.box.set_awaits(false);
+        peer.pair_ring.set_awaits(false);
     }
     if (!transport_.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
                                 sizeof data)) {
@@ -347,7 +349,7 @@ Engine::Step Engine::advance_direct(Peer& peer, Request& send, bool counts) {
     send.direct.announce(send.place());
     const DirectData data = {.send = reinterpret_cast<std::uint64_t>(&send.direct),
                              .bytes = send.bytes,
-                             .began = counts ? way_stamp(peer, send.bytes, Way::fetch) : 0};
+                             .began = counts ? way_stamp(peer, send.bytes, CopyMethod::fetch) : 0};
     if (!transport_.send_inline(peer, header_of(kind::direct, send.envelope), &data, sizeof data)) {
         return Step::no_room;
     }

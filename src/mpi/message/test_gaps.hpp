@@ -1,8 +1,9 @@
-// What the tests of messages with gaps have in common.
+// Common parts of the tests of messages with gaps.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "mpi/datatype/construct.hpp"
@@ -43,7 +44,7 @@ class Gaps {
     datatype::Draft draft_;
 };
 
-inline void get_a_box(Engine& engine, std::uint32_t rank) {
+inline void get_a_pair_ring(Engine& engine, std::uint32_t rank) {
     std::byte data[16] = {};
     for (int i = 0; i < 20; ++i) {
         if (rank == 0) {

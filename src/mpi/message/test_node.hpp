@@ -1,4 +1,4 @@
-// What the tests of the engine have in common: ranks as threads of one process, each with its own
+// Common parts of the tests of the engine: ranks as threads of one process, each with its own
 // engine on a shared node segment.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <sched.h>

@@ -56,7 +56,8 @@ class Op {
     // MPI_ERR_OP when the standard does not define the operation on the type.
     Error check(const datatype::Datatype& type) const;
 
-    // Of a predefined one on a type that check() accepts; null of the program's.
+    // The loop of a predefined operation on a type that check() accepts; null for the program's
+    // own.
     Kernel kernel(const datatype::Datatype& type) const {
         return predefined() ? kernel_of(kind_, type.element) : nullptr;
     }

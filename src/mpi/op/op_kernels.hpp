@@ -1,5 +1,5 @@
-// The same loops (op_loops.hpp), compiled for sets of instructions that not every processor has.
-// What each computes is the same to the last bit. (So AVX-512 is left out, whose fused operations
+// The loops of op_loops.hpp, compiled for sets of instructions that not every processor has.
+// Their results are equal to the last bit. (So AVX-512 is left out, whose fused operations
 // gcc 12 uses for complex products whatever the options say; what limits these loops is memory.)
 #pragma once
 
@@ -12,7 +12,7 @@ Kernel kernel_of_baseline(OpKind kind, datatype::Element element);
 Kernel kernel_of_avx2(OpKind kind, datatype::Element element);
 #endif
 
-// What this processor has, as the compiler's library found out when the program started.
+// Instruction sets of this processor, as the compiler's library found out when the program started.
 bool has_avx2();
 
 } // namespace warren::coll

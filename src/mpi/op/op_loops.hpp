@@ -7,6 +7,7 @@
 // relocate in memory of its own.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include "mpi/op/op.hpp"

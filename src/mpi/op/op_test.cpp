@@ -181,7 +181,7 @@ class OpTest : public testing::Test {
                                                           : (a_wins ? a.index : b.index)};
                 ASSERT_TRUE(inout[k].value == expected.value && inout[k].index == expected.index)
                     << type.predefined_name() << " element " << k;
-                // What is behind the index is the program's.
+                // The bytes behind the index are the program's.
                 const auto* bytes = reinterpret_cast<const unsigned char*>(&inout[k]);
                 for (std::size_t i = offsetof(Pair, index) + sizeof(Index); i < sizeof(Pair); ++i) {
                     ASSERT_EQ(bytes[i], 0xA5) << type.predefined_name() << " element " << k;

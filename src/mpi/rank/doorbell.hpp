@@ -6,14 +6,13 @@
 //
 // Invariants
 //  1. Bit 0 of the doorbell is set whenever the rank sleeps or is committed to sleep; the rest
-//  counts
-//     the wakes, so that a sleeper sees one that came before it slept.
+//     counts the wakes, so that a sleeper sees one that came before it slept.
 //  2. A rank that sets the bit looks for work once more before it sleeps; a full fence stands
-//  between.
+//     between.
 //  3. A waker publishes its work before it reads the doorbell; a full fence stands between: its own
 //     (fence_in_wakers, when ranks are many and a context switch dwarfs it), or the sleeper's
-//     membarrier, which runs a fence on every processor, so that wakers pay nothing.
-//  By 2 and 3 either the sleeper sees the work or the waker sees the bit.
+//     membarrier, which runs a fence on every processor, so that wakers pay nothing. By 2 and 3
+//     either the sleeper sees the work or the waker sees the bit.
 // Thread rule: prepare() and sleep() by any thread of the rank, several may sleep at once; ring()
 // by anybody.
 #pragma once
@@ -22,6 +21,7 @@
 #include <cstdint>
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren {
@@ -40,7 +40,7 @@ class Doorbell {
     // Commits to sleep: after it, the owner looks for work once more, then calls sleep() or, when
     // there is work, goes on. (The bit that then stays costs the next waker one needless call;
     // another thread of the rank may sleep on it, so it is not taken back.)
-    // What it returns goes to sleep().
+    // Pass the value that it returns to sleep().
     [[nodiscard]] std::uint32_t prepare() {
         const std::uint32_t seen = word_->fetch_or(asleep, std::memory_order_seq_cst) | asleep;
         if (header_->fence_in_wakers.load(std::memory_order_relaxed) != 0) {
@@ -53,24 +53,27 @@ class Doorbell {
 
     // Sleeps until somebody rings; not at all if somebody has since the prepare() that returned
     // `seen`, even if another thread of the rank has prepared to sleep after that.
-    void sleep(std::uint32_t seen) { futex_wait(*word_, seen, limit_); }
+    void sleep(std::uint32_t seen) {
+        WARREN_INVARIANT((seen & asleep) != 0, "doorbell 1: a sleeper has set bit 0");
+        futex_wait(*word_, seen, limit_);
+    }
     // The same, but no longer than that.
     void sleep(std::uint32_t seen, const timespec& limit) { futex_wait(*word_, seen, &limit); }
     // The first in a process whose ranks are fibres.
     void sleep(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note) {
         functions.wait(*word_, seen, limit_, &note);
     }
-    // And until an event has happened that many wait for, where gathers() said so.
+    // And until an event has happened that many wait for, where waits for an event() said so.
     template <typename Happened>
-    void gather(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note,
-                const void* event, Happened& happened) {
-        functions.gather(
+    void wait_for_event(std::uint32_t seen, const FibreFunctions& functions, WaitNote& note,
+                        const void* event, Happened& happened) {
+        functions.wait_for_event(
             event, [](void* condition) -> bool { return (*static_cast<Happened*>(condition))(); },
             &happened, *word_, seen, &note);
     }
-    bool gathers() const {
+    bool waits_for_event() const {
         const FibreFunctions* const functions = fibres();
-        return functions != nullptr && limit_ == nullptr && functions->may_gather();
+        return functions != nullptr && limit_ == nullptr && functions->may_wait_for_event();
     }
 
     // Wakes the owner of `word` if it sleeps. The caller has published what the owner waits for.

@@ -50,7 +50,8 @@ bool Rank::looked_in_vain(std::uint64_t begin) {
         vain_looks_.after(looks_counted_, begin, end, VainLooks::count_switches);
     looks_counted_ = next.looks;
     looks_left_ = next.looks;
-    // Of several threads, those that wait have arrangements of their own for the doorbell.
+    // If there are several threads, those that wait have arrangements of their own for the
+    // doorbell.
     const bool sleeps = next.then == VainLooks::Then::sleep && !lock.shared();
     if (next.then != VainLooks::Then::look_on && !sleeps) {
         lock.unlock();

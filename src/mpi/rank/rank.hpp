@@ -17,7 +17,7 @@
 
 namespace warren {
 
-// What a wait is for, shown to who asks why a program hangs (`mpiexec --timeout`).
+// The reason of a wait, shown to who asks why a program hangs (`mpiexec --timeout`).
 struct WaitReason {
     std::uint32_t call = 0;     // index of the procedure
     std::int32_t peer = 0;      // rank in the communicator, MPI_ANY_SOURCE, MPI_PROC_NULL
@@ -71,15 +71,15 @@ class Rank {
     // reason() is asked once the wait gets long.
     // The rank's lock is released while the processor is given away. Where several threads of the
     // rank wait, one polls for all (ThreadWaits), so done() may be called by another thread.
-    // `event`: of fibres that may gather(), done() is what release_event() is called after, by
-    // others.
+    // `event`: of fibres that may wait for an event(), done() is what release_event() is called
+    // after, by others.
     template <typename Done, typename Progress, typename Arrange, typename Reason>
     void wait(Done done, Progress progress, Arrange arrange, Reason reason,
               BroughtBy brought_by = BroughtBy::progress, const void* event = nullptr);
 
     // Events that many ranks of the node wait for, each by the address of a cache line, where they
     // are fibres: who brings one about wakes all at once, and rings nobody.
-    bool gathers() const { return !lock.shared() && doorbell.gathers(); }
+    bool waits_for_event() const { return !lock.shared() && doorbell.waits_for_event(); }
     static void release_event(const void* event) {
         if (const FibreFunctions* functions = fibres()) {
             functions->release(event);
@@ -258,7 +258,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
             if (functions == nullptr) {
                 doorbell.sleep(seen);
             } else if (event != nullptr) {
-                doorbell.gather(seen, *functions, note, event, done);
+                doorbell.wait_for_event(seen, *functions, note, event, done);
                 published = note.shown;
             } else {
                 doorbell.sleep(seen, *functions, note);

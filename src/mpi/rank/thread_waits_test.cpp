@@ -15,7 +15,7 @@ namespace {
 class ThreadWaitsTest : public testing::TestWithParam<std::uint32_t> {
   protected:
     static constexpr int threads = 5;
-    struct Box {
+    struct PairRing {
         std::atomic<int> posted{0}; // by whoever brings work
         int fetched = 0;            // by progress, under the rank's lock
     };
@@ -30,25 +30,25 @@ class ThreadWaitsTest : public testing::TestWithParam<std::uint32_t> {
     bool progress() {
         EXPECT_EQ(inside_.fetch_add(1), 0); // the lock is held
         bool moved = false;
-        for (Box& box : boxes_) {
-            const int posted = box.posted.load(std::memory_order_acquire);
-            moved |= posted != box.fetched;
-            box.fetched = posted;
+        for (PairRing& pair_ring : pair_rings_) {
+            const int posted = pair_ring.posted.load(std::memory_order_acquire);
+            moved |= posted != pair_ring.fetched;
+            pair_ring.fetched = posted;
         }
         inside_.fetch_sub(1);
         return moved;
     }
-    void wait_for(int box, int value, BroughtBy brought_by) {
+    void wait_for(int pair_ring, int value, BroughtBy brought_by) {
         const std::lock_guard guard(rank_->lock);
         rank_->wait(
             [&] {
-                return (brought_by == BroughtBy::others ? boxes_[box].posted.load()
-                                                        : boxes_[box].fetched) >= value;
+                return (brought_by == BroughtBy::others ? pair_rings_[pair_ring].posted.load()
+                                                        : pair_rings_[pair_ring].fetched) >= value;
             },
             [this] { return progress(); }, [] {}, [] { return WaitReason{}; }, brought_by);
     }
-    void post(int box) {
-        boxes_[box].posted.fetch_add(1, std::memory_order_release);
+    void post(int pair_ring) {
+        pair_rings_[pair_ring].posted.fetch_add(1, std::memory_order_release);
         rank_->ring(0);
     }
     static void run(int count, const std::function<void(int)>& work) {
@@ -62,7 +62,7 @@ class ThreadWaitsTest : public testing::TestWithParam<std::uint32_t> {
     }
 
     std::unique_ptr<Rank> rank_;
-    Box boxes_[threads];
+    PairRing pair_rings_[threads];
     std::atomic<int> inside_{0};
 };
 
@@ -80,10 +80,10 @@ TEST_P(ThreadWaitsTest, each_thread_is_woken_for_its_own_work) {
             post((self + 1) % threads);
         }
     });
-    EXPECT_EQ(boxes_[0].posted.load(), rounds + 1);
+    EXPECT_EQ(pair_rings_[0].posted.load(), rounds + 1);
 }
 
-// What a thread brings that doesn't wait itself (MPI_Test) reaches those that sleep.
+// A thread that doesn't wait itself (MPI_Test) wakes the sleepers that it brings something.
 TEST_P(ThreadWaitsTest, work_that_another_thread_has_fetched_wakes_its_owner) {
     constexpr int rounds = 200;
     std::atomic<bool> over{false};
@@ -100,8 +100,8 @@ TEST_P(ThreadWaitsTest, work_that_another_thread_has_fetched_wakes_its_owner) {
     });
     std::thread poster([&] {
         for (int round = 1; round <= rounds; ++round) {
-            for (int box = 0; box < threads; ++box) {
-                post(box);
+            for (int pair_ring = 0; pair_ring < threads; ++pair_ring) {
+                post(pair_ring);
             }
             if (round % 50 == 0) { // long enough for everybody to sleep
                 std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -125,7 +125,7 @@ TEST_P(ThreadWaitsTest, a_wait_inside_the_polling_threads_progress_polls_itself)
     const std::lock_guard guard(rank_->lock);
     rank_->wait([&] { return nested; },
                 [&] {
-                    rank_->wait([this] { return boxes_[1].fetched == 1; },
+                    rank_->wait([this] { return pair_rings_[1].fetched == 1; },
                                 [this] { return progress(); }, [] {}, [] { return WaitReason{}; });
                     nested = true;
                     return true;

@@ -40,23 +40,23 @@ class VainLooks {
         return oversubscribed_ ? wait_policy::looks_shared : wait_policy::looks_alone;
     }
 
-    // What follows the vain look that ended a count.
+    // The action after the vain look that ended a count.
     enum class Then : std::uint8_t { look_on, yield, sleep };
     struct Next {
         Then then;
         std::uint32_t looks; // the next count
     };
     // `looks`: how many were counted. `begin` and `end`, of the last of them, are in ticks.
-    // count_switches(), which calls the kernel, is asked now and then.
+    // switches(), which calls the kernel, is asked now and then.
     template <typename CountSwitches>
     Next after(std::uint32_t looks, std::uint64_t begin, std::uint64_t end,
-               CountSwitches count_switches) {
+               CountSwitches switches) {
         const bool polls = only_looks(looks, begin, end);
         const bool sleeps = end < sleeps_until_;
         last_ = end;
         if (!oversubscribed_ && !sleeps) {
             if (!contended_ || ++counts_ == wait_policy::counts_contended) {
-                contended_ = has_been_switched(count_switches());
+                contended_ = has_been_switched(switches());
                 counts_ = 0;
             }
             if (!contended_) {

@@ -14,14 +14,14 @@ inline constexpr std::uint32_t spins_shared = 4;
 // while everybody comes back soon (a barrier of many ranks) nobody should sleep; but a rank that
 // waits for a long computation must not take turns from it.
 inline constexpr std::uint32_t yields = 64;
-// The same for a thread that polls for others of its rank, which share a processor with it and
-// nobody else: while they all wait, nobody else wants it.
+// Yields before a thread sleeps that polls for others of its rank, which share a processor with it
+// and nobody else: while they all wait, nobody else wants it.
 inline constexpr std::uint32_t yields_among_threads = 2'000;
 // Polls of a fibre: who brings what it waits for needs its worker.
 inline constexpr std::uint32_t spins_of_fibre = 1;
 // How many calls that don't wait (MPI_Test) a fibre makes in vain before it gives way.
 inline constexpr std::uint32_t looks_of_fibre = 8;
-// The same of a rank that shares its processor and does nothing but look: as in a wait.
+// Vain looks in a count of a rank that shares its processor and only looks: as in a wait.
 inline constexpr std::uint32_t looks_shared = spins_shared;
 // Vain looks between two of which the time is taken, of a rank that shares its processor and
 // computes between looks. Taking the time (30 ns) is then 1/1000 of 64 us.

@@ -52,11 +52,11 @@ WARREN_API const FibreFunctions* warren_fibre_functions(void) {
         .wake = [](std::atomic<std::uint32_t>& word, int count) { scheduler()->wake(word, count); },
         .give_way = [] { scheduler()->give_way(); },
         .found_nothing = [](std::uint64_t looks_ticks) { scheduler()->found_nothing(looks_ticks); },
-        .may_gather = [] { return scheduler()->may_gather(); },
-        .gather =
+        .may_wait_for_event = [] { return scheduler()->may_wait_for_event(); },
+        .wait_for_event =
             [](const void* event, bool (*happened)(void*), void* condition,
                std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note) {
-                scheduler()->gather(event, happened, condition, bell, expected, note);
+                scheduler()->wait_for_event(event, happened, condition, bell, expected, note);
             },
         .release = [](const void* event) { scheduler()->release(event); },
         .at_collective = points ? +[] { scheduler()->at_collective(); } : nullptr,

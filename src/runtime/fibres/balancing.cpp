@@ -28,12 +28,12 @@ Balancing::Balancing(Scheduler& scheduler, BalancingOptions options)
     : scheduler_(scheduler),
       options_(std::move(options)),
       accounts_(scheduler.options().fibres),
-      homes_(scheduler.options().fibres),
+      home_workers_(scheduler.options().fibres),
       idled_(scheduler.options().processors.size()) {
-    for (std::uint32_t number = 0; number < homes_.size(); ++number) {
-        homes_[number] = scheduler.first_worker(number);
+    for (std::uint32_t number = 0; number < home_workers_.size(); ++number) {
+        home_workers_[number] = scheduler.first_worker(number);
     }
-    first_homes_ = homes_;
+    first_homes_ = home_workers_;
 }
 
 void Balancing::begin() {
@@ -147,8 +147,8 @@ balance::Matrix Balancing::matrix() {
             made.distances[std::size_t{worker} * (made.workers + 1)] = 0;
         }
     }
-    made.placement = homes_;
-    made.memory = options_.placed != nullptr ? homes_ : first_homes_;
+    made.placement = home_workers_;
+    made.memory = options_.placed != nullptr ? home_workers_ : first_homes_;
     const double seconds = scheduler_.ns_per_tick() * 1e-9;
     for (std::uint32_t number = 0; number < accounts_.size(); ++number) {
         made.loads.push_back(static_cast<double>(accounts_[number].load) * seconds);
@@ -220,7 +220,7 @@ void Balancing::balance() {
     }
     const balance::Placement placement = options_.balancer->place(now);
     if (options_.placed != nullptr && gives_homes()) {
-        options_.placed(homes_.data(), placement.data(),
+        options_.placed(home_workers_.data(), placement.data(),
                         static_cast<std::uint32_t>(placement.size()));
     }
     const balance::LoadTable& loads = scheduler_.options().loads;
@@ -228,8 +228,8 @@ void Balancing::balance() {
         if (gives_homes()) {
             scheduler_.set_home(number, placement[number]);
         }
-        if (placement[number] != homes_[number]) {
-            homes_[number] = placement[number];
+        if (placement[number] != home_workers_[number]) {
+            home_workers_[number] = placement[number];
             if (loads) {
                 std::atomic<std::uint32_t>& moves = loads.ranks[number].moves;
                 moves.store(moves.load(relaxed) + 1, relaxed);

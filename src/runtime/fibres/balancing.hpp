@@ -82,7 +82,7 @@ class Balancing {
     Scheduler& scheduler_;
     const BalancingOptions options_;
     std::vector<Account> accounts_; // each fibre's its own; the loads then of who balances
-    std::vector<std::uint32_t> homes_;
+    std::vector<std::uint32_t> home_workers_;
     std::vector<std::uint32_t> first_homes_;
     std::vector<std::uint64_t> idled_; // of workers, when last balanced
     std::uint64_t balanced_ticks_ = 0;

@@ -21,8 +21,8 @@ constinit DebugLayout warren_fibre_debug = {
     .worker_number = offsetof(Worker, number),
     .worker_thread = offsetof(Worker, thread),
     .count = 0,
-    .gathering = offsetof(Fibre, gathering),
+    .event_waiters = offsetof(Fibre, event_waiters),
     .ticket = offsetof(Fibre, ticket),
-    .gathering_ticket = offsetof(Gathering, ticket),
+    .event_ticket = offsetof(EventWaiters, ticket),
     .fibres = nullptr,
 };

@@ -19,10 +19,10 @@ struct DebugLayout {
     std::uint32_t worker_number;
     std::uint32_t worker_thread;
     std::uint32_t count;
-    std::uint32_t gathering; // of a fibre, or 0; it still waits there if the next two are equal
+    std::uint32_t event_waiters; // of a fibre, or 0; it still waits there if the next two are equal
     std::uint32_t ticket;
-    std::uint32_t gathering_ticket; // in the gathering
-    const Fibre* fibres;            // null: there are none
+    std::uint32_t event_ticket; // in the event waiters
+    const Fibre* fibres;        // null: there are none
 };
 
 } // namespace warren::fibre

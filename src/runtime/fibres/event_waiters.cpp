@@ -9,12 +9,13 @@
 
 namespace warren::fibre {
 
-bool Scheduler::may_gather() const {
+bool Scheduler::may_wait_for_event() const {
     return current() != nullptr && enabled();
 }
 
-void Scheduler::gather(const void* event, bool (*happened)(void*), void* condition,
-                       std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note) {
+void Scheduler::wait_for_event(const void* event, bool (*happened)(void*), void* condition,
+                               std::atomic<std::uint32_t>& bell, std::uint32_t expected,
+                               WaitNote* note) {
     const Inside inside;
     Fibre& self = *current();
     if (self.bell.load(std::memory_order_relaxed) == nullptr) [[unlikely]] {
@@ -23,72 +24,75 @@ void Scheduler::gather(const void* event, bool (*happened)(void*), void* conditi
         self.bell.store(&bell, std::memory_order_relaxed);
         self.next_bell = std::exchange(bucket.bells, &self);
     }
-    Gathering& gathering = self.worker.load(std::memory_order_relaxed)->gatherings->of(event);
-    self.gathering.store(&gathering, std::memory_order_relaxed);
-    gathering.wanted.store(1, std::memory_order_relaxed);
-    gathering.lock.lock();
+    EventWaiters& event_waiters =
+        self.worker.load(std::memory_order_relaxed)->event_table->of(event);
+    self.event_waiters.store(&event_waiters, std::memory_order_relaxed);
+    event_waiters.wanted.store(1, std::memory_order_relaxed);
+    event_waiters.lock.lock();
     SpinLock::fence_after_lock(); // invariant 2
-    if (gathering.wanted.load(std::memory_order_relaxed) == 0) [[unlikely]] {
+    if (event_waiters.wanted.load(std::memory_order_relaxed) == 0) [[unlikely]] {
         // Who released those before this one took it back.
-        gathering.wanted.store(1, std::memory_order_relaxed);
+        event_waiters.wanted.store(1, std::memory_order_relaxed);
         std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     if (happened(condition) || bell.load(std::memory_order_seq_cst) != expected) {
-        gathering.lock.unlock();
+        event_waiters.lock.unlock();
         return;
     }
-    if (gathering.first == nullptr) {
-        gathering.event = event;
-        gathering.mixed = false;
-        gathering.first = &self;
+    if (event_waiters.first == nullptr) {
+        event_waiters.event = event;
+        event_waiters.mixed = false;
+        event_waiters.first = &self;
     } else {
-        gathering.mixed |= gathering.event != event;
-        gathering.last->next = &self;
+        event_waiters.mixed |= event_waiters.event != event;
+        event_waiters.last->next = &self;
     }
-    self.before = gathering.count != 0 ? gathering.last : nullptr;
+    self.before = event_waiters.count != 0 ? event_waiters.last : nullptr;
     self.next = nullptr;
-    gathering.last = &self;
-    ++gathering.count;
+    event_waiters.last = &self;
+    ++event_waiters.count;
     self.word.store(event, std::memory_order_relaxed);
     self.note.store(note, std::memory_order_relaxed);
-    self.ticket.store(gathering.ticket.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    self.state.store(State::gathered, std::memory_order_release); // invariant 3
-    gathering.lock.unlock();
+    self.ticket.store(event_waiters.ticket.load(std::memory_order_relaxed),
+                      std::memory_order_relaxed);
+    self.state.store(State::waits_for_event, std::memory_order_release); // invariant 3
+    event_waiters.lock.unlock();
     leave(self);
     self.state.store(State::ready, std::memory_order_relaxed);
 }
 
-// Under the gathering's lock. (By the ticket alone, which no other gathering has: which gathering
-// is the fibre's changes meanwhile if it is another one.)
-bool Scheduler::gathers(const Fibre& fibre, const Gathering& gathering) {
+// Under the list's lock. (By the ticket alone, which no other event waiters has: which
+// event waiters is the fibre's changes meanwhile if it is another one.)
+bool Scheduler::waits_for_event(const Fibre& fibre, const EventWaiters& event_waiters) {
     return fibre.ticket.load(std::memory_order_relaxed) ==
-           gathering.ticket.load(std::memory_order_relaxed);
+           event_waiters.ticket.load(std::memory_order_relaxed);
 }
 
-void Scheduler::take_out(Gathering& gathering, Fibre& fibre) {
-    (fibre.before != nullptr ? fibre.before->next : gathering.first) = fibre.next;
-    (fibre.next != nullptr ? fibre.next->before : gathering.last) = fibre.before;
-    --gathering.count;
+void Scheduler::take_out(EventWaiters& event_waiters, Fibre& fibre) {
+    (fibre.before != nullptr ? fibre.before->next : event_waiters.first) = fibre.next;
+    (fibre.next != nullptr ? fibre.next->before : event_waiters.last) = fibre.before;
+    --event_waiters.count;
     fibre.ticket.store(0, std::memory_order_relaxed);
     fibre.state.store(State::ready, std::memory_order_relaxed);
     fibre.next = nullptr;
 }
 
-// Under the bucket's lock: takes the fibre of this bell out of where it has gathered, if it has.
+// Under the bucket's lock: takes the fibre of this bell out of where it has waits_for_event, if it
+// has.
 bool Scheduler::take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken) {
-    SpinLock::fence_after_lock(); // invariant 2 of gatherings
+    SpinLock::fence_after_lock(); // invariant 2 of event waiters
     for (Fibre* fibre = bucket.bells; fibre != nullptr; fibre = fibre->next_bell) {
         if (fibre->bell.load(std::memory_order_relaxed) != bell) {
             continue;
         }
         // Another one by now, or the first: then it looks at its bell once more.
-        Gathering* const gathering = fibre->gathering.load(std::memory_order_relaxed);
-        if (gathering == nullptr) {
+        EventWaiters* const event_waiters = fibre->event_waiters.load(std::memory_order_relaxed);
+        if (event_waiters == nullptr) {
             return false;
         }
-        const std::lock_guard guard(gathering->lock);
-        if (gathers(*fibre, *gathering)) {
-            take_out(*gathering, *fibre);
+        const std::lock_guard guard(event_waiters->lock);
+        if (waits_for_event(*fibre, *event_waiters)) {
+            take_out(*event_waiters, *fibre);
             taken = fibre;
             return true;
         }
@@ -114,28 +118,28 @@ void Scheduler::release(const void* event) {
 }
 
 void Scheduler::release(const void* event, Worker& worker) {
-    Gathering& gathering = worker.gatherings->of(event);
-    if (gathering.wanted.load(std::memory_order_relaxed) == 0) {
+    EventWaiters& event_waiters = worker.event_table->of(event);
+    if (event_waiters.wanted.load(std::memory_order_relaxed) == 0) {
         return;
     }
-    gathering.lock.lock();
+    event_waiters.lock.lock();
     Fibre* first = nullptr;
     Fibre* last = nullptr;
     std::uint32_t count = 0;
-    if (!gathering.mixed) {
-        if (gathering.first != nullptr && gathering.event == event) {
-            first = std::exchange(gathering.first, nullptr);
-            last = gathering.last;
-            count = std::exchange(gathering.count, 0);
-            gathering.ticket.store(
-                Gatherings::next(gathering.ticket.load(std::memory_order_relaxed)),
+    if (!event_waiters.mixed) {
+        if (event_waiters.first != nullptr && event_waiters.event == event) {
+            first = std::exchange(event_waiters.first, nullptr);
+            last = event_waiters.last;
+            count = std::exchange(event_waiters.count, 0);
+            event_waiters.ticket.store(
+                EventTable::next(event_waiters.ticket.load(std::memory_order_relaxed)),
                 std::memory_order_relaxed);
         }
     } else {
-        for (Fibre* fibre = gathering.first; fibre != nullptr;) {
+        for (Fibre* fibre = event_waiters.first; fibre != nullptr;) {
             Fibre* const next = fibre->next;
             if (fibre->word.load(std::memory_order_relaxed) == event) {
-                take_out(gathering, *fibre);
+                take_out(event_waiters, *fibre);
                 (first == nullptr ? first : last->next) = fibre;
                 last = fibre;
                 ++count;
@@ -143,10 +147,10 @@ void Scheduler::release(const void* event, Worker& worker) {
             fibre = next;
         }
     }
-    if (gathering.first == nullptr) {
-        gathering.wanted.store(0, std::memory_order_relaxed);
+    if (event_waiters.first == nullptr) {
+        event_waiters.wanted.store(0, std::memory_order_relaxed);
     }
-    gathering.lock.unlock();
+    event_waiters.lock.unlock();
     if (count == 0) {
         return;
     }
@@ -160,20 +164,20 @@ void Scheduler::release(const void* event, Worker& worker) {
 // A row of fibres that ran on this worker: those behind each other with the same home go there at
 // once.
 void Scheduler::push_home(Worker& worker, Fibre* first) {
-    const auto home_of = [&](const Fibre& fibre) {
-        Worker* const home = fibre.home.load(std::memory_order_relaxed);
-        return home != nullptr ? home : &worker;
+    const auto home_worker_of = [&](const Fibre& fibre) {
+        Worker* const home_worker = fibre.home_worker.load(std::memory_order_relaxed);
+        return home_worker != nullptr ? home_worker : &worker;
     };
     while (first != nullptr) {
-        Worker* const home = home_of(*first);
+        Worker* const home_worker = home_worker_of(*first);
         Fibre* last = first;
         std::uint32_t count = 1;
-        while (last->next != nullptr && home_of(*last->next) == home) {
+        while (last->next != nullptr && home_worker_of(*last->next) == home_worker) {
             last = last->next;
             ++count;
         }
         Fibre* const next = std::exchange(last->next, nullptr);
-        push_all(deputy_of(*home), {std::exchange(first, next), last, count});
+        push_all(deputy_of(*home_worker), {std::exchange(first, next), last, count});
     }
 }
 
@@ -191,10 +195,10 @@ void Scheduler::show_waits() {
     for (std::uint32_t number = 0; number < made_; ++number) {
         Fibre& fibre = fibres_[number];
         const State before = fibre.state.load(std::memory_order_acquire);
-        if (before == State::gathered) {
-            Gathering* const gathering = fibre.gathering.load(std::memory_order_relaxed);
-            const std::lock_guard guard(gathering->lock);
-            if (gathers(fibre, *gathering)) {
+        if (before == State::waits_for_event) {
+            EventWaiters* const event_waiters = fibre.event_waiters.load(std::memory_order_relaxed);
+            const std::lock_guard guard(event_waiters->lock);
+            if (waits_for_event(fibre, *event_waiters)) {
                 show(fibre);
             }
             continue;

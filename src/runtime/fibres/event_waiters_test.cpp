@@ -18,7 +18,7 @@ struct alignas(64) Bell {
 };
 
 // Waits for a round's end; counts how often it has gone on before that.
-void gather(Event& event, std::uint32_t round, Bell& bell, std::atomic<int>& early) {
+void wait_for_event(Event& event, std::uint32_t round, Bell& bell, std::atomic<int>& early) {
     struct Condition {
         Event& event;
         std::uint32_t round;
@@ -29,16 +29,16 @@ void gather(Event& event, std::uint32_t round, Bell& bell, std::atomic<int>& ear
     };
     while (!happened(&condition)) {
         const std::uint32_t seen = bell.word.load();
-        scheduler()->gather(&event, happened, &condition, bell.word, seen, nullptr);
+        scheduler()->wait_for_event(&event, happened, &condition, bell.word, seen, nullptr);
         early += !happened(&condition);
     }
 }
 
-// With homes, each goes from gathering to gathering of several workers while it is rung.
-void ring_and_release(bool homes) {
-    alone([homes] {
-        // Groups of fibres meet again and again, more of them than a worker has gatherings, so that
-        // some share one; who is not the last to come rings somebody.
+// With homes, each goes from event waiters to event waiters of several workers while it is rung.
+void ring_and_release(bool home_workers) {
+    alone([home_workers] {
+        // Groups of fibres meet again and again, more of them than a worker has event waiters, so
+        // that some share one; who is not the last to come rings somebody.
         constexpr std::uint32_t groups = 12;
         constexpr std::uint32_t members = 6;
         constexpr std::uint32_t rounds = 150;
@@ -47,14 +47,14 @@ void ring_and_release(bool homes) {
         static std::atomic<int> early{0};
         static std::atomic<int> wrong{0};
         BalancingOptions options;
-        options.balancer = homes ? balance::find_balancer("none") : nullptr;
+        options.balancer = home_workers ? balance::find_balancer("none") : nullptr;
         auto fibres = std::make_unique<Fibres>(groups * members, std::vector<int>{-1, -1, -1},
-                                               nullptr, options, !homes);
+                                               nullptr, options, !home_workers);
         for (std::uint32_t number = 0; number < groups * members; ++number) {
-            fibres->add([number, homes] {
+            fibres->add([number, home_workers] {
                 Event& event = events[number % groups];
                 for (std::uint32_t round = 0; round < rounds; ++round) {
-                    if (homes) {
+                    if (home_workers) {
                         scheduler()->set_home(number, (number + round) % 3);
                         scheduler()->at_point();
                     }
@@ -67,7 +67,7 @@ void ring_and_release(bool homes) {
                     Bell& other = bells[(number * 7 + round) % (groups * members)];
                     other.word.fetch_add(1);
                     scheduler()->wake(other.word, 1);
-                    gather(event, round, bells[number], early);
+                    wait_for_event(event, round, bells[number], early);
                     wrong += event.round.load() < round + 1;
                 }
             });
@@ -80,15 +80,15 @@ void ring_and_release(bool homes) {
     });
 }
 
-TEST(GatheringTest, all_go_on_when_the_event_is_released_whatever_rings_meanwhile) {
+TEST(EventWaitersTest, all_go_on_when_the_event_is_released_whatever_rings_meanwhile) {
     ring_and_release(false);
 }
 
-TEST(GatheringTest, all_go_on_when_it_is_released_wherever_they_are_at_home_meanwhile) {
+TEST(EventWaitersTest, all_go_on_when_it_is_released_wherever_they_are_at_home_meanwhile) {
     ring_and_release(true);
 }
 
-TEST(GatheringTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {
+TEST(EventWaitersTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {
     alone([] {
         static Event event;
         static Bell bells[3];
@@ -98,7 +98,7 @@ TEST(GatheringTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {
         for (std::uint32_t number = 0; number < 3; ++number) {
             fibres->add([number] {
                 ++here;
-                gather(event, 0, bells[number], early[number]);
+                wait_for_event(event, 0, bells[number], early[number]);
             });
         }
         fibres->add([] {
@@ -108,7 +108,7 @@ TEST(GatheringTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {
             for (const std::uint32_t rung : {1, 2, 1}) {
                 bells[rung].word.fetch_add(1);
                 scheduler()->wake(bells[rung].word, 1);
-                scheduler()->give_way(); // it has gathered again
+                scheduler()->give_way(); // it has waits_for_event again
             }
             event.round.store(1);
             scheduler()->release(&event);
@@ -120,7 +120,7 @@ TEST(GatheringTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {
     });
 }
 
-TEST(GatheringTest, who_has_been_released_is_ready_before_it_runs) {
+TEST(EventWaitersTest, who_has_been_released_is_ready_before_it_runs) {
     alone([] {
         static Event event;
         static Bell bells[3];
@@ -130,7 +130,7 @@ TEST(GatheringTest, who_has_been_released_is_ready_before_it_runs) {
         for (std::uint32_t number = 0; number < 3; ++number) {
             fibres->add([number] {
                 ++here;
-                gather(event, 0, bells[number], early);
+                wait_for_event(event, 0, bells[number], early);
             });
         }
         const balance::LoadTable loads = fibres->loads;
@@ -160,13 +160,14 @@ TEST(GatheringTest, who_has_been_released_is_ready_before_it_runs) {
     });
 }
 
-TEST(GatheringTest, with_balancing_each_goes_on_at_home) {
+TEST(EventWaitersTest, with_balancing_each_goes_on_at_home) {
     alone([] {
         constexpr std::uint32_t count = 6;
         constexpr std::uint32_t rounds = 40;
         static Event event;
         static Bell bells[count];
-        // (By a release that has yet to come to the worker where one has gathered for the next.)
+        // (By a release that has yet to come to the worker where one has waits_for_event for the
+        // next.)
         static std::atomic<int> early{0};
         static std::atomic<int> away{0};
         BalancingOptions options;
@@ -176,21 +177,21 @@ TEST(GatheringTest, with_balancing_each_goes_on_at_home) {
         for (std::uint32_t number = 0; number < count; ++number) {
             fibres->add([number] {
                 for (std::uint32_t round = 0; round < rounds; ++round) {
-                    EXPECT_TRUE(scheduler()->may_gather());
-                    gather(event, round, bells[number], early);
+                    EXPECT_TRUE(scheduler()->may_wait_for_event());
+                    wait_for_event(event, round, bells[number], early);
                     const Fibre& self = *Scheduler::current();
                     away += self.worker.load() != &scheduler()->worker((number + round) % 3);
                 }
             });
         }
         fibres->add([] {
-            const auto gathers = [](std::uint32_t number) {
-                return scheduler()->fibre(number).state.load() == State::gathered &&
-                       still_gathers(scheduler()->fibre(number));
+            const auto waits_for_event = [](std::uint32_t number) {
+                return scheduler()->fibre(number).state.load() == State::waits_for_event &&
+                       still_waits_for_event(scheduler()->fibre(number));
             };
             for (std::uint32_t round = 0; round < rounds; ++round) {
                 for (std::uint32_t number = 0; number < count; ++number) {
-                    while (!gathers(number)) {
+                    while (!waits_for_event(number)) {
                         scheduler()->give_way();
                     }
                     scheduler()->set_home(number, (number + round) % 3);
@@ -204,7 +205,7 @@ TEST(GatheringTest, with_balancing_each_goes_on_at_home) {
     });
 }
 
-TEST(GatheringTest, fibres_that_gather_for_what_nobody_brings_are_stuck) {
+TEST(EventWaitersTest, fibres_that_wait_for_an_event_that_nobody_brings_about_are_stuck) {
     alone([] {
         static Event event;
         static Bell bells[4];
@@ -218,7 +219,7 @@ TEST(GatheringTest, fibres_that_gather_for_what_nobody_brings_are_stuck) {
         for (std::uint32_t number = 0; number < 4; ++number) {
             fibres->add([number] {
                 WaitNote note{.show = [](void*) { ++shown; }};
-                scheduler()->gather(
+                scheduler()->wait_for_event(
                     &event, [](void*) { return false; }, nullptr, bells[number].word, 0, &note);
             });
         }

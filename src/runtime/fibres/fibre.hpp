@@ -5,17 +5,17 @@
 //
 // Invariants
 //  1. A fibre is in one place: it runs on one worker; or is in one worker's queue (ready); or in
-//     one bucket (parked) or gathering (gathered); or it has ended. Who takes it from a queue, a
-//     bucket or a gathering, under its lock (a worker from its own queue: ready_queue.hpp), is the
-//     only one to put it elsewhere.
+//     one bucket (parked) or event waiters (waits_for_event); or it has ended. Who takes it from a
+//     queue, a bucket or a event waiters, under its lock (a worker from its own queue:
+//     ready_queue.hpp), is the only one to put it elsewhere.
 //  2. `on_worker` is 1 from before a fibre is resumed until its context has been left again, and
 //     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
 //     only when it is 0. Nobody waits for that in a fibre's context, or two could wait for each
 //     other; workers wait in their own.
 //  3. `note`, `word`, `object` and `state` of a parked fibre change under its bucket's lock; of a
-//  gathered
-//     one under its gathering's. But of those who are released at once nobody touches anything:
-//     each sets its `state` itself when it goes on. `ticket` tells who still is in a gathering.
+//     waits_for_event one under its list's. But of those who are released at once nobody touches
+//     anything: each sets its `state` itself when it goes on. `ticket` tells who still is in a
+//     event waiters.
 // Thread rule: each field says whose it is.
 #pragma once
 
@@ -36,7 +36,7 @@ enum class State : std::uint32_t {
     parked,      // until it is woken
     parked_till, // or until a time has come
     ended,
-    gathered // until an event that many wait for (event_waiters.hpp)
+    waits_for_event // until an event that many wait for (event_waiters.hpp)
 };
 
 // (The first line is what a switch needs.)
@@ -44,25 +44,25 @@ struct alignas(64) Fibre {
     Context context; // while it doesn't run
     std::atomic<std::uint32_t> on_worker{0};
     std::uint32_t number = 0;
-    Fibre* next = nullptr; // in a queue, a bucket or a gathering
+    Fibre* next = nullptr; // in a queue, a bucket or a event waiters
     // That runs it, or ran it last; by whoever resumes it.
     std::atomic<Worker*> worker{nullptr};
     // Where who wakes it puts it, and it goes when it gives way; null: where it ran last.
     // Balancing's (balancing.hpp).
-    std::atomic<Worker*> home{nullptr};
+    std::atomic<Worker*> home_worker{nullptr};
     // Load, in ticks of the processor's clock; by its worker.
     std::atomic<std::uint64_t> ran{0};
     // What a stretch of it takes, as last timed (stretches.hpp); by its worker.
     std::uint32_t usual_ticks = 0;
     std::atomic<State> state{State::ready};
     std::atomic<std::uint32_t> nap{0}; // what it parks on that waits for time only
-    // Parked; or gathered, for the event of this address
+    // Parked; or waits_for_event, for the event of this address
     std::atomic<const void*> word{nullptr};
     std::atomic<WaitNote*> note{nullptr}; // on its stack
     ObjectWait* object = nullptr;         // the same; null: it waits for no object
     std::atomic<std::uint64_t> parks{0};  // counts them: tells a time limit of one from another's
     // Gathered; where it was last, and its ticket there.
-    std::atomic<Gathering*> gathering{nullptr};
+    std::atomic<EventWaiters*> event_waiters{nullptr};
     std::atomic<std::uint64_t> ticket{0};
     Fibre* before = nullptr;
     // The word by which others may wake it from there, and who else's is in the same bucket.
@@ -70,12 +70,12 @@ struct alignas(64) Fibre {
     Fibre* next_bell = nullptr;
 };
 
-// Whether one whose state is `gathered` still waits; else it has been released, and is ready. Under
-// the lock of its gathering; without, it may change meanwhile.
-inline bool still_gathers(const Fibre& fibre) {
-    const Gathering* const gathering = fibre.gathering.load(std::memory_order_relaxed);
-    return gathering != nullptr && fibre.ticket.load(std::memory_order_relaxed) ==
-                                       gathering->ticket.load(std::memory_order_relaxed);
+// Whether one whose state is `waits_for_event` still waits; else it has been released, and is
+// ready. Under the lock of its event waiters; without, it may change meanwhile.
+inline bool still_waits_for_event(const Fibre& fibre) {
+    const EventWaiters* const event_waiters = fibre.event_waiters.load(std::memory_order_relaxed);
+    return event_waiters != nullptr && fibre.ticket.load(std::memory_order_relaxed) ==
+                                           event_waiters->ticket.load(std::memory_order_relaxed);
 }
 
 } // namespace warren::fibre

@@ -16,8 +16,8 @@ Phase phase_of(const Fibre& fibre) {
         return Phase::ready;
     case State::parked:
         return Phase::waits;
-    case State::gathered:
-        return still_gathers(fibre) ? Phase::waits : Phase::ready;
+    case State::waits_for_event:
+        return still_waits_for_event(fibre) ? Phase::waits : Phase::ready;
     case State::parked_till:
         return fibre.note.load(relaxed) != nullptr ? Phase::waits : Phase::sleeps;
     case State::ended:

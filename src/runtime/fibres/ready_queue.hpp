@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/invariant.hpp"
 #include "runtime/fibres/fibre.hpp"
 #include "runtime/fibres/spin_lock.hpp"
 
@@ -113,6 +114,8 @@ class ReadyQueue {
         }
     }
     [[gnu::always_inline]] void end_own() {
+        WARREN_INVARIANT(owner_.load(std::memory_order_relaxed) == 1,
+                         "ready queue 1: the own list is the worker's while owner_ is 1");
         // Release: who sees it sees the list.
         owner_.store(0, std::memory_order_release);
     }
@@ -154,6 +157,8 @@ template <typename Expect>
     if (first != nullptr) [[likely]] {
         own_.first = first->next;
         own_count_.store(--own_.count, std::memory_order_relaxed);
+        WARREN_INVARIANT((own_.count == 0) == (own_.first == nullptr),
+                         "ready queue: a list's count is that of its fibres");
         if (own_.count != 0) {
             expect(*own_.first);
         }

@@ -64,7 +64,7 @@ Scheduler::Scheduler(const SchedulerOptions& options)
         Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
         worker.number = static_cast<std::uint32_t>(workers_.size() - 1);
         worker.processor = processor;
-        worker.gatherings = std::make_unique<Gatherings>(worker.number);
+        worker.event_table = std::make_unique<EventTable>(worker.number);
     }
     started_ = static_cast<std::uint32_t>(workers_.size());
     const std::size_t spares = std::min<std::size_t>(options.fibres, spare_limit);
@@ -133,7 +133,7 @@ int Scheduler::start() {
 int Scheduler::start_worker(Worker& worker) {
     const std::uint64_t now = ticks();
     worker.stretches.begin(now);
-    worker.begin.store(now, std::memory_order_release); // who sees it, sees its gatherings
+    worker.begin.store(now, std::memory_order_release); // who sees it, sees its event waiters
     pthread_t thread;
     const int error = pthread_create(&thread, nullptr, run_worker, &worker);
     if (error == 0) {
@@ -172,9 +172,10 @@ Worker& Scheduler::deputy_of(Worker& worker) {
 
 // A fibre that is nowhere becomes ready, at home or on the worker that it ran on.
 void Scheduler::push(Fibre& fibre) {
-    Worker* const home = fibre.home.load(std::memory_order_relaxed);
+    Worker* const home_worker = fibre.home_worker.load(std::memory_order_relaxed);
     fibre.next = nullptr;
-    push_all(deputy_of(home != nullptr ? *home : worker_of(fibre)), {&fibre, &fibre, 1});
+    push_all(deputy_of(home_worker != nullptr ? *home_worker : worker_of(fibre)),
+             {&fibre, &fibre, 1});
 }
 
 // The same of a row of them.
@@ -345,10 +346,10 @@ void Scheduler::go_idle(Fibre& self, Fibre* next) {
 
 // Whether it has a home, which is neither its worker nor whom that one stands in for.
 bool Scheduler::is_away(const Fibre& self) {
-    const Worker* const home = self.home.load(std::memory_order_relaxed);
+    const Worker* const home_worker = self.home_worker.load(std::memory_order_relaxed);
     const Worker& worker = worker_of(self);
-    return home != nullptr && home != &worker &&
-           home != worker.principal.load(std::memory_order_relaxed);
+    return home_worker != nullptr && home_worker != &worker &&
+           home_worker != worker.principal.load(std::memory_order_relaxed);
 }
 
 void Scheduler::go_home(Fibre& self) {

@@ -17,16 +17,16 @@
 //
 // Invariants (those of a fibre are in fibre.hpp)
 //  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has
-//     changed it before it takes that lock: no wake is lost. (Of one that gathers, its bell is
-//     compared under the gathering's lock: event_waiters.hpp, invariant 2.)
+//     changed it before it takes that lock: no wake is lost. (Of one that waits for an event, its
+//     bell is compared under the list's lock: event_waiters.hpp, invariant 2.)
 //  2. awake_ counts the workers that are not sleeping (spares.cpp, invariant 7). Who puts a fibre
 //     into the queue of one that sleeps, counts it again before it lets go of the queue's lock. So
 //     when it becomes 0 no fibre is ready or runs; if all are parked without a time limit, or
-//     gathered, and no other threads are there that could wake one, nothing will ever happen
+//     waits_for_event, and no other threads are there that could wake one, nothing will ever happen
 //     again: stuck() is told.
-//  3. Locks: a bucket's before that of the timers, or of a gathering; a gathering's before no
-//     other; a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue
-//     without, unless others have put something there).
+//  3. Locks: a bucket's before that of the timers, or of a event waiters; a list's before no other;
+//     a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue without, unless
+//     others have put something there).
 // Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
 // from any thread, if nothing else is said. A child of fork has no fibres: what forked is a thread
 // there.
@@ -106,13 +106,13 @@ class Scheduler {
     void wake(std::atomic<std::uint32_t>& word, int count);
     // Has a worker that sleeps, if there is one, see to what is due. Also in handlers of signals.
     void call_one_that_sleeps();
-    // Whether the calling thread may gather: it is a fibre.
-    bool may_gather() const;
+    // Whether the calling thread may wait for an event: it is a fibre.
+    bool may_wait_for_event() const;
     // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
     // always the same, doesn't say what it expects, or is woken by. For events that many wait for.
-    void gather(const void* event, bool (*happened)(void*), void* condition,
-                std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note);
-    // All fibres that have gathered for it go on. It has happened.
+    void wait_for_event(const void* event, bool (*happened)(void*), void* condition,
+                        std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note);
+    // All fibres that have waits_for_event for it go on. It has happened.
     void release(const void* event);
     // Lets the fibres of the calling one's worker that are ready run first.
     void give_way();
@@ -147,7 +147,7 @@ class Scheduler {
                                           options_.fibres);
     }
     void set_home(std::uint32_t fibre, std::uint32_t worker) {
-        fibres_[fibre].home.store(workers_[worker].get(), std::memory_order_relaxed);
+        fibres_[fibre].home_worker.store(workers_[worker].get(), std::memory_order_relaxed);
     }
     std::uint64_t idled(std::uint32_t worker, std::uint64_t now) const;
     double ns_per_tick() const;
@@ -170,7 +170,7 @@ class Scheduler {
         SpinLock lock;
         Fibre* first = nullptr;
         Fibre** end = &first;
-        Fibre* bells = nullptr; // those of all fibres that have ever gathered
+        Fibre* bells = nullptr; // those of all fibres that have ever waits_for_event
     };
 
     Bucket& bucket_of(const void* word) {
@@ -227,8 +227,8 @@ class Scheduler {
     bool engage(Worker& former, Worker& worker);
     int start_worker(Worker& worker);
     static void take_off(Bucket& bucket, Fibre** link);
-    static bool gathers(const Fibre& fibre, const Gathering& gathering);
-    static void take_out(Gathering& gathering, Fibre& fibre);
+    static bool waits_for_event(const Fibre& fibre, const EventWaiters& event_waiters);
+    static void take_out(EventWaiters& event_waiters, Fibre& fibre);
     static bool take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken);
     void release(const void* event, Worker& worker);
     static void show(Fibre& fibre);

@@ -298,18 +298,18 @@ TEST(BalancingTest, heavy_fibres_are_spread_over_the_workers) {
                 BalancingOptions options;
                 options.balancer = balance::find_balancer(name);
                 auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, steals);
-                const auto home_of = [](std::uint32_t number) {
-                    return scheduler()->fibre(number).home.load();
+                const auto home_worker_of = [](std::uint32_t number) {
+                    return scheduler()->fibre(number).home_worker.load();
                 };
                 for (std::uint32_t number = 0; number < count; ++number) {
-                    fibres.add([number, home_of] {
+                    fibres.add([number, home_worker_of] {
                         for (int step = 0; step < 30; ++step) {
                             work(number < 4 ? 200'000 : 2'000);
                             scheduler()->at_point();
                             steps.barrier(count);
                             // (What the system gives others meanwhile counts as load, too.)
                             for (std::uint32_t other = 1; number == 0 && other < 4; ++other) {
-                                spread = spread || home_of(other) != home_of(0);
+                                spread = spread || home_worker_of(other) != home_worker_of(0);
                             }
                         }
                     });
@@ -447,18 +447,18 @@ TEST(BalancingTest, who_moves_memory_hears_of_homes_before_and_after) {
         constexpr std::uint32_t count = 8;
         constexpr int rounds = 20;
         static Steps steps;
-        static std::vector<std::uint32_t> homes{0, 0, 0, 0, 1, 1, 1, 1}; // as they begin
+        static std::vector<std::uint32_t> home_workers{0, 0, 0, 0, 1, 1, 1, 1}; // as they begin
         static int told = 0;
         static int moves = 0;
         BalancingOptions options;
         options.balancer = balance::find_balancer("greedy");
         options.placed = [](const std::uint32_t* before, const std::uint32_t* now,
                             std::uint32_t fibres) {
-            EXPECT_EQ(std::vector(before, before + fibres), homes);
+            EXPECT_EQ(std::vector(before, before + fibres), home_workers);
             for (std::uint32_t number = 0; number < fibres; ++number) {
                 moves += before[number] != now[number] ? 1 : 0;
             }
-            homes.assign(now, now + fibres);
+            home_workers.assign(now, now + fibres);
             ++told;
         };
         auto& fibres = *new Fibres(count, {-1, -1}, nullptr, options, false);
@@ -475,7 +475,7 @@ TEST(BalancingTest, who_moves_memory_hears_of_homes_before_and_after) {
         EXPECT_EQ(told, rounds);
         EXPECT_GT(moves, 0);
         for (std::uint32_t number = 0; number < count; ++number) {
-            EXPECT_EQ(scheduler()->fibre(number).home.load()->number, homes[number]);
+            EXPECT_EQ(scheduler()->fibre(number).home_worker.load()->number, home_workers[number]);
         }
     });
 }

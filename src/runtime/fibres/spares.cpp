@@ -4,12 +4,13 @@
 //  1. Only the monitor starts, relieves and calls back spare workers. One that has been started and
 //     isn't relieved has a principal, which is no spare one; that one's chain of `spare` leads to
 //     it. A relieved one is in no chain, and nobody stands in for it.
-//  2. All workers there can be, and their queues, are there from the beginning, the gatherings of
-//     one before started_ counts it, and the same for good. So who has read started_ may look at
+//  2. All workers there can be, and their queues, are there from the beginning, the event waiters
+//     of one before started_ counts it, and the same for good. So who has read started_ may look at
 //     all workers below it, also when starting the last one fails and started_ goes back: then
-//     nothing has run there, and nothing is or comes into its queue or its gatherings.
-//  3. A fibre that gathers where it runs is seen by each releaser (event_waiters.hpp, invariant 2):
-//     started_ has counted its worker before the worker's thread was made, so before its fence.
+//     nothing has run there, and nothing is or comes into its queue or its event waiters.
+//  3. A fibre that waits for an event where it runs is seen by each releaser (event_waiters.hpp,
+//     invariant 2): started_ has counted its worker before the worker's thread was made, so before
+//     its fence.
 //  4. What is in a relieved worker's queue is handed on to its principal by that worker when what
 //     it runs leaves it, or gives way; else by the monitor, when it looks. What becomes ready for
 //     it from then on comes to its deputy, the principal. It is stood in by again only when it
@@ -194,8 +195,8 @@ bool Scheduler::stand_in(Worker& worker) {
     Worker& spare = *workers_[number];
     spare.principal.store(&represented(worker), std::memory_order_relaxed);
     spare.processor.store(worker.processor, std::memory_order_relaxed);
-    if (spare.gatherings == nullptr) { // else it has been tried before
-        spare.gatherings = std::make_unique<Gatherings>(number);
+    if (spare.event_table == nullptr) { // else it has been tried before
+        spare.event_table = std::make_unique<EventTable>(number);
     }
     awake_.fetch_add(1, std::memory_order_seq_cst);
     started_.store(number + 1, std::memory_order_release);

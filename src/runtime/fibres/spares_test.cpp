@@ -263,11 +263,11 @@ TEST(SparesTest, a_fibre_that_polls_goes_back_to_the_worker_that_is_back) {
 
 // Releasers look at all workers that may be there. (Which of the fibres is ready first is up to
 // their donors, and they may run before the monitor is there, which needs a thread, too.)
-TEST(SparesTest, a_spare_worker_that_can_not_be_started_keeps_its_gatherings) {
+TEST(SparesTest, a_spare_worker_that_can_not_be_started_keeps_its_event_waiters) {
     alone([] {
         auto fibres =
             std::make_unique<Fibres>(2, std::vector<int>{-1}, nullptr, BalancingOptions{}, false);
-        static std::atomic<const Gatherings*> first{nullptr};
+        static std::atomic<const EventTable*> first{nullptr};
         static std::atomic<bool> started{false};
         static std::atomic<bool> keeps{false};
         static std::atomic<bool> waits{true};
@@ -291,7 +291,7 @@ TEST(SparesTest, a_spare_worker_that_can_not_be_started_keeps_its_gatherings) {
                     nanosleep(&soon, nullptr);
                 }
                 begun = spare.begin.load(std::memory_order_acquire);
-                const Gatherings* now = spare.gatherings.get();
+                const EventTable* now = spare.event_table.get();
                 EXPECT_NE(now, nullptr);
                 EXPECT_EQ(tries == 0 ? now : first.load(), now);
                 first = now;
@@ -311,7 +311,7 @@ TEST(SparesTest, a_spare_worker_that_can_not_be_started_keeps_its_gatherings) {
         EXPECT_EQ(fibres->made->start(), 0);
         started = true;
         fibres->finish();
-        EXPECT_EQ(scheduler()->worker(1).gatherings.get(), first);
+        EXPECT_EQ(scheduler()->worker(1).event_table.get(), first);
     });
 }
 

@@ -2,6 +2,7 @@
 // process of its own, which says by its exit code how it went.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -62,7 +62,7 @@ struct alignas(64) Worker {
     Worker* spare = nullptr; // that stands in for this one
     // Of the fibres that run here; there before the worker is started, and the same from then on,
     // also when starting it fails and is tried again: a releaser may be looking.
-    std::unique_ptr<Gatherings> gatherings;
+    std::unique_ptr<EventTable> event_table;
 };
 
 } // namespace warren::fibre

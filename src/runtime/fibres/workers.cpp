@@ -256,7 +256,7 @@ bool Scheduler::look_for_deadlock() {
         case State::ended:
             break;
         case State::parked:
-        case State::gathered:
+        case State::waits_for_event:
             waits_in_call |= fibre.note.load(std::memory_order_relaxed) != nullptr;
             break;
         default:

@@ -14,7 +14,7 @@
 
 #define WARREN_API extern "C" [[gnu::visibility("default")]]
 
-namespace warren::member {
+namespace warren::process_ranks {
 
 namespace {
 
@@ -252,17 +252,17 @@ int PageMoves::start() {
     return error;
 }
 
-} // namespace warren::member
+} // namespace warren::process_ranks
 
 namespace {
 
-using warren::member::PageMoves;
+using warren::process_ranks::PageMoves;
 
 PageMoves* page_moves = nullptr; // of the process, for ever; set while there is one thread
 
 } // namespace
 
-WARREN_API int warren_page_moves_start(const warren::member::HostPageMoves* options) {
+WARREN_API int warren_page_moves_start(const warren::process_ranks::HostPageMoves* options) {
     page_moves = new PageMoves({.ranks = options->ranks,
                                 .nodes = {options->nodes, options->nodes + options->workers},
                                 .refused = options->refused,
@@ -279,7 +279,7 @@ WARREN_API void warren_page_moves_image(std::uint32_t rank) {
 }
 
 WARREN_API void warren_page_moves_claim(std::uintptr_t block, std::size_t bytes) {
-    if (const warren::member::Member* member = warren_member_current()) {
+    if (const warren::process_ranks::ProcessRank* member = warren_member_current()) {
         page_moves->heap().claim(reinterpret_cast<void*>(block), bytes, member->number);
     }
 }

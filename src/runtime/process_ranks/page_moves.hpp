@@ -38,7 +38,7 @@ namespace warren::image {
 class Image;
 }
 
-namespace warren::member {
+namespace warren::process_ranks {
 
 struct PageRange {
     std::byte* begin;
@@ -72,7 +72,7 @@ class PageMoves {
     void own_image(std::uint32_t rank, image::Image& image);
     memory::PageOwners& heap() { return heap_; }
 
-    // Ranks were at home on the workers `before`, and are on `now`.
+    // Ranks were at state on the workers `before`, and are on `now`.
     void follow(std::span<const std::uint32_t> before, std::span<const std::uint32_t> now);
 
     // What is to be done: the ranks whose memory is to go elsewhere, with all of it. They count as
@@ -125,12 +125,12 @@ struct HostPageMoves {
     balance::LoadTable loads;
 };
 
-} // namespace warren::member
+} // namespace warren::process_ranks
 
 // For the host process (launch/host): one PageMoves, of the process.
 extern "C" {
 // Once, before all others, while there is one thread. Returns an errno.
-int warren_page_moves_start(const warren::member::HostPageMoves* options);
+int warren_page_moves_start(const warren::process_ranks::HostPageMoves* options);
 void warren_page_moves_stack(std::uint32_t rank, void* begin, std::size_t bytes);
 // The image that the calling thread has entered is this rank's.
 void warren_page_moves_image(std::uint32_t rank);

@@ -12,7 +12,7 @@
 
 #include "memory/heap/numa.hpp"
 
-namespace warren::member {
+namespace warren::process_ranks {
 namespace {
 
 using memory::page_bytes;
@@ -168,4 +168,4 @@ TEST(PageMoves, ANodeThatIsNotThereKeepsNoPagesFromOthers) {
 }
 
 } // namespace
-} // namespace warren::member
+} // namespace warren::process_ranks

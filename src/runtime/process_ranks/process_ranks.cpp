@@ -16,14 +16,14 @@
 namespace {
 
 using warren::image::Image;
-using warren::member::Member;
+using warren::process_ranks::ProcessRank;
 
 // As many as a node holds (mpi/job/segment.hpp): what is beyond is a mistake in the environment.
 constexpr long member_limit = 16384;
 
-struct Members {
-    Members() {
-        const char* text = std::getenv(warren::member::count_variable);
+struct ProcessRanks {
+    ProcessRanks() {
+        const char* text = std::getenv(warren::process_ranks::count_variable);
         if (text == nullptr) {
             return;
         }
@@ -34,30 +34,30 @@ struct Members {
             return;
         }
         count = static_cast<int>(number);
-        list = std::make_unique<Member[]>(static_cast<std::size_t>(count));
+        list = std::make_unique<ProcessRank[]>(static_cast<std::size_t>(count));
         for (int index = 0; index < count; ++index) {
             list[static_cast<std::size_t>(index)].number = static_cast<std::uint32_t>(index);
         }
     }
 
     int count = 1; // 0: the environment makes no sense
-    std::unique_ptr<Member[]> list;
+    std::unique_ptr<ProcessRank[]> list;
 };
 
 // Made at first use, and for ever: threads may call MPI while the process exits.
-Members& members() {
-    static Members& made = *new Members;
+ProcessRanks& members() {
+    static ProcessRanks& made = *new ProcessRanks;
     return made;
 }
 
-thread_local Member* own_member = nullptr;
+thread_local ProcessRank* own_member = nullptr;
 
 } // namespace
 
-WARREN_API Member* warren_member_current(void) {
+WARREN_API ProcessRank* warren_member_current(void) {
     if (own_member == nullptr) {
         if (const Image* image = warren::image::current_image()) {
-            own_member = static_cast<Member*>(image->owner.load(std::memory_order_acquire));
+            own_member = static_cast<ProcessRank*>(image->owner.load(std::memory_order_acquire));
         }
     }
     return own_member;
@@ -87,7 +87,7 @@ WARREN_API int warren_rank_count(void) {
 }
 
 WARREN_API int warren_rank_bind(int number) {
-    Members& all = members();
+    ProcessRanks& all = members();
     if (all.count == 0) {
         return WARREN_RANK_ERR_JOB;
     }
@@ -97,7 +97,7 @@ WARREN_API int warren_rank_bind(int number) {
     if (all.list == nullptr) {
         return WARREN_RANK_SUCCESS; // the process is the rank
     }
-    Member* member = &all.list[static_cast<std::size_t>(number)];
+    ProcessRank* member = &all.list[static_cast<std::size_t>(number)];
     if (own_member != nullptr && own_member != member) {
         return WARREN_RANK_ERR_USE;
     }

@@ -2,6 +2,7 @@
 // object by object: everything that programs can ask for. Each difference fails the test.
 #pragma once
 
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <hwloc.h>
 #include <map>

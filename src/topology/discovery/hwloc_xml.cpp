@@ -1,6 +1,7 @@
 #include "topology/discovery/hwloc_xml.hpp"
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// libwarren-copies.so: makes a program's further ranks out of its first process.
+// libwarren-forked-start.so: makes a program's further ranks out of its first process.
 //
 // mpiexec preloads it into that process (forked_start.hpp). Its constructor runs when the program
 // and its libraries are mapped and bound to each other, and before any code of theirs (-z
@@ -27,7 +27,7 @@ namespace {
 
 constexpr char rank_variable[] = "WARREN_RANK";
 constexpr char preload_variable[] = "LD_PRELOAD";
-constexpr char own_name[] = "/libwarren-copies.so";
+constexpr char own_name[] = "/libwarren-forked-start.so";
 
 // The value, or null.
 char* value_of(char* entry, const char* name, std::size_t length) {

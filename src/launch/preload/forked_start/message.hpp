@@ -8,7 +8,7 @@
 namespace warren::launch {
 
 // In the environment of the first process: the number of its socket.
-inline constexpr char copies_variable[] = "WARREN_COPIES";
+inline constexpr char copies_variable[] = "WARREN_FORKED_START";
 
 inline constexpr std::uint32_t copies_magic = 0x79706f43; // "Copy"
 

@@ -1,4 +1,4 @@
-// Bounce buffers: where large messages of a pair with a box pass through the node segment.
+// Bounce buffers: where large messages of a pair with a pair ring pass through the node segment.
 //
 // The sender copies a message into one of its buffers frame by frame and publishes how far it has
 // come; the receiver copies out all that is there, so both work at once. For blocks that the sender

@@ -1,8 +1,8 @@
 // Cell: one cache line that carries a message of a few bytes, or says where its data is.
 //
 // Both roads between two ranks of a node move cells: the receiver's queue, which everybody may
-// write to, and the box of a pair. A cell is published by storing its sequence last and read after
-// it, so that a short message costs the transfer of a single line.
+// write to, and the pair ring of a pair. A cell is published by storing its sequence last and read
+// after it, so that a short message costs the transfer of a single line.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@
 
 namespace warren::transport {
 
-// What the message room wants with a cell (mpi/message/protocol.hpp); 0 is this room's own.
+// The message room's purpose of a cell (mpi/message/protocol.hpp); 0 is this room's own.
 using CellKind = std::uint16_t;
-inline constexpr CellKind cell_opens_box = 0; // payload: number of the box, four bytes
+inline constexpr CellKind cell_opens_pair_ring = 0; // payload: number of the pair ring, four bytes
 // A block in a bounce buffer may be handed over in pieces: the first with the cell's kind, the
 // others with this one. It is for blocks whose handler knows how much is to come.
 inline constexpr CellKind further_piece = 1;
@@ -24,13 +24,13 @@ inline constexpr CellKind further_piece = 1;
 enum class Place : std::uint8_t {
     cell,  // in the payload
     chunk, // in a chunk of the sender (queue)
-    ring,  // in the box's ring
-    bounce // in a bounce buffer, and perhaps still arriving (box)
+    ring,  // in the pair's ring
+    bounce // in a bounce buffer, and perhaps still arriving (pair ring)
 };
 
 inline constexpr std::size_t inline_bytes = 40;
 
-// What a cell says beside its data: its purpose and the envelope of a message.
+// The head of a cell beside its data: its purpose and the envelope of a message.
 struct Header {
     CellKind kind;
     std::uint32_t context;
@@ -38,10 +38,11 @@ struct Header {
     std::int32_t tag;
 };
 
-// What a cell of a box says of its road (pair_ring.hpp).
-struct BoxTurn {
-    std::uint16_t acknowledged; // cells that its sender has read of the box the other way, mod 2^16
-    std::uint16_t next;         // where the cell after this one is
+// Part of a pair ring's cell about its road (pair_ring.hpp).
+struct PairRingTurn {
+    std::uint16_t
+        acknowledged;   // cells that its sender has read of the pair ring the other way, mod 2^16
+    std::uint16_t next; // where the cell after this one is
 };
 
 struct alignas(node::cache_line_bytes) Cell {
@@ -54,7 +55,7 @@ struct alignas(node::cache_line_bytes) Cell {
     std::int32_t tag;
     union {
         std::uint32_t sender; // queue: the sender's rank on the node
-        BoxTurn turn;         // box
+        PairRingTurn turn;    // pair ring
     };
     alignas(8) std::byte payload[inline_bytes];
 };
@@ -75,7 +76,7 @@ inline constexpr std::size_t block_progress_offset = 8; // of mark in the payloa
 inline constexpr std::uint64_t may_be_kept_bit = std::uint64_t{1} << 63;
 static_assert(sizeof(BlockReference) == inline_bytes);
 
-// What has arrived: a cell, or the next piece of a block that is still arriving. Valid during the
+// An arrival: a cell, or the next piece of a block that is still arriving. Valid during the
 // handler's call.
 struct Arrival {
     Header header;
@@ -86,7 +87,7 @@ struct Arrival {
     const std::byte* extra; // of a block; null when the data was in the cell
 };
 
-// Of a cell that has its data with it.
+// The data of a cell that contains it.
 inline Arrival arrival_of(const Cell& cell, std::uint32_t sender) {
     return {.header = {.kind = cell.kind,
                        .context = cell.context,

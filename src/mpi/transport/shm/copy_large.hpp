@@ -30,7 +30,7 @@ class LargeCopy {
         std::memcpy(to, from, bytes);
     }
 
-    // The same past this core's caches, straight to memory: what is there before a later release of
+    // Copies past this core's caches, straight to memory: what is there before a later release of
     // this thread is seen by who acquires that.
     static void pass(void* to, const void* from, std::size_t bytes);
     // False: pass() is put().
@@ -62,7 +62,7 @@ class LargeCopy {
 
     static constexpr std::size_t line_bytes = 64;
 
-    // Of what passes between two ranks so much should be under way at most: it stays in the nearer
+    // Most bytes that should be under way between two ranks: it stays in the nearer
     // caches of both.
     std::size_t near_bytes() const {
         return near_bytes_;

@@ -62,7 +62,7 @@ TEST(LargeCopy, what_has_passed_is_there_with_the_word_that_says_so) {
         for (int round = 1; round <= rounds; ++round) {
             while (written.load(std::memory_order_acquire) < round) {
             }
-            // What was written last may be the last to arrive.
+            // The bytes written last may be the last to arrive.
             EXPECT_EQ(shared.back(), static_cast<unsigned char>(round));
             EXPECT_EQ(std::count(shared.begin(), shared.end(), static_cast<unsigned char>(round)),
                       static_cast<std::ptrdiff_t>(bytes));

@@ -14,7 +14,7 @@ constexpr std::uint64_t smallest_block = joint_limit / 2;
 constexpr std::uint64_t largest_block = 128 * 1024; // of what fits the counters
 constexpr std::uint64_t most_blocks = 0xffff;
 
-// Of what the receiver copies at once: a call of the kernel is nothing beside it.
+// Bytes that the receiver copies at once: large enough that the kernel's call costs nothing beside.
 constexpr std::uint64_t largest_share = 1024 * 1024;
 
 // The sender is in the middle of a block, or has lost its processor there.

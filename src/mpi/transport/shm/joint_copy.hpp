@@ -7,7 +7,7 @@
 // its price, so the receiver takes half of what is left at a time: a sender that comes right after
 // it began copies the other half meanwhile. Of a sender that is fetching itself, from this
 // receiver, little help is expected, and more taken. A pair has one such copy at a time in each
-// direction, in its box.
+// direction, in its pair ring.
 //
 // Invariants
 //  1. `blocks` names a copy by its turn, which no later one has (modulo 2^32), and the blocks that
@@ -28,7 +28,7 @@
 
 namespace warren::transport {
 
-// What became of a copy out of, or into, another process's memory.
+// Result of a copy out of, or into, another process's memory.
 enum class PeerCopy : std::uint8_t {
     done,
     refused, // by the kernel or a filter, now and always: send the data another way
@@ -109,7 +109,7 @@ PeerCopy JointCopy::receive(std::uint64_t source, std::uint64_t target, std::uin
     now = blocks.load(std::memory_order_relaxed);
     while (first_of(now) < end_of(now)) {
         const std::uint64_t left = end_of(now) - first_of(now);
-        // What can't be copied is closed to the sender too.
+        // Data that can't be copied is closed to the sender too.
         const std::uint64_t step = result == PeerCopy::done ? share(left, block, mutual) : left;
         if (blocks.compare_exchange_weak(now, now + step, std::memory_order_relaxed)) {
             if (result == PeerCopy::done) {

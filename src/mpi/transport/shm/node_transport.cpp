@@ -17,7 +17,7 @@ NodeTransport::NodeTransport(Rank& rank)
 
 bool NodeTransport::queue_inline(Channel& channel, const Header& header, const void* data,
                                  std::size_t bytes) {
-    if (open_box(channel)) {
+    if (open_pair_ring(channel)) {
         return send_inline(channel, header, data, bytes);
     }
     std::uint32_t position;
@@ -41,7 +41,7 @@ bool NodeTransport::send_block(Channel& channel, const Header& header,
     BlockReference reference = {};
     std::memcpy(reference.extra, extra, extra_bytes);
     reference.bytes = static_cast<std::uint32_t>(bytes);
-    if (channel.box || open_box(channel)) {
+    if (channel.pair_ring || open_pair_ring(channel)) {
         return bytes <= whole_block_limit(channel)
                    ? send_through_ring(channel, header, reference, source, bytes)
                    : send_through_bounce(channel, header, reference, source, bytes, total);
@@ -52,21 +52,21 @@ bool NodeTransport::send_block(Channel& channel, const Header& header,
 bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
                                       BlockReference& reference, const Source& source,
                                       std::size_t bytes) {
-    Cell* cell = claim_boxed(channel);
+    Cell* cell = claim_in_pair_ring(channel);
     if (cell == nullptr) {
         return false;
     }
-    std::byte* place = channel.box.claim_ring(static_cast<std::uint32_t>(bytes), reference);
+    std::byte* place = channel.pair_ring.claim_ring(static_cast<std::uint32_t>(bytes), reference);
     if (place == nullptr) {
         return false;
     }
     source.copy(bytes, place);
-    channel.box.commit_ring(reference);
+    channel.pair_ring.commit_ring(reference);
     fill(*cell, header);
     cell->place = Place::ring;
     std::memcpy(cell->payload, &reference, sizeof reference);
-    channel.box.publish(*cell);
-    channel.box.prefetch_ring(bytes);
+    channel.pair_ring.publish(*cell);
+    channel.pair_ring.prefetch_ring(bytes);
     Doorbell::ring(rank_.header(), channel.queue.doorbell());
     return true;
 }
@@ -100,11 +100,13 @@ constexpr std::uint32_t behind_from = 3;
 
 } // namespace
 
-// With one more block under way. What has come from the receiver in its box tells that it is not
-// far behind, without a look at what it writes.
+// With one more block under way. What has come from the receiver in its pair ring tells that it is
+// not far behind, without a look at what it writes.
 bool NodeTransport::is_behind(Channel& channel) const {
-    const std::uint32_t number = box_of_ != nullptr ? box_of_[channel.peer] : no_box;
-    const auto heard = static_cast<std::uint16_t>(number != no_box ? boxes_[number].read() : 0);
+    const std::uint32_t number =
+        pair_ring_of_ != nullptr ? pair_ring_of_[channel.peer] : no_pair_ring;
+    const auto heard =
+        static_cast<std::uint16_t>(number != no_pair_ring ? pair_rings_[number].read() : 0);
     if (channel.heard != heard) {
         channel.heard = heard;
         channel.blocks_in_a_row = 0;
@@ -118,7 +120,7 @@ bool NodeTransport::is_behind(Channel& channel) const {
 bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
                                         BlockReference& reference, const Source& source,
                                         std::size_t bytes, std::uint64_t total) {
-    Cell* cell = claim_boxed(channel);
+    Cell* cell = claim_in_pair_ring(channel);
     if (cell == nullptr) {
         return false;
     }
@@ -155,7 +157,7 @@ bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,
             fill(*cell, header);
             cell->place = Place::bounce;
             std::memcpy(cell->payload, &reference, sizeof reference);
-            channel.box.publish(*cell);
+            channel.pair_ring.publish(*cell);
         } else {
             block_mark(*cell).store(done | kept, std::memory_order_release);
         }
@@ -208,57 +210,58 @@ Chunk* NodeTransport::free_chunk(std::uint32_t& number) {
     return nullptr;
 }
 
-bool NodeTransport::open_box(Channel& channel) {
+bool NodeTransport::open_pair_ring(Channel& channel) {
     node::SegmentHeader& header = rank_.header();
-    // A rank that shares its processor gains nothing from a box: the switch between ranks dwarfs
-    // it.
-    if (header.box_limit == 0) {
+    // A rank that shares its processor gains nothing from a pair ring: the switch between ranks
+    // dwarfs it.
+    if (header.pair_ring_limit == 0) {
         return false;
     }
-    if (channel.cells_before_box < cells_until_box) {
-        ++channel.cells_before_box;
+    if (channel.cells_before_pair_ring < cells_until_pair_ring) {
+        ++channel.cells_before_pair_ring;
         return false;
     }
-    if (channel.cells_before_box > cells_until_box) {
+    if (channel.cells_before_pair_ring > cells_until_pair_ring) {
         return false; // refused before
     }
     std::uint32_t position;
     if (!channel.queue.has_room()) {
         return false;
     }
-    ++channel.cells_before_box;
-    std::atomic<std::uint32_t>& inbound = rank_.segment.slot(channel.peer).inbound_boxes;
-    if (inbound.fetch_add(1, std::memory_order_relaxed) >= node::boxes_per_receiver) {
+    ++channel.cells_before_pair_ring;
+    std::atomic<std::uint32_t>& inbound = rank_.segment.slot(channel.peer).inbound_pair_rings;
+    if (inbound.fetch_add(1, std::memory_order_relaxed) >= node::pair_rings_per_receiver) {
         inbound.fetch_sub(1, std::memory_order_relaxed);
         return false;
     }
-    const std::uint32_t number = header.boxes_opened.fetch_add(1, std::memory_order_relaxed);
-    if (number >= header.box_limit ||
-        !rank_.segment.commit(header.boxes_offset + std::uint64_t{number} * node::box_bytes,
-                              node::box_bytes)) {
+    const std::uint32_t number = header.pair_rings_opened.fetch_add(1, std::memory_order_relaxed);
+    if (number >= header.pair_ring_limit ||
+        !rank_.segment.commit(header.pair_rings_offset +
+                                  std::uint64_t{number} * node::pair_ring_bytes,
+                              node::pair_ring_bytes)) {
         return false;
     }
     Cell* cell = channel.queue.claim(position);
     if (cell == nullptr) {
-        return false; // the box is lost, the queue goes on
+        return false; // the pair ring is lost, the queue goes on
     }
-    fill(*cell, {.kind = cell_opens_box, .context = 0, .source = 0, .tag = 0});
+    fill(*cell, {.kind = cell_opens_pair_ring, .context = 0, .source = 0, .tag = 0});
     cell->sender = rank_.index;
     cell->place = Place::cell;
     cell->length = sizeof number;
     std::memcpy(cell->payload, &number, sizeof number);
     QueueSender::publish(*cell, position);
-    channel.box = BoxSender(Box::at(rank_.segment, number));
+    channel.pair_ring = PairRingSender(PairRing::at(rank_.segment, number));
     return true;
 }
 
-void NodeTransport::accept_box(std::uint32_t number, std::uint32_t sender) {
-    if (box_of_ == nullptr) {
-        box_of_.reset(new std::uint32_t[rank_.size]);
-        std::fill_n(box_of_.get(), rank_.size, no_box);
+void NodeTransport::accept_pair_ring(std::uint32_t number, std::uint32_t sender) {
+    if (pair_ring_of_ == nullptr) {
+        pair_ring_of_.reset(new std::uint32_t[rank_.size]);
+        std::fill_n(pair_ring_of_.get(), rank_.size, no_pair_ring);
     }
-    box_of_[sender] = static_cast<std::uint32_t>(boxes_.size());
-    boxes_.emplace_back(Box::at(rank_.segment, number), sender);
+    pair_ring_of_[sender] = static_cast<std::uint32_t>(pair_rings_.size());
+    pair_rings_.emplace_back(PairRing::at(rank_.segment, number), sender);
 }
 
 void NodeTransport::want_room(std::uint32_t at) {
@@ -268,13 +271,13 @@ void NodeTransport::want_room(std::uint32_t at) {
     rank_.segment.slot(at).room_wanted.store(1, std::memory_order_release);
 }
 
-const Cell* NodeTransport::await_boxed(const BoxReceiver& box) const {
-    for (std::uint32_t turn = 0; turn < polls_of_a_box; ++turn) {
-        if (something_else_has_come(box)) [[unlikely]] {
+const Cell* NodeTransport::await_in_pair_ring(const PairRingReceiver& pair_ring) const {
+    for (std::uint32_t turn = 0; turn < polls_of_a_pair_ring; ++turn) {
+        if (something_else_has_come(pair_ring)) [[unlikely]] {
             return nullptr;
         }
         spin_pause();
-        if (const Cell* cell = box.peek()) {
+        if (const Cell* cell = pair_ring.peek()) {
             return cell;
         }
     }
@@ -283,7 +286,7 @@ const Cell* NodeTransport::await_boxed(const BoxReceiver& box) const {
 
 void NodeTransport::ask_for_room(const Channel& channel) {
     want_room(channel.peer);
-    if (channel.box) {
+    if (channel.pair_ring) {
         if (!bounces_.ask_for_return()) {
             // One has come back since: the attempt that follows will find it. Nothing to wait for.
         }
@@ -368,12 +371,12 @@ PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, voi
 
 PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
                                         std::uint64_t bytes, bool mutual) {
-    const BoxReceiver* box = box_from(peer);
-    if (box == nullptr || bytes < joint_limit || peer_copy_refused_) {
+    const PairRingReceiver* pair_ring = pair_ring_from(peer);
+    if (pair_ring == nullptr || bytes < joint_limit || peer_copy_refused_) {
         return read_peer(peer, address, to, bytes);
     }
     const std::uint64_t begin_ns = process_clock_ns(); // who helps from now on is alive
-    return box->joint_copy().receive(
+    return pair_ring->joint_copy().receive(
         address, reinterpret_cast<std::uint64_t>(to), bytes, mutual,
         [&](const JointCopy::Block& block) {
             return read_peer(peer, block.from, reinterpret_cast<void*>(block.to), block.bytes);
@@ -388,7 +391,7 @@ bool NodeTransport::help_peer(const Channel& channel) {
     if (peer_copy_refused_ || help_refused_) {
         return false;
     }
-    return channel.box.joint_copy().help([&](const JointCopy::Block& block) {
+    return channel.pair_ring.joint_copy().help([&](const JointCopy::Block& block) {
         const int pid = rank_.segment.slot(channel.peer).pid.load(std::memory_order_relaxed);
         for (std::uint64_t done = 0; done < block.bytes;) {
             const iovec own = {.iov_base = reinterpret_cast<void*>(block.from + done),
@@ -408,11 +411,11 @@ bool NodeTransport::help_peer(const Channel& channel) {
 }
 
 void NodeTransport::advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits) {
-    if (const BoxReceiver* box = box_from(peer)) {
-        const std::uint32_t before = box->advice().load(std::memory_order_relaxed);
+    if (const PairRingReceiver* pair_ring = pair_ring_from(peer)) {
+        const std::uint32_t before = pair_ring->advice().load(std::memory_order_relaxed);
         const std::uint32_t after = (before & ~mask) | bits;
         if (after != before) {
-            box->advice().store(after, std::memory_order_relaxed);
+            pair_ring->advice().store(after, std::memory_order_relaxed);
         }
     }
 }

@@ -1,11 +1,11 @@
 // NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
 //
-// What it promises the message room: cells of one pair of ranks arrive in the order of their sends;
+// Its promise to the message room: cells of one pair of ranks arrive in the order of their sends;
 // a send that returns false has done nothing and may be tried again after progress; data handed to
 // a send is copied before it returns. A pair starts on the receiver's queue. Once it has talked for
-// a while, and ranks have processors of their own, the sender opens a box: it tells so in the
-// queue, behind which all it sends goes into the box, so that order holds. Thread rule: under the
-// rank's lock.
+// a while, and ranks have processors of their own, the sender opens a pair ring: it tells so in the
+// queue, behind which all it sends goes into the pair ring, so that order holds. Thread rule: under
+// the rank's lock.
 #pragma once
 
 #include <algorithm>
@@ -27,16 +27,16 @@
 
 namespace warren::transport {
 
-// What a rank keeps of another that it talks to. The message room derives its own from it.
+// A rank's state of another rank that it talks to. The message room derives its own from it.
 struct Channel {
     explicit Channel(const node::Segment& segment, std::uint32_t to)
         : queue(segment, to), peer(to) {}
 
-    BoxSender box;
+    PairRingSender pair_ring;
     QueueSender queue;
     const std::uint32_t peer;
-    std::uint16_t heard = 0; // cells from the peer's box, modulo 2^16
-    std::uint8_t cells_before_box = 0;
+    std::uint16_t heard = 0; // cells from the peer's pair ring, modulo 2^16
+    std::uint8_t cells_before_pair_ring = 0;
     // Sent through bounce buffers since `heard` changed last; counted until the peer is behind.
     std::uint8_t blocks_in_a_row : 7 = 0;
     bool same_space : 1 = false; // the peer is a rank of this process
@@ -48,14 +48,14 @@ class NodeTransport {
 
     // Sends up to inline_bytes of data in the cell.
     bool send_inline(Channel& channel, const Header& header, const void* data, std::size_t bytes) {
-        return channel.box ? send_boxed(channel, header, data, bytes)
-                           : queue_inline(channel, header, data, bytes);
+        return channel.pair_ring ? send_in_pair_ring(channel, header, data, bytes)
+                                 : queue_inline(channel, header, data, bytes);
     }
 
-    // The same for a channel that has a box.
-    [[gnu::always_inline]] bool send_boxed(Channel& channel, const Header& header, const void* data,
-                                           std::size_t bytes) {
-        Cell* cell = claim_boxed(channel);
+    // As above, for a channel that has a pair ring.
+    [[gnu::always_inline]] bool send_in_pair_ring(Channel& channel, const Header& header,
+                                                  const void* data, std::size_t bytes) {
+        Cell* cell = claim_in_pair_ring(channel);
         if (cell == nullptr) [[unlikely]] {
             return false;
         }
@@ -63,38 +63,39 @@ class NodeTransport {
         cell->place = Place::cell;
         cell->length = static_cast<std::uint8_t>(bytes);
         copy_small(cell->payload, data, bytes);
-        channel.box.publish(*cell);
+        channel.pair_ring.publish(*cell);
         Doorbell::ring(rank_.header(), channel.queue.doorbell());
         return true;
     }
 
-    // Waits a while for a cell from a rank that has a box here, and takes it if the data is in it
-    // or in the ring, its header is this one and it fits, with no more than `room` bytes in
+    // Waits a while for a cell from a rank that has a pair ring here, and takes it if the data is
+    // in it or in the ring, its header is this one and it fits, with no more than `room` bytes in
     // elements of `unit`: copies them, and says how many. False: nothing has been done, and poll()
     // is to look at what has come, if anything has.
-    [[gnu::always_inline]] bool receive_boxed(std::uint32_t sender, const Header& header, void* to,
-                                              std::size_t room, std::size_t unit,
-                                              std::size_t& bytes) {
-        const std::uint32_t number = box_of_ != nullptr ? box_of_[sender] : no_box;
-        if (number == no_box) [[unlikely]] {
+    [[gnu::always_inline]] bool receive_from_pair_ring(std::uint32_t sender, const Header& header,
+                                                       void* to, std::size_t room, std::size_t unit,
+                                                       std::size_t& bytes) {
+        const std::uint32_t number =
+            pair_ring_of_ != nullptr ? pair_ring_of_[sender] : no_pair_ring;
+        if (number == no_pair_ring) [[unlikely]] {
             return false;
         }
-        BoxReceiver& box = boxes_[number];
-        const Cell* cell = box.peek();
-        if (cell == nullptr && (cell = await_boxed(box)) == nullptr) {
+        PairRingReceiver& pair_ring = pair_rings_[number];
+        const Cell* cell = pair_ring.peek();
+        if (cell == nullptr && (cell = await_in_pair_ring(pair_ring)) == nullptr) {
             return false;
         }
         if (cell->kind != header.kind || cell->context != header.context ||
             cell->source != header.source || cell->tag != header.tag ||
-            !take_boxed(box, *cell, to, room, unit, bytes)) [[unlikely]] {
+            !take_from_pair_ring(pair_ring, *cell, to, room, unit, bytes)) [[unlikely]] {
             return false;
         }
-        box.pop();
+        pair_ring.pop();
         offer_room();
         return true;
     }
 
-    // The same from the queue, of a node without boxes. next_queued: null, nothing has come.
+    // As above, from the queue, on a node without pair rings. next_queued: null, nothing has come.
     const Cell* next_queued() const { return queue_.claimed() ? queue_.peek() : nullptr; }
     [[gnu::always_inline]] bool receive_queued(const Cell& next, const Header& header, void* to,
                                                std::size_t room, std::size_t unit,
@@ -111,16 +112,16 @@ class NodeTransport {
         return true;
     }
 
-    // Waits a while for a cell from a rank that has a box here, and calls meanwhile() in between.
-    // False: none has come, or something else has.
+    // Waits a while for a cell from a rank that has a pair ring here, and calls meanwhile() in
+    // between. False: none has come, or something else has.
     template <typename Meanwhile>
     bool await_cell(std::uint32_t sender, Meanwhile meanwhile) {
-        const BoxReceiver* box = box_from(sender);
-        for (std::uint32_t turn = 0; box != nullptr && turn < polls_of_a_box; ++turn) {
-            if (box->peek() != nullptr) {
+        const PairRingReceiver* pair_ring = pair_ring_from(sender);
+        for (std::uint32_t turn = 0; pair_ring != nullptr && turn < polls_of_a_pair_ring; ++turn) {
+            if (pair_ring->peek() != nullptr) {
                 return true;
             }
-            if (something_else_has_come(*box)) {
+            if (something_else_has_come(*pair_ring)) {
                 return false;
             }
             spin_pause();
@@ -137,7 +138,7 @@ class NodeTransport {
 
     // The largest block of this channel.
     std::size_t block_limit(const Channel& channel) const {
-        if (!channel.box) {
+        if (!channel.pair_ring) {
             return chunk_data_bytes;
         }
         return bounces_.available() ? node::bounce_bytes : ring_block_limit;
@@ -154,7 +155,7 @@ class NodeTransport {
 
     // Up to so many bytes a message is best sent as one block that arrives whole.
     std::size_t whole_block_limit(const Channel& channel) const {
-        if (!channel.box) {
+        if (!channel.pair_ring) {
             return chunk_data_bytes;
         }
         return bounces_.available() ? ring_preferred_limit : ring_block_limit;
@@ -165,29 +166,29 @@ class NodeTransport {
 
     static constexpr std::uint32_t cells_per_poll = 32;
 
-    // Hands everything that has arrived to handler(const Arrival&), in order per sender; of a box's
-    // cell that has its data with it, to handler.cell(const Cell&, its sender). Of blocks that are
-    // long, only the first frames of each sender. Returns whether there was anything.
+    // Hands everything that has arrived to handler(const Arrival&), in order per sender; of a pair
+    // ring's cell that has its data with it, to handler.cell(const Cell&, its sender). Of blocks
+    // that are long, only the first frames of each sender. Returns whether there was anything.
     template <typename Handler>
     bool poll(Handler&& handler, std::uint32_t frame_limit = cells_per_poll) {
         bool any = false;
-        for (BoxReceiver& box : boxes_) {
+        for (PairRingReceiver& pair_ring : pair_rings_) {
             // A bound, so that one busy sender doesn't keep the others waiting.
             std::uint32_t frames = 0;
             for (std::uint32_t turn = 0; turn < cells_per_poll && frames < frame_limit; ++turn) {
-                Cell* cell = box.peek();
+                Cell* cell = pair_ring.peek();
                 if (cell == nullptr) {
                     break;
                 }
                 if (turn != 0) {
-                    box.prefetch();
+                    pair_ring.prefetch();
                 }
                 if (cell->place == Place::cell) [[likely]] {
-                    handler.cell(*cell, box.sender());
-                    box.pop();
+                    handler.cell(*cell, pair_ring.sender());
+                    pair_ring.pop();
                 } else {
                     frames += cell->place == Place::bounce ? 1 : 0;
-                    if (!deliver_block(box, *cell, handler)) {
+                    if (!deliver_block(pair_ring, *cell, handler)) {
                         break;
                     }
                 }
@@ -195,7 +196,7 @@ class NodeTransport {
             }
         }
         for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
-            // Of many ranks that share processors each comes to its cells' page anew.
+            // Each of many ranks that share processors comes to its cells' page anew.
             if (rank_.oversubscribed() && !queue_.claimed()) {
                 break;
             }
@@ -222,8 +223,8 @@ class NodeTransport {
         while (more && !queue_.is_past(end)) {
             more = poll(handler);
         }
-        // Of a box each poll takes one cell at least.
-        for (std::uint32_t turn = 0; more && turn < node::box_cells; ++turn) {
+        // Each poll takes at least one cell of a pair ring.
+        for (std::uint32_t turn = 0; more && turn < node::pair_ring_cells; ++turn) {
             more = poll(handler);
         }
         return queue_.is_past(end);
@@ -242,24 +243,24 @@ class NodeTransport {
 
     // Copies out of the memory of the process of another rank of the node (CMA).
     PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
-    // The same of much data; a peer that has a box here does a part of it in help_peer(). `mutual`:
-    // it has something to fetch from this rank.
+    // As above, for much data; a peer that has a pair ring here does a part of it in help_peer().
+    // `mutual`: it has something to fetch from this rank.
     PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
                              std::uint64_t bytes, bool mutual);
     // Copies a block of what the channel's peer fetches just now. False: there was none. For a
-    // channel with a box.
+    // channel with a pair ring.
     bool help_peer(const Channel& channel);
-    // The same from and to lists of pieces, up to the end of the shorter one or less; `copied` says
-    // how far it has come.
+    // As above, from and to lists of pieces, up to the end of the shorter one or less; `copied`
+    // says how far it has come.
     PeerCopy read_peer(std::uint32_t peer, std::span<const iovec> remote,
                        std::span<const iovec> local, std::uint64_t& copied);
-    // Changes the bits of `mask` in the word that the peer, if it has a box here, finds in its
-    // channel's box.
+    // Changes the bits of `mask` in the word that the peer, if it has a pair ring here, finds in
+    // its channel's pair ring.
     void advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits);
-    // Whether the peer, if it has a box here, waits for all that it has offered.
+    // Whether the peer, if it has a pair ring here, waits for all that it has offered.
     bool awaits(std::uint32_t peer) {
-        const BoxReceiver* box = box_from(peer);
-        return box != nullptr && box->awaits();
+        const PairRingReceiver* pair_ring = pair_ring_from(peer);
+        return pair_ring != nullptr && pair_ring->awaits();
     }
     // It is known already that the kernel refuses that.
     bool peer_copy_refused() const { return peer_copy_refused_; }
@@ -268,12 +269,12 @@ class NodeTransport {
     Rank& rank() { return rank_; }
 
   private:
-    static constexpr std::uint32_t polls_of_a_box = 1000; // 20 to 40 us
+    static constexpr std::uint32_t polls_of_a_pair_ring = 1000; // 20 to 40 us
     static constexpr std::uint32_t polls_of_a_frame = 32;
-    static constexpr std::uint32_t no_box = ~std::uint32_t{0};
-    // Cells that a pair sends before it gets a box: a program that says hello to everybody once
-    // does not need 44 KiB per pair for that.
-    static constexpr std::uint32_t cells_until_box = 8;
+    static constexpr std::uint32_t no_pair_ring = ~std::uint32_t{0};
+    // Cells that a pair sends before it gets a pair ring: a program that says hello to everybody
+    // once does not need 44 KiB per pair for that.
+    static constexpr std::uint32_t cells_until_pair_ring = 8;
 
     // Rings the ranks that sleep until this one has taken something. Like every waker (see
     // mpi/rank/doorbell.hpp) it fences between what it has stored and what it looks at, or the
@@ -289,7 +290,7 @@ class NodeTransport {
         }
     }
     static bool says_refused(int error);
-    // What has become of a read of another process's memory, by errno.
+    // Result of a read of another process's memory, by errno.
     PeerCopy judge_refusal();
     void ring_room_waiters();
     void want_room(std::uint32_t at);
@@ -300,13 +301,14 @@ class NodeTransport {
         cell.source = header.source;
         cell.tag = header.tag;
     }
-    // The next cell of a channel's box, or null. It says what this rank has read of the peer's.
-    [[gnu::always_inline]] Cell* claim_boxed(Channel& channel) {
-        const BoxReceiver* other_way = box_from(channel.peer);
+    // The next cell of a channel's pair ring, or null. It says what this rank has read of the
+    // peer's.
+    [[gnu::always_inline]] Cell* claim_in_pair_ring(Channel& channel) {
+        const PairRingReceiver* other_way = pair_ring_from(channel.peer);
         if (other_way != nullptr) [[likely]] {
-            channel.box.learn(other_way->acknowledged(), other_way->read());
+            channel.pair_ring.learn(other_way->acknowledged(), other_way->read());
         }
-        Cell* cell = channel.box.claim();
+        Cell* cell = channel.pair_ring.claim();
         if (cell != nullptr) [[likely]] {
             cell->turn.acknowledged =
                 static_cast<std::uint16_t>(other_way != nullptr ? other_way->read() : 0);
@@ -322,26 +324,27 @@ class NodeTransport {
     bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
                             const Source& source, std::size_t bytes);
     bool is_behind(Channel& channel) const;
-    // The peer's box towards this rank; null: it has none.
-    BoxReceiver* box_from(std::uint32_t peer) {
-        const std::uint32_t number = box_of_ != nullptr ? box_of_[peer] : no_box;
-        return number != no_box ? &boxes_[number] : nullptr;
+    // The peer's pair ring towards this rank; null: it has none.
+    PairRingReceiver* pair_ring_from(std::uint32_t peer) {
+        const std::uint32_t number = pair_ring_of_ != nullptr ? pair_ring_of_[peer] : no_pair_ring;
+        return number != no_pair_ring ? &pair_rings_[number] : nullptr;
     }
     static std::atomic_ref<std::uint64_t> block_mark(Cell& cell) {
         return std::atomic_ref<std::uint64_t>(
             *reinterpret_cast<std::uint64_t*>(cell.payload + block_progress_offset));
     }
     Chunk* free_chunk(std::uint32_t& number);
-    // Opens the pair's box when it is due; true when the channel has one now.
-    bool open_box(Channel& channel);
-    void accept_box(std::uint32_t number, std::uint32_t sender);
+    // Opens the pair's pair ring when it is due; true when the channel has one now.
+    bool open_pair_ring(Channel& channel);
+    void accept_pair_ring(std::uint32_t number, std::uint32_t sender);
     static bool fits(std::size_t bytes, std::size_t room, std::size_t unit) {
         return bytes == room || (bytes < room && bytes % unit == 0);
     }
-    // The data of a box's next cell: false when it is elsewhere, or doesn't fit.
-    [[gnu::always_inline]] static bool take_boxed(BoxReceiver& box, const Cell& cell, void* to,
-                                                  std::size_t room, std::size_t unit,
-                                                  std::size_t& bytes) {
+    // The data of a pair ring's next cell: false when it is elsewhere, or doesn't fit.
+    [[gnu::always_inline]] static bool take_from_pair_ring(PairRingReceiver& pair_ring,
+                                                           const Cell& cell, void* to,
+                                                           std::size_t room, std::size_t unit,
+                                                           std::size_t& bytes) {
         if (cell.place == Place::cell) [[likely]] {
             bytes = cell.length;
             if (!fits(bytes, room, unit)) [[unlikely]] {
@@ -359,53 +362,54 @@ class NodeTransport {
         // loads the data while the cell is still on its way, where it would wait for the cell if
         // it had to learn the place and the length from there. (A branch, as a conditional move
         // would wait, too: the compiler knows nothing of the values behind an assembly.)
-        std::uint32_t position = box.expected_position();
+        std::uint32_t position = pair_ring.expected_position();
         std::size_t length = room;
         if (reference.position != position || bytes != length) [[unlikely]] {
             position = reference.position;
             length = bytes;
             asm volatile("" : "+r"(position), "+r"(length));
         }
-        std::memcpy(to, box.ring(position), length);
-        box.release_ring(reference.mark);
+        std::memcpy(to, pair_ring.ring(position), length);
+        pair_ring.release_ring(reference.mark);
         return true;
     }
-    // Waits a while for a box's next cell; null when it has not come, or something else has.
-    const Cell* await_boxed(const BoxReceiver& box) const;
-    bool something_else_has_come(const BoxReceiver& box) const {
-        return queue_.peek() != nullptr || (boxes_.size() > 1 && any_but(box));
+    // Waits a while for a pair ring's next cell; null when it has not come, or something else has.
+    const Cell* await_in_pair_ring(const PairRingReceiver& pair_ring) const;
+    bool something_else_has_come(const PairRingReceiver& pair_ring) const {
+        return queue_.peek() != nullptr || (pair_rings_.size() > 1 && any_but(pair_ring));
     }
-    // Whether a cell has come in another box.
-    bool any_but(const BoxReceiver& box) const {
-        for (const BoxReceiver& other : boxes_) {
-            if (&other != &box && other.peek() != nullptr) {
+    // Whether a cell has come in another pair ring.
+    bool any_but(const PairRingReceiver& pair_ring) const {
+        for (const PairRingReceiver& other : pair_rings_) {
+            if (&other != &pair_ring && other.peek() != nullptr) {
                 return true;
             }
         }
         return false;
     }
 
-    // A box's cell whose data is elsewhere. False when nothing new is there: a block whose next
-    // piece has not come.
+    // A pair ring's cell whose data is elsewhere. False when nothing new is there: a block whose
+    // next piece has not come.
     template <typename Handler>
-    [[gnu::noinline]] bool deliver_block(BoxReceiver& box, Cell& cell, Handler&& handler) {
-        Arrival arrival = arrival_of(cell, box.sender());
+    [[gnu::noinline]] bool deliver_block(PairRingReceiver& pair_ring, Cell& cell,
+                                         Handler&& handler) {
+        Arrival arrival = arrival_of(cell, pair_ring.sender());
         // In place: the sender of a bounce block goes on to write its mark, and only that.
         const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
         arrival.extra = reference.extra;
         arrival.block_bytes = reference.bytes;
         if (cell.place == Place::ring) {
-            arrival.data = box.ring(reference.position);
+            arrival.data = pair_ring.ring(reference.position);
             arrival.bytes = reference.bytes;
             handler(arrival);
-            box.release_ring(reference.mark);
-            box.pop();
+            pair_ring.release_ring(reference.mark);
+            pair_ring.pop();
             return true;
         }
         // Acquire pairs with the sender's release after each frame: the bytes are there. A frame
         // is short, so it is worth waiting for the next one right here.
         std::uint64_t mark = block_mark(cell).load(std::memory_order_acquire);
-        for (std::uint32_t turn = 0; (mark & ~may_be_kept_bit) == box.handed; ++turn) {
+        for (std::uint32_t turn = 0; (mark & ~may_be_kept_bit) == pair_ring.handed; ++turn) {
             if (turn == polls_of_a_frame) {
                 return false;
             }
@@ -414,17 +418,17 @@ class NodeTransport {
         }
         const std::uint64_t there = mark & ~may_be_kept_bit;
         const BouncePlace where = BouncePlace::unpacked(reference.position);
-        arrival.data = bounces_.memory(where.number) + where.offset() + box.handed;
-        arrival.bytes = static_cast<std::uint32_t>(there - box.handed);
-        if (box.handed != 0) {
+        arrival.data = bounces_.memory(where.number) + where.offset() + pair_ring.handed;
+        arrival.bytes = static_cast<std::uint32_t>(there - pair_ring.handed);
+        if (pair_ring.handed != 0) {
             arrival.header.kind = further_piece;
         }
         handler(arrival);
-        box.handed = there;
+        pair_ring.handed = there;
         if (there == reference.bytes) {
             bounces_.drop({.number = where.number, .may_be_kept = (mark & may_be_kept_bit) != 0});
-            box.handed = 0;
-            box.pop();
+            pair_ring.handed = 0;
+            pair_ring.pop();
         }
         return true;
     }
@@ -443,10 +447,10 @@ class NodeTransport {
             handler(arrival);
             // Release: the data has been read before the owner writes the chunk again.
             chunk.busy.store(0, std::memory_order_release);
-        } else if (cell.kind == cell_opens_box) {
+        } else if (cell.kind == cell_opens_pair_ring) {
             std::uint32_t number;
             std::memcpy(&number, cell.payload, sizeof number);
-            accept_box(number, cell.sender);
+            accept_pair_ring(number, cell.sender);
         } else {
             handler(arrival);
         }
@@ -455,12 +459,13 @@ class NodeTransport {
 
     Rank& rank_;
     QueueReceiver queue_;
-    Chunk* chunks_;                           // of all ranks
-    std::uint32_t next_chunk_ = 0;            // where the search for a free one starts
-    bool peer_copy_refused_ = false;          // reading by CMA
-    bool help_refused_ = false;               // writing by CMA
-    std::vector<BoxReceiver> boxes_;          // inbound
-    std::unique_ptr<std::uint32_t[]> box_of_; // by sender: which one; null: there are none yet
+    Chunk* chunks_;                            // of all ranks
+    std::uint32_t next_chunk_ = 0;             // where the search for a free one starts
+    bool peer_copy_refused_ = false;           // reading by CMA
+    bool help_refused_ = false;                // writing by CMA
+    std::vector<PairRingReceiver> pair_rings_; // inbound
+    std::unique_ptr<std::uint32_t[]>
+        pair_ring_of_; // by sender: which one; null: there are none yet
     BounceStock bounces_;
     LargeCopy copy_;
 };

@@ -1,4 +1,4 @@
-// Box: the private road of a pair of ranks that talk: one sender, one receiver, no atomic
+// PairRing: the private road of a pair of ranks that talk: one sender, one receiver, no atomic
 // read-modify-write, and one cache line for a short message.
 //
 // A ring of cells, and a ring of bytes for data that does not fit a cell. The sender counts what it
@@ -17,18 +17,18 @@
 //  1. The cell of position p has the sequence p + 1 once it is published, and says where that of
 //     p + 1 is: behind it, or at the beginning if all before p had been read. In the second case
 //     the sender goes round the cell of p once, so that it has been read before it is used again.
-//  2. cells: consumed ≤ written ≤ consumed + box_cells - 1; bytes: consumed ≤ written ≤
-//     consumed + box_ring_bytes.
+//  2. cells: consumed ≤ written ≤ consumed + pair_ring_cells - 1; bytes: consumed ≤ written ≤
+//     consumed + pair_ring_data_bytes.
 //  3. The data of a cell is one piece of the ring: what does not fit before the ring's end starts
 //     at its beginning, and the bytes left out count as written.
-//  4. Each cell is written at least once in 2^20 + 3 · box_cells positions, so an old sequence is
-//     never taken for a new one after 2^32.
-//  5. What a cell acknowledges is believed if the cell was published while at most 2^15 + box_cells
-//     of the last positions of the box that it is about were there, so that 16 bits tell which is
-//     meant. A cell that is taken behind box_cells or more others was not there before the first
-//     of them was taken: that is noted every 2^14 positions. (A rank that has yet to accept the box
-//     the other way doesn't learn; when it begins to behind 2^14 positions, all that is there may
-//     be too old.)
+//  4. Each cell is written at least once in 2^20 + 3 · pair_ring_cells positions, so an old
+//     sequence is never taken for a new one after 2^32.
+//  5. What a cell acknowledges is believed if the cell was published while at most 2^15 +
+//     pair_ring_cells of the last positions of the pair ring that it is about were there, so that
+//     16 bits tell which is meant. A cell that is taken behind pair_ring_cells or more others was
+//     not there before the first of them was taken: that is noted every 2^14 positions. (A rank
+//     that has yet to accept the pair ring the other way doesn't learn; when it begins to behind
+//     2^14 positions, all that is there may be too old.)
 // Thread rule: one sender and one receiver, each under its own rank's lock.
 #pragma once
 
@@ -36,6 +36,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/cell.hpp"
 #include "mpi/transport/shm/joint_copy.hpp"
@@ -48,7 +49,7 @@ namespace warren::transport {
 inline constexpr std::size_t ring_block_limit = 4096;
 inline constexpr std::size_t ring_preferred_limit = 2048;
 
-struct Box {
+struct PairRing {
     // Stored by the receiver, read by the sender.
     struct alignas(node::cache_line_bytes) Consumed {
         std::atomic<std::uint64_t> bytes;
@@ -64,15 +65,15 @@ struct Box {
     // it has offered. Stored when it begins to, and with the next offer that isn't waited for; read
     // with each offer.
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> awaits;
-    alignas(4096) Cell cells[node::box_cells];
-    alignas(4096) std::byte ring[node::box_ring_bytes];
+    alignas(4096) Cell cells[node::pair_ring_cells];
+    alignas(4096) std::byte ring[node::pair_ring_data_bytes];
 
-    static Box* at(const node::Segment& segment, std::uint32_t number) {
-        return reinterpret_cast<Box*>(segment.at(segment.header().boxes_offset) +
-                                      std::uint64_t{number} * node::box_bytes);
+    static PairRing* at(const node::Segment& segment, std::uint32_t number) {
+        return reinterpret_cast<PairRing*>(segment.at(segment.header().pair_rings_offset) +
+                                           std::uint64_t{number} * node::pair_ring_bytes);
     }
 };
-static_assert(sizeof(Box) == node::box_bytes);
+static_assert(sizeof(PairRing) == node::pair_ring_bytes);
 
 // How many cells ahead either side asks for a line: what it takes to come, in messages.
 inline constexpr std::uint32_t cells_ahead = 8;
@@ -89,22 +90,24 @@ inline void prefetch_for_write(const void* line) {
 #endif
 }
 
-class BoxSender {
+class PairRingSender {
   public:
-    BoxSender() = default;
-    explicit BoxSender(Box* box) : box_(box) {}
+    PairRingSender() = default;
+    explicit PairRingSender(PairRing* pair_ring) : pair_ring_(pair_ring) {}
 
-    explicit operator bool() const { return box_ != nullptr; }
+    explicit operator bool() const { return pair_ring_ != nullptr; }
 
-    // The last cell that this rank has taken from the box the other way says that the receiver had
-    // read so many, modulo 2^16, when it published that; it was the `heard`th one. Invariant 5.
+    // The last cell that this rank has taken from the pair ring the other way says that the
+    // receiver had read so many, modulo 2^16, when it published that; it was the `heard`th one.
+    // Invariant 5.
     void learn(std::uint16_t acknowledged, std::uint32_t heard) {
         const std::uint32_t since = written_ - epoch_;
         if (since >= epoch_positions) [[unlikely]] {
             epoch_ = written_;
             // Past the moment when it was due: nothing came back till now.
-            trusted_from_ = since == epoch_positions ? trusted_next_ : heard + node::box_cells;
-            trusted_next_ = heard + node::box_cells;
+            trusted_from_ =
+                since == epoch_positions ? trusted_next_ : heard + node::pair_ring_cells;
+            trusted_next_ = heard + node::pair_ring_cells;
         }
         if (static_cast<std::int32_t>(heard - trusted_from_) < 0) {
             return;
@@ -118,36 +121,40 @@ class BoxSender {
 
     // The next cell, or null when the receiver is a whole ring behind.
     Cell* claim() {
-        if (written_ - consumed_ >= box_cells_at_once) [[unlikely]] {
+        if (written_ - consumed_ >= pair_ring_cells_at_once) [[unlikely]] {
             // Acquire pairs with the receiver's release: it has read the cell's last contents.
-            consumed_ = box_->consumed.cells.load(std::memory_order_acquire);
-            if (written_ - consumed_ >= box_cells_at_once) {
+            consumed_ = pair_ring_->consumed.cells.load(std::memory_order_acquire);
+            if (written_ - consumed_ >= pair_ring_cells_at_once) {
                 return nullptr;
             }
         }
-        return &box_->cells[index_];
+        WARREN_INVARIANT(index_ < node::pair_ring_cells && index_ != go_round_,
+                         "pair ring 1: the next cell is in the ring and not the one to go round");
+        return &pair_ring_->cells[index_];
     }
 
     void publish(Cell& cell) {
+        WARREN_INVARIANT(written_ - consumed_ < pair_ring_cells_at_once,
+                         "pair ring 2: consumed <= written <= consumed + pair_ring_cells - 1");
         // As far as is known; if so, the receiver has done with all that lies in either ring.
         alone_ = consumed_ == written_;
-        std::uint32_t next = (index_ + 1) % node::box_cells;
+        std::uint32_t next = (index_ + 1) % node::pair_ring_cells;
         if (alone_) {
-            go_round_ = node::box_cells; // read, like all before this one
+            go_round_ = node::pair_ring_cells; // read, like all before this one
             if (index_ >= hot_cells - 1 && written_ % laps_period >= lap_positions) {
                 go_round_ = index_;
                 next = 0;
             }
         } else if (next == go_round_) [[unlikely]] {
-            go_round_ = node::box_cells;
-            next = (next + 1) % node::box_cells;
+            go_round_ = node::pair_ring_cells;
+            next = (next + 1) % node::pair_ring_cells;
         }
         cell.turn.next = static_cast<std::uint16_t>(next);
         index_ = next;
         cell.sequence.store(++written_, std::memory_order_release);
         if (!alone_) {
             // The receiver has the line from a lap ago: have it back by the time that it is due.
-            prefetch_for_write(&box_->cells[(next + cells_ahead) % node::box_cells]);
+            prefetch_for_write(&pair_ring_->cells[(next + cells_ahead) % node::pair_ring_cells]);
         }
     }
 
@@ -160,58 +167,65 @@ class BoxSender {
         const std::uint64_t start = next_start(bytes, consumed_ == written_);
         constexpr std::uint64_t line = node::cache_line_bytes;
         const std::uint64_t end = start + ((bytes + line - 1) & ~(line - 1));
-        if (end - ring_consumed_ > node::box_ring_bytes) {
-            ring_consumed_ = box_->consumed.bytes.load(std::memory_order_acquire);
-            if (end - ring_consumed_ > node::box_ring_bytes) {
+        if (end - ring_consumed_ > node::pair_ring_data_bytes) {
+            ring_consumed_ = pair_ring_->consumed.bytes.load(std::memory_order_acquire);
+            if (end - ring_consumed_ > node::pair_ring_data_bytes) {
                 return nullptr;
             }
         }
         reference.bytes = bytes;
-        reference.position = static_cast<std::uint32_t>(start % node::box_ring_bytes);
+        reference.position = static_cast<std::uint32_t>(start % node::pair_ring_data_bytes);
         reference.mark = end;
-        return box_->ring + reference.position;
+        WARREN_INVARIANT(reference.position + bytes <= node::pair_ring_data_bytes,
+                         "pair ring 3: a cell's data is one piece of the ring");
+        return pair_ring_->ring + reference.position;
     }
 
-    void commit_ring(const BlockReference& reference) { ring_written_ = reference.mark; }
+    void commit_ring(const BlockReference& reference) {
+        WARREN_INVARIANT(reference.mark >= ring_written_ &&
+                             reference.mark - ring_consumed_ <= node::pair_ring_data_bytes,
+                         "pair ring 2: bytes: consumed <= written <= consumed + the ring");
+        ring_written_ = reference.mark;
+    }
 
     // Has the lines of the next block, if it is as long, back from the receiver, who has read them
     // a round ago: while this rank waits for an answer it has the time.
     void prefetch_ring(std::size_t bytes) const {
         if (alone_ ? bytes > ring_preferred_limit
-                   : ring_written_ + 2 * bytes - ring_consumed_ > node::box_ring_bytes) {
+                   : ring_written_ + 2 * bytes - ring_consumed_ > node::pair_ring_data_bytes) {
             return; // they may hold what is still to be read
         }
-        std::byte* next = box_->ring + next_start(bytes, alone_) % node::box_ring_bytes;
+        std::byte* next = pair_ring_->ring + next_start(bytes, alone_) % node::pair_ring_data_bytes;
         for (std::size_t offset = 0; offset < bytes; offset += node::cache_line_bytes) {
             prefetch_for_write(next + offset);
         }
     }
 
-    JointCopy& joint_copy() const { return box_->joint_copy; }
-    std::uint32_t advice() const { return box_->advice.load(std::memory_order_relaxed); }
+    JointCopy& joint_copy() const { return pair_ring_->joint_copy; }
+    std::uint32_t advice() const { return pair_ring_->advice.load(std::memory_order_relaxed); }
     void set_awaits(bool value) const {
-        box_->awaits.store(value ? 1 : 0, std::memory_order_relaxed);
+        pair_ring_->awaits.store(value ? 1 : 0, std::memory_order_relaxed);
     }
 
   private:
     // One cell less than there are: a lap that goes round one has no more.
-    static constexpr std::uint32_t box_cells_at_once = node::box_cells - 1;
+    static constexpr std::uint32_t pair_ring_cells_at_once = node::pair_ring_cells - 1;
     // So often, and for so many positions, cells are used in their order whatever is known.
     static constexpr std::uint32_t laps_period = std::uint32_t{1} << 20;
-    static constexpr std::uint32_t lap_positions = 2 * node::box_cells;
+    static constexpr std::uint32_t lap_positions = 2 * node::pair_ring_cells;
     static constexpr std::uint32_t epoch_positions = std::uint32_t{1} << 14;
 
     // Where the ring goes on with a block; `back`: at its beginning, if that is no longer near.
     std::uint64_t next_start(std::size_t bytes, bool back) const {
-        const std::uint64_t offset = ring_written_ % node::box_ring_bytes;
-        const std::uint64_t to_end = node::box_ring_bytes - offset;
+        const std::uint64_t offset = ring_written_ % node::pair_ring_data_bytes;
+        const std::uint64_t to_end = node::pair_ring_data_bytes - offset;
         const bool goes_on = bytes <= to_end && !(back && offset >= hot_ring_bytes);
         return goes_on ? ring_written_ : ring_written_ + to_end;
     }
 
-    Box* box_ = nullptr;
-    std::uint32_t index_ = 0;                  // of the next cell
-    std::uint32_t go_round_ = node::box_cells; // this cell once; box_cells: none
+    PairRing* pair_ring_ = nullptr;
+    std::uint32_t index_ = 0;                        // of the next cell
+    std::uint32_t go_round_ = node::pair_ring_cells; // this cell once; pair_ring_cells: none
     std::uint32_t written_ = 0;
     std::uint32_t consumed_ = 0;     // as last seen
     bool alone_ = false;             // all before the last cell were read when it was published
@@ -222,9 +236,10 @@ class BoxSender {
     std::uint64_t ring_consumed_ = 0; // as last seen
 };
 
-class BoxReceiver {
+class PairRingReceiver {
   public:
-    BoxReceiver(Box* box, std::uint32_t sender) : box_(box), next_(box->cells), sender_(sender) {}
+    PairRingReceiver(PairRing* pair_ring, std::uint32_t sender)
+        : pair_ring_(pair_ring), next_(pair_ring->cells), sender_(sender) {}
 
     std::uint32_t sender() const { return sender_; }
     std::uint32_t read() const { return read_; } // cells, modulo 2^32
@@ -233,14 +248,16 @@ class BoxReceiver {
         return next_->sequence.load(std::memory_order_acquire) == read_ + 1 ? next_ : nullptr;
     }
 
-    // Cells that the sender had read of the box the other way when it published the last one.
+    // Cells that the sender had read of the pair ring the other way when it published the last one.
     std::uint16_t acknowledged() const { return acknowledged_; }
 
     void pop() {
+        WARREN_INVARIANT(next_->sequence.load(std::memory_order_relaxed) == read_ + 1,
+                         "pair ring 1: the cell that is taken has its position's sequence");
         ++read_;
         acknowledged_ = next_->turn.acknowledged;
-        next_ = &box_->cells[next_->turn.next % node::box_cells];
-        box_->consumed.cells.store(read_, std::memory_order_release);
+        next_ = &pair_ring_->cells[next_->turn.next % node::pair_ring_cells];
+        pair_ring_->consumed.cells.store(read_, std::memory_order_release);
     }
 
     // Bytes of the block in peek()'s cell that have been handed over already.
@@ -249,25 +266,25 @@ class BoxReceiver {
     // For a receiver that is behind: cells that are surely, or probably, there already. (A cell
     // that is not written yet should be left to the sender's cache.)
     void prefetch() const {
-        const auto index = static_cast<std::size_t>(next_ - box_->cells);
-        __builtin_prefetch(&box_->cells[(index + cells_ahead) % node::box_cells]);
+        const auto index = static_cast<std::size_t>(next_ - pair_ring_->cells);
+        __builtin_prefetch(&pair_ring_->cells[(index + cells_ahead) % node::pair_ring_cells]);
     }
 
-    const std::byte* ring(std::uint32_t position) const { return box_->ring + position; }
+    const std::byte* ring(std::uint32_t position) const { return pair_ring_->ring + position; }
     // Where the next block is if its sender goes on as one that is answered.
     std::uint32_t expected_position() const { return expected_; }
     void release_ring(std::uint64_t end) {
-        const auto offset = static_cast<std::uint32_t>(end % node::box_ring_bytes);
+        const auto offset = static_cast<std::uint32_t>(end % node::pair_ring_data_bytes);
         expected_ = offset >= hot_ring_bytes ? 0 : offset;
-        box_->consumed.bytes.store(end, std::memory_order_release);
+        pair_ring_->consumed.bytes.store(end, std::memory_order_release);
     }
 
-    JointCopy& joint_copy() const { return box_->joint_copy; }
-    std::atomic<std::uint32_t>& advice() const { return box_->advice; }
-    bool awaits() const { return box_->awaits.load(std::memory_order_relaxed) != 0; }
+    JointCopy& joint_copy() const { return pair_ring_->joint_copy; }
+    std::atomic<std::uint32_t>& advice() const { return pair_ring_->advice; }
+    bool awaits() const { return pair_ring_->awaits.load(std::memory_order_relaxed) != 0; }
 
   private:
-    Box* box_;
+    PairRing* pair_ring_;
     Cell* next_;
     std::uint32_t read_ = 0;
     std::uint32_t sender_;

@@ -17,20 +17,22 @@ namespace warren::transport {
 namespace {
 
 struct Deleter {
-    void operator()(Box* box) const { ::operator delete (box, std::align_val_t{alignof(Box)}); }
+    void operator()(PairRing* pair_ring) const {
+        ::operator delete (pair_ring, std::align_val_t{alignof(PairRing)});
+    }
 };
-using OwnedBox = std::unique_ptr<Box, Deleter>;
+using OwnedPairRing = std::unique_ptr<PairRing, Deleter>;
 
-OwnedBox empty_box() {
-    void* memory = ::operator new (sizeof(Box), std::align_val_t{alignof(Box)});
-    std::memset(memory, 0, sizeof(Box));
-    return OwnedBox(static_cast<Box*>(memory));
+OwnedPairRing empty_pair_ring() {
+    void* memory = ::operator new (sizeof(PairRing), std::align_val_t{alignof(PairRing)});
+    std::memset(memory, 0, sizeof(PairRing));
+    return OwnedPairRing(static_cast<PairRing*>(memory));
 }
 
-// A rank of the pair, as the transport uses its ends of both boxes.
+// A rank of the pair, as the transport uses its ends of both pair rings.
 class Side {
   public:
-    Side(Box* out, Box* in) : out_(out), sender_(out), receiver_(in, 0) {}
+    Side(PairRing* out, PairRing* in) : out_(out), sender_(out), receiver_(in, 0) {}
 
     // Sends the next number, in the cell, or in a block of so many bytes. False: no room.
     bool send(std::uint32_t bytes = 0) {
@@ -94,31 +96,31 @@ class Side {
     std::uint32_t last_position = 0;
     std::uint32_t as_expected = 0; // blocks that were where the receiver expected them
     bool good = true;
-    bool learns = true; // it has accepted the box the other way
+    bool learns = true; // it has accepted the pair ring the other way
 
   private:
-    Box* out_;
-    BoxSender sender_;
-    BoxReceiver receiver_;
+    PairRing* out_;
+    PairRingSender sender_;
+    PairRingReceiver receiver_;
     std::uint32_t sent_ = 0;
     std::uint32_t received_ = 0;
 };
 
-class BoxTest : public ::testing::Test {
+class PairRingTest : public ::testing::Test {
   protected:
-    const OwnedBox there_ = empty_box();
-    const OwnedBox back_ = empty_box();
+    const OwnedPairRing there_ = empty_pair_ring();
+    const OwnedPairRing back_ = empty_pair_ring();
     Side one_{there_.get(), back_.get()};
     Side other_{back_.get(), there_.get()};
 
     void past_the_first_laps() {
-        for (std::uint32_t i = 0; i < 3 * node::box_cells; ++i) {
+        for (std::uint32_t i = 0; i < 3 * node::pair_ring_cells; ++i) {
             ASSERT_TRUE(one_.send() && other_.receive() && other_.send() && one_.receive());
         }
     }
 };
 
-TEST_F(BoxTest, RanksThatAnswerEachOtherKeepToFewLines) {
+TEST_F(PairRingTest, RanksThatAnswerEachOtherKeepToFewLines) {
     past_the_first_laps();
     std::set<std::size_t> cells;
     std::set<std::uint32_t> positions;
@@ -137,20 +139,20 @@ TEST_F(BoxTest, RanksThatAnswerEachOtherKeepToFewLines) {
     EXPECT_TRUE(one_.good && other_.good);
 }
 
-TEST_F(BoxTest, OneWhoIsNotAnsweredUsesAllCells) {
+TEST_F(PairRingTest, OneWhoIsNotAnsweredUsesAllCells) {
     past_the_first_laps();
     std::set<std::size_t> cells;
     for (int i = 0; i < 1000; ++i) {
         ASSERT_TRUE(one_.send() && other_.receive());
         cells.insert(one_.last_cell);
     }
-    EXPECT_EQ(cells.size(), node::box_cells);
+    EXPECT_EQ(cells.size(), node::pair_ring_cells);
     EXPECT_TRUE(other_.good);
 }
 
 // Whether the sender has just gone back or not, there is room for all cells but one, and none is
 // used again before it was read.
-TEST_F(BoxTest, BurstsBehindAnAnswerHaveTheWholeRing) {
+TEST_F(PairRingTest, BurstsBehindAnAnswerHaveTheWholeRing) {
     past_the_first_laps();
     for (int answers = 0; answers < 9; ++answers) {
         for (int i = 0; i < answers; ++i) {
@@ -161,7 +163,7 @@ TEST_F(BoxTest, BurstsBehindAnAnswerHaveTheWholeRing) {
             while (one_.send()) {
                 ASSERT_TRUE(cells.insert(one_.last_cell).second) << "used twice";
             }
-            EXPECT_EQ(cells.size(), node::box_cells - 1);
+            EXPECT_EQ(cells.size(), node::pair_ring_cells - 1);
             while (other_.receive()) {
             }
         }
@@ -171,8 +173,8 @@ TEST_F(BoxTest, BurstsBehindAnAnswerHaveTheWholeRing) {
 }
 
 // An old sequence would be taken for a new one if a cell were left alone for 2^32 messages.
-TEST_F(BoxTest, EveryCellIsWrittenNowAndThen) {
-    std::vector<std::uint32_t> last(node::box_cells, 0);
+TEST_F(PairRingTest, EveryCellIsWrittenNowAndThen) {
+    std::vector<std::uint32_t> last(node::pair_ring_cells, 0);
     std::uint32_t longest = 0;
     for (std::uint32_t i = 1; i < (1u << 22); ++i) {
         ASSERT_TRUE(one_.send() && other_.receive() && other_.send() && one_.receive());
@@ -180,15 +182,15 @@ TEST_F(BoxTest, EveryCellIsWrittenNowAndThen) {
         last[one_.last_cell] = i;
     }
     for (const std::uint32_t when : last) {
-        EXPECT_GT(when, (1u << 22) - (1u << 20) - 3 * node::box_cells);
+        EXPECT_GT(when, (1u << 22) - (1u << 20) - 3 * node::pair_ring_cells);
     }
-    EXPECT_LE(longest, (1u << 20) + 3 * node::box_cells);
+    EXPECT_LE(longest, (1u << 20) + 3 * node::pair_ring_cells);
     EXPECT_TRUE(one_.good && other_.good);
 }
 
 // Acknowledgements have 16 bits: one of long ago says nothing, whether it was taken long ago or
 // just now, and however far the receiver is behind.
-TEST_F(BoxTest, OldAcknowledgementsAreNotBelieved) {
+TEST_F(PairRingTest, OldAcknowledgementsAreNotBelieved) {
     for (const std::uint32_t behind : {1U, 4U, 32U, 100U, 126U}) {
         for (const std::uint32_t bytes : {0U, 40U}) {
             for (const bool at_once : {true, false}) {
@@ -217,7 +219,7 @@ TEST_F(BoxTest, OldAcknowledgementsAreNotBelieved) {
     }
 }
 
-TEST_F(BoxTest, OldAcknowledgementsAreNotBelievedWhenTheBoxWasAcceptedLate) {
+TEST_F(PairRingTest, OldAcknowledgementsAreNotBelievedWhenThePairRingWasAcceptedLate) {
     for (int turn = 0; turn < 3; ++turn) {
         ASSERT_TRUE(other_.send()); // acknowledges 0
     }
@@ -243,7 +245,7 @@ TEST_F(BoxTest, OldAcknowledgementsAreNotBelievedWhenTheBoxWasAcceptedLate) {
     EXPECT_EQ(other_.received(), one_.sent());
 }
 
-TEST_F(BoxTest, AnyMixtureArrivesInOrder) {
+TEST_F(PairRingTest, AnyMixtureArrivesInOrder) {
     std::mt19937 random(7);
     const auto below = [&random](std::uint32_t limit) {
         return static_cast<std::uint32_t>(random() % limit);
@@ -264,8 +266,8 @@ TEST_F(BoxTest, AnyMixtureArrivesInOrder) {
     EXPECT_TRUE(one_.good && other_.good);
 }
 
-// The same by two threads at once.
-TEST_F(BoxTest, ThreadsExchangeBurstsAndAnswers) {
+// Two threads send and receive at once.
+TEST_F(PairRingTest, ThreadsExchangeBurstsAndAnswers) {
     constexpr std::uint32_t rounds = 3000;
     const auto run = [](Side& side, std::uint32_t seed, bool begins) {
         std::mt19937 random(seed);

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/cell.hpp"
 
@@ -74,6 +75,8 @@ class QueueSender {
     std::atomic<std::uint32_t>& doorbell() const { return slot_->doorbell; }
 
     static void publish(Cell& cell, std::uint32_t position) {
+        WARREN_INVARIANT(cell.sequence.load(std::memory_order_relaxed) != position + 1,
+                         "queue 1: a position is published once");
         cell.sequence.store(position + 1, std::memory_order_release);
     }
 
@@ -107,7 +110,15 @@ class QueueReceiver {
     }
 
     // Gives the cell of peek() back to the senders.
-    void pop() { slot_->queue_consumed.store(++position_, std::memory_order_release); }
+    void pop() {
+        WARREN_INVARIANT(cells_[position_ % node::queue_cells].sequence.load(
+                             std::memory_order_relaxed) == position_ + 1,
+                         "queue 1: the cell that is taken has its position's sequence");
+        WARREN_INVARIANT(slot_->queue_tail.load(std::memory_order_relaxed) - position_ - 1 <
+                             node::queue_cells,
+                         "queue 2: consumed <= tail <= consumed + queue_cells");
+        slot_->queue_consumed.store(++position_, std::memory_order_release);
+    }
 
   private:
     Cell* cells_;

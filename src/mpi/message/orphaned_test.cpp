@@ -14,17 +14,17 @@
 namespace warren::message {
 namespace {
 
-class ForsakenTest : public testing::TestWithParam<std::uint32_t> {};
+class OrphanedTest : public testing::TestWithParam<std::uint32_t> {};
 
-// Cores: many (boxes, spinning) or one (queue, yielding, sleeping).
-INSTANTIATE_TEST_SUITE_P(Cores, ForsakenTest, testing::Values(64, 1));
+// Cores: many (pair rings, spinning) or one (queue, yielding, sleeping).
+INSTANTIATE_TEST_SUITE_P(Cores, OrphanedTest, testing::Values(64, 1));
 
-TEST_P(ForsakenTest, a_send_that_waits_for_room_and_is_forsaken_never_leaves) {
+TEST_P(OrphanedTest, a_send_that_waits_for_room_and_is_orphaned_never_leaves) {
     Node node(2, GetParam());
     std::atomic<int> sent{0};
     constexpr std::size_t bytes = 1000;
     node.run([&](Engine& engine, std::uint32_t rank) {
-        constexpr int forsaken_tag = 100000;
+        constexpr int orphaned_tag = 100000;
         if (rank == 0) {
             int tag = 0;
             std::vector<std::byte> data(bytes);
@@ -34,11 +34,11 @@ TEST_P(ForsakenTest, a_send_that_waits_for_room_and_is_forsaken_never_leaves) {
                 if (!request->complete) {
                     // One more behind it, which is not.
                     std::vector<std::byte> later(bytes);
-                    Request* second = start_send(engine, later, 1, forsaken_tag);
+                    Request* second = start_send(engine, later, 1, orphaned_tag);
                     std::vector<std::byte> last(bytes);
                     last.back() = pattern(static_cast<std::uint64_t>(tag + 1), bytes);
                     Request* third = start_send(engine, last, 1, tag + 1);
-                    engine.forsake(*second);
+                    engine.orphan(*second);
                     later.assign(bytes, std::byte{0xee});
                     sent = tag + 2;
                     engine.wait(*request);
@@ -55,13 +55,13 @@ TEST_P(ForsakenTest, a_send_that_waits_for_room_and_is_forsaken_never_leaves) {
                 sched_yield();
             }
             receive_all(engine, bytes, 0, sent);
-            EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = forsaken_tag}), nullptr);
+            EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = orphaned_tag}), nullptr);
         }
     });
 }
 
 // Announced by its address, or direct.
-TEST_P(ForsakenTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
+TEST_P(OrphanedTest, a_send_that_is_announced_and_orphaned_is_withdrawn) {
 #ifdef __SANITIZE_THREAD__
     constexpr std::array one_space_or_not = {false};
 #else
@@ -75,7 +75,7 @@ TEST_P(ForsakenTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
             }
             node.run([&](Engine& engine, std::uint32_t rank) {
                 std::vector<std::byte> data(16, pattern(1, 16));
-                for (int i = 0; i < 20; ++i) { // a box
+                for (int i = 0; i < 20; ++i) { // a pair ring
                     if (rank == 0) {
                         engine
                             .send(Operation::send, {data.data(), 16, &byte_type()}, 1,
@@ -94,7 +94,7 @@ TEST_P(ForsakenTest, a_send_that_is_announced_and_forsaken_is_withdrawn) {
                         {.context = 3, .source = 0, .tag = 2});
                     engine.start(*request).drop();
                     EXPECT_FALSE(request->complete);
-                    engine.forsake(*request);
+                    engine.orphan(*request);
                     large.reset();
                     engine
                         .send(Operation::send, {data.data(), 16, &byte_type()}, 1,
@@ -135,16 +135,16 @@ void exchange_streamed(Engine& engine, std::uint32_t rank, std::size_t words) {
 
 constexpr std::size_t stream_words = 1'000'000;
 
-TEST(forsaken, a_first_block_that_nobody_has_received_is_withdrawn) {
+TEST(orphaned, a_first_block_that_nobody_has_received_is_withdrawn) {
     Node node(2, 64);
     std::atomic<int> step{0};
     node.run([&](Engine& engine, std::uint32_t rank) {
-        get_a_box(engine, rank);
+        get_a_pair_ring(engine, rank);
         if (rank == 0) {
             auto gaps = std::make_unique<Gaps>(stream_words);
             Request* send = start_streaming(engine, *gaps);
             EXPECT_TRUE(comes(engine, [&] { return step == 1; }));
-            engine.forsake(*send);
+            engine.orphan(*send);
             gaps.reset();
             step = 2;
             EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
@@ -158,11 +158,11 @@ TEST(forsaken, a_first_block_that_nobody_has_received_is_withdrawn) {
     });
 }
 
-TEST(forsaken, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept) {
+TEST(orphaned, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept) {
     Node node(2, 64);
     std::atomic<int> step{0};
     node.run([&](Engine& engine, std::uint32_t rank) {
-        get_a_box(engine, rank);
+        get_a_pair_ring(engine, rank);
         if (rank == 0) {
             auto gaps = std::make_unique<Gaps>(stream_words);
             gaps->fill(70);
@@ -173,7 +173,7 @@ TEST(forsaken, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept)
             // The receiver has asked, and takes nothing for now: not all of it finds room.
             EXPECT_TRUE(comes(engine, [&] { return send->answer_token != 0; }));
             EXPECT_FALSE(send->complete);
-            engine.forsake(*send);
+            engine.orphan(*send);
             gaps->fill(-1);
             gaps.reset();
             step = 2;
@@ -196,11 +196,11 @@ TEST(forsaken, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept)
     });
 }
 
-TEST(forsaken, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
+TEST(orphaned, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
     Node node(2, 64);
     std::atomic<int> step{0};
     node.run([&](Engine& engine, std::uint32_t rank) {
-        get_a_box(engine, rank);
+        get_a_pair_ring(engine, rank);
         if (rank == 0) {
             auto gaps = std::make_unique<Gaps>(stream_words);
             Request* send = start_streaming(engine, *gaps);
@@ -208,7 +208,7 @@ TEST(forsaken, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
                 sched_yield();
             }
             EXPECT_EQ(send->answer_token, 0U); // it is on its way
-            engine.forsake(*send);
+            engine.orphan(*send);
             gaps.reset();
             step = 2;
             EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
@@ -222,25 +222,25 @@ TEST(forsaken, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
             while (step == 1) {
                 sched_yield();
             }
-            engine.forsake(*receive);
+            engine.orphan(*receive);
             EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
         }
         exchange_streamed(engine, rank, stream_words);
     });
 }
 
-TEST(forsaken, a_receive_whose_sender_has_given_up_ends_with_an_error) {
+TEST(orphaned, a_receive_whose_sender_has_given_up_ends_with_an_error) {
     Node node(2, 64);
     std::atomic<int> step{0};
     node.run([&](Engine& engine, std::uint32_t rank) {
-        get_a_box(engine, rank);
+        get_a_pair_ring(engine, rank);
         if (rank == 0) {
             auto gaps = std::make_unique<Gaps>(stream_words);
             Request* send = start_streaming(engine, *gaps);
             while (step == 0) {
                 sched_yield();
             }
-            engine.forsake(*send);
+            engine.orphan(*send);
             gaps.reset();
             EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
         } else {

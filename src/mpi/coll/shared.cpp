@@ -553,7 +553,7 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
     std::memcpy(result, total, bytes);
 }
 
-void SharedSlot::flat_meet(std::uint64_t operation) {
+void SharedSlot::flat_wait_for_all(std::uint64_t operation) {
     ArrivalWait arrivals(*this, 2);
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
@@ -571,7 +571,7 @@ void SharedSlot::barrier() {
     }
     if (flat_) {
         flat_arrive(operation);
-        flat_meet(operation);
+        flat_wait_for_all(operation);
     } else if (count_arrival(operation)) {
         publish(operation);
     } else {
@@ -591,7 +591,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
     std::memcpy(line(operation, rank_).data, in, bytes);
     if (flat_) {
         flat_arrive(operation);
-        flat_meet(operation);
+        flat_wait_for_all(operation);
         combine(out, static_cast<const std::byte*>(in), operation, count, type, op);
     } else {
         Line& result = published(operation);
@@ -635,7 +635,7 @@ void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
 // --- Where data is
 
 std::byte* SharedSlot::find_staging(StagingKind kind) const {
-    static_assert(staging::first + node::area_unit_limit <=
+    static_assert(staging::first + node::staging_unit_limit <=
                   std::numeric_limits<std::uint16_t>::max());
     std::uint16_t& known = place_.staging[static_cast<std::size_t>(kind)];
     if (known == staging::undecided) {

@@ -39,10 +39,10 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
     const auto fits = [&](StagingKind kind, std::size_t piece) {
         made.phase_bytes = staging_phase_bytes(kind, size_);
         made.piece = piece;
-        made.stride = area_stride(piece);
-        made.pitch = area_pitch(made.stride * width);
+        made.stride = staging_block_stride(piece);
+        made.pitch = staging_row_pitch(made.stride * width);
         return piece != 0 && made.pitch * height <= made.phase_bytes &&
-               (made.area = slot_.area(kind)) != nullptr;
+               (made.area = slot_.staging_area(kind)) != nullptr;
     };
     const std::size_t wanted = std::max(std::min(bytes, limit) / unit * unit, unit);
     if (fits(StagingKind::small, wanted) || fits(StagingKind::large, wanted) ||
@@ -58,7 +58,7 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
         const std::size_t grain =
             unit < line_bytes && line_bytes % unit == 0 && block > line_bytes ? line_bytes : unit;
         std::size_t piece = std::min(block / grain * grain, wanted);
-        while (piece > grain && area_pitch(area_stride(piece) * width) > row) {
+        while (piece > grain && staging_row_pitch(staging_block_stride(piece) * width) > row) {
             piece -= grain;
         }
         return piece;
@@ -125,14 +125,14 @@ void SharedData::begin_writing(std::size_t bytes) {
 
 void SharedData::time_from_here() {
     if (trial_.began != 0 && !timed_) {
-        trial_.began = trial_.looked = message::way_clock();
+        trial_.began = trial_.looked = message::node_time_ns();
         timed_ = true;
     }
 }
 
 void SharedData::end_writing(std::size_t bytes) {
     if (timed_ && !slot_.unequal()) {
-        trial_.ended = message::way_clock();
+        trial_.ended = message::node_time_ns();
         writing_->end(bytes, trial_);
     }
     passes_ = false;

@@ -241,10 +241,10 @@ class ShortBlocks {
         if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
             return {slot_, nullptr, 0, 0, bytes};
         }
-        const std::size_t stride = area_stride(bytes);
-        return {slot_, slot_.area(StagingKind::small),
-                staging_phase_bytes(StagingKind::small, slot_.size_), area_pitch(stride * width),
-                stride};
+        const std::size_t stride = staging_block_stride(bytes);
+        return {slot_, slot_.staging_area(StagingKind::small),
+                staging_phase_bytes(StagingKind::small, slot_.size_),
+                staging_row_pitch(stride * width), stride};
     }
     // Has the processor fetch the right to write, in the next operation, where this rank writes in
     // this one: the others, which have read what is there, would be asked while they wait for it.
@@ -289,7 +289,7 @@ class ShortBlocks {
     // Everybody writes, does something of its own, and reads what each of the others has written:
     // `bytes` bytes, which take long enough to write, if they are more, for nobody to look too
     // soon.
-    static constexpr std::size_t moment_bytes = 512;
+    static constexpr std::size_t delay_limit_bytes = 512;
     template <typename Write, typename Meanwhile, typename Read>
     void together(std::size_t bytes, const Write& write, const Meanwhile& meanwhile,
                   const Read& read) {
@@ -297,7 +297,7 @@ class ShortBlocks {
             write, [](Operation) {},
             [&](Operation op) {
                 meanwhile(op);
-                SharedSlot::ArrivalWait arrivals(slot_, bytes <= moment_bytes ? 1 : 0);
+                SharedSlot::ArrivalWait arrivals(slot_, bytes <= delay_limit_bytes ? 1 : 0);
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != slot_.rank_) {
                         arrivals.await(op, r);

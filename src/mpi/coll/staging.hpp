@@ -13,7 +13,8 @@
 //     is set aside for staging areas, is exhausted), until the slot is given back. One rank decides
 //     while others wait, giving way: several at once would take from each other what there is.
 //  2. A staging area has memory before its word says that it exists.
-//  3. A unit is used by one staging area at most: its bit in the segment's area_map is set while it
+//  3. A unit is used by one staging area at most: its bit in the segment's staging_map is set while
+//  it
 //     is.
 // Thread rule: any rank at any time.
 #pragma once
@@ -49,7 +50,7 @@ inline constexpr std::uint32_t refused = 2;
 inline constexpr std::uint32_t first = 3; // + number of the first unit
 
 inline std::byte* memory(const node::Segment& segment, std::uint32_t word) {
-    return segment.at(segment.area_offset(word - first));
+    return segment.at(segment.staging_unit_offset(word - first));
 }
 
 // Decides a word that was undecided, or waits for who does; returns what it says then: refused, or
@@ -77,7 +78,7 @@ constexpr std::size_t staging_phase_bytes(StagingKind kind, int ranks) {
 
 // From row to row of a staging area: whole lines, but not whole pages, at whose distance blocks of
 // different ranks would compete for the same sets of the caches.
-constexpr std::size_t area_pitch(std::size_t row_bytes) {
+constexpr std::size_t staging_row_pitch(std::size_t row_bytes) {
     constexpr std::size_t page_bytes = 4096;
     const std::size_t lines =
         (row_bytes + node::cache_line_bytes - 1) / node::cache_line_bytes * node::cache_line_bytes;
@@ -85,8 +86,8 @@ constexpr std::size_t area_pitch(std::size_t row_bytes) {
 }
 
 // From block to block of a row: small ones side by side, others as rows.
-constexpr std::size_t area_stride(std::size_t bytes) {
-    return bytes < node::cache_line_bytes ? bytes : area_pitch(bytes);
+constexpr std::size_t staging_block_stride(std::size_t bytes) {
+    return bytes < node::cache_line_bytes ? bytes : staging_row_pitch(bytes);
 }
 
 } // namespace warren::coll

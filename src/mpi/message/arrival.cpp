@@ -39,7 +39,7 @@ Envelope envelope_of(const transport::Header& header) {
 // State of a message that is pushed, and looked at now.
 Trial trial_of(std::uint64_t stamp, bool unexpected) {
     return {.began = Stamp::time(stamp),
-            .looked = way_clock(),
+            .looked = node_time_ns(),
             .ended = 0,
             .unexpected = unexpected,
             .resting = Stamp::resting(stamp),
@@ -392,7 +392,7 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
     inbound.left -= bytes;
     if (inbound.left == 0) {
         if (inbound.trial.began != 0) [[unlikely]] {
-            inbound.trial.ended = way_clock();
+            inbound.trial.ended = node_time_ns();
             judge(peer,
                   inbound.message != nullptr
                       ? inbound.message->bytes
@@ -412,21 +412,21 @@ void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
         return;
     }
     if (bulk.judge == nullptr) {
-        bulk.judge = std::make_unique<WayJudge>();
+        bulk.judge = std::make_unique<CopyMethodJudge>();
     }
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
     if (trial.resting) {
         Advice again;
-        if (bulk.judge->drifts(way_class, trial, bytes, again)) {
-            transport_.advise(peer.peer, CopyMethodClass::again(way_class), again);
+        if (bulk.judge->drifts(size_class, trial, bytes, again)) {
+            transport_.advise(peer.peer, CopyMethodClass::again(size_class), again);
         }
         return;
     }
     CopyMethod best;
     const bool may_fetch = peer.same_space || !transport_.peer_copy_refused();
-    if (bulk.judge->add(way_class, trial, bytes, may_fetch, best, peer.same_space)) {
-        transport_.advise(peer.peer, CopyMethodClass::mask(way_class),
-                          CopyMethodClass::advice(way_class, best));
+    if (bulk.judge->add(size_class, trial, bytes, may_fetch, best, peer.same_space)) {
+        transport_.advise(peer.peer, CopyMethodClass::mask(size_class),
+                          CopyMethodClass::advice(size_class, best));
     }
 }
 
@@ -501,7 +501,7 @@ void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uin
         receive.place(), static_cast<std::uint64_t>(receive.outcome.bytes), transport_.copy());
     rank_.ring(sender);
     if (trial.began != 0) {
-        trial.ended = way_clock();
+        trial.ended = node_time_ns();
         judge(peer_of(sender), data.bytes, trial);
     }
     complete(receive);
@@ -529,7 +529,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         const DoneData done = {.request = offered.sender, .withdrawn = 0};
         answer(sender, kind::done, &done, sizeof done);
         if (trial.began != 0) [[unlikely]] {
-            trial.ended = way_clock();
+            trial.ended = node_time_ns();
             judge(peer_of(sender), offered.bytes, trial);
         }
         complete(receive);
@@ -539,7 +539,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         transport_.advise(sender, no_fetching, no_fetching);
     } else if (trial.began != 0) {
         // A way that fails is not to be taken again and again because nothing is known of it.
-        trial.ended = way_clock();
+        trial.ended = node_time_ns();
         trial.failed = true;
         judge(peer_of(sender), offered.bytes, trial);
     }

@@ -36,8 +36,8 @@ constexpr float endless = 1e9F;
 constexpr std::uint64_t stale_ns = 10'000'000'000;
 constexpr std::uint32_t most_in_vain = 6;
 
-constexpr std::array<CopyMethod, way_count> all_methods = {CopyMethod::push, CopyMethod::pass,
-                                                           CopyMethod::fetch};
+constexpr std::array<CopyMethod, copy_method_count> all_methods = {
+    CopyMethod::push, CopyMethod::pass, CopyMethod::fetch};
 
 } // namespace
 
@@ -49,12 +49,12 @@ CopyMethods::CopyMethods() {
 }
 
 // A rest, a row of the way that is advised, and one of each other that can be chosen.
-void CopyMethods::turn(std::uint32_t way_class, Advice advice) {
-    Class& now = classes_[way_class];
-    const Rhythm& rhythm = CopyMethodClass::rhythm(way_class);
+void CopyMethods::turn(std::uint32_t size_class, Advice advice) {
+    Class& now = classes_[size_class];
+    const Rhythm& rhythm = CopyMethodClass::rhythm(size_class);
     const bool may_fetch = (advice & no_fetching) == 0;
     if (!now.measures) {
-        const CopyMethod advised = CopyMethodClass::advised(way_class, advice);
+        const CopyMethod advised = CopyMethodClass::advised(size_class, advice);
         now.pace = static_cast<std::uint8_t>(
             advised != now.own ? 0 : std::min<int>(now.pace + 1, rhythm.slowest_pace));
         now.own = now.method = advised;
@@ -64,16 +64,16 @@ void CopyMethods::turn(std::uint32_t way_class, Advice advice) {
     }
     // The next in a circle of all.
     do {
-        now.method = all_methods[(static_cast<std::size_t>(now.method) + 1) % way_count];
+        now.method = all_methods[(static_cast<std::size_t>(now.method) + 1) % copy_method_count];
     } while (now.method != now.own && !is_open(now.method, may_fetch));
     now.measures = now.method != now.own;
     now.left =
         now.measures ? rhythm.row() : static_cast<std::uint16_t>(rhythm.shortest_rest << now.pace);
 }
 
-void CopyMethods::look_for_wish(std::uint32_t way_class, Advice advice) {
-    Class& now = classes_[way_class];
-    const bool again = (advice & CopyMethodClass::again(way_class)) != 0;
+void CopyMethods::look_for_wish(std::uint32_t size_class, Advice advice) {
+    Class& now = classes_[size_class];
+    const bool again = (advice & CopyMethodClass::again(size_class)) != 0;
     if (now.again != again) [[unlikely]] {
         now.again = again;
         if (!now.measures) {
@@ -83,13 +83,13 @@ void CopyMethods::look_for_wish(std::uint32_t way_class, Advice advice) {
     }
 }
 
-WayJudge::WayJudge() {
+CopyMethodJudge::CopyMethodJudge() {
     for (std::uint32_t i = 0; i < CopyMethodClass::count; ++i) {
         classes_[i].best = CopyMethodClass::first_method(i);
     }
 }
 
-std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const {
+std::uint64_t CopyMethodJudge::cost(std::uint32_t size_class, const Trial& trial) const {
     // Each of messages that come one behind the other has the time since the one before.
     const std::uint64_t since = std::max(trial.began, last_end_);
     if (!trial.unexpected && trial.looked <= since + late_ns) {
@@ -100,12 +100,12 @@ std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const 
     // second half, as the sender made the first before, and one more when the receive comes. What
     // follows the first block of a long message is pushed while the receiver looks.
     const std::uint64_t copy = trial.ended - std::max(trial.looked, last_end_);
-    return trial.method == CopyMethod::fetch || way_class >= CopyMethodClass::first_long
+    return trial.method == CopyMethod::fetch || size_class >= CopyMethodClass::first_long
                ? copy
                : copy * (trial.unexpected ? 3 : 2);
 }
 
-void WayJudge::drop_stale(Class& now, const Trial& trial) {
+void CopyMethodJudge::drop_stale(Class& now, const Trial& trial) {
     const auto index = static_cast<std::size_t>(trial.method);
     // A way has one row in each round: the last round has come to no end. (What comes late, of the
     // row itself, began before that was full.)
@@ -118,15 +118,15 @@ void WayJudge::drop_stale(Class& now, const Trial& trial) {
     }
 }
 
-bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
-                   CopyMethod& best, bool by_period) {
+bool CopyMethodJudge::add(std::uint32_t size_class, const Trial& trial, std::uint64_t bytes,
+                          bool may_fetch, CopyMethod& best, bool by_period) {
     const auto per_byte = [&](std::uint64_t ns) {
         return static_cast<float>(ns) / static_cast<float>(bytes);
     };
-    const float taken = trial.failed ? endless : per_byte(cost(way_class, trial));
+    const float taken = trial.failed ? endless : per_byte(cost(size_class, trial));
     last_end_ = trial.ended;
-    Class& now = classes_[way_class];
-    const Rhythm& rhythm = CopyMethodClass::rhythm(way_class);
+    Class& now = classes_[size_class];
+    const Rhythm& rhythm = CopyMethodClass::rhythm(size_class);
     const std::uint64_t before = now.last_end;
     drop_stale(now, trial);
     if (now.method != trial.method) {
@@ -152,13 +152,13 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t by
     return true;
 }
 
-bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_period) {
+bool CopyMethodJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_period) {
     for (const CopyMethod method : all_methods) {
         if (is_open(method, may_fetch) && !now.full[static_cast<std::size_t>(method)]) {
             return false;
         }
     }
-    const auto measured = [&](std::array<Row, way_count>& rows, CopyMethod method) {
+    const auto measured = [&](std::array<Row, copy_method_count>& rows, CopyMethod method) {
         return std::span(rows[static_cast<std::size_t>(method)]).first(rhythm.measured);
     };
     const auto time = [&](CopyMethod method) { return typical(measured(now.rows, method)); };
@@ -199,13 +199,13 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_p
     return true;
 }
 
-bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes,
-                      Advice& again) {
+bool CopyMethodJudge::drifts(std::uint32_t size_class, const Trial& trial, std::uint64_t bytes,
+                             Advice& again) {
     // How late the receiver came is no matter of the way.
     const auto copy_ns = static_cast<float>(trial.ended - std::max(trial.looked, last_end_));
     const float taken = trial.failed ? endless : copy_ns / static_cast<float>(bytes);
     last_end_ = trial.ended;
-    Class& now = classes_[way_class];
+    Class& now = classes_[size_class];
     if (trial.method != now.best) {
         return false;
     }
@@ -224,14 +224,14 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
     now.usual_seen = now.slow = 0;
     now.wished = true;
     now.again = !now.again;
-    again = now.again ? CopyMethodClass::again(way_class) : 0;
+    again = now.again ? CopyMethodClass::again(size_class) : 0;
     return true;
 }
 
 CopyMethod OwnCopyMethods::next(std::uint64_t bytes, Trial& trial, bool beside) {
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
-    const CopyMethod method = ways_.next(way_class, advice_);
-    const std::uint64_t stamp = ways_.stamp(way_class, method);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
+    const CopyMethod method = methods_.next(size_class, advice_);
+    const std::uint64_t stamp = methods_.stamp(size_class, method);
     trial = {.began = Stamp::time(stamp),
              .looked = Stamp::time(stamp),
              .ended = 0,
@@ -240,7 +240,7 @@ CopyMethod OwnCopyMethods::next(std::uint64_t bytes, Trial& trial, bool beside) 
              .method = method,
              .ignored = beside && method == CopyMethod::fetch};
     if (!trial.ignored) {
-        ways_.sent(way_class, advice_);
+        methods_.sent(size_class, advice_);
     }
     return method;
 }
@@ -249,26 +249,26 @@ void OwnCopyMethods::end(std::uint64_t bytes, const Trial& trial) {
     if (trial.ignored || trial.began == 0) {
         return;
     }
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
     if (trial.resting) {
         Advice again;
-        if (judge_.drifts(way_class, trial, bytes, again)) {
-            advice_ = (advice_ & ~CopyMethodClass::again(way_class)) | again;
+        if (judge_.drifts(size_class, trial, bytes, again)) {
+            advice_ = (advice_ & ~CopyMethodClass::again(size_class)) | again;
         }
         return;
     }
     CopyMethod best;
-    if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best, trial.mutual)) {
-        advice_ = (advice_ & ~CopyMethodClass::mask(way_class)) |
-                  CopyMethodClass::advice(way_class, best);
+    if (judge_.add(size_class, trial, bytes, (advice_ & no_fetching) == 0, best, trial.mutual)) {
+        advice_ = (advice_ & ~CopyMethodClass::mask(size_class)) |
+                  CopyMethodClass::advice(size_class, best);
     }
 }
 
 CopyMethod Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch, bool mutual) {
     if (!may_fetch) {
-        ways_.refuse_fetching();
+        methods_.refuse_fetching();
     }
-    const CopyMethod method = ways_.next(bytes, trial, under_way_ > 0);
+    const CopyMethod method = methods_.next(bytes, trial, under_way_ > 0);
     trial.asked = true;
     trial.mutual = mutual;
     under_way_ += method == CopyMethod::fetch ? 0 : 1;
@@ -277,7 +277,7 @@ CopyMethod Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch, bool 
 
 void Asking::end(std::uint64_t bytes, const Trial& trial) {
     under_way_ -= trial.method == CopyMethod::fetch ? 0 : 1;
-    ways_.end(bytes, trial);
+    methods_.end(bytes, trial);
 }
 
 } // namespace warren::message

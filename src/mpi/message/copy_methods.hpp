@@ -59,7 +59,7 @@ using Advice = std::uint32_t;
 inline constexpr Advice no_fetching = Advice{1} << 31;
 
 enum class CopyMethod : std::uint8_t { push, pass, fetch };
-inline constexpr std::size_t way_count = 3;
+inline constexpr std::size_t copy_method_count = 3;
 
 // Whether it can be chosen at all. `may_fetch`: the kernel lets the receiver.
 constexpr bool is_open(CopyMethod method, bool may_fetch) {
@@ -97,38 +97,38 @@ struct CopyMethodClass {
     static bool is_long(std::uint64_t bytes) { return bytes > block_bytes; }
     static constexpr std::uint32_t first_long =
         std::bit_width(block_bytes) - std::bit_width(smallest_bytes);
-    static CopyMethod first_method(std::uint32_t way_class) {
-        return way_class < first_long ? CopyMethod::push : CopyMethod::fetch;
+    static CopyMethod first_method(std::uint32_t size_class) {
+        return size_class < first_long ? CopyMethod::push : CopyMethod::fetch;
     }
-    static CopyMethod advised(std::uint32_t way_class, Advice advice) {
+    static CopyMethod advised(std::uint32_t size_class, Advice advice) {
         const auto method = static_cast<CopyMethod>(
-            (advice >> 2 * way_class & 3) ^ static_cast<std::uint32_t>(first_method(way_class)));
+            (advice >> 2 * size_class & 3) ^ static_cast<std::uint32_t>(first_method(size_class)));
         return method == CopyMethod::fetch && (advice & no_fetching) != 0 ? CopyMethod::push
                                                                           : method;
     }
     // The advice for a copy method, in the bits of `mask`.
-    static Advice advice(std::uint32_t way_class, CopyMethod method) {
+    static Advice advice(std::uint32_t size_class, CopyMethod method) {
         return (static_cast<std::uint32_t>(method) ^
-                static_cast<std::uint32_t>(first_method(way_class)))
-               << 2 * way_class;
+                static_cast<std::uint32_t>(first_method(size_class)))
+               << 2 * size_class;
     }
-    static Advice mask(std::uint32_t way_class) { return Advice{3} << 2 * way_class; }
+    static Advice mask(std::uint32_t size_class) { return Advice{3} << 2 * size_class; }
     // The bit that changes, for a long class.
-    static Advice again(std::uint32_t way_class) {
-        return Advice{1} << (2 * count + way_class - first_long);
+    static Advice again(std::uint32_t size_class) {
+        return Advice{1} << (2 * count + size_class - first_long);
     }
     // Long messages are few, and one that goes a slower way costs more.
     static constexpr Rhythm short_rhythm = {16, 192, 6, 8, 12};
     static constexpr Rhythm long_rhythm = {8, 96, 3, 2, 6};
-    static const Rhythm& rhythm(std::uint32_t way_class) {
-        return way_class < first_long ? short_rhythm : long_rhythm;
+    static const Rhythm& rhythm(std::uint32_t size_class) {
+        return size_class < first_long ? short_rhythm : long_rhythm;
     }
 };
 
 static_assert(3 * CopyMethodClass::count - CopyMethodClass::first_long <= 31);
 
 // A clock that all ranks of the node share, ns; never less than 4.
-inline std::uint64_t way_clock() {
+inline std::uint64_t node_time_ns() {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
@@ -157,26 +157,26 @@ class CopyMethods {
   public:
     CopyMethods();
     // How the next message of a class goes.
-    CopyMethod next(std::uint32_t way_class, Advice advice) const {
-        const Class& now = classes_[way_class];
+    CopyMethod next(std::uint32_t size_class, Advice advice) const {
+        const Class& now = classes_[size_class];
         return !now.measures || (now.method == CopyMethod::fetch && (advice & no_fetching) != 0)
-                   ? CopyMethodClass::advised(way_class, advice)
+                   ? CopyMethodClass::advised(size_class, advice)
                    : now.method;
     }
     // The time that it carries, if it goes so.
-    std::uint64_t stamp(std::uint32_t way_class, CopyMethod method) const {
-        const bool resting = !classes_[way_class].measures;
-        return resting && way_class < CopyMethodClass::first_long
+    std::uint64_t stamp(std::uint32_t size_class, CopyMethod method) const {
+        const bool resting = !classes_[size_class].measures;
+        return resting && size_class < CopyMethodClass::first_long
                    ? 0
-                   : Stamp::of(way_clock(), method, resting);
+                   : Stamp::of(node_time_ns(), method, resting);
     }
     // It has gone so.
-    void sent(std::uint32_t way_class, Advice advice) {
-        if (way_class >= CopyMethodClass::first_long) {
-            look_for_wish(way_class, advice);
+    void sent(std::uint32_t size_class, Advice advice) {
+        if (size_class >= CopyMethodClass::first_long) {
+            look_for_wish(size_class, advice);
         }
-        if (--classes_[way_class].left == 0) [[unlikely]] {
-            turn(way_class, advice);
+        if (--classes_[size_class].left == 0) [[unlikely]] {
+            turn(size_class, advice);
         }
     }
 
@@ -190,9 +190,9 @@ class CopyMethods {
         bool again = false;                   // as last seen in the advice
     };
 
-    void turn(std::uint32_t way_class, Advice advice);
+    void turn(std::uint32_t size_class, Advice advice);
     // Ends a rest if the receiver wants that.
-    void look_for_wish(std::uint32_t way_class, Advice advice);
+    void look_for_wish(std::uint32_t size_class, Advice advice);
 
     std::array<Class, CopyMethodClass::count> classes_;
 };
@@ -214,26 +214,26 @@ struct Trial {
 };
 
 // The receiver's half, for one sender.
-class WayJudge {
+class CopyMethodJudge {
   public:
-    WayJudge();
+    CopyMethodJudge();
     // A message of a row has arrived, or failed to. True: the advice for its class is now `best`.
     // `by_period`: the program pays for a way outside of messages, too (see the head of this file).
-    bool add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
+    bool add(std::uint32_t size_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
              CopyMethod& best, bool by_period = false);
     // A long one outside of rows. True: it is time to measure anew, and `again` the bit in the
     // advice that says so.
-    bool drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, Advice& again);
+    bool drifts(std::uint32_t size_class, const Trial& trial, std::uint64_t bytes, Advice& again);
 
   private:
     using Row = std::array<float, CopyMethodClass::short_rhythm.measured>;
     struct Class {
-        std::array<Row, way_count> rows = {};    // by way, per byte: a class has many sizes
-        std::array<Row, way_count> periods = {}; // likewise: from end to end
-        std::array<bool, way_count> full = {};
-        std::array<std::uint64_t, way_count> full_since = {}; // of those
-        std::uint64_t last_end = 0;                           // of what was measured
-        CopyMethod method = CopyMethod::push;                 // of the row that is arriving
+        std::array<Row, copy_method_count> rows = {};    // by way, per byte: a class has many sizes
+        std::array<Row, copy_method_count> periods = {}; // likewise: from end to end
+        std::array<bool, copy_method_count> full = {};
+        std::array<std::uint64_t, copy_method_count> full_since = {}; // of those
+        std::uint64_t last_end = 0;                                   // of what was measured
+        CopyMethod method = CopyMethod::push;                         // of the row that is arriving
         CopyMethod best = CopyMethod::push;
         std::uint32_t seen = 0; // of that row
         // Outside of rows: the least time per byte of the first messages that went the best way,
@@ -247,7 +247,7 @@ class WayJudge {
     };
 
     // Cost of a message, ns.
-    std::uint64_t cost(std::uint32_t way_class, const Trial& trial) const;
+    std::uint64_t cost(std::uint32_t size_class, const Trial& trial) const;
     // Forgets rows that don't belong to the one of which a message has come.
     static void drop_stale(Class& now, const Trial& trial);
     // The quickest of the rows, if all that can be chosen are there.
@@ -272,8 +272,8 @@ class OwnCopyMethods {
     void refuse_fetching() { advice_ |= no_fetching; }
 
   private:
-    CopyMethods ways_;
-    WayJudge judge_;
+    CopyMethods methods_;
+    CopyMethodJudge judge_;
     Advice advice_;
 };
 
@@ -288,7 +288,7 @@ class Asking {
     void end(std::uint64_t bytes, const Trial& trial);
 
   private:
-    OwnCopyMethods ways_{true};
+    OwnCopyMethods methods_{true};
     std::uint32_t under_way_ = 0; // that have been asked for
 };
 

@@ -252,7 +252,7 @@ class Engine {
     struct Bulk {
         Inbound inbound;
         std::unique_ptr<CopyMethods> methods; // made with the first message that has a choice
-        std::unique_ptr<WayJudge> judge;
+        std::unique_ptr<CopyMethodJudge> judge;
         std::unique_ptr<Asking> asking; // made with the first whose way this rank may choose
         std::unique_ptr<OwnCopyMethods> writing;
         std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help

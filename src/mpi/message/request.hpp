@@ -110,7 +110,7 @@ struct Request : Outgoing {
     std::uint64_t bytes;         // to send, or room to receive
     std::uint64_t moved;         // of them so far
     std::uint64_t answer_token;  // of a send that streams to a receive: that receive
-    std::uint64_t waits_since;   // of a send that finds no room: way_clock()
+    std::uint64_t waits_since;   // of a send that finds no room: node_time_ns()
     Outcome outcome;
 
     // Where the data is, from the buffer.

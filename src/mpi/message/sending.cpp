@@ -94,10 +94,10 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
 
 CopyMethod Engine::chosen_method(const Peer& peer, std::uint64_t bytes) {
     const Advice advice = peer.pair_ring.advice();
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
     return peer.bulk != nullptr && peer.bulk->methods != nullptr
-               ? peer.bulk->methods->next(way_class, advice)
-               : CopyMethodClass::advised(way_class, advice);
+               ? peer.bulk->methods->next(size_class, advice)
+               : CopyMethodClass::advised(size_class, advice);
 }
 
 bool Engine::has_choice(const Peer& peer, const Request& send) const {
@@ -262,7 +262,7 @@ bool Engine::is_kept_waiting(const Peer& peer, Request& send) {
     if (!peer.same_space || send.awaited || send.bytes <= direct_limit) {
         return false;
     }
-    const std::uint64_t now = way_clock();
+    const std::uint64_t now = node_time_ns();
     if (send.waits_since == 0) {
         send.waits_since = now;
     }

@@ -304,14 +304,14 @@ class NodeTransport {
     // The next cell of a channel's pair ring, or null. It says what this rank has read of the
     // peer's.
     [[gnu::always_inline]] Cell* claim_in_pair_ring(Channel& channel) {
-        const PairRingReceiver* other_way = pair_ring_from(channel.peer);
-        if (other_way != nullptr) [[likely]] {
-            channel.pair_ring.learn(other_way->acknowledged(), other_way->read());
+        const PairRingReceiver* reverse_ring = pair_ring_from(channel.peer);
+        if (reverse_ring != nullptr) [[likely]] {
+            channel.pair_ring.learn(reverse_ring->acknowledged(), reverse_ring->read());
         }
         Cell* cell = channel.pair_ring.claim();
         if (cell != nullptr) [[likely]] {
             cell->turn.acknowledged =
-                static_cast<std::uint16_t>(other_way != nullptr ? other_way->read() : 0);
+                static_cast<std::uint16_t>(reverse_ring != nullptr ? reverse_ring->read() : 0);
         }
         return cell;
     }

@@ -129,6 +129,8 @@ bool SharedSlot::count_arrival(std::uint64_t operation) {
     const std::uint64_t arrived =
         arrivals(operation).fetch_add(own, std::memory_order_acq_rel) + own;
     const std::uint64_t all = arrivals_after(operation);
+    WARREN_INVARIANT(beyond(arrived, all) <= 0,
+                     "collective slot 3: each rank arrives once per round of a phase");
     if (beyond(arrived, all) != 0) {
         return false;
     }
@@ -528,6 +530,8 @@ bool SharedSlot::settle_later(std::uint64_t operation) {
         return false;
     }
     place_.all_arrived = needed + 1;
+    WARREN_INVARIANT(place_.all_arrived <= operation,
+                     "collective slot 2: a phase is awaited before it is used again");
     return true;
 }
 

@@ -63,6 +63,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/invariant.hpp"
 #include "mpi/coll/staging.hpp"
 #include "mpi/coll/steps.hpp"
 #include "mpi/comm/communicator.hpp"
@@ -385,6 +386,8 @@ class SharedSlot {
     void all_have_arrived(std::uint64_t operation) {
         if (unequal_ == 0) [[likely]] {
             place_.all_arrived = operation + 1;
+            WARREN_INVARIANT(place_.all_arrived <= place_.operations,
+                             "collective slot 2: all have arrived only where this rank has");
         }
     }
     // Whether a rank that has waited for others before its arrival may arrive.
@@ -409,6 +412,9 @@ class SharedSlot {
 
     // Flat.
     void flat_arrive(std::uint64_t operation) {
+        WARREN_INVARIANT(line(operation, rank_).stamp.load(std::memory_order_relaxed) >>
+                             signature_bits <= operation,
+                         "collective slot 1: a rank arrives once in each operation, in order");
         // Pairs with the acquire in flat_wait: who sees the arrival sees the data, and that
         // everything before is done.
         line(operation, rank_).stamp.store(stamp(operation), std::memory_order_release);

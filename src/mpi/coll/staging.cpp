@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 
 namespace warren::coll {
 
@@ -27,6 +28,9 @@ std::uint64_t mask_of(std::uint64_t begin, std::uint64_t end, std::uint64_t word
 
 void free_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t word = begin / 64; 64 * word < end; ++word) {
+        WARREN_INVARIANT((header.staging_map[word].load(std::memory_order_relaxed) &
+                          mask_of(begin, end, word)) == mask_of(begin, end, word),
+                         "staging 3: the units of an area are marked as used");
         header.staging_map[word].fetch_and(~mask_of(begin, end, word), std::memory_order_release);
     }
 }

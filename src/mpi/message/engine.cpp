@@ -158,6 +158,7 @@ void Engine::discard(Request& request) {
     if (request.release != nullptr) {
         request.release(request);
     }
+    WARREN_INVARIANT(request.complete, "request 2: a request leaves the table when it is complete");
     std::free(request.packed);
     requests_.remove(request);
 }

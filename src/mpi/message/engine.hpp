@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/handle_table.hpp"
+#include "base/invariant.hpp"
 #include "base/late_handle_table.hpp"
 #include "base/sparse_array.hpp"
 #include "mpi/message/copy_methods.hpp"
@@ -152,6 +153,7 @@ class Engine {
     void cancel(Request& request);
     // Completes a request from outside (generalised requests).
     void complete(Request& request) {
+        WARREN_INVARIANT(!request.complete, "request 1: a request completes once for each start");
         request.complete = true;
         if (request.fate != Fate::attended) [[unlikely]] {
             end_unattended(request);
@@ -344,8 +346,8 @@ class Engine {
     static bool is_fetched(const Peer& peer, const Request& send, const CopyMethod* chosen);
     // A message with a choice is about to go as chosen_method() says: the stamp that it is to
     // carry; and it has gone.
-    static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method);
-    static void way_taken(Peer& peer, std::uint64_t bytes);
+    static std::uint64_t method_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method);
+    static void method_used(Peer& peer, std::uint64_t bytes);
     // Who sends much to whom (runtime/balance/load_table.hpp).
     void count(const Buffer& buffer, std::uint32_t peer) const {
         if (rank_.load != nullptr) {

@@ -1,7 +1,12 @@
 // Request: one operation under way, from its start to the call that completes it.
 //
 // Blocking calls that finish at once need none; all others take one from the rank's table (its
-// handle is the MPI_Request). Thread rule: under the rank's lock.
+// handle is the MPI_Request).
+//
+// Invariants
+//  1. A request completes once for each start.
+//  2. It leaves the table only when it is complete.
+// Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstddef>

@@ -80,14 +80,14 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     const StreamHead stream = {
         .total = bytes,
         .token = 0,
-        .began = counts && method != CopyMethod::fetch ? way_stamp(peer, bytes, method) : 0};
+        .began = counts && method != CopyMethod::fetch ? method_stamp(peer, bytes, method) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra,
                                source.passing(method == CopyMethod::pass), bytes, bytes)) {
         return false;
     }
     if (counts) {
-        way_taken(peer, bytes);
+        method_used(peer, bytes);
     }
     return true;
 }
@@ -116,7 +116,7 @@ bool Engine::is_fetched(const Peer& peer, const Request& send, const CopyMethod*
            (peer.pair_ring.advice() & no_fetching) == 0;
 }
 
-std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method) {
+std::uint64_t Engine::method_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method) {
     std::unique_ptr<CopyMethods>& methods = bulk_of(peer).methods;
     if (methods == nullptr) [[unlikely]] {
         // Without memory nothing is measured.
@@ -125,7 +125,7 @@ std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod meth
     return methods != nullptr ? methods->stamp(CopyMethodClass::of(bytes), method) : 0;
 }
 
-void Engine::way_taken(Peer& peer, std::uint64_t bytes) {
+void Engine::method_used(Peer& peer, std::uint64_t bytes) {
     if (peer.bulk != nullptr && peer.bulk->methods != nullptr) {
         peer.bulk->methods->sent(CopyMethodClass::of(bytes), peer.pair_ring.advice());
     }
@@ -284,7 +284,7 @@ Engine::Step Engine::advance_push(Peer& peer, Request& send, const CopyMethod* c
     send.passes = chosen != nullptr && *chosen == CopyMethod::pass;
     const StreamHead stream = {.total = bytes,
                                .token = token_of(send),
-                               .began = chosen != nullptr ? way_stamp(peer, bytes, *chosen) : 0};
+                               .began = chosen != nullptr ? method_stamp(peer, bytes, *chosen) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     const LaidOut data(send.buffer);
     if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
@@ -293,7 +293,7 @@ Engine::Step Engine::advance_push(Peer& peer, Request& send, const CopyMethod* c
         return Step::no_room;
     }
     if (chosen != nullptr) {
-        way_taken(peer, bytes);
+        method_used(peer, bytes);
     }
     return Step::gone;
 }
@@ -303,7 +303,7 @@ Engine::Step Engine::advance_offer(Peer& peer, Request& send, bool counts) {
     RendezvousData data = offer(peer, send);
     const bool open = !counts && is_streamed(peer) && !send.laid_out && !send.fetched &&
                       CopyMethodClass::is_long(send.bytes);
-    data.began = counts ? way_stamp(peer, send.bytes, CopyMethod::fetch)
+    data.began = counts ? method_stamp(peer, send.bytes, CopyMethod::fetch)
                  : open ? Stamp::receivers_choice
                         : 0;
     if (peer.bulk != nullptr && peer.bulk->told && !send.awaited) {
@@ -316,7 +316,7 @@ Engine::Step Engine::advance_offer(Peer& peer, Request& send, bool counts) {
         return Step::no_room;
     }
     if (counts) {
-        way_taken(peer, send.bytes);
+        method_used(peer, send.bytes);
     }
     start_helping(peer, send);
     return Step::gone;
@@ -349,12 +349,13 @@ Engine::Step Engine::advance_direct(Peer& peer, Request& send, bool counts) {
     send.direct.announce(send.place());
     const DirectData data = {.send = reinterpret_cast<std::uint64_t>(&send.direct),
                              .bytes = send.bytes,
-                             .began = counts ? way_stamp(peer, send.bytes, CopyMethod::fetch) : 0};
+                             .began =
+                                 counts ? method_stamp(peer, send.bytes, CopyMethod::fetch) : 0};
     if (!transport_.send_inline(peer, header_of(kind::direct, send.envelope), &data, sizeof data)) {
         return Step::no_room;
     }
     if (counts) {
-        way_taken(peer, send.bytes);
+        method_used(peer, send.bytes);
     }
     send.offer = Offer::direct;
     send.next_direct = direct_;

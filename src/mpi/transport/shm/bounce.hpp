@@ -21,6 +21,7 @@
 
 #include <cstdint>
 
+#include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/rank/rank.hpp"
 
@@ -109,6 +110,7 @@ class BounceStock {
         std::uint32_t& next = next_turns_[number % node::bounce_buffers];
         const std::uint32_t turn = next + length <= BouncePlace::turns ? next : 0;
         next = turn + length;
+        WARREN_INVARIANT(next <= BouncePlace::turns, "bounce 4: a block lies within its buffer");
         return turn;
     }
 

@@ -14,8 +14,8 @@
 namespace warren::message {
 
 namespace {
-// Streams that send and take a part each, before this rank looks whether what it waits for is
-// there. (Waiting ranks come back at once; others only with their next call.)
+// Rounds in which each stream sends and receives a part, before this rank tests whether its wait is
+// over. (A waiting rank continues at once; others continue in their next call.)
 constexpr std::uint32_t turns_at_once = 16;
 constexpr std::uint32_t frames_per_turn = 2;
 

@@ -9,7 +9,7 @@ namespace warren::message {
 
 namespace {
 
-// The advice changes only for what is so much quicker.
+// The advice changes only for a method that takes less than this part of the present one's time.
 constexpr float worthwhile = 0.95F;
 
 // Sum of a row's lower three quarters: the longest have met a disturbance. Periods count the time
@@ -21,18 +21,18 @@ float typical(std::span<float> row) {
     return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
 }
 
-// A receiver that looks so much later than the sender began was busy with something else.
+// A receiver that looks later than this after the sender began was busy with something else.
 constexpr std::uint64_t late_ns = 20000;
 
-// So many messages, and so much slower, make it worth while to measure anew; twice as many each
-// time that it has changed nothing, up to 512.
+// Measure anew after this many messages in a row that took this many times as long; after twice as
+// many each time that it changed nothing (most_in_vain doublings: 512).
 constexpr std::uint32_t enough_to_tell = 8;
 constexpr float much_slower = 1.6F;
 
-// Cost of a byte, ns, of a message that couldn't be fetched: more than any other way takes.
+// Cost per byte, ns, of a message that couldn't be fetched: more than any method takes.
 constexpr float endless = 1e9F;
 
-// Between two measured messages of one class: what was measured before is of another time.
+// After this pause between two measured messages of one class, earlier measurements are dropped.
 constexpr std::uint64_t stale_ns = 10'000'000'000;
 constexpr std::uint32_t most_in_vain = 6;
 
@@ -48,7 +48,7 @@ CopyMethods::CopyMethods() {
     }
 }
 
-// A rest, a row of the way that is advised, and one of each other that can be chosen.
+// The sender repeats: a rest, a row by the advised method, a row by each other open method.
 void CopyMethods::turn(std::uint32_t size_class, Advice advice) {
     Class& now = classes_[size_class];
     const Rhythm& rhythm = CopyMethodClass::rhythm(size_class);
@@ -62,7 +62,7 @@ void CopyMethods::turn(std::uint32_t size_class, Advice advice) {
         now.measures = true;
         return;
     }
-    // The next in a circle of all.
+    // The next open method, in a circle.
     do {
         now.method = all_methods[(static_cast<std::size_t>(now.method) + 1) % copy_method_count];
     } while (now.method != now.own && !is_open(now.method, may_fetch));
@@ -95,10 +95,10 @@ std::uint64_t CopyMethodJudge::cost(std::uint32_t size_class, const Trial& trial
     if (!trial.unexpected && trial.looked <= since + late_ns) {
         return trial.ended > since ? trial.ended - since : 0;
     }
-    // How late the receiver has come is no matter of the way. What counts are the copies: the one
-    // that is fetched; or, of a block that was pushed, the one of which the receiver has seen the
-    // second half, as the sender made the first before, and one more when the receive comes. What
-    // follows the first block of a long message is pushed while the receiver looks.
+    // The receiver looked late, which is no property of the method: only copies count. A fetch is
+    // one copy. For a block that was pushed, the receiver has seen only the second of two copies,
+    // and one more follows if it was unexpected. The rest of a long message is pushed while the
+    // receiver looks.
     const std::uint64_t copy = trial.ended - std::max(trial.looked, last_end_);
     return trial.method == CopyMethod::fetch || size_class >= CopyMethodClass::first_long
                ? copy
@@ -107,8 +107,8 @@ std::uint64_t CopyMethodJudge::cost(std::uint32_t size_class, const Trial& trial
 
 void CopyMethodJudge::drop_stale(Class& now, const Trial& trial) {
     const auto index = static_cast<std::size_t>(trial.method);
-    // A way has one row in each round: the last round has come to no end. (What comes late, of the
-    // row itself, began before that was full.)
+    // A method has one row per round. A message of a full row therefore belongs to the next round,
+    // unless it began before the row was full.
     const bool is_next_round = now.full[index] && trial.began > now.full_since[index];
     const bool is_late = now.last_end != 0 && trial.began > now.last_end + stale_ns;
     now.last_end = trial.ended;
@@ -144,7 +144,7 @@ bool CopyMethodJudge::add(std::uint32_t size_class, const Trial& trial, std::uin
         now.full[index] = place + 1 == rhythm.measured;
         now.full_since[index] = trial.ended;
     }
-    // (Of full rows, too: fetching may have been refused since.)
+    // Also when this row was full before: fetching may have been refused since.
     if (!judge(now, rhythm, may_fetch, by_period)) {
         return false;
     }
@@ -201,7 +201,7 @@ bool CopyMethodJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bo
 
 bool CopyMethodJudge::drifts(std::uint32_t size_class, const Trial& trial, std::uint64_t bytes,
                              Advice& again) {
-    // How late the receiver came is no matter of the way.
+    // The time until the receiver looked is no property of the method.
     const auto copy_ns = static_cast<float>(trial.ended - std::max(trial.looked, last_end_));
     const float taken = trial.failed ? endless : copy_ns / static_cast<float>(bytes);
     last_end_ = trial.ended;

@@ -8,13 +8,13 @@ namespace warren::message {
 
 namespace {
 
-// A block should take longer than its line with the counters takes to the other core, and be short
-// against the whole.
+// Copying a block should take longer than moving the counters' cache line to the other core, and be
+// short against the whole.
 constexpr std::uint64_t smallest_block = 8 * 1024;
 constexpr std::uint64_t largest_block = 64 * 1024;
 constexpr std::uint64_t blocks_wanted = 8;
 
-// The other one is in the middle of a block, or has lost its processor there.
+// Polls while the other rank finishes a block; after them it has probably lost its processor.
 constexpr int spins_until_yield = 2000;
 
 constexpr std::uint64_t page_bytes = 4096;

@@ -171,8 +171,8 @@ class UnexpectedMessages {
         return count_ == 0 ? nullptr : search(receive);
     }
 
-    // One of those that their sender has announced: by its token, or by its address if direct, or
-    // by its request's if it is one of this rank to itself.
+    // Finds an announced message by its sender's token, by the DirectSend's address if direct, or
+    // by the request's address if this rank has sent it to itself.
     Unexpected* find_announced(const Envelope& envelope, std::uint32_t sender,
                                std::uint64_t send) const;
 

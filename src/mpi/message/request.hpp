@@ -59,13 +59,14 @@ struct Outgoing {
     const bool is_answer;
 };
 
-// Who sees to the end of a request.
+// Who completes a request.
 enum class Fate : std::uint8_t {
     attended,  // a call of the program
     left,      // Engine::flush at the latest (buffered sends)
-    abandoned, // nobody (MPI_Request_free): it dies when it completes; Engine::flush waits for it
-    orphaned,  // the same, but nobody waits for it: its peer has gone another way. It touches no
-               // memory of the program's any more
+    abandoned, // nobody (MPI_Request_free): it leaves the table when it completes, and
+               // Engine::flush waits for that
+    orphaned, // nobody, nor does Engine::flush wait for it: its peer takes no part. It no longer
+              // touches memory of the program
 };
 
 // How the receiver of a rendezvous gets data with gaps, or any of a rank of its address space.
@@ -84,8 +85,8 @@ enum class Withdrawal : std::uint8_t {
     over
 };
 
-// Thousands of these are made and ended per millisecond: what has no initial value here is set when
-// the request is prepared or started.
+// Thousands of requests are made and ended per millisecond. Members without an initial value here
+// are set when the request is prepared or started.
 struct Request : Outgoing {
     Request() : Outgoing(false) {}
 
@@ -94,8 +95,8 @@ struct Request : Outgoing {
     bool active = false;    // started and not yet completed by the program
     bool complete = true;   // the outcome stands
     bool matched = false;   // a receive: no longer posted
-    bool passes = false;    // a send: what is pushed of it goes past the caches
-    bool streaming = false; // a send: the head of an answer has gone out; a receive: one will come
+    bool passes = false;    // a send: it is passed instead of pushed
+    bool streaming = false; // a send: the head of an answer has been sent; a receive: one will come
     Fate fate = Fate::attended;
     bool fetched = false;   // a send: to do without large blocks, since none is free
     bool shared = false;    // stands for all sends that were complete when they were started
@@ -148,9 +149,8 @@ struct Request : Outgoing {
     Request* previous_withdrawn;
     Request* next_withdrawn;
 
-    // Asked in every round of progress whether the operation has completed; for operations that are
-    // made of others, which may keep these in lists by next_stepping. It may
-    // release the lock.
+    // For operations that consist of others: each round of progress calls it; true: the operation
+    // has completed. It may release the lock. The operation may link its parts by next_stepping.
     bool (*step)(Request&);
     Request* next_stepping;
 };

@@ -12,14 +12,14 @@
 namespace warren::message {
 
 namespace {
-// A second copy of a buffered message of the rank to itself, up to so many bytes, costs less than
-// the room that it takes in the program's buffer.
+// Up to this size, a rank's buffered message to itself is copied a second time: that costs less
+// than the room that it would occupy in the attached buffer.
 constexpr std::uint64_t own_copy_limit = 64 * 1024;
 
-// Bytes of one message, before this rank looks after other things.
+// Blocks of one message that are sent before this rank makes other progress.
 constexpr std::uint32_t blocks_at_once = 16;
 
-// Bytes of the streams of data with gaps to one receiver, before this rank looks at what has come.
+// Parts of data with gaps that are sent to one receiver before this rank looks for arrivals.
 constexpr std::uint32_t parts_per_turn = 2;
 
 // Small pieces of memory far apart bring whole cache lines with them.
@@ -30,10 +30,10 @@ bool has_small_pieces(const Buffer& buffer) {
     return piece_of(buffer) < node::cache_line_bytes;
 }
 
-// The largest part of data with gaps that goes at once. What lies beside small pieces is often the
-// next to be needed: the faces and halos of a grid, which go and come at once, share lines. So a
-// part has no more pieces than stay in the nearer caches until then. (Messages that fit a block go
-// whole.)
+// The largest part of data with gaps that is sent at once. Memory beside small pieces is often
+// needed next: the faces and halos of a grid, which are sent and received together, share cache
+// lines. A part therefore has no more pieces than stay in the nearer caches. (Messages that fit a
+// block are sent whole.)
 std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
     constexpr std::size_t pieces = 1024;
     constexpr std::size_t smallest_piece = 4;

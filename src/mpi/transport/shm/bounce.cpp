@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/invariant.hpp"
+
 namespace warren::transport {
 
 BounceStock::BounceStock(Rank& rank)

@@ -30,8 +30,8 @@ class LargeCopy {
         std::memcpy(to, from, bytes);
     }
 
-    // Copies past this core's caches, straight to memory: what is there before a later release of
-    // this thread is seen by who acquires that.
+    // Copies past this core's caches, straight to memory. A thread that acquires a later release of
+    // this thread sees the data.
     static void pass(void* to, const void* from, std::size_t bytes);
     // False: pass() is put().
 #if defined(__x86_64__)
@@ -40,8 +40,8 @@ class LargeCopy {
     static constexpr bool can_pass = false;
 #endif
 
-    // From memory that another core has written; a piece of a message of `total` bytes. (String
-    // moves don't read what they overwrite, which counts when its place isn't in the nearer
+    // Copies a piece of a message of `total` bytes out of memory that another core has written.
+    // (String moves don't read what they overwrite. That matters if the target isn't in the nearer
     // caches.)
     void get(void* to, const void* from, std::size_t bytes, std::uint64_t total) const {
         if (bytes <= vector_limit_bytes && total <= near_bytes_) {

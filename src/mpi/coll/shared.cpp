@@ -14,21 +14,22 @@ namespace {
 
 constexpr std::uint64_t phases = node::collective_phases;
 
-// Polls of a flat operation before the engine's work is looked at: a peer that has a processor and
-// comes at about the same time is here by then.
+// Polls of a flat operation before the engine makes progress: a peer that has a processor and
+// arrives at about the same time has arrived by then.
 constexpr int flat_spins = 64;
 
-// Turns in which a rank of a crowded node gives way before it sleeps. Among ranks that all come to
-// the same operation, one is enough as a rule; the others are for those who compute in between.
+// Yields of a rank of a crowded node before it sleeps. One is mostly enough among ranks that all
+// come to the same operation; the others serve ranks that compute in between.
 constexpr int yields_before_sleep = 64;
-// Such turns of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
-// wait is to take others' work.
+// Yields of a fibre, whose sleep and wake cost as much as two yields: a worker whose fibres all
+// wait should take over others' work.
 constexpr int yields_of_fibre = 2;
 
 // Sleepers that one rank wakes, each of which wakes as many.
 constexpr int wake_fan_out = 2;
 
-// Calls of which a rank has found that others' differ: as many of the last ones as can wait.
+// Number of latest calls for which the slot's head records that they differ: as many as can be
+// waited in at once.
 constexpr std::uint64_t differing_calls = 4;
 
 // The slot's own line: how many members there are, where its staging areas are, those calls, and
@@ -315,8 +316,7 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     }
 }
 
-// Between what sleepers look for, which has been published, and the look for them: as in
-// Doorbell::ring.
+// Orders the publication before the search for sleepers, as in Doorbell::ring.
 void SharedSlot::fence_as_waker() const {
     if (node_rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -395,9 +395,9 @@ bool SharedSlot::differs() {
     if (unequal_ != 0) {
         return true;
     }
-    // Somewhere between ranks whose calls differ there are two neighbours; of these, the one that
-    // goes to sleep later sees what the other has announced. Flat, both may have left: of the few
-    // ranks each is looked at.
+    // If calls differ, two neighbours differ; the one of them that sleeps later sees the other's
+    // announcement. In a flat slot both may have left already, so each of the few ranks is looked
+    // at.
     for (int step = 1; step < size_; step = flat_ || step == size_ - 1 ? step + 1 : size_ - 1) {
         if (differs_at((rank_ + step) % size_)) {
             tell_of_difference();
@@ -420,8 +420,7 @@ bool SharedSlot::tell_sleepers(bool look_at_next, bool look_at_previous) {
     return true;
 }
 
-// (What this rank's call comes to stays as it is: others, whose calls match, may be about to read
-// its memory.)
+// This rank's outcome doesn't change: others, whose calls match, may be about to read its memory.
 void SharedSlot::tell_before_leaving() {
     std::atomic_thread_fence(std::memory_order_seq_cst); // as in tell_sleepers()
     if (other_call_of((rank_ + 1) % size_) != 0 || other_call_of((rank_ + size_ - 1) % size_) != 0)
@@ -493,7 +492,7 @@ void SharedSlot::break_off() {
     while ((known == 0 || static_cast<std::int32_t>(known - call) > 0) &&
            !from.compare_exchange_weak(known, call, std::memory_order_relaxed)) {
     }
-    // From here on settle() of this rank always comes to where it is told so.
+    // From here on settle() of this rank always calls settle_later(), which fails.
     place_.all_arrived = 0;
     place_.operations = std::max(place_.operations, phases);
     ring_others();

@@ -7,18 +7,20 @@ namespace warren::coll {
 
 namespace {
 
-// Lines that another core has written are read by vectors up to here, in pieces of half of it.
+// Up to this size, lines that another core has written are read by vector copies, in pieces of half
+// of it.
 constexpr std::size_t vector_copy_bytes = 32768;
 
-// The largest pieces of data that all exchange. Two ranks write where the other has read, which is
-// quick but where a piece ends: there what the processor has read ahead must be taken back.
+// Largest piece of data that all ranks exchange; of two ranks, pair_piece_bytes. Two ranks write
+// where the other has read. That is slow only at a piece's end, where the reader's prefetcher has
+// taken lines beyond it: so their pieces are larger.
 constexpr std::size_t piece_bytes = 16384;
 constexpr std::size_t pair_piece_bytes = 131072;
-// So long data goes in the largest ones.
+// At or above this size, two ranks use the wide staging area and its piece size.
 constexpr std::size_t wide_from_bytes = 262144;
 constexpr std::size_t wide_piece_bytes = 262144;
 
-// Large data of two ranks: from here on it may go past the writer's caches.
+// At or above this size, data of two ranks may be passed instead of pushed (copy_methods.hpp).
 constexpr std::size_t passing_from_bytes = 32768;
 
 } // namespace
@@ -295,7 +297,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
     }
     slot_.begin(Tag::alltoall, in[rank_].bytes());
     const auto where = [&](Operation op, int from, int to) {
-        // (Blocks of less than a line lie side by side: writers would meet in it.)
+        // Blocks smaller than a line share lines, which would have several writers.
         const bool exchanged =
             cut.area != nullptr && cut.stride >= line_bytes && SharedSlot::exchanges_places(op);
         const int row = exchanged ? to : from;

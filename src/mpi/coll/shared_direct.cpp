@@ -13,8 +13,8 @@ MPI_Count begin_of(MPI_Count count, int rank, int size) {
     return count / size * rank + std::min<MPI_Count>(rank, count % size);
 }
 
-// From so many bytes on it pays for fibres, whose turns cost little: measured with 4 to 256 of them
-// on two processors.
+// At or above this size the direct form is faster for fibres, whose switches cost little: measured
+// with 4 to 256 fibres on two processors.
 MPI_Count fibres_from(Tag operation, int ranks) {
     const auto n = static_cast<MPI_Count>(ranks);
     constexpr MPI_Count k = 1024;
@@ -53,16 +53,16 @@ bool SharedDirect::one_space(const Rank& rank, comm::Communicator& communicator)
 }
 
 bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    // Below it the way through shared memory, which all pass once, is shorter.
+    // Below this size shared memory is faster, which needs one arrival of each rank.
     constexpr MPI_Count from_bytes = 8 * 1024;
-    // Between two there is but one to wait for.
+    // Each of two ranks waits for only one other.
     constexpr MPI_Count pair_from_bytes = 3 * 1024;
-    // All must be scheduled once more.
+    // Ranks that share processors must all be scheduled once more.
     constexpr MPI_Count crowded_from_bytes = 64 * 1024;
-    // Each of many ranks moves so many blocks in an all-to-all that to be scheduled is nothing.
+    // In an all-to-all of this many ranks, the blocks cost so much that scheduling is negligible.
     constexpr int many_ranks = 64;
     const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
-    // Between two, blocks pass through shared memory, or go by messages (messages_suffice).
+    // Blocks of two ranks pass through shared memory, or by messages (messages_suffice).
     if (ranks == 2 && !reduces) {
         return false;
     }
@@ -239,9 +239,9 @@ void take_column(const std::vector<const std::byte*>& rows, std::size_t column, 
 
 } // namespace
 
-// In a counted slot. Blocks without gaps are mostly small, and many: the last rank to come lists
-// where all ranks' begin, so that each reads that list and not all lines. That one's `own_rows` is
-// needed until all have read.
+// For a counted slot. Blocks without gaps are mostly small and many: the last rank to arrive lists
+// where all ranks' blocks begin, so that each rank reads that list instead of all lines. That
+// rank's `own_rows` must exist until all have read.
 template <typename Read>
 void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows,
                                      const Read& read) {
@@ -311,7 +311,7 @@ void SharedDirect::combine(const Reduction& reduction, const Said& own, int root
     auto* result = static_cast<std::byte*>(target.result);
     const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
     const MPI_Count end = begin_of(reduction.count, rank_ + 1, size_);
-    // An operand that the total takes the place of is put aside, piece by piece.
+    // An operand that the total overwrites is copied aside, piece by piece.
     const bool in_place = target.buffer.base == target.result;
     std::vector<std::byte> aside(in_place ? static_cast<std::size_t>(step * size) : 0);
     for (MPI_Count first = begin_of(reduction.count, rank_, size_); first < end; first += step) {

@@ -10,7 +10,7 @@ namespace warren::coll {
 
 namespace {
 
-// Units that are given back to the node at once; fewer may stay committed for the next one.
+// An area larger than this returns its memory to the node; a smaller one's units stay committed.
 constexpr std::uint64_t kept_bytes = 256 << 10;
 
 std::uint64_t units_of(StagingKind kind, int ranks) {

@@ -65,8 +65,8 @@ enum class Fate : std::uint8_t {
     left,      // Engine::flush at the latest (buffered sends)
     abandoned, // nobody (MPI_Request_free): it leaves the table when it completes, and
                // Engine::flush waits for that
-    orphaned, // nobody, nor does Engine::flush wait for it: its peer takes no part. It no longer
-              // touches memory of the program
+    orphaned,  // nobody, nor does Engine::flush wait for it: its peer takes no part. It no longer
+               // touches memory of the program
 };
 
 // How the receiver of a rendezvous gets data with gaps, or any of a rank of its address space.

@@ -149,8 +149,8 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
 }
 
 bool Engine::streams_gaps(const Peer& peer, const Buffer& gaps) const {
-    // Who reads small pieces of another rank's memory takes whole lines from its caches, and it
-    // needs them again for what lies beside: then it is better packed by whom it belongs to.
+    // A rank that reads small pieces of another's memory takes whole lines out of its caches, which
+    // the owner soon needs for the data beside them. Then the owner should pack the data.
     return !peer.same_space || (is_streamed(peer) && has_small_pieces(gaps));
 }
 
@@ -165,7 +165,7 @@ bool Engine::goes_direct(const Peer& peer, const Request& send, const CopyMethod
         return false;
     }
     if (send.laid_out) {
-        // (What doesn't fit a block would need its sender again, who may be computing.)
+        // (Data that doesn't fit a block would need its sender again, which may be computing.)
         return !streams_gaps(peer, send.buffer) ||
                (send.bytes > transport_.block_limit(peer) && !send.awaited);
     }
@@ -235,7 +235,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     if (send.answer_token != 0) {
         return advance_stream(peer, send);
     }
-    // Asked once: the receiver may advise another way at any time.
+    // Read once: the receiver may change its advice at any time.
     const bool chooses = has_choice(peer, send);
     const CopyMethod method = chooses ? chosen_method(peer, send.bytes) : CopyMethod::push;
     const CopyMethod* const chosen = chooses ? &method : nullptr;
@@ -255,8 +255,9 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
                                                                 : step;
 }
 
-// A receiver that is away keeps the blocks that it has not taken, and others of this address space
-// are not to wait for them. (Who waits itself sleeps, and does without blocks from then on.)
+// Whether a receiver outside MPI holds blocks for so long that this send goes direct instead, so
+// that sends to others of this address space don't wait for blocks. (A sender that waits itself
+// goes to sleep, and sends without blocks from then on.)
 bool Engine::is_kept_waiting(const Peer& peer, Request& send) {
     constexpr std::uint64_t patience_ns = 1'000'000;
     if (!peer.same_space || send.awaited || send.bytes <= direct_limit) {

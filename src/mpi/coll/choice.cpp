@@ -11,16 +11,6 @@ namespace warren::coll {
 
 namespace {
 
-// Up to these sizes use the algorithm with the fewest messages, above them that with the fewest
-// bytes.
-constexpr MPI_Count short_allreduce_bytes = 16 * 1024;
-constexpr MPI_Count short_allgather_bytes = 64 * 1024; // of all blocks
-constexpr MPI_Count short_gather_bytes = 4 * 1024;     // of gathers and scatters
-constexpr MPI_Count short_reduce_scatter_bytes = 16 * 1024;
-
-// Ranks up to which a chain or a fan is as quick as a tree.
-constexpr int few_ranks = 4;
-
 // Whether blocks of one size go by a tree.
 bool by_tree(const Steps& steps, const Buffer& own) {
     return !steps.inter() && steps.size() > few_ranks && !steps.crowded() &&

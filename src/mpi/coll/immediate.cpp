@@ -183,7 +183,6 @@ void Immediate::copy(const Buffer& from, const Buffer& to) {
     }
     // Operations that are under way go on meanwhile: peers wait for room, or for what they are
     // sent.
-    constexpr MPI_Count bytes_between_looks = 128 * 1024;
     const MPI_Count bytes = std::min(from.bytes(), to.bytes());
     if (under_way_ == nullptr || bytes <= 2 * bytes_between_looks || from.same_place(to)) {
         coll::copy(from, to);

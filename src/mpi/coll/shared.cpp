@@ -14,20 +14,6 @@ namespace {
 
 constexpr std::uint64_t phases = node::collective_phases;
 
-// Polls of a flat operation before the engine makes progress: a peer that has a processor and
-// arrives at about the same time has arrived by then.
-constexpr int flat_spins = 64;
-
-// Yields of a rank of a crowded node before it sleeps. One is mostly enough among ranks that all
-// come to the same operation; the others serve ranks that compute in between.
-constexpr int yields_before_sleep = 64;
-// Yields of a fibre, whose sleep and wake cost as much as two yields: a worker whose fibres all
-// wait should take over others' work.
-constexpr int yields_of_fibre = 2;
-
-// Sleepers that one rank wakes, each of which wakes as many.
-constexpr int wake_fan_out = 2;
-
 // Number of latest calls for which the slot's head records that they differ: as many as can be
 // waited in at once.
 constexpr std::uint64_t differing_calls = 4;

@@ -66,6 +66,7 @@
 #include "base/invariant.hpp"
 #include "mpi/coll/staging.hpp"
 #include "mpi/coll/steps.hpp"
+#include "mpi/coll/tuning.hpp"
 #include "mpi/comm/communicator.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/message/engine.hpp"
@@ -75,17 +76,8 @@ namespace warren::coll {
 
 inline constexpr std::size_t line_bytes = node::cache_line_bytes;
 
-// At or above this size, use the copy routine tuned for lines that another core wrote last.
-inline constexpr std::size_t large_copy_bytes = 4096;
-
-// Bytes of operands that are combined at a time, while they are in the nearest cache.
-inline constexpr std::size_t fold_bytes = 4096;
-
 // Operands up to this size go through the slot.
 inline constexpr MPI_Count shared_bytes = 56;
-
-// Most ranks that read each other's lines. Among more, counting arrivals costs less.
-inline constexpr int flat_ranks = 8;
 
 // Values that matching calls have in common beside their kind. A negative `bytes`: unknown.
 struct InCommon {
@@ -230,8 +222,6 @@ class SharedSlot {
         }
 
       private:
-        static constexpr std::uint8_t delayed_operations = 15;
-
         SharedSlot& slot_;
         const bool polls_at_once_;
         bool waited_ = false;

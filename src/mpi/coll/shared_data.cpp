@@ -5,26 +5,6 @@
 
 namespace warren::coll {
 
-namespace {
-
-// Up to this size, lines that another core has written are read by vector copies, in pieces of half
-// of it.
-constexpr std::size_t vector_copy_bytes = 32768;
-
-// Largest piece of data that all ranks exchange; of two ranks, pair_piece_bytes. Two ranks write
-// where the other has read. That is slow only at a piece's end, where the reader's prefetcher has
-// taken lines beyond it: so their pieces are larger.
-constexpr std::size_t piece_bytes = 16384;
-constexpr std::size_t pair_piece_bytes = 131072;
-// At or above this size, two ranks use the wide staging area and its piece size.
-constexpr std::size_t wide_from_bytes = 262144;
-constexpr std::size_t wide_piece_bytes = 262144;
-
-// At or above this size, data of two ranks may be passed instead of pushed (copy_methods.hpp).
-constexpr std::size_t passing_from_bytes = 32768;
-
-} // namespace
-
 // --- Where data is
 
 SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t bytes,

@@ -53,14 +53,6 @@ bool SharedDirect::one_space(const Rank& rank, comm::Communicator& communicator)
 }
 
 bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    // Below this size shared memory is faster, which needs one arrival of each rank.
-    constexpr MPI_Count from_bytes = 8 * 1024;
-    // Each of two ranks waits for only one other.
-    constexpr MPI_Count pair_from_bytes = 3 * 1024;
-    // Ranks that share processors must all be scheduled once more.
-    constexpr MPI_Count crowded_from_bytes = 64 * 1024;
-    // In an all-to-all of this many ranks, the blocks cost so much that scheduling is negligible.
-    constexpr int many_ranks = 64;
     const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
     // Blocks of two ranks pass through shared memory, or by messages (messages_suffice).
     if (ranks == 2 && !reduces) {
@@ -73,17 +65,16 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     if (ranks == 2 && operation == Tag::allreduce && !rank.oversubscribed()) {
         return false;
     }
-    if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= many_ranks) {
+    if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= direct_many_ranks) {
         return true;
     }
-    return bytes >= (rank.oversubscribed() ? crowded_from_bytes
-                     : ranks == 2          ? pair_from_bytes
-                                           : from_bytes);
+    return bytes >= (rank.oversubscribed() ? direct_crowded_from_bytes
+                     : ranks == 2          ? direct_pair_from_bytes
+                                           : direct_from_bytes);
 }
 
 bool SharedDirect::messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    constexpr MPI_Count from_bytes = 8 * 1024;
-    return ranks == 2 && bytes > from_bytes && !rank.oversubscribed() &&
+    return ranks == 2 && bytes > direct_from_bytes && !rank.oversubscribed() &&
            (operation == Tag::allgather || operation == Tag::alltoall);
 }
 

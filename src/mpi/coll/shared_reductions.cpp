@@ -8,23 +8,6 @@
 
 namespace warren::coll {
 
-namespace {
-
-// Above this size, ranks that have a processor each combine a part each.
-constexpr std::size_t parts_from_bytes = 8192;
-
-// Bytes that a rank combines between two of its arrivals.
-constexpr std::size_t part_bytes = 65536;
-
-// Pieces of a reduction to a root that fill the pipeline: two per phase.
-constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
-
-// Bytes of two ranks' operands that are combined at a time; distance of the prefetch.
-constexpr std::size_t stream_bytes = 512;
-constexpr std::size_t ahead_bytes = 2048;
-
-} // namespace
-
 // Piece size of two ranks' reductions. Pieces stay in the nearer caches, and there are enough of
 // them to fill the pipeline of phases once, so that two ranks that take turns as root write where
 // they have read. Pieces are larger where the staging area has no separate room for each.
@@ -104,11 +87,11 @@ bool SharedData::combine_pair(const Reduction& reduction, std::byte* total, cons
     };
     const std::byte* left = rank_ == 0 ? mine : theirs;
     const std::byte* right = rank_ == 0 ? theirs : mine;
-    ask_for(0, ahead_bytes);
+    ask_for(0, operand_ahead_bytes);
     const std::size_t step = stream_bytes / size * size;
     for (std::size_t first = 0; first < bytes; first += step) {
         const std::size_t part = std::min(step, bytes - first);
-        ask_for(first + ahead_bytes, first + ahead_bytes + part);
+        ask_for(first + operand_ahead_bytes, first + operand_ahead_bytes + part);
         kernel(left + first, right + first, total + first, static_cast<MPI_Count>(part / size));
     }
     return true;

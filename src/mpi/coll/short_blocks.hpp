@@ -290,7 +290,6 @@ class ShortBlocks {
     }
     // Each rank writes, calls meanwhile(), and reads the data of each other rank: `bytes` bytes.
     // Above delay_limit_bytes, reading and writing take so long that no early poll needs a delay.
-    static constexpr std::size_t delay_limit_bytes = 512;
     template <typename Write, typename Meanwhile, typename Read>
     void together(std::size_t bytes, const Write& write, const Meanwhile& meanwhile,
                   const Read& read) {

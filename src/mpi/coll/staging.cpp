@@ -10,9 +10,6 @@ namespace warren::coll {
 
 namespace {
 
-// An area larger than this returns its memory to the node; a smaller one's units stay committed.
-constexpr std::uint64_t kept_bytes = 256 << 10;
-
 std::uint64_t units_of(StagingKind kind, int ranks) {
     return (node::collective_phases * staging_phase_bytes(kind, ranks) + node::staging_unit_bytes -
             1) /

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpi/coll/tuning.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::coll {
@@ -30,18 +31,6 @@ namespace warren::coll {
 enum class StagingKind : std::uint8_t { small, large, wide };
 
 namespace staging {
-
-// *_rank_bytes: size per rank and phase. Each has one line beyond a round number, so that blocks of
-// different ranks don't compete for the same cache sets. pair_rank_bytes replaces large_rank_bytes
-// for two ranks, which exchange data in larger pieces. *_area_bytes: limit of a whole area, which a
-// node of many ranks can spare for one communicator. (Wide areas leave half of the node's units to
-// others.)
-inline constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
-inline constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t pair_rank_bytes = (std::size_t{128} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t wide_rank_bytes = (std::size_t{256} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
 
 // Meanings of a slot's word.
 inline constexpr std::uint32_t undecided = 0;

@@ -14,11 +14,6 @@
 namespace warren::message {
 
 namespace {
-// Rounds in which each stream sends and receives a part, before this rank tests whether its wait is
-// over. (A waiting rank continues at once; others continue in their next call.)
-constexpr std::uint32_t turns_at_once = 16;
-constexpr std::uint32_t frames_per_turn = 2;
-
 // An allocation inside the library that no call can report: the message has arrived, and MPI has no
 // way to refuse it.
 [[noreturn]] void out_of_memory(const Rank& rank, std::uint64_t bytes) {

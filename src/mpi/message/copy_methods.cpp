@@ -5,12 +5,11 @@
 #include <numeric>
 #include <span>
 
+#include "mpi/message/tuning.hpp"
+
 namespace warren::message {
 
 namespace {
-
-// The advice changes only for a method that takes less than this part of the present one's time.
-constexpr float worthwhile = 0.95F;
 
 // Sum of a row's lower three quarters: the longest have met a disturbance. Periods count the time
 // between exchanges, if each has several messages: in twelve or six of them so many are left out
@@ -21,20 +20,8 @@ float typical(std::span<float> row) {
     return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
 }
 
-// A receiver that looks later than this after the sender began was busy with something else.
-constexpr std::uint64_t late_ns = 20000;
-
-// Measure anew after this many messages in a row that took this many times as long; after twice as
-// many each time that it changed nothing (most_in_vain doublings: 512).
-constexpr std::uint32_t enough_to_tell = 8;
-constexpr float much_slower = 1.6F;
-
 // Cost per byte, ns, of a message that couldn't be fetched: more than any method takes.
 constexpr float endless = 1e9F;
-
-// After this pause between two measured messages of one class, earlier measurements are dropped.
-constexpr std::uint64_t stale_ns = 10'000'000'000;
-constexpr std::uint32_t most_in_vain = 6;
 
 constexpr std::array<CopyMethod, copy_method_count> all_methods = {
     CopyMethod::push, CopyMethod::pass, CopyMethod::fetch};

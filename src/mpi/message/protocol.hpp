@@ -30,6 +30,7 @@
 
 #include <cstdint>
 
+#include "mpi/message/tuning.hpp"
 #include "mpi/transport/shm/cell.hpp"
 
 namespace warren::message {
@@ -61,10 +62,6 @@ struct DirectData {
     std::uint64_t bytes;
     std::uint64_t began; // a Stamp
 };
-
-// Above this size, one copy for which sender and receiver must be in MPI at once is faster than two
-// through the receiver's queue. (For pairs with a pair ring: CopyMethodClass.)
-inline constexpr std::uint64_t direct_limit = 2048;
 
 struct DoneData {
     Token request;           // of who gets this

@@ -12,16 +12,6 @@
 namespace warren::message {
 
 namespace {
-// Up to this size, a rank's buffered message to itself is copied a second time: that costs less
-// than the room that it would occupy in the attached buffer.
-constexpr std::uint64_t own_copy_limit = 64 * 1024;
-
-// Blocks of one message that are sent before this rank makes other progress.
-constexpr std::uint32_t blocks_at_once = 16;
-
-// Parts of data with gaps that are sent to one receiver before this rank looks for arrivals.
-constexpr std::uint32_t parts_per_turn = 2;
-
 // Small pieces of memory far apart bring whole cache lines with them.
 std::size_t piece_of(const Buffer& buffer) {
     return static_cast<std::size_t>(buffer.type->size / buffer.type->block_count());
@@ -35,10 +25,9 @@ bool has_small_pieces(const Buffer& buffer) {
 // lines. A part therefore has no more pieces than stay in the nearer caches. (Messages that fit a
 // block are sent whole.)
 std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
-    constexpr std::size_t pieces = 1024;
-    constexpr std::size_t smallest_piece = 4;
     return has_small_pieces(buffer)
-               ? std::min(limit, pieces * std::max(piece_of(buffer), smallest_piece))
+               ? std::min(limit,
+                          gap_pieces_at_once * std::max(piece_of(buffer), smallest_gap_piece))
                : limit;
 }
 } // namespace
@@ -259,7 +248,6 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
 // that sends to others of this address space don't wait for blocks. (A sender that waits itself
 // goes to sleep, and sends without blocks from then on.)
 bool Engine::is_kept_waiting(const Peer& peer, Request& send) {
-    constexpr std::uint64_t patience_ns = 1'000'000;
     if (!peer.same_space || send.awaited || send.bytes <= direct_limit) {
         return false;
     }

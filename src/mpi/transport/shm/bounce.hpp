@@ -24,6 +24,7 @@
 #include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/rank/rank.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
 
@@ -71,15 +72,6 @@ static_assert(std::uint64_t{node::rank_limit} * node::bounce_buffers
                   << (BouncePlace::turn_bits + BouncePlace::shift_bits) <=
               std::uint64_t{1} << 32);
 static_assert(node::bounce_bytes + node::cache_line_bytes <= node::bounce_stride_bytes);
-
-// At or above long_stream_bytes, a message moves in blocks of half a buffer if a core's own cache
-// holds less than the bounces_under_way whole buffers that are under way at once. A long message
-// passes through the caches of both sides, and the part under way should stay in them. Between two
-// cores of one last cache, 2 to 4 MiB take up to a sixth less time in half buffers where a core's
-// own cache has 512 KiB, and up to a fifth more where it has 1 MiB. 1 MiB takes more in both cases.
-inline constexpr std::uint64_t long_stream_bytes = 2 * 1024 * 1024;
-inline constexpr std::size_t long_stream_block_bytes = node::bounce_bytes / 2;
-inline constexpr std::size_t bounces_under_way = 3;
 
 class BounceStock {
   public:

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "mpi/transport/shm/tuning.hpp"
+
 namespace warren::transport {
 
 class LargeCopy {
@@ -48,7 +50,7 @@ class LargeCopy {
             vector_copy_(to, from, bytes);
             return;
         }
-        for (std::size_t offset = 0; offset < prefetched_bytes; offset += line_bytes) {
+        for (std::size_t offset = 0; offset < string_prefetch_bytes; offset += line_bytes) {
             __builtin_prefetch(static_cast<const char*>(from) + offset);
         }
 #if defined(__x86_64__)
@@ -70,10 +72,6 @@ class LargeCopy {
 
   private:
     using Copy = void (*)(void* to, const void* from, std::size_t bytes);
-
-    static constexpr std::size_t prefetched_bytes = 4096;
-    static constexpr std::size_t vector_limit_bytes = 32768;
-    static constexpr std::size_t least_near_bytes = std::size_t{256} << 10;
 
 #if defined(__x86_64__)
     static void string_move(void* to, const void* from, std::size_t bytes) {

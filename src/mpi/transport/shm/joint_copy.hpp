@@ -25,6 +25,7 @@
 #include <cstdint>
 
 #include "mpi/job/segment.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
 
@@ -34,10 +35,6 @@ enum class PeerCopy : std::uint8_t {
     refused, // by the kernel or a filter, now and always: send the data another way
     failed   // the other side's memory can't be read, or written
 };
-
-// From which size on a copy is worth sharing: two blocks, each of which takes longer than the other
-// side needs to see that there is one.
-inline constexpr std::uint64_t joint_limit = 64 * 1024;
 
 struct alignas(node::cache_line_bytes) JointCopy {
     std::atomic<std::uint64_t> blocks; // turn in the upper half, then end, then first

@@ -95,9 +95,6 @@ std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is
     return bytes <= 16 * kilo ? 4 * kilo : (bytes <= 48 * kilo ? 8 * kilo : 12 * kilo);
 }
 
-// From this many blocks in a row, with no cell from the receiver in between, it counts as behind.
-constexpr std::uint32_t behind_from = 3;
-
 } // namespace
 
 // Whether the receiver is behind, with one more block under way. A cell from it in the opposite
@@ -111,10 +108,10 @@ bool NodeTransport::is_behind(Channel& channel) const {
         channel.heard = heard;
         channel.blocks_in_a_row = 0;
     }
-    if (channel.blocks_in_a_row < behind_from) {
+    if (channel.blocks_in_a_row < blocks_until_behind) {
         ++channel.blocks_in_a_row;
     }
-    return channel.blocks_in_a_row == behind_from;
+    return channel.blocks_in_a_row == blocks_until_behind;
 }
 
 bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,

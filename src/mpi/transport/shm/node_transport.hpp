@@ -25,6 +25,7 @@
 #include "mpi/transport/shm/pair_ring.hpp"
 #include "mpi/transport/shm/queue.hpp"
 #include "mpi/transport/shm/source.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
 
@@ -165,18 +166,17 @@ class NodeTransport {
     // For copies of a piece's data.
     const LargeCopy& copy() const { return copy_; }
 
-    static constexpr std::uint32_t cells_per_poll = 32;
-
     // Hands everything that has arrived to handler(const Arrival&), in order per sender; a pair
     // ring's cell that contains its data, to handler.cell(const Cell&, its sender). It takes at
     // most frame_limit frames of long blocks per sender. Returns whether anything had arrived.
     template <typename Handler>
-    bool poll(Handler&& handler, std::uint32_t frame_limit = cells_per_poll) {
+    bool poll(Handler&& handler, std::uint32_t frame_limit = cells_taken_per_poll) {
         bool any = false;
         for (PairRingReceiver& pair_ring : pair_rings_) {
             // A bound, so that one busy sender doesn't keep the others waiting.
             std::uint32_t frames = 0;
-            for (std::uint32_t turn = 0; turn < cells_per_poll && frames < frame_limit; ++turn) {
+            for (std::uint32_t turn = 0; turn < cells_taken_per_poll && frames < frame_limit;
+                 ++turn) {
                 Cell* cell = pair_ring.peek();
                 if (cell == nullptr) {
                     break;
@@ -196,7 +196,7 @@ class NodeTransport {
                 any = true;
             }
         }
-        for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
+        for (std::uint32_t turn = 0; turn < cells_taken_per_poll; ++turn) {
             // Where many ranks share processors, a rank's cells are mostly not in the cache.
             if (rank_.oversubscribed() && !queue_.claimed()) {
                 break;
@@ -270,13 +270,7 @@ class NodeTransport {
     Rank& rank() { return rank_; }
 
   private:
-    static constexpr std::uint32_t polls_of_a_pair_ring = 1000; // 20 to 40 us
-    static constexpr std::uint32_t polls_of_a_frame = 32;
     static constexpr std::uint32_t no_pair_ring = ~std::uint32_t{0};
-    // Cells that a pair sends before it gets a pair ring: a program that sends one message to every
-    // rank should not take 44 KiB per pair for that.
-    static constexpr std::uint32_t cells_until_pair_ring = 8;
-
     // Rings the ranks that sleep until this one has taken something. Like every waker (see
     // mpi/rank/doorbell.hpp) it fences between what it has stored and what it looks at, or the
     // sleeper does for it.

@@ -40,15 +40,9 @@
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/cell.hpp"
 #include "mpi/transport/shm/joint_copy.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
-
-// ring_block_limit: the largest block of the ring. Up to ring_preferred_limit the sender can
-// prefetch the lines before it needs them (prefetch_ring). Larger blocks are faster in frames
-// through a bounce buffer, whose lines stay in the two caches; they use the ring only where there
-// are no bounce buffers.
-inline constexpr std::size_t ring_block_limit = 4096;
-inline constexpr std::size_t ring_preferred_limit = 2048;
 
 struct PairRing {
     // Stored by the receiver, read by the sender.
@@ -75,13 +69,6 @@ struct PairRing {
     }
 };
 static_assert(sizeof(PairRing) == node::pair_ring_bytes);
-
-// Distance, in cells, at which either side prefetches: a line's latency in messages.
-inline constexpr std::uint32_t cells_ahead = 8;
-// Cells and bytes that two ranks that answer each other use before they start again.
-inline constexpr std::uint32_t hot_cells = 4;
-inline constexpr std::size_t hot_ring_bytes = 4096;
-static_assert(hot_ring_bytes >= 2 * ring_preferred_limit, "the next block is ahead of the last");
 
 inline void prefetch_for_write(const void* line) {
 #if defined(__x86_64__)

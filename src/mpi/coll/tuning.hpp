@@ -1,9 +1,10 @@
-// Tuning constants of collective operations: sizes and counts that measurements have chosen. Changing
-// one changes speed, never correctness; all ranks of a communicator must use the same values.
+// Tuning constants of collective operations: sizes and counts that measurements have chosen.
+// Changing one changes speed, never correctness; all ranks of a communicator must use the same
+// values.
 //
 // Unless a group says otherwise, `bench/collectives --operations NAME --sizes …` measures it
-// (bench/README.md), on 2 ranks, on few (up to flat_ranks), and on more ranks than processors. Which
-// operations use shared memory at all is a table in choice.cpp.
+// (bench/README.md), on 2 ranks, on few (up to flat_ranks), and on more ranks than processors.
+// Which operations use shared memory at all is a table in choice.cpp.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +19,18 @@ namespace warren::coll {
 
 // Most ranks that read each other's lines. Among more, counting arrivals costs less.
 inline constexpr int flat_ranks = 8;
-// Polls of a flat operation before the engine makes progress: a peer that has a processor and arrives
-// at about the same time has arrived by then.
+// Polls of a flat operation before the engine makes progress: a peer that has a processor and
+// arrives at about the same time has arrived by then.
 inline constexpr int flat_spins = 64;
 // Operations in which a rank that had to wait delays its first poll (SharedSlot::ArrivalWait).
 inline constexpr std::uint8_t delayed_operations = 15;
 // Above this size, bytes, short blocks take so long to write that no first poll needs a delay.
 inline constexpr std::size_t delay_limit_bytes = 512;
-// Yields of a rank of a crowded node before it sleeps. One is mostly enough among ranks that all come
-// to the same operation; the others serve ranks that compute in between.
+// Yields of a rank of a crowded node before it sleeps. One is mostly enough among ranks that all
+// come to the same operation; the others serve ranks that compute in between.
 inline constexpr int yields_before_sleep = 64;
-// Yields of a fibre, whose sleep and wake cost as much as two yields: a worker whose fibres all wait
-// should take over others' work.
+// Yields of a fibre, whose sleep and wake cost as much as two yields: a worker whose fibres all
+// wait should take over others' work.
 inline constexpr int yields_of_fibre = 2;
 // Sleepers that one rank wakes, each of which wakes as many.
 inline constexpr int wake_fan_out = 2;
@@ -52,7 +53,8 @@ inline constexpr std::size_t pair_piece_bytes = 131072;
 // At or above this size, bytes, two ranks use the wide staging area and its piece size.
 inline constexpr std::size_t wide_from_bytes = 262144;
 inline constexpr std::size_t wide_piece_bytes = 262144;
-// At or above this size, bytes, data of two ranks may be passed instead of pushed (copy_methods.hpp).
+// At or above this size, bytes, data of two ranks may be passed instead of pushed
+// (copy_methods.hpp).
 inline constexpr std::size_t passing_from_bytes = 32768;
 
 // --- Sizes of staging areas (staging.hpp). --operations all --sizes 4K,64K,256K,1M
@@ -87,7 +89,8 @@ inline constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_
 inline constexpr std::size_t stream_bytes = 512;
 inline constexpr std::size_t operand_ahead_bytes = 2048;
 
-// --- From buffer to buffer (shared_direct.hpp). all operations, with --ranks threads; sizes in bytes
+// --- From buffer to buffer (shared_direct.hpp). all operations, with --ranks threads; sizes in
+// bytes
 
 // Below this size shared memory is faster, which needs one arrival of each rank.
 inline constexpr MPI_Count direct_from_bytes = 8 * 1024;

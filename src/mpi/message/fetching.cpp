@@ -113,7 +113,7 @@ void Engine::tell_awaited(Peer& peer) {
 
 bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
                           const RendezvousData& offered, Trial& trial) {
-    // (A receiver that goes away again would keep the sender waiting, and its buffers.)
+    // (A receiver that leaves MPI again would hold up the sender and its buffers.)
     if (offered.began != Stamp::receivers_choice || !receive.awaited || receive.laid_out ||
         static_cast<std::uint64_t>(receive.outcome.bytes) != offered.bytes ||
         !transport_.awaits(sender)) {
@@ -142,7 +142,7 @@ bool Engine::await_helping(std::uint32_t peer_rank) {
 
 void Engine::prepare_offer(const Peer& peer, Request& send) {
     send.offer = Offer::streamed;
-    // Where blocks can overlap on their way, and where nothing can be fetched, the receiver asks.
+    // The receiver asks for a stream if blocks can overlap in transfer, or if it can't fetch.
     if (send.bytes == 0 || is_streamed(peer) || transport_.peer_copy_refused()) {
         return;
     }

@@ -61,8 +61,8 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     if (bytes > transport_.block_limit(peer)) {
         return false;
     }
-    // A message that can't be fetched where that was chosen is pushed, and counts, but isn't
-    // measured.
+    // If a message can't be fetched although that was chosen, it is pushed. It then counts in its
+    // row but isn't measured.
     const bool counts = source.data() != nullptr && CopyMethodClass::has(bytes);
     const CopyMethod method = counts ? chosen_method(peer, bytes) : CopyMethod::push;
     std::byte extra[transport::extra_bytes] = {};
@@ -320,11 +320,11 @@ Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
     const std::size_t limit = part_limit(peer, send);
     const std::uint32_t at_once = send.laid_out ? 1 : blocks_at_once;
     for (std::uint32_t blocks = 0; send.moved < send.bytes; ++blocks) {
-        // Others have their turn in between. (Room or not: this rank comes back to it.)
+        // Let other sends take turns. This rank comes back whether there is room or not.
         if (blocks == at_once) {
             return Step::no_room;
         }
-        // With no bounce buffer free for long, by what fits the pair's ring.
+        // If no bounce buffer is free for long, use the pair's ring.
         if (!send_part(peer, send, limit) &&
             !(send.fetched && send_part(peer, send, transport::ring_block_limit))) {
             return Step::no_room;
@@ -590,8 +590,8 @@ Error Engine::send_to_self(Request& request) {
         complete(request);
         return {};
     }
-    // A synchronous send waits for its receive, and so does much data that stands in a buffer for
-    // buffered sends already; all others leave their data and are done.
+    // A synchronous send waits for its receive, as does a large buffered send, whose data is
+    // already in the attached buffer. All others leave a copy of their data and complete.
     const bool leaves_data =
         request.operation != Operation::synchronous &&
         (request.operation != Operation::buffered || request.bytes <= own_copy_limit);

@@ -1,9 +1,9 @@
 // Tuning constants of point-to-point messages: sizes and counts that measurements have chosen.
 // Changing one changes speed, never correctness.
 //
-// Each group names the program of bench/ that measures it (bench/README.md). Size classes and rhythm of
-// the copy methods are members of CopyMethodClass (copy_methods.hpp), the transport's constants are in
-// mpi/transport/shm/tuning.hpp.
+// Each group names the program of bench/ that measures it (bench/README.md). Size classes and
+// rhythm of the copy methods are members of CopyMethodClass (copy_methods.hpp), the transport's
+// constants are in mpi/transport/shm/tuning.hpp.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ inline constexpr std::uint32_t frames_per_turn = 2;
 
 // --- Data with gaps. bench/halo
 
-// Small pieces in a part that is sent at once: as many as stay in the nearer caches. Pieces count as
-// having at least smallest_gap_piece bytes.
+// Small pieces in a part that is sent at once: as many as stay in the nearer caches. Pieces count
+// as having at least smallest_gap_piece bytes.
 inline constexpr std::size_t gap_pieces_at_once = 1024;
 inline constexpr std::size_t smallest_gap_piece = 4;
 // At or above this size, bytes, the kernel copies blocks one by one; smaller ones are packed.
@@ -49,8 +49,8 @@ inline constexpr std::size_t fetch_window_bytes = 64 * 1024;
 
 // --- Direct copies (direct.hpp). bench/bandwidth --sizes 8K,64K,1M with --ranks threads
 
-// Limits of a block, bytes, and the wanted number of blocks. Copying a block should take longer than
-// moving the counters' cache line to the other core, and be short against the whole.
+// Limits of a block, bytes, and the wanted number of blocks. Copying a block should take longer
+// than moving the counters' cache line to the other core, and be short against the whole.
 inline constexpr std::uint64_t smallest_direct_block = 8 * 1024;
 inline constexpr std::uint64_t largest_direct_block = 64 * 1024;
 inline constexpr std::uint64_t direct_blocks_wanted = 8;

@@ -353,10 +353,10 @@ class NodeTransport {
             return false;
         }
         bytes = reference.bytes;
-        // Mostly as long and where it was expected. What is expected is known, so the processor
-        // loads the data while the cell is still on its way, where it would wait for the cell if
-        // it had to learn the place and the length from there. (A branch, as a conditional move
-        // would wait, too: the compiler knows nothing of the values behind an assembly.)
+        // The data mostly has the expected position and length. By using these, the processor loads
+        // the data while the cell is still in transfer, instead of waiting to read position and
+        // length from it. This must be a branch, since a conditional move would wait too: the
+        // assembly hides the values from the compiler.
         std::uint32_t position = pair_ring.expected_position();
         std::size_t length = room;
         if (reference.position != position || bytes != length) [[unlikely]] {
@@ -383,13 +383,13 @@ class NodeTransport {
         return false;
     }
 
-    // A pair ring's cell whose data is elsewhere. False when nothing new is there: a block whose
-    // next piece has not come.
+    // Delivers a pair ring's cell whose data is elsewhere. False: the block's next piece has not
+    // come yet.
     template <typename Handler>
     [[gnu::noinline]] bool deliver_block(PairRingReceiver& pair_ring, Cell& cell,
                                          Handler&& handler) {
         Arrival arrival = arrival_of(cell, pair_ring.sender());
-        // In place: the sender of a bounce block goes on to write its mark, and only that.
+        // Read in place: the sender of a bounce block still writes its mark, and only that.
         const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
         arrival.extra = reference.extra;
         arrival.block_bytes = reference.bytes;

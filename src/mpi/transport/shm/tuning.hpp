@@ -2,9 +2,9 @@
 // Changing one changes speed, never correctness, within the limits that static_asserts check.
 //
 // Each group names the program of bench/ that measures it (bench/README.md). Run it on two bound
-// ranks, for example `mpiexec -n 2 --bind-to core bench/latency --sizes 1K,2K,4K`. Compare placements
-// with and without a common cache (--bind-to, taskset). Layout of the node segment, such as
-// node::bounce_bytes, is in mpi/job/segment.hpp.
+// ranks, for example `mpiexec -n 2 --bind-to core bench/latency --sizes 1K,2K,4K`. Compare
+// placements with and without a common cache (--bind-to, taskset). Layout of the node segment, such
+// as node::bounce_bytes, is in mpi/job/segment.hpp.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ inline constexpr std::uint32_t hot_cells = 4;
 inline constexpr std::size_t hot_ring_bytes = 4096;
 static_assert(hot_ring_bytes >= 2 * ring_preferred_limit, "the next block is ahead of the last");
 
-// Cells that a pair sends before it gets a pair ring: a program that sends one message to every rank
-// should not take 44 KiB per pair for that. bench/footprint
+// Cells that a pair sends before it gets a pair ring: a program that sends one message to every
+// rank should not take 44 KiB per pair for that. bench/footprint
 inline constexpr std::uint32_t cells_until_pair_ring = 8;
 
 // --- Polling (node_transport.hpp). bench/latency; bench/bandwidth --sizes 8K,64K,1M

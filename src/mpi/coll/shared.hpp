@@ -231,8 +231,8 @@ class SharedSlot {
     void await_all(std::uint64_t operation);
     // Nobody goes on before all have come here.
     void close();
-    // Where lines say what only a matching call may use: signs the own one, and tells whether
-    // another's, of a rank that has arrived, is of a call that matches.
+    // For lines with data that only a matching call may use. sign(): signs this rank's line.
+    // agrees(): whether the line of a rank that has arrived belongs to a matching call.
     void sign(std::uint64_t operation) {
         if (!flat_) {
             sign_line(operation);
@@ -487,7 +487,7 @@ class SharedSlot {
         mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93 >> 32;
         return (weight * mixed << 32) + 1;
     }
-    // How many more have come than `expected`, modulo 2^32.
+    // Arrivals beyond `expected`, modulo 2^32; negative: arrivals that are missing.
     static std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(arrived) -
                                          static_cast<std::uint32_t>(expected));

@@ -8,7 +8,7 @@ namespace warren::coll {
 
 namespace {
 
-// Where the part of rank r begins.
+// Begin of the part of rank r.
 MPI_Count begin_of(MPI_Count count, int rank, int size) {
     return count / size * rank + std::min<MPI_Count>(rank, count % size);
 }

@@ -109,7 +109,7 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const auto count = static_cast<MPI_Count>(std::min(cut.piece, bytes - first) / size);
-        // Where the part of rank r begins in the piece.
+        // Begin of the part of rank r in the piece.
         const auto begin = [&](int r) {
             return static_cast<std::size_t>(count * r / size_) * size;
         };

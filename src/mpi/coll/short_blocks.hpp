@@ -197,7 +197,7 @@ class ShortBlocks {
   private:
     using Operation = std::uint64_t;
 
-    // Where blocks are: rows of blocks, as SharedData::cut() has them.
+    // Place of blocks: rows of blocks, as SharedData::cut() has them.
     struct Rows {
         const SharedSlot& slot;
         std::byte* area; // null: in the lines
@@ -220,7 +220,7 @@ class ShortBlocks {
                        ? in_staging(op, to, column(to, from))
                        : in_staging(op, from, column(from, to));
         }
-        // Where only the root writes, and where all others do.
+        // Place of a block that only the root writes, and of one that another rank writes.
         std::byte* of_root(Operation op, int root, int block) const {
             return area == nullptr ? in_line(op, root, block) : in_staging(op, 0, block);
         }

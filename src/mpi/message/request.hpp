@@ -32,7 +32,7 @@ enum class Operation : std::uint8_t {
     partitioned  // of many messages (mpi/entry/partitioned.hpp)
 };
 
-// Where a message goes to or may come from, in the terms that both sides share.
+// Envelope: source and tag of a message or receive, in terms that both sides share.
 struct Envelope {
     std::uint32_t context; // of the communicator, and of point-to-point or collective traffic in it
     std::int32_t source;   // rank in the communicator; MPI_ANY_SOURCE in a receive
@@ -59,7 +59,7 @@ struct Outgoing {
     const bool is_answer;
 };
 
-// Who completes a request.
+// The owner of a request that completes.
 enum class Fate : std::uint8_t {
     attended,  // a call of the program
     left,      // Engine::flush at the latest (buffered sends)
@@ -119,7 +119,7 @@ struct Request : Outgoing {
     std::uint64_t waits_since;   // of a send that finds no room: node_time_ns()
     Outcome outcome;
 
-    // Where the data is, from the buffer.
+    // Sets the members that describe the data, from the buffer.
     void find_data() {
         bytes = static_cast<std::uint64_t>(buffer.bytes());
         data = static_cast<std::byte*>(buffer.type->contiguous

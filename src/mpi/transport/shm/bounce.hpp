@@ -34,7 +34,7 @@ struct Bounce {
     bool may_be_kept = false;
 };
 
-// Where in a buffer a block begins, and how its cell says so.
+// BouncePlace: position of a block in a bounce buffer, as packed into its cell.
 //
 // `shift` gives a block the same alignment within its cache line as in the sender's memory, and
 // probably in the receiver's.

@@ -203,7 +203,7 @@ class PairRingSender {
     static constexpr std::uint32_t lap_positions = 2 * node::pair_ring_cells;
     static constexpr std::uint32_t epoch_positions = std::uint32_t{1} << 14;
 
-    // Where the next block starts. `back`: at the ring's beginning if hot_ring_bytes are used.
+    // Start of the next block. `back`: at the ring's beginning if hot_ring_bytes are used.
     std::uint64_t next_start(std::size_t bytes, bool back) const {
         const std::uint64_t offset = ring_written_ % node::pair_ring_data_bytes;
         const std::uint64_t to_end = node::pair_ring_data_bytes - offset;
@@ -259,7 +259,7 @@ class PairRingReceiver {
     }
 
     const std::byte* ring(std::uint32_t position) const { return pair_ring_->ring + position; }
-    // Where the next block is if the two ranks go on answering each other.
+    // Position of the next block if the two ranks go on answering each other.
     std::uint32_t expected_position() const { return expected_; }
     void release_ring(std::uint64_t end) {
         const auto offset = static_cast<std::uint32_t>(end % node::pair_ring_data_bytes);

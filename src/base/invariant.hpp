@@ -1,6 +1,7 @@
 // WARREN_INVARIANT: checks an invariant that a header states, where it can be checked without a
-// further lock or fence. Debug and sanitizer builds check (CMake defines WARREN_INVARIANTS);
-// release builds don't evaluate the condition, which costs no instruction there.
+// further lock or fence. Builds with the CMake option WARREN_INVARIANTS check; it is on by default
+// in debug and sanitizer builds. Other builds don't evaluate the condition and contain no code of
+// it.
 //
 // A violation is a mistake of Warren's, after which no data can be trusted: it is printed with its
 // place, and the process aborts. Mistakes of programs are errors (base/error.hpp), never this.

@@ -1,9 +1,9 @@
 // Agreement on a new communicator: its context, and for a split, who its members are.
 //
-// Parents of one node agree in their collective slot: everybody leaves its colour and key there,
-// and the last to come deals out contexts and places for all, so that each rank is scheduled once
-// (SharedSlot::split). Elsewhere the first rank of the new communicator takes the context, and the
-// others learn it by messages: O(log P) per rank.
+// A parent on one node agrees in its collective slot: each rank writes its colour and key there,
+// and the last to arrive assigns contexts and places for all, so that each rank is scheduled once
+// (SharedSlot::split). Otherwise the first rank of the new communicator takes the context, and the
+// others receive it by messages: O(log P) per rank.
 // The collective slot of a new communicator is taken from the node's at its first collective
 // operation, by whoever comes first (find_place in shared.hpp): most communicators never need one.
 // Thread rule: under the rank's lock.

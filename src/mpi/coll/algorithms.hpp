@@ -37,7 +37,7 @@ void allgather_by_root(Steps& steps, const Buffer& own, const Blocks& blocks);
 
 // out[i] to rank i, in[i] from rank i; `out` and `in` don't overlap.
 void alltoall_batches(Steps& steps, const Blocks& out, const Blocks& in);
-// Where they are the same memory.
+// As above, if they are the same memory.
 void alltoall_in_place(Steps& steps, const Blocks& blocks);
 
 // Blocks of the result: block i, of counts[i] elements, goes to rank i.

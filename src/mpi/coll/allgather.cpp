@@ -1,5 +1,5 @@
-// Allgather by messages. A rank's own block goes out from where it is, which is quicker than from
-// the copy of it that the rank has just written: that is in no other core's reach yet.
+// Allgather by messages. A rank's own block is sent from the program's buffer, which is faster than
+// from the copy that the rank has just written, whose lines are modified in this core's cache.
 
 #include <vector>
 

@@ -92,7 +92,7 @@ void allreduce_halving(Steps& steps, const Reduction& reduction, const void* in,
     const Buffer spare = steps.scratch(reduction.count, reduction.type);
     hand_over(steps, reduction, workers, total, spare);
     if (workers.own >= 0) {
-        // Where block b of the result begins.
+        // Begin of block b of the result.
         const auto begin = [&](int block) { return reduction.count * block / workers.count; };
         int first = 0; // the blocks that this rank is left with: [first, last)
         int last = workers.count;

@@ -4,14 +4,9 @@
 #include <vector>
 
 #include "mpi/coll/algorithms.hpp"
+#include "mpi/coll/tuning.hpp"
 
 namespace warren::coll {
-
-namespace {
-// Peers whose messages are under way at once: enough to wait seldom, few enough to bound what
-// arrives before it is wanted.
-constexpr int batch_peers = 64;
-} // namespace
 
 // Everybody to everybody, beginning with the neighbours: (P - 1) · (L + n · B), with the latencies
 // of a batch at the same time.

@@ -11,15 +11,6 @@ namespace warren::coll {
 
 namespace {
 
-// Up to here the number of messages decides, beyond it the bytes moved.
-constexpr MPI_Count short_allreduce_bytes = 16 * 1024;
-constexpr MPI_Count short_allgather_bytes = 64 * 1024; // of all blocks
-constexpr MPI_Count short_gather_bytes = 4 * 1024;     // of gathers and scatters
-constexpr MPI_Count short_reduce_scatter_bytes = 16 * 1024;
-
-// Ranks up to which a chain or a fan is as quick as a tree.
-constexpr int few_ranks = 4;
-
 // Whether blocks of one size go by a tree.
 bool by_tree(const Steps& steps, const Buffer& own) {
     return !steps.inter() && steps.size() > few_ranks && !steps.crowded() &&
@@ -30,12 +21,12 @@ bool by_tree(const Steps& steps, const Buffer& own) {
 
 bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
     static constexpr MPI_Count any = std::numeric_limits<MPI_Count>::max();
-    // By Tag, up to so many bytes: of two ranks that have processors, of few, of many; of ranks
-    // that share processors.
+    // Limits in bytes, by Tag. Columns: two ranks, few (flat_ranks), many ranks that have
+    // processors; ranks that share processors.
     static constexpr MPI_Count limits[][4] = {
         {-1, -1, -1, -1},
         {-1, -1, -1, -1}, // barrier
-        // Between two, the rings and bounce buffers of messages are as quick from there on.
+        // Above this, two ranks' messages through pair rings and bounce buffers are as fast.
         {1024, any, any, any}, // bcast
         {1024, any, any, any}, // gather
         {1024, any, any, any}, // scatter

@@ -3,8 +3,8 @@
 //
 // Intercommunicators have their own (inter.hpp), except for allgathers, which are all-to-alls there
 // (the callers' business), and scans, which do not exist.
-// All ranks of a communicator choose alike: what a choice looks at is the same everywhere. The
-// parameters are as in collectives.hpp. Thread rule: under the rank's lock.
+// All ranks of a communicator choose alike, since the inputs of a choice are the same everywhere.
+// The parameters are as in collectives.hpp. Thread rule: under the rank's lock.
 #pragma once
 
 #include "mpi/coll/blocks.hpp"

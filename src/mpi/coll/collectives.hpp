@@ -1,6 +1,6 @@
-// Blocking collective operations: of a few bytes in the lines of the communicator's collective slot
-// (shared.hpp), of more through its staging areas (shared_data.hpp), where choice.hpp says so; all
-// else is steps of an algorithm over messages.
+// Blocking collective operations. A few bytes move in the lines of the communicator's collective
+// slot (shared.hpp), more through its staging areas (shared_data.hpp), if choice.hpp says so. All
+// others are steps of an algorithm over messages.
 //
 // Arguments have been checked. Where the standard has MPI_IN_PLACE, the caller passes the same
 // memory as input and output. Thread rule: under the rank's lock; waits release it.
@@ -46,8 +46,8 @@ class Collectives {
                          const datatype::Datatype& type, const Op& op);
     Error scan(const Reduction& reduction, const void* in, void* out, bool exclusive);
 
-    // This rank's part of an operation can't be done: tells the others, where they meet. `plan`:
-    // its steps.
+    // This rank can't do its part of an operation: tells the others, in the slot or by messages.
+    // `plan`: the operation's steps.
     template <typename Plan>
     Error refuse(Error error, Plan plan) {
         if (SharedSlot::has_place(communicator_)) {
@@ -61,11 +61,11 @@ class Collectives {
     }
 
   private:
-    // Whether there is nobody else. Intercommunicators, which have no slot, always have somebody.
+    // Whether this is the only rank. An intercommunicator has no slot, and always other ranks.
     bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
-    // Makes an operation on `bytes` bytes in a staging area, or straight from buffer to buffer, if
-    // it is to go that way. `operation`: a function of SharedData, and of SharedDirect where that
-    // has it, that says whether it could. False: nothing has been done.
+    // Does an operation on `bytes` bytes in a staging area, or directly from buffer to buffer, if
+    // choice.hpp says so. `operation`: a function of SharedData or SharedDirect, which returns
+    // whether it could. False: nothing has been done.
     template <typename Operation>
     bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, const Operation& operation);
     // An operation of no bytes.

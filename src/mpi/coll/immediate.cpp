@@ -18,7 +18,7 @@ static_assert(tags_of_call * calls_told_apart <= static_cast<std::uint64_t>(Tag:
 } // namespace
 
 Immediate::~Immediate() {
-    // Only when memory has run out on the way: what is under way goes on by itself.
+    // Requests are left only when memory has run out: they complete without this call.
     while (under_way_ != nullptr) {
         engine_.discard(*std::exchange(under_way_, under_way_->next_stepping));
     }
@@ -28,7 +28,7 @@ Immediate::~Immediate() {
 void Immediate::name(Tag tag) {
     tag_ = static_cast<std::int32_t>(tag);
     if (slot_) {
-        // So that what is left of a call that came to nothing is not taken for a later one's.
+        // So that messages of a call that failed are not taken for a later call's.
         const std::uint64_t call = slot_->begin_messages(tag, common_) % calls_told_apart;
         tag_ += static_cast<std::int32_t>(call) * tags_of_call;
         knows_next_ = false;
@@ -183,7 +183,6 @@ void Immediate::copy(const Buffer& from, const Buffer& to) {
     }
     // Operations that are under way go on meanwhile: peers wait for room, or for what they are
     // sent.
-    constexpr MPI_Count bytes_between_looks = 128 * 1024;
     const MPI_Count bytes = std::min(from.bytes(), to.bytes());
     if (under_way_ == nullptr || bytes <= 2 * bytes_between_looks || from.same_place(to)) {
         coll::copy(from, to);

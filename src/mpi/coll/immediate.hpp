@@ -1,9 +1,10 @@
 // Immediate: steps of a collective operation that are done at once, as blocking calls do them.
 //
 // A step returns when it has taken place. end() gives the first error of any. On a communicator
-// with a collective slot the ranks that take messages announce that there (shared.hpp), and give up
-// those to and from ranks that are in another call, or on another way. Thread rule: under the
-// rank's lock; waits release it while they give the processor away.
+// with a collective slot, a rank announces there that its call takes messages (shared.hpp). It
+// gives up messages to and from ranks that are in another call, or whose call doesn't take
+// messages. Thread rule: under the rank's lock; waits release it while they give the processor
+// away.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-// Schedule: the steps of a collective operation written down, to be done while the rank does other
-// things: nonblocking collectives run one once, persistent ones each time that they are started.
+// Schedule: the recorded steps of a collective operation, which run while the rank does other
+// things. A nonblocking collective runs its schedule once, a persistent one each time that it is
+// started.
 //
-// The algorithm's function writes it (steps.hpp); a request steps through it
-// (Engine::start_stepping): every round of progress asks whether the messages under way are done
-// and, if they are, does the steps up to the next finish().
+// The algorithm's function records the steps (steps.hpp), and a request runs them
+// (Engine::start_stepping). Each round of progress tests whether the messages under way are
+// complete and, if they are, does the steps up to the next finish().
 //
-// It keeps what it needs: scratch memory, the datatypes of its buffers, and a copy of the operation
-// of a reduction, all of which the program may free while it runs. The communicator is its
-// request's to keep.
+// A schedule owns what it needs and the program may free meanwhile: scratch memory, the datatypes
+// of its buffers, and a copy of a reduction's operation. Its request keeps the communicator.
 // Invariants
 //  1. The messages of one operation have a tag of their own in the communicator: operations that
 //     are under way together never see each other's.

@@ -23,7 +23,7 @@ class Scratch {
     Error allocate(MPI_Count count, const datatype::Datatype& type);
 
     std::byte* data() const { return memory_.get(); }
-    // Where element 0 of the datatype begins, which may lie outside of the memory.
+    // Begin of element 0 of the datatype, which may lie outside of the memory.
     void* base() const { return base_; }
     message::Buffer buffer() const { return {base_, count_, type_}; }
     // Elements [first, first + count).

@@ -14,21 +14,8 @@ namespace {
 
 constexpr std::uint64_t phases = node::collective_phases;
 
-// Polls of a flat operation before the engine's work is looked at: a peer that has a processor and
-// comes at about the same time is here by then.
-constexpr int flat_spins = 64;
-
-// Turns in which a rank of a crowded node gives way before it sleeps. Among ranks that all come to
-// the same operation, one is enough as a rule; the others are for those who compute in between.
-constexpr int yields_before_sleep = 64;
-// Such turns of fibres, whose sleep and wake cost as much as two turns: a worker whose fibres all
-// wait is to take others' work.
-constexpr int yields_of_fibre = 2;
-
-// Sleepers that one rank wakes, each of which wakes as many.
-constexpr int wake_fan_out = 2;
-
-// Calls of which a rank has found that others' differ: as many of the last ones as can wait.
+// Number of latest calls for which the slot's head records that they differ: as many as can be
+// waited in at once.
 constexpr std::uint64_t differing_calls = 4;
 
 // The slot's own line: how many members there are, where its staging areas are, those calls, and
@@ -129,6 +116,8 @@ bool SharedSlot::count_arrival(std::uint64_t operation) {
     const std::uint64_t arrived =
         arrivals(operation).fetch_add(own, std::memory_order_acq_rel) + own;
     const std::uint64_t all = arrivals_after(operation);
+    WARREN_INVARIANT(beyond(arrived, all) <= 0,
+                     "collective slot 3: each rank arrives once per round of a phase");
     if (beyond(arrived, all) != 0) {
         return false;
     }
@@ -313,8 +302,7 @@ void SharedSlot::wait_counted(std::atomic<std::uint64_t>* waiters, const void* e
     }
 }
 
-// Between what sleepers look for, which has been published, and the look for them: as in
-// Doorbell::ring.
+// Orders the publication before the search for sleepers, as in Doorbell::ring.
 void SharedSlot::fence_as_waker() const {
     if (node_rank_.header().fence_in_wakers.load(std::memory_order_relaxed) != 0) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -393,9 +381,9 @@ bool SharedSlot::differs() {
     if (unequal_ != 0) {
         return true;
     }
-    // Somewhere between ranks whose calls differ there are two neighbours; of these, the one that
-    // goes to sleep later sees what the other has announced. Flat, both may have left: of the few
-    // ranks each is looked at.
+    // If calls differ, two neighbours differ; the one of them that sleeps later sees the other's
+    // announcement. In a flat slot both may have left already, so each of the few ranks is looked
+    // at.
     for (int step = 1; step < size_; step = flat_ || step == size_ - 1 ? step + 1 : size_ - 1) {
         if (differs_at((rank_ + step) % size_)) {
             tell_of_difference();
@@ -418,8 +406,7 @@ bool SharedSlot::tell_sleepers(bool look_at_next, bool look_at_previous) {
     return true;
 }
 
-// (What this rank's call comes to stays as it is: others, whose calls match, may be about to read
-// its memory.)
+// This rank's outcome doesn't change: others, whose calls match, may be about to read its memory.
 void SharedSlot::tell_before_leaving() {
     std::atomic_thread_fence(std::memory_order_seq_cst); // as in tell_sleepers()
     if (other_call_of((rank_ + 1) % size_) != 0 || other_call_of((rank_ + size_ - 1) % size_) != 0)
@@ -491,7 +478,7 @@ void SharedSlot::break_off() {
     while ((known == 0 || static_cast<std::int32_t>(known - call) > 0) &&
            !from.compare_exchange_weak(known, call, std::memory_order_relaxed)) {
     }
-    // From here on settle() of this rank always comes to where it is told so.
+    // From here on settle() of this rank always calls settle_later(), which fails.
     place_.all_arrived = 0;
     place_.operations = std::max(place_.operations, phases);
     ring_others();
@@ -528,6 +515,8 @@ bool SharedSlot::settle_later(std::uint64_t operation) {
         return false;
     }
     place_.all_arrived = needed + 1;
+    WARREN_INVARIANT(place_.all_arrived <= operation,
+                     "collective slot 2: a phase is awaited before it is used again");
     return true;
 }
 
@@ -553,7 +542,7 @@ void SharedSlot::combine(void* result, const std::byte* own, std::uint64_t opera
     std::memcpy(result, total, bytes);
 }
 
-void SharedSlot::flat_meet(std::uint64_t operation) {
+void SharedSlot::flat_wait_for_all(std::uint64_t operation) {
     ArrivalWait arrivals(*this, 2);
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
@@ -571,7 +560,7 @@ void SharedSlot::barrier() {
     }
     if (flat_) {
         flat_arrive(operation);
-        flat_meet(operation);
+        flat_wait_for_all(operation);
     } else if (count_arrival(operation)) {
         publish(operation);
     } else {
@@ -591,7 +580,7 @@ void SharedSlot::allreduce(const void* in, void* out, MPI_Count count,
     std::memcpy(line(operation, rank_).data, in, bytes);
     if (flat_) {
         flat_arrive(operation);
-        flat_meet(operation);
+        flat_wait_for_all(operation);
         combine(out, static_cast<const std::byte*>(in), operation, count, type, op);
     } else {
         Line& result = published(operation);
@@ -635,7 +624,7 @@ void SharedSlot::bcast(void* data, MPI_Count bytes, int root) {
 // --- Where data is
 
 std::byte* SharedSlot::find_staging(StagingKind kind) const {
-    static_assert(staging::first + node::area_unit_limit <=
+    static_assert(staging::first + node::staging_unit_limit <=
                   std::numeric_limits<std::uint16_t>::max());
     std::uint16_t& known = place_.staging[static_cast<std::size_t>(kind)];
     if (known == staging::undecided) {

@@ -6,13 +6,14 @@
 //     at entry, in operations that nobody leaves before all have come (barrier, allreduce);
 //     a broadcast's root when it has published, the others when they have read;
 //     a reduction's leaves when they have contributed, its root when it has combined.
-// Two ways to do it, chosen by the node's load and the communicator's size, the same at all ranks:
-//  * flat (a processor for each of few ranks): each rank has a line per phase with its arrival and
-//    contribution, and reads the others' lines itself. One cache line's way per operation.
+// A slot is flat or counted. The node's load and the communicator's size decide, so all ranks
+// choose the same:
+//  * flat (few ranks, a processor for each): each rank has a line per phase with its arrival and
+//    contribution, and reads the others' lines itself. An operation costs one cache line transfer.
 //  * counted (many ranks, or more than processors): contributions in lines, arrivals counted; the
-//    last arriver combines and publishes. Each rank is scheduled once per operation, which is the
-//    least possible, and does next to nothing; waiters yield first, then sleep, and wake each other
-//    as a tree. Fibres gather instead of sleeping, and go on all at once (Rank::release_event).
+//    last arriver combines and publishes. Each rank is scheduled once per operation, the minimum.
+//    Waiters yield first, then sleep, and wake each other as a tree. Fibres wait for an event
+//    instead of sleeping, and continue all at once (Rank::release_event).
 //
 // Invariants
 //  1. A rank that has arrived in s has left all operations before s; in a row: before s - 1.
@@ -35,24 +36,24 @@
 //  6. Data too large for lines is in a staging area (staging.hpp), in the part of the operation's
 //     phase, for which 2 holds as it does for lines.
 //  7. What says that a rank has arrived, or that data is published, also says for which operation,
-//     size and root (its stamp). Who waits for it compares: ranks whose calls do not match are told
-//     so, by whoever sees it first (outcome()), instead of going on with wrong data.
-//  8. Each rank announces its calls before it waits for anybody, also those that take messages
-//     instead of the slot, and looks at its neighbours' announcements before it sleeps (differs()):
-//     ranks that wait for each other in different calls, or on different ways, find that out; so
-//     does who takes messages when its call ends, for it may have waited for nobody, and who leaves
-//     a counted slot before all have come. (In a flat one every arrival rings all, and they look at
-//     all announcements.)
-//     The one that does rings the others, which look again. A rank that has found out waits no
-//     longer for what its call needs, but still for what 2 says, and arrives. Who waits for others
-//     to be through with its memory (await_all) waits for those that don't arrive any more until
-//     they have announced a later call.
-//  9. Calls that match get what is theirs, whatever came before. Where calls that don't match have
-//     been of one operation each, ranks count on alike. Otherwise their operations are no longer
-//     the same: the first to find that out says so in the slot's head (break_off), and takes no
-//     part in it any more; everybody who then waits for somebody gets an error, and so on until the
-//     communicator is freed. Signatures have the call's number in them, so that an operation of an
-//     earlier call is taken for this one's in one case of 2,048 at most.
+//     size and root (its stamp). A rank that waits for it compares stamps. If calls do not match,
+//     the first rank to see it tells the others, and outcome() is an error instead of wrong data.
+//  8. Each rank announces every call before it waits for anybody, also a call that takes messages
+//     instead of the slot. It reads its neighbours' announcements before it sleeps (differs()).
+//     Ranks that wait for each other in different calls, or one in the slot and one for messages,
+//     find that out. A rank that takes messages also looks when its call ends, as it may have
+//     waited for nobody; so does a rank that leaves a counted slot before all have arrived. (In a
+//     flat slot each arrival rings all ranks, and they look at all announcements.)
+//     The rank that finds a difference rings the others, which look again. It no longer waits for
+//     what its call needs, but still for what 2 requires, and arrives. A rank that waits until
+//     others are through with its memory (await_all) waits, for one that no longer arrives, until
+//     that one has announced a later call.
+//  9. Calls that match get their own data, whatever came before. If each of the calls that do not
+//     match was one operation, all ranks still count operations alike. Otherwise the counts differ:
+//     the first rank to find that marks the slot's head as broken (break_off) and leaves the slot.
+//     Every later wait in the slot then ends with an error, until the communicator is freed. A
+//     signature contains the call's number, so that an operation of an earlier call is taken for
+//     one of this call in at most 1 of 2,048 cases.
 // Thread rule: one operation at a time per communicator and rank (the standard's rule), under the
 // rank's lock, which waits release; ranks are processes or threads.
 #pragma once
@@ -62,8 +63,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/invariant.hpp"
 #include "mpi/coll/staging.hpp"
 #include "mpi/coll/steps.hpp"
+#include "mpi/coll/tuning.hpp"
 #include "mpi/comm/communicator.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/message/engine.hpp"
@@ -73,20 +76,10 @@ namespace warren::coll {
 
 inline constexpr std::size_t line_bytes = node::cache_line_bytes;
 
-// From here on copies are worth to be made the way that suits memory that another core has written.
-inline constexpr std::size_t large_copy_bytes = 4096;
-
-// Bytes of operands that are combined at a time, while they are in the nearest cache.
-inline constexpr std::size_t fold_bytes = 4096;
-
 // Operands up to this size go through the slot.
 inline constexpr MPI_Count shared_bytes = 56;
 
-// The most ranks that read each other's lines: beyond, reading is dearer than counting.
-inline constexpr int flat_ranks = 8;
-
-// Values that matching calls have in common beside their kind. Without bytes: nothing is known of
-// it.
+// Values that matching calls have in common beside their kind. A negative `bytes`: unknown.
 struct InCommon {
     MPI_Count bytes = -1;
     int root = 0;
@@ -136,9 +129,8 @@ class SharedSlot {
     Error outcome() { return unequal_ == 0 ? Error() : inequality(); }
     bool unequal() const { return unequal_ != 0; }
 
-    // The way of messages: announces a call, so that those who take the slot don't wait for it, and
-    // those whose messages would be others don't either. Gives the call's number, which its
-    // messages can be told by.
+    // Announces a call that takes messages, so that ranks in the slot, or in a call with other
+    // messages, don't wait for it. Returns the call's number, which identifies its messages.
     std::uint64_t begin_messages(Tag kind, const InCommon& common = {}) {
         bytes_ = common.bytes;
         signature_ =
@@ -147,16 +139,16 @@ class SharedSlot {
         return communicator_.announced_collectives;
     }
     // In a call that takes messages: whether all ranks that have announced theirs take messages, in
-    // the same operation. What differs then has no place in the slot.
+    // the same operation. Then no rank uses the slot for it.
     bool all_take_messages() const;
-    // Whether another rank has announced something else for this call: what this rank waits for may
-    // never come. The first: what that one has, if anything yet.
+    // Whether a rank (or, without an argument, any that this one must look at) has announced
+    // something else for this call. What this rank waits for may then never come.
     bool differs_at(int rank);
     bool differs();
-    // In a call that takes messages, before this rank sleeps and at its end, as it may have waited
-    // for nobody: tells those who sleep since before it began, and are found by nobody else. False:
-    // neither neighbour has announced something else yet. It need not look at one that has sent
-    // this rank a message of the call.
+    // In a call that takes messages, before this rank sleeps and at the call's end: if a neighbour
+    // has announced something else, rings the ranks that were asleep before this call began. False:
+    // neither neighbour has yet. A neighbour that has sent a message of the call need not be looked
+    // at.
     bool tell_sleepers(bool look_at_next = true, bool look_at_previous = true);
     bool is_next(int rank) const { return rank == (rank_ + 1) % size_; }
     bool is_previous(int rank) const { return rank_ == (rank + 1) % size_; }
@@ -202,17 +194,19 @@ class SharedSlot {
             flat_wait(rank, operation);
         }
     }
-    // Where all wait for all in a flat slot: begins that, awaits one other rank, ends it. Who looks
-    // for a line that another one is about to write takes it away from that one's processor: so who
-    // has come too early once gives the others a moment first, until it looks at once again and
-    // finds that it comes late.
+    // ArrivalWait: one operation of a flat slot in which all ranks wait for all. Construct it,
+    // await each other rank, then call end().
+    //
+    // Polling a line while its owner is about to write it steals the line and delays the write. A
+    // rank that had to wait therefore pauses before its first poll in the next delayed_operations
+    // operations, then polls at once again.
     class ArrivalWait {
       public:
-        // `pauses`: how long a moment is; what else this rank does meanwhile makes it longer.
+        // `pauses`: length of the delay, in spin_pause() calls.
         ArrivalWait(SharedSlot& slot, int pauses)
-            : slot_(slot), looks_at_once_(slot.place_.moments == 0) {
-            if (!looks_at_once_) {
-                --slot.place_.moments;
+            : slot_(slot), polls_at_once_(slot.place_.delayed_polls == 0) {
+            if (!polls_at_once_) {
+                --slot.place_.delayed_polls;
                 for (int pause = 0; pause < pauses; ++pause) {
                     spin_pause();
                 }
@@ -222,16 +216,14 @@ class SharedSlot {
             waited_ |= slot_.flat_wait(rank, operation);
         }
         void end() {
-            if (waited_ && looks_at_once_) {
-                slot_.place_.moments = moments;
+            if (waited_ && polls_at_once_) {
+                slot_.place_.delayed_polls = delayed_operations;
             }
         }
 
       private:
-        static constexpr std::uint8_t moments = 15;
-
         SharedSlot& slot_;
-        const bool looks_at_once_;
+        const bool polls_at_once_;
         bool waited_ = false;
     };
     // Waits until all have arrived in an operation in which this rank has, whatever their calls
@@ -239,8 +231,8 @@ class SharedSlot {
     void await_all(std::uint64_t operation);
     // Nobody goes on before all have come here.
     void close();
-    // Where lines say what only a matching call may use: signs the own one, and tells whether
-    // another's, of a rank that has arrived, is of a call that matches.
+    // For lines with data that only a matching call may use. sign(): signs this rank's line.
+    // agrees(): whether the line of a rank that has arrived belongs to a matching call.
     void sign(std::uint64_t operation) {
         if (!flat_) {
             sign_line(operation);
@@ -270,9 +262,9 @@ class SharedSlot {
     }
     // In a counted slot: the same of the last to come, which the others read.
     std::byte* published_data(std::uint64_t operation) const { return published(operation).data; }
-    // There are processors that hand a line over to who reads it: then it is quick to write for the
-    // reader, and slow for its last writer. So who exchanges data in a staging area writes where
-    // it has read: two ranks take each other's place whenever the ring of phases has gone round.
+    // On some processors a cache line moves to its last reader, and its previous writer is slow to
+    // get it back. Two ranks that exchange data in a staging area therefore swap rows each time the
+    // phases wrap around, so that each writes where it last read.
     static bool exchanges_places(std::uint64_t operation) {
         return (operation / node::collective_phases & 1) != 0;
     }
@@ -284,7 +276,7 @@ class SharedSlot {
     // The first operation of the call that has begun.
     std::uint64_t first_operation() const { return first_; }
     // The communicator's staging area, or null: the same at all ranks.
-    std::byte* area(StagingKind kind) const {
+    std::byte* staging_area(StagingKind kind) const {
         const std::uint32_t known = place_.staging[static_cast<std::size_t>(kind)];
         if (known >= staging::first) [[likely]] {
             return staging::memory(node_rank_.segment, known);
@@ -292,8 +284,8 @@ class SharedSlot {
         return find_staging(kind);
     }
 
-    // MPI_Comm_split: the context of the ranks of this colour, 0 when there is none left, and who
-    // they are, ordered by key, then rank: none for MPI_UNDEFINED. (shared_split.cpp)
+    // MPI_Comm_split: returns the new communicator's context, 0 when none is left. `members`: the
+    // ranks of this colour, ordered by key, then rank; none for MPI_UNDEFINED. (shared_split.cpp)
     std::uint32_t split(int colour, int key, std::vector<int>& members);
 
     // Takes a free slot of the node for a communicator of `members` ranks; CollectivePlace::none
@@ -384,9 +376,11 @@ class SharedSlot {
     void all_have_arrived(std::uint64_t operation) {
         if (unequal_ == 0) [[likely]] {
             place_.all_arrived = operation + 1;
+            WARREN_INVARIANT(place_.all_arrived <= place_.operations,
+                             "collective slot 2: all have arrived only where this rank has");
         }
     }
-    // Who has waited for others before its arrival: whether it may arrive.
+    // Whether a rank that has waited for others before its arrival may arrive.
     bool may_arrive(std::uint64_t operation) { return unequal_ == 0 || settle(operation); }
     // Counted: what a root compares.
     void sign_line(std::uint64_t operation);
@@ -394,7 +388,7 @@ class SharedSlot {
     [[gnu::cold]] Error inequality();
 
     bool settle_later(std::uint64_t operation);
-    // Whether ranks' operations are known not to be the same any more; and says so.
+    // Whether the ranks' operations are known to differ (invariant 9). If so, it sets unequal_.
     bool is_broken();
     [[gnu::cold]] void break_off();
 
@@ -408,6 +402,9 @@ class SharedSlot {
 
     // Flat.
     void flat_arrive(std::uint64_t operation) {
+        WARREN_INVARIANT(line(operation, rank_).stamp.load(std::memory_order_relaxed) >>
+                             signature_bits <= operation,
+                         "collective slot 1: a rank arrives once in each operation, in order");
         // Pairs with the acquire in flat_wait: who sees the arrival sees the data, and that
         // everything before is done.
         line(operation, rank_).stamp.store(stamp(operation), std::memory_order_release);
@@ -419,7 +416,7 @@ class SharedSlot {
         own_line_soon(&line(operation + 1, rank_));
     }
     // In a flat slot: all wait for all.
-    void flat_meet(std::uint64_t operation);
+    void flat_wait_for_all(std::uint64_t operation);
     // Whether it was not there yet.
     bool flat_wait(int rank, std::uint64_t operation) {
         std::uint64_t seen = line(operation, rank).stamp.load(std::memory_order_acquire);
@@ -430,8 +427,8 @@ class SharedSlot {
         compare(seen, operation);
         return waits;
     }
-    // The others have read what this rank will write next: has the processor fetch the right to
-    // write it while there is something else to wait for.
+    // Prefetches for writing the line that this rank writes next, which the others have read,
+    // while this rank waits for something else.
     static void own_line_soon(const void* line) {
 #if defined(__x86_64__)
         asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
@@ -490,7 +487,7 @@ class SharedSlot {
         mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93 >> 32;
         return (weight * mixed << 32) + 1;
     }
-    // How many more have come than `expected`, modulo 2^32.
+    // Arrivals beyond `expected`, modulo 2^32; negative: arrivals that are missing.
     static std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(arrived) -
                                          static_cast<std::uint32_t>(expected));

@@ -5,24 +5,6 @@
 
 namespace warren::coll {
 
-namespace {
-
-// Lines that another core has written are read by vectors up to here, in pieces of half of it.
-constexpr std::size_t vector_copy_bytes = 32768;
-
-// The largest pieces of data that all exchange. Two ranks write where the other has read, which is
-// quick but where a piece ends: there what the processor has read ahead must be taken back.
-constexpr std::size_t piece_bytes = 16384;
-constexpr std::size_t pair_piece_bytes = 131072;
-// So long data goes in the largest ones.
-constexpr std::size_t wide_from_bytes = 262144;
-constexpr std::size_t wide_piece_bytes = 262144;
-
-// Large data of two ranks: from here on it may go past the writer's caches.
-constexpr std::size_t passing_from_bytes = 32768;
-
-} // namespace
-
 // --- Where data is
 
 SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t bytes,
@@ -39,10 +21,10 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
     const auto fits = [&](StagingKind kind, std::size_t piece) {
         made.phase_bytes = staging_phase_bytes(kind, size_);
         made.piece = piece;
-        made.stride = area_stride(piece);
-        made.pitch = area_pitch(made.stride * width);
+        made.stride = staging_block_stride(piece);
+        made.pitch = staging_row_pitch(made.stride * width);
         return piece != 0 && made.pitch * height <= made.phase_bytes &&
-               (made.area = slot_.area(kind)) != nullptr;
+               (made.area = slot_.staging_area(kind)) != nullptr;
     };
     const std::size_t wanted = std::max(std::min(bytes, limit) / unit * unit, unit);
     if (fits(StagingKind::small, wanted) || fits(StagingKind::large, wanted) ||
@@ -58,7 +40,7 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
         const std::size_t grain =
             unit < line_bytes && line_bytes % unit == 0 && block > line_bytes ? line_bytes : unit;
         std::size_t piece = std::min(block / grain * grain, wanted);
-        while (piece > grain && area_pitch(area_stride(piece) * width) > row) {
+        while (piece > grain && staging_row_pitch(staging_block_stride(piece) * width) > row) {
             piece -= grain;
         }
         return piece;
@@ -125,14 +107,14 @@ void SharedData::begin_writing(std::size_t bytes) {
 
 void SharedData::time_from_here() {
     if (trial_.began != 0 && !timed_) {
-        trial_.began = trial_.looked = message::way_clock();
+        trial_.began = trial_.looked = message::node_time_ns();
         timed_ = true;
     }
 }
 
 void SharedData::end_writing(std::size_t bytes) {
     if (timed_ && !slot_.unequal()) {
-        trial_.ended = message::way_clock();
+        trial_.ended = message::node_time_ns();
         writing_->end(bytes, trial_);
     }
     passes_ = false;
@@ -295,7 +277,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
     }
     slot_.begin(Tag::alltoall, in[rank_].bytes());
     const auto where = [&](Operation op, int from, int to) {
-        // (Blocks of less than a line lie side by side: writers would meet in it.)
+        // Blocks smaller than a line share lines, which would have several writers.
         const bool exchanged =
             cut.area != nullptr && cut.stride >= line_bytes && SharedSlot::exchanges_places(op);
         const int row = exchanged ? to : from;

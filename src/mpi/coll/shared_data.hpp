@@ -7,10 +7,10 @@
 // own, so that the phases make a pipeline: one rank writes a piece while another reads the one
 // before.
 //
-// All ranks must know the number of bytes alike, which matching calls have in common even
-// where their datatypes differ; the pieces follow from it. Each function returns false, having done
-// nothing, where there is no staging area for it, at all ranks. Arguments are as in
-// collectives.hpp. Thread rule: as SharedSlot.
+// All ranks must know the same number of bytes, which determines the pieces. Matching calls have it
+// in common even where their datatypes differ. Each function returns false at all ranks, having
+// done nothing, where there is no staging area for it. Arguments are as in collectives.hpp. Thread
+// rule: as SharedSlot.
 #pragma once
 
 #include <cstdint>
@@ -56,12 +56,13 @@ class SharedData {
   private:
     using Operation = std::uint64_t;
 
-    // In which row of a staging area a rank writes: the first, for only one does; its own (or, of
-    // blocks that are exchanged, the other's); its own or, of two ranks, the other's
-    // (SharedSlot::alternating_row).
+    // The row of a staging area that a rank writes:
+    //     first          the first row, if only one rank writes
+    //     own            its own row (two ranks that exchange blocks: the other's)
+    //     alternating    its own row; two ranks swap rows (SharedSlot::alternating_row)
     enum class Rows : std::uint8_t { first, own, alternating };
 
-    // How data is cut and where a phase has it: rows of `pitch` bytes, with up to `piece` bytes of
+    // Size of pieces and their place in a phase: rows of `pitch` bytes, with up to `piece` bytes of
     // each block.
     struct Cut {
         std::byte* area = nullptr; // null: in the lines
@@ -84,22 +85,22 @@ class SharedData {
 
     void put(const Buffer& from, std::size_t first, std::size_t bytes, std::byte* to) const;
     void get(const std::byte* from, const Buffer& to, std::size_t first, std::size_t bytes) const;
-    // A rank's block for itself, as far as it goes: copied while others write theirs, piece by
-    // piece, since the processor still has what it has just put.
+    // Copies a piece of a rank's block for itself while others write theirs. The piece was just
+    // written for the others, so it is still in the cache.
     void copy_own(const Buffer& from, const Buffer& to, std::size_t first, std::size_t bytes) const;
-    // Copies where the other rank will read it.
+    // Copies to memory that the other rank will read.
     void write(std::byte* to, const void* from, std::size_t bytes) const;
-    // Each of two ranks finds out how to write large data for the other. Begins data of so many
-    // bytes, and ends it; it is timed from where the other is known to have come, since how late it
-    // comes is no matter of the way.
+    // Each of two ranks measures whether to push or pass large data for the other. Begins and ends
+    // the measurement of `bytes` bytes. The time starts when the other rank is known to have
+    // arrived, since its lateness says nothing about the method.
     void begin_writing(std::size_t bytes);
     void time_from_here();
     void end_writing(std::size_t bytes);
-    // The largest pieces of data that flows from or to a root, and of data that all exchange.
+    // Largest piece of data that moves from or to a root, and of data that all ranks exchange.
     std::size_t flow_limit(std::size_t bytes) const;
     std::size_t reduce_limit(std::size_t bytes) const;
     std::size_t exchange_limit(std::size_t bytes) const;
-    // Whether there is no room for such pieces: then two ranks exchange messages.
+    // Whether the area has no room for pieces of a useful size: then two ranks exchange messages.
     bool is_too_fine(const Cut& cut, std::size_t bytes) const;
     // Everybody writes and reads `bytes` bytes piece by piece, as in SharedSlot::together:
     // functions of the operation's number and the piece's first byte.
@@ -110,9 +111,9 @@ class SharedData {
     // A reduction to the root, or to all (root < 0), of which each rank combines a part.
     void combine_in_parts(const Reduction& reduction, const Cut& cut, const void* in, void* out,
                           int root);
-    // To all, in a flat slot, in a row of operations: in one, each rank writes its contributions to
-    // a piece, and combines its part of the piece before, while the results of the one before that
-    // are read.
+    // An allreduce in a flat slot as a row of operations. In each operation a rank writes its
+    // contributions to one piece, combines its part of the piece before, and reads the results of
+    // the piece before that.
     bool allreduce_in_row(const Reduction& reduction, const void* in, void* out);
     bool parts_are_worth(std::size_t bytes) const;
 
@@ -121,9 +122,9 @@ class SharedData {
     void fold(const Reduction& reduction, std::byte* total, MPI_Count count, int ranks,
               const Operand& operand);
 
-    // As above, for two ranks with a predefined operation, where `theirs` has just been written by
-    // another core: it is asked for ahead, in small steps. `total` may be `mine`. False: it is an
-    // operation of the program's.
+    // As above, for two ranks with a predefined operation. Another core has just written `theirs`,
+    // so it is prefetched in small steps. `total` may be `mine`. False: the operation is
+    // user-defined.
     bool combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
                       const std::byte* theirs, MPI_Count count) const;
 
@@ -133,7 +134,7 @@ class SharedData {
     const int size_;
     const comm::Communicator& communicator_;
     const bool crowded_;
-    bool passes_ = false; // what is written goes past the caches
+    bool passes_ = false; // data is passed, not pushed (message/copy_methods.hpp)
     bool timed_ = false;
     message::OwnCopyMethods* writing_ = nullptr;
     message::Trial trial_ = {};

@@ -264,7 +264,7 @@ TEST_P(SharedDataTest, random_operations_of_processes_agree_with_a_reference) {
     agree_as_processes(GetParam(), random_operations, number_of_operations(GetParam()));
 }
 
-TEST(Areas, come_once_and_go_back_with_the_slot) {
+TEST(Staging, come_once_and_go_back_with_the_slot) {
     node::Segment segment;
     Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);
     ASSERT_FALSE(error);
@@ -277,7 +277,7 @@ TEST(Areas, come_once_and_go_back_with_the_slot) {
     EXPECT_NE(staging::decide(segment, second, StagingKind::small, 4), at);
     staging::give_back(segment, first, StagingKind::large, 4);
     staging::give_back(segment, second, StagingKind::small, 4);
-    for (const std::atomic<std::uint64_t>& word : segment.header().area_map) {
+    for (const std::atomic<std::uint64_t>& word : segment.header().staging_map) {
         EXPECT_EQ(word, 0U);
     }
     // The node has a limit, and says so.
@@ -300,10 +300,10 @@ TEST(Areas, come_once_and_go_back_with_the_slot) {
     }
     EXPECT_GT(wide, 0U);
     std::uint64_t used = 0;
-    for (const std::atomic<std::uint64_t>& word : segment.header().area_map) {
+    for (const std::atomic<std::uint64_t>& word : segment.header().staging_map) {
         used += static_cast<std::uint64_t>(std::popcount(word.load()));
     }
-    EXPECT_LE(used, segment.header().area_units / 2);
+    EXPECT_LE(used, segment.header().staging_units / 2);
     for (std::size_t k = 1; k <= wide + 1; ++k) {
         staging::give_back(segment, words[k], StagingKind::wide, 2);
     }
@@ -311,7 +311,7 @@ TEST(Areas, come_once_and_go_back_with_the_slot) {
         staging::give_back(segment, word, StagingKind::large, 4);
         EXPECT_EQ(word, staging::undecided);
     }
-    for (const std::atomic<std::uint64_t>& word : segment.header().area_map) {
+    for (const std::atomic<std::uint64_t>& word : segment.header().staging_map) {
         EXPECT_EQ(word, 0U);
     }
 }

@@ -8,13 +8,13 @@ namespace warren::coll {
 
 namespace {
 
-// Where the part of rank r begins.
+// Begin of the part of rank r.
 MPI_Count begin_of(MPI_Count count, int rank, int size) {
     return count / size * rank + std::min<MPI_Count>(rank, count % size);
 }
 
-// From so many bytes on it pays for fibres, whose turns cost little: measured with 4 to 256 of them
-// on two processors.
+// At or above this size the direct form is faster for fibres, whose switches cost little: measured
+// with 4 to 256 fibres on two processors.
 MPI_Count fibres_from(Tag operation, int ranks) {
     const auto n = static_cast<MPI_Count>(ranks);
     constexpr MPI_Count k = 1024;
@@ -53,16 +53,8 @@ bool SharedDirect::one_space(const Rank& rank, comm::Communicator& communicator)
 }
 
 bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    // Below it the way through shared memory, which all pass once, is shorter.
-    constexpr MPI_Count from_bytes = 8 * 1024;
-    // Between two there is but one to wait for.
-    constexpr MPI_Count pair_from_bytes = 3 * 1024;
-    // All must be scheduled once more.
-    constexpr MPI_Count crowded_from_bytes = 64 * 1024;
-    // Each of many ranks moves so many blocks in an all-to-all that to be scheduled is nothing.
-    constexpr int many_ranks = 64;
     const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
-    // Between two, blocks pass through shared memory, or go by messages (messages_suffice).
+    // Blocks of two ranks pass through shared memory, or by messages (messages_suffice).
     if (ranks == 2 && !reduces) {
         return false;
     }
@@ -73,17 +65,16 @@ bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count by
     if (ranks == 2 && operation == Tag::allreduce && !rank.oversubscribed()) {
         return false;
     }
-    if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= many_ranks) {
+    if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= direct_many_ranks) {
         return true;
     }
-    return bytes >= (rank.oversubscribed() ? crowded_from_bytes
-                     : ranks == 2          ? pair_from_bytes
-                                           : from_bytes);
+    return bytes >= (rank.oversubscribed() ? direct_crowded_from_bytes
+                     : ranks == 2          ? direct_pair_from_bytes
+                                           : direct_from_bytes);
 }
 
 bool SharedDirect::messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    constexpr MPI_Count from_bytes = 8 * 1024;
-    return ranks == 2 && bytes > from_bytes && !rank.oversubscribed() &&
+    return ranks == 2 && bytes > direct_from_bytes && !rank.oversubscribed() &&
            (operation == Tag::allgather || operation == Tag::alltoall);
 }
 
@@ -239,9 +230,9 @@ void take_column(const std::vector<const std::byte*>& rows, std::size_t column, 
 
 } // namespace
 
-// In a counted slot. Blocks without gaps are mostly small, and many: the last rank to come lists
-// where all ranks' begin, so that each reads that list and not all lines. That one's `own_rows` is
-// needed until all have read.
+// For a counted slot. Blocks without gaps are mostly small and many: the last rank to arrive lists
+// where all ranks' blocks begin, so that each rank reads that list instead of all lines. That
+// rank's `own_rows` must exist until all have read.
 template <typename Read>
 void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows,
                                      const Read& read) {
@@ -311,7 +302,7 @@ void SharedDirect::combine(const Reduction& reduction, const Said& own, int root
     auto* result = static_cast<std::byte*>(target.result);
     const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
     const MPI_Count end = begin_of(reduction.count, rank_ + 1, size_);
-    // An operand that the total takes the place of is put aside, piece by piece.
+    // An operand that the total overwrites is copied aside, piece by piece.
     const bool in_place = target.buffer.base == target.result;
     std::vector<std::byte> aside(in_place ? static_cast<std::size_t>(step * size) : 0);
     for (MPI_Count first = begin_of(reduction.count, rank_, size_); first < end; first += step) {

@@ -1,11 +1,10 @@
-// Shared direct: collective operations of ranks of one address space on data that is worth it:
-// ranks say in their lines where their data is, or is to go, and the others copy or combine it
-// there, each its own part. Nothing is copied twice, and no shared memory is taken.
+// Shared direct: collective operations of ranks of one address space on data above a size limit
+// (pays()). Each rank stores in its line where its data is, or is to go; the others copy or combine
+// it there, each its own part. Nothing is copied twice, and no staging area is needed.
 //
-// Everything is done before any rank leaves that the memory belongs to: whoever is read from, or
-// written to, waits for the others' arrivals. What all ranks must know alike is the number of
-// bytes; the datatypes may differ. Arguments and results are as in shared_data.hpp. Thread rule: as
-// SharedSlot.
+// A rank whose memory others read or write waits for their arrivals before it leaves. All ranks
+// must know the same number of bytes; the datatypes may differ. Arguments and results are as in
+// shared_data.hpp. Thread rule: as SharedSlot.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +29,7 @@ class SharedDirect {
 
     // Whether all ranks of the communicator are of this process; found out once.
     static bool one_space(const Rank& rank, comm::Communicator& communicator);
-    // Whether an operation is worth it; `bytes` as for by_shared_memory.
+    // Whether the direct form of an operation is faster; `bytes` as for by_shared_memory.
     static bool pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
     // Whether an all-gather or all-to-all of two of them that have processors goes by messages,
     // which can be direct as well.
@@ -82,22 +81,21 @@ class SharedDirect {
         return true;
     }
     void copy(const Buffer& from, const Buffer& to) const;
-    // Everybody says something, and then reads what `read` wants from each other one in turn. If
-    // calls don't match nobody reads: what lines lead to is there while calls wait for each other,
-    // and one that finds itself unequal returns.
+    // Each rank publishes its description, then calls `read` for each other rank in turn. If calls
+    // don't match, nobody reads: the memory that lines point to exists only while calls wait for
+    // each other, and a rank that finds its call unequal returns.
     template <typename Read>
     void exchange(const Said& said, const Read& read);
     template <typename Read>
     void alltoall_by_table(const Said& said, const Blocks& in, Rows& own_rows, const Read& read);
     template <typename Read>
     void read_others(Operation operation, const Read& read);
-    // Awaits all. False: not all calls match, as all ranks find, since of two that differ each
-    // differs from one.
+    // Awaits all ranks. False at all ranks: some calls don't match.
     bool all_agree(Operation operation);
-    // The same, of all that have written, with the last one's verdict.
+    // As above, after all ranks have written; `verdict`: the last arriver's.
     bool may_read(Operation operation, Verdict& verdict);
     void publish(Operation operation, const Verdict& verdict);
-    // The root says something, the others read it, and the root stays until they have.
+    // The root publishes its description, the others read, and the root waits until they have.
     template <typename Read>
     void from_root(int root, const Said& said, const Read& read);
     // This rank's part of a reduction, into the result of `root`, or (root < 0) into its own.

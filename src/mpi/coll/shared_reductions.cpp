@@ -8,26 +8,9 @@
 
 namespace warren::coll {
 
-namespace {
-
-// Reductions of this size are shared out when each of several ranks has a processor.
-constexpr std::size_t parts_from_bytes = 8192;
-
-// Bytes that a rank combines between two of its arrivals.
-constexpr std::size_t part_bytes = 65536;
-
-// Number of pieces of data that flows: twice as many as there are phases.
-constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
-
-// Bytes of two ranks' operands that are combined at a time, and asked for ahead.
-constexpr std::size_t stream_bytes = 512;
-constexpr std::size_t ahead_bytes = 2048;
-
-} // namespace
-
-// Two ranks' reductions: pieces that the nearer caches keep, and enough of them for the phases to
-// be a pipeline: once round, so that two that take turns as roots write where they have read;
-// larger ones where the staging area has no room of its own for each.
+// Piece size of two ranks' reductions. Pieces stay in the nearer caches, and there are enough of
+// them to fill the pipeline of phases once, so that two ranks that take turns as root write where
+// they have read. Pieces are larger where the staging area has no separate room for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
     constexpr std::size_t smallest = short_block_bytes, once_round = 65536, largest = 65536;
     if (!slot_.is_pair()) {
@@ -67,7 +50,7 @@ void SharedData::fold(const Reduction& reduction, std::byte* total, MPI_Count co
         return;
     }
     const MPI_Count step = std::max<MPI_Count>(static_cast<MPI_Count>(fold_bytes) / size, 1);
-    // Lines that another core has written take time to come: all operands' are asked for ahead.
+    // Lines that another core has written are slow to read: prefetch those of all operands.
     const auto ask_for = [&](MPI_Count first) {
         const auto begin = static_cast<std::size_t>(first * size);
         const std::size_t end =
@@ -104,11 +87,11 @@ bool SharedData::combine_pair(const Reduction& reduction, std::byte* total, cons
     };
     const std::byte* left = rank_ == 0 ? mine : theirs;
     const std::byte* right = rank_ == 0 ? theirs : mine;
-    ask_for(0, ahead_bytes);
+    ask_for(0, operand_ahead_bytes);
     const std::size_t step = stream_bytes / size * size;
     for (std::size_t first = 0; first < bytes; first += step) {
         const std::size_t part = std::min(step, bytes - first);
-        ask_for(first + ahead_bytes, first + ahead_bytes + part);
+        ask_for(first + operand_ahead_bytes, first + operand_ahead_bytes + part);
         kernel(left + first, right + first, total + first, static_cast<MPI_Count>(part / size));
     }
     return true;
@@ -126,7 +109,7 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
     for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
         const auto count = static_cast<MPI_Count>(std::min(cut.piece, bytes - first) / size);
-        // Where the part of rank r begins in the piece.
+        // Begin of the part of rank r in the piece.
         const auto begin = [&](int r) {
             return static_cast<std::size_t>(count * r / size_) * size;
         };
@@ -265,10 +248,10 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
         combine_in_parts(reduction, cut, in, out, root);
         return true;
     }
-    // One of two ranks writes, long data always in the first row, and each line once in a call if
-    // that can be: so lines go back and forth where roots do (SharedSlot::alternating_row).
+    // One of two ranks writes. Long data always uses the first row, and each line once per call if
+    // possible, so that lines alternate as the roots do (SharedSlot::alternating_row).
     const bool in_first = slot_.is_pair() && cut.area != nullptr && bytes > short_block_bytes;
-    // The root has nothing there if the processor does the operation, in place, too.
+    // The root writes no operand if the operation is predefined: it combines in place.
     const bool in_place = slot_.is_pair() && reduction.op.kernel(reduction.type) != nullptr;
     if (in_first) {
         cut.turn_bytes = (in_place ? 1 : 2) * cut.pitch;
@@ -330,7 +313,8 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
         return false;
     }
     slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
-    // (Of two ranks each combines all: neither waits for a result, and nothing is copied.)
+    // Each of two ranks combines everything instead: neither waits for a result, and nothing is
+    // copied.
     if (slot_.flat() && size_ > 2 && bytes > parts_from_bytes &&
         allreduce_in_row(reduction, in, out)) {
         return true;
@@ -397,8 +381,8 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
         const std::size_t bytes = begin[block + 1] - begin[block];
         return first < bytes ? std::min(cut.piece, bytes - first) : std::size_t{0};
     };
-    // Should `in` and `out` be the same memory: what is written of a piece is before what is yet to
-    // be read of any block.
+    // `in` and `out` may be the same memory: a piece's result is written below all data of any
+    // block that is still to be read.
     exchange(
         most, cut.piece,
         [&](Operation op, std::size_t first) {

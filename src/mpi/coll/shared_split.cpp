@@ -1,8 +1,8 @@
-// MPI_Comm_split in a collective slot. Everybody puts its colour and key into its line. Counted:
-// the last to arrive sorts them, takes a context for each colour, and writes into each line which
-// context and which place its rank has got; everybody then collects its fellows from the lines.
-// Flat: everybody sorts for itself, and the first of each colour publishes its context in a second
-// operation.
+// MPI_Comm_split in a collective slot. Each rank writes its colour and key into its line. In a
+// counted slot, the last to arrive sorts them, takes a context for each colour, and writes each
+// rank's context and place into its line; each rank then collects the ranks of its colour from the
+// lines. In a flat slot, each rank sorts for itself, and the first of each colour publishes its
+// context in a second operation.
 
 #include <algorithm>
 #include <climits>

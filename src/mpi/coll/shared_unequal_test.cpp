@@ -136,8 +136,8 @@ TEST_P(UnequalTest, a_late_rank_is_waited_for_after_calls_that_take_messages) {
     }));
 }
 
-// Who sees first another one of those that take messages arrives aside nevertheless, where there
-// are others.
+// A rank that takes messages and sees a different call of another such rank still arrives aside if
+// other ranks use the slot.
 TEST_P(UnequalTest, ranks_count_on_alike_after_messages_that_differ_beside_others) {
     EXPECT_TRUE(run_threads(GetParam().ranks, GetParam().cores, [](Member& member) {
         comm::Communicator& world = member.communicators.world();

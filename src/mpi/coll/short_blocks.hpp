@@ -1,7 +1,7 @@
-// Short blocks: collective operations of a communicator with a flat slot on a few hundred bytes of
-// each rank, without gaps. It is what SharedData does, in the same places and with the same
-// arrivals, so that ranks whose datatypes differ meet; but as little code as the sizes allow, since
-// two ranks that share a core's caches spend most of such an operation in executing it.
+// Short blocks: collective operations of a communicator with a flat slot on up to short_block_bytes
+// per rank, without gaps. They use the same memory and the same arrivals as SharedData, so that a
+// rank with gaps, which takes SharedData, takes part in the same operation. They are shorter code:
+// two ranks that share a core's caches spend most of such an operation in executing instructions.
 //
 // Functions return the outcome as SharedSlot's. Arguments are as in collectives.hpp.
 // Thread rule: as SharedSlot.
@@ -19,8 +19,9 @@ inline constexpr MPI_Count short_block_bytes = 1024;
 
 class ShortBlocks {
   public:
-    // Whether operations may go this way, the same at all ranks or without a difference: blocks
-    // that don't fit lines need the small staging area, which is there from its first use on.
+    // Whether operations may use ShortBlocks. Ranks may decide differently, as the protocol is the
+    // same. Blocks that don't fit lines need the small staging area, which exists from its first
+    // use.
     static bool serves(message::Engine& engine, const comm::Communicator& communicator,
                        MPI_Count bytes) {
         const int size = communicator.size();
@@ -181,9 +182,10 @@ class ShortBlocks {
         if (slot_.unequal()) [[unlikely]] {
             return slot_.outcome();
         }
-        // The operands stay until all have arrived in the next operation. The own one is read where
-        // the program has it: what others are just reading is slow to come back. But not after the
-        // total has taken its place, or where a function of the program's would.
+        // The operands stay until all have arrived in the next operation. This rank reads its own
+        // operand from the program's buffer, since lines that others are reading are slow to get
+        // back. It reads the shared copy if the total overwrites the buffer, or if the operation is
+        // user-defined.
         const int rank = slot_.rank_;
         const bool is_first = kernel != nullptr && rank >= slot_.size_ - 2;
         const void* const own = in != out || is_first ? in : rows(made, rank);
@@ -195,7 +197,7 @@ class ShortBlocks {
   private:
     using Operation = std::uint64_t;
 
-    // Where blocks are: rows of blocks, as SharedData::cut() has them.
+    // Place of blocks: rows of blocks, as SharedData::cut() has them.
     struct Rows {
         const SharedSlot& slot;
         std::byte* area; // null: in the lines
@@ -208,8 +210,8 @@ class ShortBlocks {
             return area == nullptr ? in_line(op, rank, 0)
                                    : in_staging(op, slot.alternating_row(op, rank), 0);
         }
-        // Rows of one rank for another one. (Blocks of less than a line lie side by side: writers
-        // would meet in it.)
+        // Rows of one rank for another one. (Blocks smaller than a line share lines, which would
+        // have several writers.)
         bool exchanged() const { return area != nullptr && stride >= node::cache_line_bytes; }
         std::byte* between(Operation op, int from, int to) const {
             const auto column = [](int row, int other) { return other < row ? other : other - 1; };
@@ -218,7 +220,7 @@ class ShortBlocks {
                        ? in_staging(op, to, column(to, from))
                        : in_staging(op, from, column(from, to));
         }
-        // Where only the root writes, and where all others do.
+        // Place of a block that only the root writes, and of one that another rank writes.
         std::byte* of_root(Operation op, int root, int block) const {
             return area == nullptr ? in_line(op, root, block) : in_staging(op, 0, block);
         }
@@ -241,13 +243,13 @@ class ShortBlocks {
         if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
             return {slot_, nullptr, 0, 0, bytes};
         }
-        const std::size_t stride = area_stride(bytes);
-        return {slot_, slot_.area(StagingKind::small),
-                staging_phase_bytes(StagingKind::small, slot_.size_), area_pitch(stride * width),
-                stride};
+        const std::size_t stride = staging_block_stride(bytes);
+        return {slot_, slot_.staging_area(StagingKind::small),
+                staging_phase_bytes(StagingKind::small, slot_.size_),
+                staging_row_pitch(stride * width), stride};
     }
-    // Has the processor fetch the right to write, in the next operation, where this rank writes in
-    // this one: the others, which have read what is there, would be asked while they wait for it.
+    // Prefetches for writing the row that this rank writes in the next operation. The others have
+    // read it; without this, its lines would be fetched from them while they wait for the data.
     static void own_row_soon(const Rows& rows, const std::byte* row, std::size_t bytes) {
         if (rows.area != nullptr) {
             for (std::size_t at = 0; at < bytes; at += node::cache_line_bytes) {
@@ -255,14 +257,14 @@ class ShortBlocks {
             }
         }
     }
-    // As above, where all write. (Two ranks write where they have read themselves.)
+    // As above, where all ranks write. (Two ranks write where they have read themselves.)
     void own_soon(const Rows& rows, Operation op, std::size_t bytes) const {
         if (!slot_.is_pair()) {
             own_row_soon(rows, rows(op + 1, slot_.rank_), bytes);
         }
     }
-    // As above, where only roots write, for two ranks that take turns at it: before one waits for
-    // the other's data. `block`: what it would write as the next root.
+    // As above, for two ranks that take turns as root; called before one waits for the other's
+    // data. `block`: the block that it would write as the next root.
     void root_row_soon(const Rows& rows, int root, int block, std::size_t bytes) {
         if (rows.area == nullptr || !slot_.is_pair()) {
             return;
@@ -286,10 +288,8 @@ class ShortBlocks {
             std::memcpy(to, from, bytes);
         }
     }
-    // Everybody writes, does something of its own, and reads what each of the others has written:
-    // `bytes` bytes, which take long enough to write, if they are more, for nobody to look too
-    // soon.
-    static constexpr std::size_t moment_bytes = 512;
+    // Each rank writes, calls meanwhile(), and reads the data of each other rank: `bytes` bytes.
+    // Above delay_limit_bytes, reading and writing take so long that no early poll needs a delay.
     template <typename Write, typename Meanwhile, typename Read>
     void together(std::size_t bytes, const Write& write, const Meanwhile& meanwhile,
                   const Read& read) {
@@ -297,7 +297,7 @@ class ShortBlocks {
             write, [](Operation) {},
             [&](Operation op) {
                 meanwhile(op);
-                SharedSlot::ArrivalWait arrivals(slot_, bytes <= moment_bytes ? 1 : 0);
+                SharedSlot::ArrivalWait arrivals(slot_, bytes <= delay_limit_bytes ? 1 : 0);
                 for (int r = 0; r < slot_.size_; ++r) {
                     if (r != slot_.rank_) {
                         arrivals.await(op, r);

@@ -4,18 +4,16 @@
 #include <bit>
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 
 namespace warren::coll {
 
 namespace {
 
-// Units that are given back to the node at once; fewer may stay committed for the next one.
-constexpr std::uint64_t kept_bytes = 256 << 10;
-
 std::uint64_t units_of(StagingKind kind, int ranks) {
-    return (node::collective_phases * staging_phase_bytes(kind, ranks) + node::area_unit_bytes -
+    return (node::collective_phases * staging_phase_bytes(kind, ranks) + node::staging_unit_bytes -
             1) /
-           node::area_unit_bytes;
+           node::staging_unit_bytes;
 }
 
 // The bits of units [begin, end) that lie in a word of the map.
@@ -27,7 +25,10 @@ std::uint64_t mask_of(std::uint64_t begin, std::uint64_t end, std::uint64_t word
 
 void free_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t word = begin / 64; 64 * word < end; ++word) {
-        header.area_map[word].fetch_and(~mask_of(begin, end, word), std::memory_order_release);
+        WARREN_INVARIANT((header.staging_map[word].load(std::memory_order_relaxed) &
+                          mask_of(begin, end, word)) == mask_of(begin, end, word),
+                         "staging 3: the units of an area are marked as used");
+        header.staging_map[word].fetch_and(~mask_of(begin, end, word), std::memory_order_release);
     }
 }
 
@@ -36,7 +37,7 @@ bool take_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t 
                 std::uint64_t& busy) {
     for (std::uint64_t word = begin / 64; 64 * word < end; ++word) {
         const std::uint64_t mask = mask_of(begin, end, word);
-        std::uint64_t bits = header.area_map[word].load(std::memory_order_relaxed);
+        std::uint64_t bits = header.staging_map[word].load(std::memory_order_relaxed);
         do {
             if ((bits & mask) != 0) {
                 busy = 64 * word + 63 - static_cast<std::uint64_t>(__builtin_clzll(bits & mask));
@@ -46,8 +47,8 @@ bool take_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t 
                 return false;
             }
             // Acquire: pairs with free_units; who had them before has done with them.
-        } while (!header.area_map[word].compare_exchange_weak(bits, bits | mask,
-                                                              std::memory_order_acquire));
+        } while (!header.staging_map[word].compare_exchange_weak(bits, bits | mask,
+                                                                 std::memory_order_acquire));
     }
     return true;
 }
@@ -61,10 +62,10 @@ namespace {
 // Whether half of all units would be free still.
 bool leaves_half(const node::SegmentHeader& header, std::uint64_t units) {
     std::uint64_t used = units;
-    for (const std::atomic<std::uint64_t>& word : header.area_map) {
+    for (const std::atomic<std::uint64_t>& word : header.staging_map) {
         used += static_cast<std::uint64_t>(std::popcount(word.load(std::memory_order_relaxed)));
     }
-    return 2 * used <= header.area_units;
+    return 2 * used <= header.staging_units;
 }
 
 // Units with memory, as a word says it.
@@ -76,12 +77,12 @@ std::uint32_t take(const node::Segment& segment, StagingKind kind, int ranks) {
     }
     std::uint64_t begin = 0;
     std::uint64_t busy = 0;
-    while (begin + units <= header.area_units) {
+    while (begin + units <= header.staging_units) {
         if (!take_units(header, begin, begin + units, busy)) {
             begin = busy + 1;
             continue;
         }
-        if (segment.commit(segment.area_offset(begin), units * node::area_unit_bytes)) {
+        if (segment.commit(segment.staging_unit_offset(begin), units * node::staging_unit_bytes)) {
             return first + static_cast<std::uint32_t>(begin);
         }
         free_units(header, begin, begin + units);
@@ -116,9 +117,9 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, S
     }
     const std::uint64_t begin = said - first;
     const std::uint64_t units = units_of(kind, ranks);
-    const std::uint64_t bytes = units * node::area_unit_bytes;
+    const std::uint64_t bytes = units * node::staging_unit_bytes;
     if (bytes > kept_bytes) {
-        segment.release(segment.area_offset(begin), bytes);
+        segment.release(segment.staging_unit_offset(begin), bytes);
     }
     free_units(segment.header(), begin, begin + units);
 }

@@ -1,19 +1,20 @@
 // Staging: memory of the node segment through which the data of a communicator's collective
 // operations passes when it is too large for the lines of its collective slot (shared.hpp).
 //
-// A communicator with a slot can have two staging areas, a small one for what most programs do and
-// a large one for large data; and one of two ranks a wide one for data of which large pieces pay.
-// Each has a part for every phase of the slot; an operation uses its phase's part as it likes, and
-// the slot's invariant 2 says when it may write there. A staging area comes when an operation
-// first wants it and goes back with the slot.
+// A communicator with a slot can have two staging areas, a small and a large one. A communicator of
+// two ranks can also have a wide one, for data that is faster in large pieces. Each area has a part
+// for every phase of the slot. An operation may use its phase's part freely; the slot's invariant 2
+// says when it may write there. An area is allocated when an operation first needs it, and returned
+// with the slot.
 //
 // Invariants
 //  1. Whether a communicator has a staging area is decided once, by whoever first wants it, in a
 //     word of the slot: all its ranks find the same answer, also "no" (the node's memory, or what
 //     is set aside for staging areas, is exhausted), until the slot is given back. One rank decides
-//     while others wait, giving way: several at once would take from each other what there is.
+//     while others yield: several at once would take units from each other.
 //  2. A staging area has memory before its word says that it exists.
-//  3. A unit is used by one staging area at most: its bit in the segment's area_map is set while it
+//  3. A unit is used by one staging area at most: its bit in the segment's staging_map is set while
+//  it
 //     is.
 // Thread rule: any rank at any time.
 #pragma once
@@ -22,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpi/coll/tuning.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::coll {
@@ -30,18 +32,6 @@ enum class StagingKind : std::uint8_t { small, large, wide };
 
 namespace staging {
 
-// Per rank and phase: round numbers of bytes and a line to keep blocks of different ranks from
-// competing for the same sets of the caches; of large staging areas those of two ranks, which
-// exchange data in larger pieces, for themselves. And for a whole staging area: what a node of many
-// ranks can spare for one communicator. (Wide ones leave half of what the node has for all staging
-// areas to others.)
-inline constexpr std::size_t small_rank_bytes = (std::size_t{4} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t small_area_bytes = std::size_t{4} << 20;
-inline constexpr std::size_t large_rank_bytes = (std::size_t{64} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t pair_rank_bytes = (std::size_t{128} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t wide_rank_bytes = (std::size_t{256} << 10) + node::cache_line_bytes;
-inline constexpr std::size_t large_area_bytes = std::size_t{17} << 20;
-
 // Meanings of a slot's word.
 inline constexpr std::uint32_t undecided = 0;
 inline constexpr std::uint32_t deciding = 1;
@@ -49,7 +39,7 @@ inline constexpr std::uint32_t refused = 2;
 inline constexpr std::uint32_t first = 3; // + number of the first unit
 
 inline std::byte* memory(const node::Segment& segment, std::uint32_t word) {
-    return segment.at(segment.area_offset(word - first));
+    return segment.at(segment.staging_unit_offset(word - first));
 }
 
 // Decides a word that was undecided, or waits for who does; returns what it says then: refused, or
@@ -62,7 +52,7 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, S
 
 } // namespace staging
 
-// The bytes of one phase of such a staging area of `ranks` ranks: whole lines.
+// Bytes of one phase of a staging area of `ranks` ranks: whole lines.
 constexpr std::size_t staging_phase_bytes(StagingKind kind, int ranks) {
     const bool small = kind == StagingKind::small;
     const std::size_t wanted =
@@ -75,18 +65,18 @@ constexpr std::size_t staging_phase_bytes(StagingKind kind, int ranks) {
     return (wanted < most ? wanted : most) / node::cache_line_bytes * node::cache_line_bytes;
 }
 
-// From row to row of a staging area: whole lines, but not whole pages, at whose distance blocks of
-// different ranks would compete for the same sets of the caches.
-constexpr std::size_t area_pitch(std::size_t row_bytes) {
+// Distance of rows in a staging area: whole lines, but not whole pages, at whose distance blocks of
+// different ranks would compete for the same cache sets.
+constexpr std::size_t staging_row_pitch(std::size_t row_bytes) {
     constexpr std::size_t page_bytes = 4096;
     const std::size_t lines =
         (row_bytes + node::cache_line_bytes - 1) / node::cache_line_bytes * node::cache_line_bytes;
     return lines % page_bytes == 0 ? lines + node::cache_line_bytes : lines;
 }
 
-// From block to block of a row: small ones side by side, others as rows.
-constexpr std::size_t area_stride(std::size_t bytes) {
-    return bytes < node::cache_line_bytes ? bytes : area_pitch(bytes);
+// Distance of blocks in a row: small ones adjacent, others as rows.
+constexpr std::size_t staging_block_stride(std::size_t bytes) {
+    return bytes < node::cache_line_bytes ? bytes : staging_row_pitch(bytes);
 }
 
 } // namespace warren::coll

@@ -1,19 +1,20 @@
-// Steps: what a collective algorithm is made of. An algorithm is a function over Steps that says,
-// for the calling rank, which messages it sends and receives and which data it copies and combines,
-// in which order. What is said is done at once (immediate.hpp: blocking calls), or written down to
-// be done later, once or many times (schedule.hpp: nonblocking and persistent calls). So there is
-// one text of every algorithm.
+// Steps: the interface by which a collective algorithm is written. An algorithm is a function over
+// Steps. For the calling rank it states, in order, the messages to send and receive and the data to
+// copy and combine. Immediate does the steps at once (immediate.hpp: blocking calls). Schedule
+// records them to be done later, once or many times (schedule.hpp: nonblocking and persistent
+// calls). So each algorithm is written once.
 //
 // An algorithm may rely on this, and no more:
-//  * a step takes place after those before it; start_send and start_receive only begin, finish()
-//    ends all that were begun;
-//  * what a step reads is read when it takes place, which is perhaps after the algorithm's function
-//    has returned: an algorithm never looks at data itself, and its own memory is scratch();
-//  * after a failure, steps that follow take place for the others' sake only: empty messages go
-//    where data should, which who receives them takes for a failure in turn. So all ranks that
-//    depend on it learn of it, and nobody waits for ever. There is nothing to check in an
-//    algorithm.
-// Memory that runs out is std::bad_alloc.
+//  * A step takes place after those before it. start_send and start_receive only begin; finish()
+//    ends all that were begun.
+//  * A step reads its data when it takes place, perhaps after the algorithm's function has
+//  returned.
+//    An algorithm therefore never reads data itself, and its own memory is scratch().
+//  * After a failure, the remaining steps only inform others: empty messages replace data, and
+//  their
+//    receiver takes them for a failure in turn. So all ranks that depend on the data learn of the
+//    failure, and nobody waits for ever. An algorithm has no errors to check.
+// Out of memory: std::bad_alloc.
 // Thread rule: under the rank's lock.
 #pragma once
 
@@ -90,16 +91,17 @@ class Steps {
     bool inter() const { return communicator_.inter(); }
     int peers() const { return communicator_.peers(); }
     const comm::Communicator& communicator() const { return communicator_; }
-    // Whether ranks take turns on their processors: then what counts is how often each one waits.
+    // Whether ranks take turns on their processors: then the number of waits of each rank counts
+    // most.
     bool crowded() const { return engine_.rank().oversubscribed(); }
 
     // Which operation begins.
     virtual void name(Tag) {}
-    // This rank's part can't be done, as it alone knows, before its first step.
+    // This rank can't do its part. Called before its first step.
     virtual void refuse(Error error) = 0;
 
-    // Messages are between ranks of the communicator; of an intercommunicator: with the remote
-    // group, unless it is said that they are among the own one, or again among the peers.
+    // Messages are between ranks of the communicator. Those of an intercommunicator are with the
+    // remote group; these two functions change to the own group, and back to the peers.
     void among_own_group() { speaking_ = &communicator_.local(); }
     void among_peers() { speaking_ = &communicator_; }
 

@@ -38,8 +38,8 @@ struct Member {
     }
 };
 
-// Enough operations for any order of events, but on a machine that is busy otherwise, where ranks
-// that spin lose their processor, no more than fit.
+// Time limit of a test's operations: enough for any order of events. On a busy machine, where
+// spinning ranks lose their processor, fewer operations run.
 constexpr std::uint64_t time_limit_ns = 4'000'000'000;
 
 using Program = std::function<bool(Member&)>;

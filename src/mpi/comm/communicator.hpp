@@ -45,8 +45,8 @@ struct CollectivePlace {
     Space space = Space::not_known;
     // For two ranks: the phases in which this one was the last root to write; a bit for each.
     std::uint8_t written_as_root = 0;
-    // In so many more operations in which all wait for all this rank gives the others a moment.
-    std::uint8_t moments = 0;
+    // Operations left in which this rank delays its first poll (SharedSlot::ArrivalWait).
+    std::uint8_t delayed_polls = 0;
     std::uint64_t operations = 0;  // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
     // Data that operations before this one wrote may be read until the arrival after the next.

@@ -51,9 +51,9 @@ struct Unpack {
     Target target;
 };
 
-// The bytes that `count` elements touch are more than the caches keep until it is used, and is
-// written in whole lines. (Smaller blocks take a third longer past the caches; and their lines may
-// hold what is needed next: a grid's halo and the face beside it.)
+// Whether `count` elements touch more memory than the caches keep until its use, in whole lines.
+// Only then stores bypass the caches: smaller blocks take a third longer that way, and their lines
+// may hold data that is needed next, as a grid's halo and the face beside it.
 bool exceeds_caches(const Datatype& type, MPI_Count count) {
     constexpr MPI_Count least_block = 128;
     return type.layout != nullptr && type.size >= type.layout->blocks * least_block &&

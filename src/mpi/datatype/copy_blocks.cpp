@@ -44,8 +44,8 @@ bool is_far(MPI_Count stride) {
     return stride >= far || stride <= -far;
 }
 
-// How many blocks to ask for beforehand. At strides that map all blocks to one set of the
-// second-level cache too, more would displace each other.
+// Number of blocks to prefetch. At strides that map all blocks to one set of the second-level cache
+// too, more would displace each other.
 MPI_Count blocks_ahead(MPI_Count stride) {
     constexpr MPI_Count second_level_way = 65536;
     return stride % second_level_way == 0 ? 8 : 48;
@@ -64,8 +64,8 @@ void prefetch(const std::byte* line) {
     __builtin_prefetch(line, 0, second_level);
 }
 
-// How far ahead of a copy its source is asked for when it stands in one piece: in a message, it may
-// be in another core's cache.
+// Prefetch distance for a contiguous source, such as a message, which may be in another core's
+// cache.
 constexpr std::size_t ahead_bytes = 2048;
 
 // Copies a block of such a source.
@@ -80,8 +80,8 @@ void copy_from_message(std::byte* to, const std::byte* from, std::size_t bytes) 
     std::memcpy(to, from, bytes);
 }
 
-// Copies a large block, and asks for the beginnings of the next ones, since the hardware's
-// prefetcher stops at the end of the page. (What it asks for behind the last block does no harm.)
+// Copies a large block and prefetches the beginnings of the next ones, since the hardware's
+// prefetcher stops at the end of the page. (Prefetching beyond the last block does no harm.)
 void copy_large(std::byte* to, const std::byte* from, std::size_t bytes, Target target,
                 MPI_Count to_stride, MPI_Count from_stride) {
     constexpr std::size_t line = 64;
@@ -144,7 +144,7 @@ void fetch_first(const std::byte* block, MPI_Count stride, MPI_Count count) {
     }
 }
 
-// (Nothing is asked for behind the last block: each may be on a page of its own.)
+// (It prefetches nothing beyond the last block: each block may be on a separate page.)
 template <std::size_t bytes>
 void copy_far(std::byte* to, MPI_Count to_stride, const std::byte* from, MPI_Count from_stride,
               MPI_Count count) {

@@ -1,10 +1,12 @@
 // copy_blocks: equally large, equally spaced blocks of memory, the inner loops of pack and unpack.
 //
-// Their limit depends on where the blocks lie. In the caches it is instructions: the loops
-// know the usual block sizes. Far strides leave the hardware's prefetcher behind at every page, so
-// blocks are asked for beforehand, into the second-level cache: strides are often powers of two,
-// and then a way of the first level holds none of them. And what is too large for the caches should
-// not be read before it is overwritten, nor displace what is in them: it is streamed to memory.
+// The bottleneck depends on where the blocks lie:
+//  * in the caches, instructions: the loops have special cases for the usual block sizes;
+//  * at large strides, latency: the hardware's prefetcher stops at each page, so blocks are
+//    prefetched into the second-level cache (the strides are often powers of two, which map all
+//    blocks to few sets of the first level);
+//  * beyond the caches, bandwidth: data is streamed to memory, so that its lines are neither read
+//    before they are overwritten nor displace others.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +17,14 @@
 
 namespace warren::datatype {
 
-// Where what is written goes.
+// Destination of the stores.
 enum class Target : std::uint8_t {
     cache,
     // Past the caches. Others may read it after stream_fence() only.
     memory
 };
 
-// Data that touches more memory than this is not left in the caches: they keep less, or have better
-// use.
+// Data that touches more memory than this bypasses the caches, which can't hold it.
 inline constexpr MPI_Count cache_bytes = MPI_Count{8} << 20;
 
 // Copies `count` blocks of `bytes`; strides are in bytes and may be negative.

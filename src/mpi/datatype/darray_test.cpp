@@ -20,7 +20,7 @@ struct Case {
     int dimensions() const { return static_cast<int>(sizes.size()); }
 };
 
-// Who has element `index` of a dimension.
+// The process that has element `index` of a dimension.
 int owner(const Case& made, std::size_t dimension, int index) {
     const int size = made.sizes[dimension];
     const int processes = made.processes[dimension];

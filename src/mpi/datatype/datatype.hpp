@@ -1,4 +1,4 @@
-// Datatype: what lies where in a program's buffer, and how it goes to and from contiguous bytes.
+// Datatype: the layout of data in a program's buffer, and its copies to and from contiguous bytes.
 //
 // The numbers that every call needs (size, bounds, extent, contiguous or not) are in the object
 // itself; a derived type's layout, signature, name and attributes hang from it. Predefined types
@@ -108,8 +108,8 @@ struct Datatype {
     void unpack_part(const void* packed, MPI_Count first, MPI_Count bytes, void* base,
                      MPI_Count count) const;
 
-    // Lists where bytes [first, first + bytes) of the data lie, in their order, pieces that touch
-    // as one. Stops when `limit` pieces are there; `covered` says how many bytes they are.
+    // Lists the pieces of memory of bytes [first, first + bytes) of the data, in order, adjacent
+    // ones joined. Stops at `limit` pieces; `covered`: the number of bytes listed.
     std::size_t pieces(const void* base, MPI_Count count, MPI_Count first, MPI_Count bytes,
                        iovec* list, std::size_t limit, MPI_Count& covered) const;
 
@@ -132,8 +132,8 @@ inline constexpr std::uintptr_t predefined_limit = 256;
 
 extern const std::array<Datatype, predefined_limit> predefined_table;
 
-// Bytes of an element, by the same index, of predefined types without gaps; of all others too_long:
-// for messages of a few bytes, whose other types go the long way.
+// Bytes of an element of predefined types without gaps, by the same index; too_long for all others.
+// For the fast path of messages of a few bytes, which other types don't take.
 inline constexpr std::uint8_t too_long = 255;
 extern const std::array<std::uint8_t, predefined_limit> short_sizes;
 

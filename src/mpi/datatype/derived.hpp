@@ -17,8 +17,8 @@ namespace warren::datatype {
 
 class TypeTable;
 
-// Data that a room above hangs on a type and that ends with it: its attributes. The rank's lock is
-// held, and given away while functions of the program run.
+// A type's attributes: data that a later room attaches to the type and that ends with it. Calls
+// hold the rank's lock, and release it while functions of the program run.
 struct Attachment {
     virtual ~Attachment() = default;
     // The data that a duplicate of the type gets (MPI_Type_dup).

@@ -1,10 +1,10 @@
 // external32: packed data in the format that all MPI libraries share (MPI chapter 14.5.2).
 //
 // Big-endian, IEEE, with the sizes of the standard's table: MPI_LONG has 4 bytes, MPI_WCHAR 2,
-// MPI_LONG_DOUBLE 16 with a 15-bit exponent. Where a number is wider here, its least significant
-// bytes go over, and its sign comes back. There is no padding: what a type has is its basic
-// elements in the order of the type map.
-// Thread rule: functions of their arguments only. External sizes are at most the sizes here.
+// MPI_LONG_DOUBLE 16 with a 15-bit exponent. Where a number is wider here, only its least
+// significant bytes are written, and reading extends its sign. There is no padding: a type's data
+// is its basic elements in the order of the type map. Thread rule: functions of their arguments
+// only. External sizes are at most the sizes here.
 #pragma once
 
 #include <cstddef>

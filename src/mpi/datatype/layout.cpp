@@ -10,18 +10,19 @@ namespace warren::datatype {
 
 namespace {
 
-// Types of so few steps are written into the user's body, where their blocks may join others;
-// larger ones are referred to.
+// A type of at most this many steps is copied into the body that uses it, where its blocks may join
+// others; a larger one is referred to.
 constexpr std::size_t inline_steps = 4;
 
-// So few evenly spaced blocks before an uneven one are no loop, but may be part of a list. A list
-// begins with so many steps (fewer are the fields of a structure) and has blocks of one size;
-// larger ones are cut if that makes no more than so many of one.
+// Limits of lists of places, in order: at most this many evenly spaced blocks before an uneven one
+// may join a list instead of forming a loop. A list begins with at least this many steps (fewer are
+// the fields of a structure) and has blocks of one size. A larger block is divided into at most
+// this many pieces of that size.
 constexpr MPI_Count chance_repeats = 4;
 constexpr std::size_t list_steps = 8;
 constexpr MPI_Count list_ratio = 4;
 
-// A list may move in memory until finish(): until then this says that a step has one.
+// Marks a step with a list until finish(), since the list may move in memory before.
 constexpr MPI_Count list_in_the_making = 0;
 
 bool is_loose(const Step& step) {

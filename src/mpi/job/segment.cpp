@@ -32,9 +32,9 @@ constexpr std::uint64_t pair_ring_region_limit = std::uint64_t{1} << 30;
 constexpr std::uint64_t table_bytes_limit = 4 << 20;
 constexpr std::uint64_t table_bytes_per_rank = 16 << 10;
 
-// Areas take address space only until collective operations use them.
-constexpr std::uint64_t area_units_per_rank = 128;
-constexpr std::uint64_t least_area_units = 512;
+// Staging areas take address space only until collective operations use them.
+constexpr std::uint64_t staging_units_per_rank = 128;
+constexpr std::uint64_t least_staging_units = 512;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit * unit;
@@ -79,11 +79,12 @@ void lay_out(SegmentHeader& header, const SegmentOptions& options) {
         pair_rings = pair_ring_region_limit / pair_ring_bytes;
     }
     header.pair_ring_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(pair_rings);
-    header.areas_offset =
+    header.staging_offset =
         round_up(header.pair_rings_offset + header.pair_ring_limit * pair_ring_bytes, page_bytes);
-    header.area_units =
-        ranks == 1 ? 0 : std::clamp(ranks * area_units_per_rank, least_area_units, area_unit_limit);
-    header.bytes = header.areas_offset + header.area_units * area_unit_bytes;
+    header.staging_units = ranks == 1 ? 0
+                                      : std::clamp(ranks * staging_units_per_rank,
+                                                   least_staging_units, staging_unit_limit);
+    header.bytes = header.staging_offset + header.staging_units * staging_unit_bytes;
     if (header.pair_ring_limit > 0) {
         header.bounces_offset = header.bytes;
         header.bytes = round_up(

@@ -8,18 +8,18 @@
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
 //                      (among the last, and sparse, where ranks are fibres)
 //     collective slots a few per node: counters and lines of communicators   (mpi/coll/shared.hpp)
-//     areas            where larger data of collective operations passes     (mpi/coll/staging.hpp)
-//     contexts         a few bytes per communicator (mpi/comm/context_ids.hpp) rank tables      of
-//     irregular rank maps, as they are made               (mpi/comm/rank_table.hpp) pair rings
-//     single-producer rings, for pairs of ranks that talk    (transport/) bounce buffers   a few
-//     per rank: where large messages pass              (transport/) memory use       of NUMA nodes,
-//     for ranks that allocate by attribute    (memory/heap/share.hpp) loads            of ranks
-//     that are fibres                      (runtime/balance/load_table.hpp)
+//     staging          larger data of collective operations                  (mpi/coll/staging.hpp)
+//     contexts         a few bytes per communicator                     (mpi/comm/context_ids.hpp)
+//     rank tables      irregular rank maps, as they are made             (mpi/comm/rank_table.hpp)
+//     pair rings       single-producer rings of pairs of ranks that talk              (transport/)
+//     bounce buffers   a few per rank, for large messages                             (transport/)
+//     memory use       per NUMA node, for ranks that allocate by attribute (memory/heap/share.hpp)
+//     loads            one per rank that is a fibre              (runtime/balance/load_table.hpp)
 // Memory that is sure to be used is committed when the segment is made, so that a node without
 // memory gives an error there and not a SIGBUS later. The rest when its time comes: a pair ring
 // when a pair opens it, a bounce buffer when a rank sends its first large message, the collective
-// slots after the first, the world's, when a communicator gets one, areas when its operations want
-// them, contexts a page at a time.
+// slots after the first, the world's, when a communicator gets one, staging areas when its
+// operations want them, contexts a page at a time.
 //
 // Thread rule: create and attach from one thread; the contents are shared by processes, each field
 // says how.
@@ -81,8 +81,8 @@ struct SegmentHeader {
     std::uint64_t tables_bytes;
     std::uint64_t pair_rings_offset;
     std::uint64_t contexts_offset;
-    std::uint64_t areas_offset;
-    std::uint64_t area_units;
+    std::uint64_t staging_offset;
+    std::uint64_t staging_units;
     std::uint64_t memory_use_offset;
     std::uint64_t loads_offset;
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See mpi/rank/doorbell.hpp.
@@ -96,7 +96,7 @@ struct SegmentHeader {
     alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing; // ranks that send no more
     std::atomic<std::uint32_t> withdrawing; // ranks that ask for what they have announced to others
     alignas(cache_line_bytes) std::atomic<std::uint64_t> collective_map[4]; // bit: slot in use
-    alignas(cache_line_bytes) std::atomic<std::uint64_t> area_map[16];      // bit: unit in use
+    alignas(cache_line_bytes) std::atomic<std::uint64_t> staging_map[16];   // bit: unit in use
     alignas(cache_line_bytes) std::atomic<JobEnd> job_end;
     std::uint32_t end_rank; // who ended it
     std::int32_t end_code;  // the exit code that it asked for
@@ -190,9 +190,9 @@ constexpr std::size_t collective_phase_bytes(std::size_t ranks) {
     return (2 + ranks) * cache_line_bytes + 4 * collective_bitmap_bytes(ranks);
 }
 
-// Areas for the data of collective operations are made of units.
-inline constexpr std::uint64_t area_unit_bytes = 32 * 1024;
-inline constexpr std::uint64_t area_unit_limit = 1024; // the bits of area_map
+// A staging area (mpi/coll/staging.hpp) consists of units.
+inline constexpr std::uint64_t staging_unit_bytes = 32 * 1024;
+inline constexpr std::uint64_t staging_unit_limit = 1024; // the bits of staging_map
 
 struct SegmentOptions {
     std::uint32_t ranks = 1;
@@ -237,8 +237,8 @@ class Segment {
                       header_->collective_slot_bytes);
     }
 
-    std::uint64_t area_offset(std::uint64_t unit) const {
-        return header_->areas_offset + unit * area_unit_bytes;
+    std::uint64_t staging_unit_offset(std::uint64_t unit) const {
+        return header_->staging_offset + unit * staging_unit_bytes;
     }
 
     // Commit it before it is written to.

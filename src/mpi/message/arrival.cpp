@@ -14,13 +14,8 @@
 namespace warren::message {
 
 namespace {
-// Streams that send and take a part each, before this rank looks whether what it waits for is
-// there. (Waiting ranks come back at once; others only with their next call.)
-constexpr std::uint32_t turns_at_once = 16;
-constexpr std::uint32_t frames_per_turn = 2;
-
-// An allocation inside the library that no call can report: the message has arrived, and MPI has no
-// way to refuse it.
+// Ends the job after a failed allocation that no call can report: the message has arrived, and MPI
+// can't refuse it.
 [[noreturn]] void out_of_memory(const Rank& rank, std::uint64_t bytes) {
     char text[160];
     std::snprintf(text, sizeof text,
@@ -39,7 +34,7 @@ Envelope envelope_of(const transport::Header& header) {
 // State of a message that is pushed, and looked at now.
 Trial trial_of(std::uint64_t stamp, bool unexpected) {
     return {.began = Stamp::time(stamp),
-            .looked = way_clock(),
+            .looked = node_time_ns(),
             .ended = 0,
             .unexpected = unexpected,
             .resting = Stamp::resting(stamp),
@@ -127,7 +122,7 @@ bool Engine::progress() {
                               : transport_.poll(Arrivals{*this});
     if (waiting_ != nullptr) [[unlikely]] {
         moved |= push_waiting();
-        // Data with gaps goes and comes by turns (gap_part_limit says why).
+        // Data with gaps is sent and received in alternating parts (gap_part_limit).
         for (std::uint32_t turn = 1; takes_turns_ && turn < turns_at_once; ++turn) {
             transport_.poll(Arrivals{*this}, frames_per_turn);
             push_waiting();
@@ -151,8 +146,8 @@ bool Engine::progress() {
     return moved;
 }
 
-// A rank that has left MPI receives nothing any more, and says nothing: what it had to say of a
-// send stands in this rank's queue or pair ring, before the state that was seen.
+// A rank that has left MPI neither receives nor answers any more. All its answers to sends are in
+// this rank's queue or pair ring by the time its state is seen.
 bool Engine::look_for_left() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     bool found = false;
@@ -210,7 +205,7 @@ void Engine::arrived(const transport::Arrival& arrival) {
 
 [[gnu::always_inline]] inline void Engine::accept(Request& receive, const Envelope& envelope,
                                                   std::uint64_t available) {
-    // (Twice for a message that was still arriving when its receive matched it.)
+    // A message that was still arriving when its receive matched it comes here twice.
     if (receive.fate == Fate::abandoned && !receive.matched) [[unlikely]] {
         --abandoned_receives_;
         ++unattended_;
@@ -308,12 +303,12 @@ void Engine::arrived_stream_head(const transport::Arrival& arrival) {
     if (receive != nullptr) {
         accept(*receive, envelope, stream.total);
         receive->moved = 0;
-        // Asked for now, the rest is on its way before the head has been copied.
+        // Ask before copying the head, so that the rest is under way meanwhile.
         receive->streaming =
             stream.total > arrival.block_bytes &&
             ask_for_rest(*receive, arrival.sender, stream.token, arrival.block_bytes);
         if (receive->streaming) {
-            // It is there with the last byte of the rest.
+            // The message is complete with the last byte of the rest.
             receive->trial = std::exchange(inbound.trial, {});
         }
         inbound.receive = receive;
@@ -392,7 +387,7 @@ void Engine::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes
     inbound.left -= bytes;
     if (inbound.left == 0) {
         if (inbound.trial.began != 0) [[unlikely]] {
-            inbound.trial.ended = way_clock();
+            inbound.trial.ended = node_time_ns();
             judge(peer,
                   inbound.message != nullptr
                       ? inbound.message->bytes
@@ -412,21 +407,21 @@ void Engine::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
         return;
     }
     if (bulk.judge == nullptr) {
-        bulk.judge = std::make_unique<WayJudge>();
+        bulk.judge = std::make_unique<CopyMethodJudge>();
     }
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
     if (trial.resting) {
         Advice again;
-        if (bulk.judge->drifts(way_class, trial, bytes, again)) {
-            transport_.advise(peer.peer, CopyMethodClass::again(way_class), again);
+        if (bulk.judge->drifts(size_class, trial, bytes, again)) {
+            transport_.advise(peer.peer, CopyMethodClass::again(size_class), again);
         }
         return;
     }
     CopyMethod best;
     const bool may_fetch = peer.same_space || !transport_.peer_copy_refused();
-    if (bulk.judge->add(way_class, trial, bytes, may_fetch, best, peer.same_space)) {
-        transport_.advise(peer.peer, CopyMethodClass::mask(way_class),
-                          CopyMethodClass::advice(way_class, best));
+    if (bulk.judge->add(size_class, trial, bytes, may_fetch, best, peer.same_space)) {
+        transport_.advise(peer.peer, CopyMethodClass::mask(size_class),
+                          CopyMethodClass::advice(size_class, best));
     }
 }
 
@@ -501,7 +496,7 @@ void Engine::receive_direct(Request& receive, const Envelope& envelope, std::uin
         receive.place(), static_cast<std::uint64_t>(receive.outcome.bytes), transport_.copy());
     rank_.ring(sender);
     if (trial.began != 0) {
-        trial.ended = way_clock();
+        trial.ended = node_time_ns();
         judge(peer_of(sender), data.bytes, trial);
     }
     complete(receive);
@@ -529,7 +524,7 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
         const DoneData done = {.request = offered.sender, .withdrawn = 0};
         answer(sender, kind::done, &done, sizeof done);
         if (trial.began != 0) [[unlikely]] {
-            trial.ended = way_clock();
+            trial.ended = node_time_ns();
             judge(peer_of(sender), offered.bytes, trial);
         }
         complete(receive);
@@ -538,8 +533,8 @@ void Engine::fetch(Request& receive, const Envelope& envelope, std::uint32_t sen
     if (result == transport::PeerCopy::refused) {
         transport_.advise(sender, no_fetching, no_fetching);
     } else if (trial.began != 0) {
-        // A way that fails is not to be taken again and again because nothing is known of it.
-        trial.ended = way_clock();
+        // Count a failed fetch, so that it is not tried again and again for want of a measurement.
+        trial.ended = node_time_ns();
         trial.failed = true;
         judge(peer_of(sender), offered.bytes, trial);
     }
@@ -578,8 +573,8 @@ void Engine::arrived_withdrawn(const transport::Arrival& arrival) {
     }
     unexpected_.remove(*message);
     unexpected_.destroy(*message);
-    // (Also to a rank of this address space: its send may be no more, if this one had left MPI and
-    // has come back.)
+    // Also for a rank of this address space: its send may no longer exist, if this rank had left
+    // MPI and has come back.
     const DoneData done = {.request = data.sender, .withdrawn = 1};
     answer(arrival.sender, kind::done, &done, sizeof done);
 }
@@ -604,7 +599,7 @@ void Engine::arrived_wanted(const transport::Arrival& arrival) {
     send->bytes = data.to;
     send->answer_token = data.receiver;
     Peer& peer = peer_of(arrival.sender);
-    // (With gaps it takes turns, perhaps with others that are asked for right behind.)
+    // (A send with gaps takes turns with others that are asked for next.)
     if (peer.first != nullptr || send->laid_out || advance(peer, *send) == Step::no_room) {
         enqueue(peer, *send);
     }

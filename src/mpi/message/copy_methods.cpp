@@ -5,12 +5,11 @@
 #include <numeric>
 #include <span>
 
+#include "mpi/message/tuning.hpp"
+
 namespace warren::message {
 
 namespace {
-
-// The advice changes only for what is so much quicker.
-constexpr float worthwhile = 0.95F;
 
 // Sum of a row's lower three quarters: the longest have met a disturbance. Periods count the time
 // between exchanges, if each has several messages: in twelve or six of them so many are left out
@@ -21,23 +20,11 @@ float typical(std::span<float> row) {
     return std::accumulate(row.begin(), row.begin() + undisturbed, 0.0F);
 }
 
-// A receiver that looks so much later than the sender began was busy with something else.
-constexpr std::uint64_t late_ns = 20000;
-
-// So many messages, and so much slower, make it worth while to measure anew; twice as many each
-// time that it has changed nothing, up to 512.
-constexpr std::uint32_t enough_to_tell = 8;
-constexpr float much_slower = 1.6F;
-
-// Cost of a byte, ns, of a message that couldn't be fetched: more than any other way takes.
+// Cost per byte, ns, of a message that couldn't be fetched: more than any method takes.
 constexpr float endless = 1e9F;
 
-// Between two measured messages of one class: what was measured before is of another time.
-constexpr std::uint64_t stale_ns = 10'000'000'000;
-constexpr std::uint32_t most_in_vain = 6;
-
-constexpr std::array<CopyMethod, way_count> all_methods = {CopyMethod::push, CopyMethod::pass,
-                                                           CopyMethod::fetch};
+constexpr std::array<CopyMethod, copy_method_count> all_methods = {
+    CopyMethod::push, CopyMethod::pass, CopyMethod::fetch};
 
 } // namespace
 
@@ -48,13 +35,13 @@ CopyMethods::CopyMethods() {
     }
 }
 
-// A rest, a row of the way that is advised, and one of each other that can be chosen.
-void CopyMethods::turn(std::uint32_t way_class, Advice advice) {
-    Class& now = classes_[way_class];
-    const Rhythm& rhythm = CopyMethodClass::rhythm(way_class);
+// The sender repeats: a rest, a row by the advised method, a row by each other open method.
+void CopyMethods::turn(std::uint32_t size_class, Advice advice) {
+    Class& now = classes_[size_class];
+    const Rhythm& rhythm = CopyMethodClass::rhythm(size_class);
     const bool may_fetch = (advice & no_fetching) == 0;
     if (!now.measures) {
-        const CopyMethod advised = CopyMethodClass::advised(way_class, advice);
+        const CopyMethod advised = CopyMethodClass::advised(size_class, advice);
         now.pace = static_cast<std::uint8_t>(
             advised != now.own ? 0 : std::min<int>(now.pace + 1, rhythm.slowest_pace));
         now.own = now.method = advised;
@@ -62,18 +49,18 @@ void CopyMethods::turn(std::uint32_t way_class, Advice advice) {
         now.measures = true;
         return;
     }
-    // The next in a circle of all.
+    // The next open method, in a circle.
     do {
-        now.method = all_methods[(static_cast<std::size_t>(now.method) + 1) % way_count];
+        now.method = all_methods[(static_cast<std::size_t>(now.method) + 1) % copy_method_count];
     } while (now.method != now.own && !is_open(now.method, may_fetch));
     now.measures = now.method != now.own;
     now.left =
         now.measures ? rhythm.row() : static_cast<std::uint16_t>(rhythm.shortest_rest << now.pace);
 }
 
-void CopyMethods::look_for_wish(std::uint32_t way_class, Advice advice) {
-    Class& now = classes_[way_class];
-    const bool again = (advice & CopyMethodClass::again(way_class)) != 0;
+void CopyMethods::look_for_wish(std::uint32_t size_class, Advice advice) {
+    Class& now = classes_[size_class];
+    const bool again = (advice & CopyMethodClass::again(size_class)) != 0;
     if (now.again != again) [[unlikely]] {
         now.again = again;
         if (!now.measures) {
@@ -83,32 +70,32 @@ void CopyMethods::look_for_wish(std::uint32_t way_class, Advice advice) {
     }
 }
 
-WayJudge::WayJudge() {
+CopyMethodJudge::CopyMethodJudge() {
     for (std::uint32_t i = 0; i < CopyMethodClass::count; ++i) {
         classes_[i].best = CopyMethodClass::first_method(i);
     }
 }
 
-std::uint64_t WayJudge::cost(std::uint32_t way_class, const Trial& trial) const {
+std::uint64_t CopyMethodJudge::cost(std::uint32_t size_class, const Trial& trial) const {
     // Each of messages that come one behind the other has the time since the one before.
     const std::uint64_t since = std::max(trial.began, last_end_);
     if (!trial.unexpected && trial.looked <= since + late_ns) {
         return trial.ended > since ? trial.ended - since : 0;
     }
-    // How late the receiver has come is no matter of the way. What counts are the copies: the one
-    // that is fetched; or, of a block that was pushed, the one of which the receiver has seen the
-    // second half, as the sender made the first before, and one more when the receive comes. What
-    // follows the first block of a long message is pushed while the receiver looks.
+    // The receiver looked late, which is no property of the method: only copies count. A fetch is
+    // one copy. For a block that was pushed, the receiver has seen only the second of two copies,
+    // and one more follows if it was unexpected. The rest of a long message is pushed while the
+    // receiver looks.
     const std::uint64_t copy = trial.ended - std::max(trial.looked, last_end_);
-    return trial.method == CopyMethod::fetch || way_class >= CopyMethodClass::first_long
+    return trial.method == CopyMethod::fetch || size_class >= CopyMethodClass::first_long
                ? copy
                : copy * (trial.unexpected ? 3 : 2);
 }
 
-void WayJudge::drop_stale(Class& now, const Trial& trial) {
+void CopyMethodJudge::drop_stale(Class& now, const Trial& trial) {
     const auto index = static_cast<std::size_t>(trial.method);
-    // A way has one row in each round: the last round has come to no end. (What comes late, of the
-    // row itself, began before that was full.)
+    // A method has one row per round. A message of a full row therefore belongs to the next round,
+    // unless it began before the row was full.
     const bool is_next_round = now.full[index] && trial.began > now.full_since[index];
     const bool is_late = now.last_end != 0 && trial.began > now.last_end + stale_ns;
     now.last_end = trial.ended;
@@ -118,15 +105,15 @@ void WayJudge::drop_stale(Class& now, const Trial& trial) {
     }
 }
 
-bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes, bool may_fetch,
-                   CopyMethod& best, bool by_period) {
+bool CopyMethodJudge::add(std::uint32_t size_class, const Trial& trial, std::uint64_t bytes,
+                          bool may_fetch, CopyMethod& best, bool by_period) {
     const auto per_byte = [&](std::uint64_t ns) {
         return static_cast<float>(ns) / static_cast<float>(bytes);
     };
-    const float taken = trial.failed ? endless : per_byte(cost(way_class, trial));
+    const float taken = trial.failed ? endless : per_byte(cost(size_class, trial));
     last_end_ = trial.ended;
-    Class& now = classes_[way_class];
-    const Rhythm& rhythm = CopyMethodClass::rhythm(way_class);
+    Class& now = classes_[size_class];
+    const Rhythm& rhythm = CopyMethodClass::rhythm(size_class);
     const std::uint64_t before = now.last_end;
     drop_stale(now, trial);
     if (now.method != trial.method) {
@@ -144,7 +131,7 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t by
         now.full[index] = place + 1 == rhythm.measured;
         now.full_since[index] = trial.ended;
     }
-    // (Of full rows, too: fetching may have been refused since.)
+    // Also when this row was full before: fetching may have been refused since.
     if (!judge(now, rhythm, may_fetch, by_period)) {
         return false;
     }
@@ -152,13 +139,13 @@ bool WayJudge::add(std::uint32_t way_class, const Trial& trial, std::uint64_t by
     return true;
 }
 
-bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_period) {
+bool CopyMethodJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_period) {
     for (const CopyMethod method : all_methods) {
         if (is_open(method, may_fetch) && !now.full[static_cast<std::size_t>(method)]) {
             return false;
         }
     }
-    const auto measured = [&](std::array<Row, way_count>& rows, CopyMethod method) {
+    const auto measured = [&](std::array<Row, copy_method_count>& rows, CopyMethod method) {
         return std::span(rows[static_cast<std::size_t>(method)]).first(rhythm.measured);
     };
     const auto time = [&](CopyMethod method) { return typical(measured(now.rows, method)); };
@@ -199,13 +186,13 @@ bool WayJudge::judge(Class& now, const Rhythm& rhythm, bool may_fetch, bool by_p
     return true;
 }
 
-bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t bytes,
-                      Advice& again) {
-    // How late the receiver came is no matter of the way.
+bool CopyMethodJudge::drifts(std::uint32_t size_class, const Trial& trial, std::uint64_t bytes,
+                             Advice& again) {
+    // The time until the receiver looked is no property of the method.
     const auto copy_ns = static_cast<float>(trial.ended - std::max(trial.looked, last_end_));
     const float taken = trial.failed ? endless : copy_ns / static_cast<float>(bytes);
     last_end_ = trial.ended;
-    Class& now = classes_[way_class];
+    Class& now = classes_[size_class];
     if (trial.method != now.best) {
         return false;
     }
@@ -224,14 +211,14 @@ bool WayJudge::drifts(std::uint32_t way_class, const Trial& trial, std::uint64_t
     now.usual_seen = now.slow = 0;
     now.wished = true;
     now.again = !now.again;
-    again = now.again ? CopyMethodClass::again(way_class) : 0;
+    again = now.again ? CopyMethodClass::again(size_class) : 0;
     return true;
 }
 
 CopyMethod OwnCopyMethods::next(std::uint64_t bytes, Trial& trial, bool beside) {
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
-    const CopyMethod method = ways_.next(way_class, advice_);
-    const std::uint64_t stamp = ways_.stamp(way_class, method);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
+    const CopyMethod method = methods_.next(size_class, advice_);
+    const std::uint64_t stamp = methods_.stamp(size_class, method);
     trial = {.began = Stamp::time(stamp),
              .looked = Stamp::time(stamp),
              .ended = 0,
@@ -240,7 +227,7 @@ CopyMethod OwnCopyMethods::next(std::uint64_t bytes, Trial& trial, bool beside) 
              .method = method,
              .ignored = beside && method == CopyMethod::fetch};
     if (!trial.ignored) {
-        ways_.sent(way_class, advice_);
+        methods_.sent(size_class, advice_);
     }
     return method;
 }
@@ -249,26 +236,26 @@ void OwnCopyMethods::end(std::uint64_t bytes, const Trial& trial) {
     if (trial.ignored || trial.began == 0) {
         return;
     }
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
     if (trial.resting) {
         Advice again;
-        if (judge_.drifts(way_class, trial, bytes, again)) {
-            advice_ = (advice_ & ~CopyMethodClass::again(way_class)) | again;
+        if (judge_.drifts(size_class, trial, bytes, again)) {
+            advice_ = (advice_ & ~CopyMethodClass::again(size_class)) | again;
         }
         return;
     }
     CopyMethod best;
-    if (judge_.add(way_class, trial, bytes, (advice_ & no_fetching) == 0, best, trial.mutual)) {
-        advice_ = (advice_ & ~CopyMethodClass::mask(way_class)) |
-                  CopyMethodClass::advice(way_class, best);
+    if (judge_.add(size_class, trial, bytes, (advice_ & no_fetching) == 0, best, trial.mutual)) {
+        advice_ = (advice_ & ~CopyMethodClass::mask(size_class)) |
+                  CopyMethodClass::advice(size_class, best);
     }
 }
 
 CopyMethod Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch, bool mutual) {
     if (!may_fetch) {
-        ways_.refuse_fetching();
+        methods_.refuse_fetching();
     }
-    const CopyMethod method = ways_.next(bytes, trial, under_way_ > 0);
+    const CopyMethod method = methods_.next(bytes, trial, under_way_ > 0);
     trial.asked = true;
     trial.mutual = mutual;
     under_way_ += method == CopyMethod::fetch ? 0 : 1;
@@ -277,7 +264,7 @@ CopyMethod Asking::next(std::uint64_t bytes, Trial& trial, bool may_fetch, bool 
 
 void Asking::end(std::uint64_t bytes, const Trial& trial) {
     under_way_ -= trial.method == CopyMethod::fetch ? 0 : 1;
-    ways_.end(bytes, trial);
+    methods_.end(bytes, trial);
 }
 
 } // namespace warren::message

@@ -12,12 +12,12 @@ namespace {
 
 struct Pair {
     // Sends a message of a class: returns the way that it took.
-    CopyMethod send(std::uint32_t way_class,
+    CopyMethod send(std::uint32_t size_class,
                     const std::function<std::uint64_t(CopyMethod)>& takes) {
-        const CopyMethod method = methods.next(way_class, advice);
-        const std::uint64_t stamp = methods.stamp(way_class, method);
+        const CopyMethod method = methods.next(size_class, advice);
+        const std::uint64_t stamp = methods.stamp(size_class, method);
         const bool measured = stamp != 0 && !Stamp::resting(stamp);
-        methods.sent(way_class, advice);
+        methods.sent(size_class, advice);
         const std::uint64_t began = clock + 100 + (after ? after(last) : 0);
         last = method;
         clock = began + takes(method);
@@ -25,24 +25,24 @@ struct Pair {
         const Trial trial = {began, began, clock, false, !measured, method};
         CopyMethod best;
         const bool may_fetch = (advice & no_fetching) == 0;
-        if (measured && judge.add(way_class, trial, 1 << 20, may_fetch, best, by_period)) {
+        if (measured && judge.add(size_class, trial, 1 << 20, may_fetch, best, by_period)) {
             ++judged;
-            advice = (advice & ~CopyMethodClass::mask(way_class)) |
-                     CopyMethodClass::advice(way_class, best);
+            advice = (advice & ~CopyMethodClass::mask(size_class)) |
+                     CopyMethodClass::advice(size_class, best);
         }
         Advice again;
-        if (stamp != 0 && !measured && judge.drifts(way_class, trial, 1 << 20, again)) {
+        if (stamp != 0 && !measured && judge.drifts(size_class, trial, 1 << 20, again)) {
             ++wishes;
-            advice = (advice & ~CopyMethodClass::again(way_class)) | again;
+            advice = (advice & ~CopyMethodClass::again(size_class)) | again;
         }
         return method;
     }
     // How many of so many were fetched.
-    int fetched(int messages, std::uint32_t way_class,
+    int fetched(int messages, std::uint32_t size_class,
                 const std::function<std::uint64_t(CopyMethod)>& takes) {
         int count = 0;
         for (int i = 0; i < messages; ++i) {
-            count += send(way_class, takes) == CopyMethod::fetch ? 1 : 0;
+            count += send(size_class, takes) == CopyMethod::fetch ? 1 : 0;
         }
         return count;
     }
@@ -52,7 +52,7 @@ struct Pair {
     CopyMethod last = CopyMethod::push;
     bool by_period = false;
     CopyMethods methods;
-    WayJudge judge;
+    CopyMethodJudge judge;
     Advice advice = 0;
     std::uint64_t clock = 1;
     int judged = 0;
@@ -135,14 +135,14 @@ TEST(methods, single_disturbances_do_not_count) {
 
 TEST(methods, what_a_way_costs_the_program_behind_its_messages_counts_where_periods_do) {
     for (const bool by_period : {false, true}) {
-        for (const std::uint32_t way_class : {0U, CopyMethodClass::count - 1}) {
+        for (const std::uint32_t size_class : {0U, CopyMethodClass::count - 1}) {
             Pair pair;
             pair.by_period = by_period;
             pair.after = [](CopyMethod method) {
                 return method == CopyMethod::fetch ? 5000 : 1000;
             };
-            pair.fetched(5000, way_class, fetching_is_quick);
-            EXPECT_EQ(CopyMethodClass::advised(way_class, pair.advice) == CopyMethod::fetch,
+            pair.fetched(5000, size_class, fetching_is_quick);
+            EXPECT_EQ(CopyMethodClass::advised(size_class, pair.advice) == CopyMethod::fetch,
                       !by_period);
         }
     }
@@ -172,12 +172,12 @@ TEST(methods, a_pair_passes_the_caches_where_that_is_quicker_even_if_it_may_not_
         GTEST_SKIP() << "nothing passes the caches here";
     }
     for (const Advice at_first : {Advice{0}, no_fetching}) {
-        for (const std::uint32_t way_class : {0U, CopyMethodClass::count - 1}) {
+        for (const std::uint32_t size_class : {0U, CopyMethodClass::count - 1}) {
             Pair pair;
             pair.advice = at_first;
-            pair.fetched(CopyMethodClass::short_rhythm.shortest_rest << 7, way_class,
+            pair.fetched(CopyMethodClass::short_rhythm.shortest_rest << 7, size_class,
                          passing_is_quick);
-            EXPECT_EQ(CopyMethodClass::advised(way_class, pair.advice), CopyMethod::pass);
+            EXPECT_EQ(CopyMethodClass::advised(size_class, pair.advice), CopyMethod::pass);
             EXPECT_EQ(pair.advice & no_fetching, at_first);
             EXPECT_EQ(CopyMethodClass::advised(1, pair.advice),
                       CopyMethodClass::advised(1, at_first));
@@ -194,11 +194,11 @@ TEST(methods, stamps_say_which_messages_pass) {
             EXPECT_EQ(Stamp::resting(stamp), resting);
         }
     }
-    EXPECT_NE(Stamp::time(Stamp::of(way_clock(), CopyMethod::push, false)), 0U);
+    EXPECT_NE(Stamp::time(Stamp::of(node_time_ns(), CopyMethod::push, false)), 0U);
 }
 
 TEST(methods, messages_in_a_row_count_from_the_one_before) {
-    WayJudge judge;
+    CopyMethodJudge judge;
     CopyMethod best = CopyMethod::push;
     // All pushed ones began at once and came one per 500, fetched ones one per 400.
     std::uint64_t clock = 1000;
@@ -221,38 +221,38 @@ TEST(methods, messages_in_a_row_count_from_the_one_before) {
 }
 
 TEST(methods, long_messages_are_fetched_until_pushing_is_known_to_be_quicker) {
-    const std::uint32_t way_class = CopyMethodClass::of(std::uint64_t{1} << 20);
+    const std::uint32_t size_class = CopyMethodClass::of(std::uint64_t{1} << 20);
     Pair pair;
-    EXPECT_EQ(pair.send(way_class, pushing_is_quick), CopyMethod::fetch);
-    EXPECT_GT(pair.fetched(30, way_class, pushing_is_quick), 10);
-    EXPECT_LT(pair.fetched(2000, way_class, pushing_is_quick), 200);
-    pair.fetched(2000, way_class, fetching_is_quick);
-    EXPECT_GT(pair.fetched(1000, way_class, fetching_is_quick), 950);
+    EXPECT_EQ(pair.send(size_class, pushing_is_quick), CopyMethod::fetch);
+    EXPECT_GT(pair.fetched(30, size_class, pushing_is_quick), 10);
+    EXPECT_LT(pair.fetched(2000, size_class, pushing_is_quick), 200);
+    pair.fetched(2000, size_class, fetching_is_quick);
+    EXPECT_GT(pair.fetched(1000, size_class, fetching_is_quick), 950);
 }
 
 TEST(methods, a_pair_measures_long_messages_anew_when_they_get_slow) {
-    const std::uint32_t way_class = CopyMethodClass::count - 1;
+    const std::uint32_t size_class = CopyMethodClass::count - 1;
     Pair pair;
-    pair.fetched(5000, way_class, fetching_is_quick);
+    pair.fetched(5000, size_class, fetching_is_quick);
     EXPECT_EQ(pair.wishes, 0);
     // The two run elsewhere now.
     const auto elsewhere = [](CopyMethod method) -> std::uint64_t {
         return method == CopyMethod::fetch ? 3000 : 900;
     };
-    EXPECT_LT(pair.fetched(100, way_class, elsewhere), 50);
+    EXPECT_LT(pair.fetched(100, size_class, elsewhere), 50);
     EXPECT_EQ(pair.wishes, 1);
-    EXPECT_LT(pair.fetched(5000, way_class, elsewhere), 200);
+    EXPECT_LT(pair.fetched(5000, size_class, elsewhere), 200);
     EXPECT_EQ(pair.wishes, 1);
     // All ways are slower, for good: that is looked at once.
-    pair.fetched(5000, way_class, [&](CopyMethod method) { return 3 * elsewhere(method); });
+    pair.fetched(5000, size_class, [&](CopyMethod method) { return 3 * elsewhere(method); });
     EXPECT_EQ(pair.wishes, 2);
 }
 
 TEST(methods, messages_of_two_kinds_do_not_have_pairs_measure_all_the_time) {
-    const std::uint32_t way_class = CopyMethodClass::count - 1;
+    const std::uint32_t size_class = CopyMethodClass::count - 1;
     Pair pair;
     int message = 0;
-    pair.fetched(20000, way_class, [&](CopyMethod method) {
+    pair.fetched(20000, size_class, [&](CopyMethod method) {
         return fetching_is_quick(method) * (++message / 10 % 2 == 0 ? 1 : 3);
     });
     EXPECT_LT(pair.wishes, 30); // not one for each ten
@@ -260,10 +260,10 @@ TEST(methods, messages_of_two_kinds_do_not_have_pairs_measure_all_the_time) {
 }
 
 TEST(methods, single_disturbances_do_not_have_pairs_measure_anew) {
-    const std::uint32_t way_class = CopyMethodClass::count - 1;
+    const std::uint32_t size_class = CopyMethodClass::count - 1;
     Pair pair;
     int message = 0;
-    pair.fetched(20000, way_class, [&](CopyMethod method) {
+    pair.fetched(20000, size_class, [&](CopyMethod method) {
         return ++message % 5 == 0 ? 1000000 : fetching_is_quick(method);
     });
     EXPECT_EQ(pair.wishes, 0);
@@ -271,7 +271,7 @@ TEST(methods, single_disturbances_do_not_have_pairs_measure_anew) {
 
 // Messages whose receivers are so late that this hides all else.
 CopyMethod best_for_late_receivers(bool unexpected, std::uint64_t fetched, std::uint64_t pushed) {
-    WayJudge judge;
+    CopyMethodJudge judge;
     CopyMethod best = CopyMethod::push;
     std::uint64_t clock = 1000;
     bool decided = false;
@@ -311,7 +311,7 @@ struct Rows {
             clock += ns;
             Trial trial = {began, began, clock, false, false, method};
             trial.failed = failed;
-            decided |= judge.add(way_class, trial, bytes, true, best);
+            decided |= judge.add(size_class, trial, bytes, true, best);
         }
         return decided;
     }
@@ -321,8 +321,8 @@ struct Rows {
         return row(CopyMethod::fetch, 1 << 20, fetch_ns) || decided;
     }
 
-    static constexpr std::uint32_t way_class = CopyMethodClass::count - 1;
-    WayJudge judge;
+    static constexpr std::uint32_t size_class = CopyMethodClass::count - 1;
+    CopyMethodJudge judge;
     std::uint64_t clock = 1000;
     CopyMethod best = CopyMethod::fetch;
 };
@@ -382,18 +382,18 @@ TEST(methods, a_pair_goes_on_to_decide_when_fetching_is_refused_in_the_midst_of_
     if (!is_open(CopyMethod::pass, false)) {
         GTEST_SKIP() << "nothing passes the caches here";
     }
-    for (const std::uint32_t way_class : {0U, CopyMethodClass::count - 1}) {
+    for (const std::uint32_t size_class : {0U, CopyMethodClass::count - 1}) {
         Pair pair;
         for (int i = 0; i < CopyMethodClass::short_rhythm.shortest_rest << 7; ++i) {
-            if (pair.methods.next(way_class, pair.advice) == CopyMethod::fetch) {
+            if (pair.methods.next(size_class, pair.advice) == CopyMethod::fetch) {
                 pair.advice |= no_fetching;
-                pair.methods.sent(way_class, pair.advice);
+                pair.methods.sent(size_class, pair.advice);
             } else {
-                pair.send(way_class, passing_is_quick);
+                pair.send(size_class, passing_is_quick);
             }
         }
         EXPECT_NE(pair.advice & no_fetching, 0U);
-        EXPECT_EQ(CopyMethodClass::advised(way_class, pair.advice), CopyMethod::pass);
+        EXPECT_EQ(CopyMethodClass::advised(size_class, pair.advice), CopyMethod::pass);
     }
 }
 

@@ -3,19 +3,11 @@
 #include <algorithm>
 
 #include "base/futex.hpp"
+#include "mpi/message/tuning.hpp"
 
 namespace warren::message {
 
 namespace {
-
-// A block should take longer than its line with the counters takes to the other core, and be short
-// against the whole.
-constexpr std::uint64_t smallest_block = 8 * 1024;
-constexpr std::uint64_t largest_block = 64 * 1024;
-constexpr std::uint64_t blocks_wanted = 8;
-
-// The other one is in the middle of a block, or has lost its processor there.
-constexpr int spins_until_yield = 2000;
 
 constexpr std::uint64_t page_bytes = 4096;
 
@@ -38,14 +30,15 @@ void DirectSend::receive(const Place& target, std::uint64_t size,
     const auto get = [&](std::byte* there, const std::byte* here, std::uint64_t length) {
         large.get(there, here, length, size);
     };
-    if (size <= smallest_block) {
+    if (size <= smallest_direct_block) {
         copy(0, size, get);
         finish();
         return;
     }
     bytes = size;
     block_bytes =
-        std::clamp(size / blocks_wanted, smallest_block, largest_block) / page_bytes * page_bytes;
+        std::clamp(size / direct_blocks_wanted, smallest_direct_block, largest_direct_block) /
+        page_bytes * page_bytes;
     const auto copy_block = [&](std::uint64_t block) {
         copy(block * block_bytes, std::min(block_bytes, size - block * block_bytes), get);
     };
@@ -66,7 +59,7 @@ void DirectSend::receive(const Place& target, std::uint64_t size,
     // Pairs with the sender's release: its blocks are there.
     const std::atomic_ref<std::uint32_t> by_sender(helped);
     for (int spins = 0; by_sender.load(std::memory_order_acquire) != count - copied; ++spins) {
-        if (spins < spins_until_yield) {
+        if (spins < direct_spins_until_yield) {
             spin_pause();
         } else {
             give_way();

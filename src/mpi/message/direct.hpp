@@ -1,15 +1,17 @@
-// Direct: how a message goes between two ranks of one address space: copied once, from the sender's
-// buffer to the receiver's, by whichever of the two has time.
+// Direct: copies a message between two ranks of one address space once, from the sender's buffer to
+// the receiver's. Both ranks may copy.
 //
-// The sender announces where its DirectSend is, and the receiver, once it has matched the message,
-// says in it where the data goes, cuts it in blocks, and copies them from the front; a sender that
-// is in a call of MPI meanwhile copies from the back. Invariants
-//  1. What the receiver writes stands when `blocks` is stored (release) with a block to be taken.
-//  2. A block is copied by who has taken it out of `blocks`, by compare-and-swap, and nobody else.
-//  3. The receiver stores `finished` when all blocks are copied (its own, and `helped` counts the
-//     sender's, with release), and touches nothing of the sender's after it.
+// The sender announces where its DirectSend is. Once the receiver has matched the message, it
+// stores there where the data goes, divides it into blocks, and copies them from the front. A
+// sender that is in an MPI call meanwhile copies from the back.
+//
+// Invariants
+//  1. The receiver stores `blocks` (release) after all its other members.
+//  2. A block is copied only by the rank that has taken it out of `blocks` by compare-and-swap.
+//  3. The receiver stores `finished` when all blocks are copied: its own, and the sender's, which
+//     `helped` counts with release. It touches nothing of the sender's after that.
 // So the sender's buffer and request live until `finished`, and the receiver's until the last
-// block. Thread rule: run by a rank under its lock; the struct is shared by both, each member says
+// block. Thread rule: each rank under its own lock; both share the struct, and each member says
 // how.
 #pragma once
 
@@ -21,10 +23,10 @@
 
 namespace warren::message {
 
-// In the sender's request. (Plain words and not atomic ones: requests are made without setting
-// what their operation does not use.)
+// DirectSend: part of the sender's request. Its words are plain, not std::atomic, because a request
+// is made without initialising members that its operation does not use.
 struct DirectSend {
-    // Where data is: in one piece, or laid out by a buffer.
+    // Place of data: one piece, or laid out by a buffer.
     struct Place {
         const datatype::Buffer* buffer;
         std::byte* piece; // null: laid out
@@ -49,7 +51,7 @@ struct DirectSend {
     }
     bool has_finished() { return std::atomic_ref(finished).load(std::memory_order_acquire) != 0; }
 
-    // The receiver's last word.
+    // The receiver's last store.
     void finish() { std::atomic_ref(finished).store(1, std::memory_order_release); }
 
     // The receiver's work: copies `size` bytes, all or those that the sender leaves.

@@ -158,6 +158,7 @@ void Engine::discard(Request& request) {
     if (request.release != nullptr) {
         request.release(request);
     }
+    WARREN_INVARIANT(request.complete, "request 2: a request leaves the table when it is complete");
     std::free(request.packed);
     requests_.remove(request);
 }
@@ -176,14 +177,14 @@ void Engine::orphan(Request& request) {
     }
     request.fate = Fate::orphaned;
     if (request.operation == Operation::receive) {
-        // Matched, with something on its way, which is received to nowhere.
+        // It is matched and data is under way, which is received and dropped.
         request.bytes = 0;
         request.outcome.bytes = 0;
         request.laid_out = false;
         request.buffer = {nullptr, 0, &datatype::basic(MPI_BYTE)};
         return;
     }
-    // A send that its receiver has asked for goes on from its own memory, others are withdrawn.
+    // A send that its receiver has asked for continues from its own memory; others are withdrawn.
 }
 
 void Engine::cancel(Request& request) {
@@ -260,8 +261,8 @@ Unexpected* Engine::wait_for_message(const Envelope& envelope) {
 
 bool Engine::waits_for_room() const {
     for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
-        // A rank that has left MPI takes nothing any more, and needs no answers. (They stay, for it
-        // may open a session and come back.)
+        // A rank that has left MPI receives nothing and needs no answers. (They stay queued, since
+        // it may open a session and come back.)
         const bool has_left =
             rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
             node::RankState::finalised;
@@ -301,10 +302,10 @@ void Engine::flush() {
 
 void Engine::arrange_sleep() {
     for (Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
-        // Blocks that ranks outside MPI hold must not stop what goes to others: from now on the
-        // receiver fetches the data itself, or gets it in small pieces. (Not at once: while
-        // everybody is in MPI blocks come back soon, and a send that leaves its data does not
-        // depend on its receive.)
+        // Blocks that ranks outside MPI hold must not stop sends to others: from now on the
+        // receiver fetches the data itself, or gets it in small pieces. (This starts only before a
+        // sleep: while all ranks are in MPI, blocks come back soon, and a send through a block
+        // doesn't depend on its receive.)
         if (!peer->first->is_answer) {
             auto* send = static_cast<Request*>(peer->first);
             send->fetched = send->bytes > transport::inline_bytes;

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/handle_table.hpp"
+#include "base/invariant.hpp"
 #include "base/late_handle_table.hpp"
 #include "base/sparse_array.hpp"
 #include "mpi/message/copy_methods.hpp"
@@ -42,9 +43,9 @@ class Engine {
         count(buffer, peer_rank);
         return true;
     }
-    // The short ways: up to short_bytes of memory without gaps, with a peer that has a pair ring,
-    // or by the queue of one that hasn't, while nothing else is under way that must come first.
-    // False: nothing has been done.
+    // Short messages: up to short_bytes of memory without gaps, through the peer's pair ring, or
+    // its queue if it has none, while nothing else is under way that must come first. False:
+    // nothing has been done.
     static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
     static_assert(short_bytes <= direct_limit);
     [[gnu::always_inline]] bool send_short(const void* data, std::size_t bytes,
@@ -56,15 +57,15 @@ class Engine {
         if (!peer->pair_ring) [[unlikely]] {
             return bytes <= transport::inline_bytes && send_queued(*peer, data, bytes, envelope);
         }
-        // (A header of its own for each, so that the first one's need not be in memory.)
+        // Each call has its own header, so that the first one's can stay in registers.
         return bytes <= transport::inline_bytes
                    ? transport_.send_in_pair_ring(*peer, header_of(kind::eager, envelope), data,
                                                   bytes)
                    : transport_.send_block(*peer, header_of(kind::eager, envelope), {}, data,
                                            bytes);
     }
-    // Waits for the message, though not for ever, or, where ranks take turns, until something has
-    // come if `call` says which call waits, else not at all; `unit`: the size of the type.
+    // Waits for the message for a bounded time. Where ranks take turns, it waits until anything has
+    // come if `call` says which call waits, and not at all for no_call. `unit`: the type's size.
     static constexpr std::uint32_t no_call = ~std::uint32_t{0};
     [[gnu::always_inline]] bool receive_short(void* buffer, std::size_t room, std::size_t unit,
                                               std::uint32_t peer_rank, const Envelope& envelope,
@@ -85,8 +86,8 @@ class Engine {
     // The request of all sends that send_now() or send_short() has sent.
     Request& sent() { return *sent_; }
 
-    // Posts a receive of a predefined datatype for which nothing has come yet: the short way.
-    // Null: nothing has been done.
+    // Posts a receive of a predefined datatype while no unexpected message is here. Null: nothing
+    // has been done.
     Request* receive_later(const Buffer& buffer, const Envelope& envelope) {
         if (!buffer.type->predefined || !buffer.type->contiguous || unexpected_.count() != 0)
             [[unlikely]] {
@@ -112,8 +113,8 @@ class Engine {
 
     // --- Operations with a request. make() takes one from the table (null: memory is out);
     // prepare fills it, start begins it (again, if persistent), wait completes it, discard returns
-    // it to the table. A request that still moves when it is discarded is abandoned: it goes on and
-    // dies by itself.
+    // it to the table. A request that is discarded before it is complete is abandoned: it goes on
+    // and leaves the table when it completes.
     Request* make() { return requests_.insert(); }
     static void prepare_send(Request& request, Operation mode, const Buffer& buffer,
                              std::uint32_t peer, const Envelope& envelope);
@@ -143,7 +144,7 @@ class Engine {
     // wait for it, nor will its message be received, unless it has been; from here on it needs
     // neither the buffer nor the datatype. What has been announced of a send is withdrawn.
     void orphan(Request& request);
-    // Leaves a request that still moves to flush(): nobody else will see to its end.
+    // Leaves an incomplete request to flush(): nobody else waits for it.
     void leave(Request& request);
     // Takes back a receive that nothing has matched, or a send that nobody has received, if it has
     // not completed. Its outcome says whether it was cancelled: at once, but for a send that has
@@ -152,6 +153,8 @@ class Engine {
     void cancel(Request& request);
     // Completes a request from outside (generalised requests).
     void complete(Request& request) {
+        WARREN_INVARIANT(!request.complete || request.operation == Operation::generalised,
+                         "request 1: a request completes once for each start");
         request.complete = true;
         if (request.fate != Fate::attended) [[unlikely]] {
             end_unattended(request);
@@ -163,8 +166,8 @@ class Engine {
     void start_stepping(Request& request);
 
     HandleTable<Request>& requests() { return requests_; }
-    // The request of a handle of the program; null when it is none. One that was freed while it
-    // moves lives on, but not for the program: except to complete a generalised one.
+    // The request of a handle of the program; null when it is none. A request that was freed before
+    // it completed exists, but not for the program, unless it is generalised and to be completed.
     Request* held(MPI_Request handle) const {
         Request* request = requests_.find(handle);
         return request != nullptr && request->fate == Fate::abandoned &&
@@ -195,9 +198,9 @@ class Engine {
     void look() {
         rank_.look([this] { return progress(); }, Arrangement<>{*this});
     }
-    // `what` names it to who asks why the program hangs. `watch` is asked before each sleep, and
-    // after everything that would wake this rank has been told to; true: done() is to be asked
-    // again. (By any thread of the rank, under its lock.)
+    // `what` describes the wait in mpiexec's account of a hang. `watch` is called before each
+    // sleep, after everything that would wake this rank has been arranged; true: call done() again.
+    // (By any thread of the rank, under its lock.)
     struct NoWatch {
         bool operator()() const { return false; }
     };
@@ -218,9 +221,9 @@ class Engine {
         }
     }
 
-    // Sees to the end of what the program no longer waits for: sends that wait for room or for
-    // their receiver (abandoned or buffered ones), and abandoned receives, until all ranks of the
-    // job have come as far, since then nobody will send to them. Once, before MPI_Finalize ends.
+    // Completes what the program no longer waits for: sends that wait for room or for their
+    // receiver (abandoned or buffered ones). Abandoned receives end when all ranks of the job are
+    // here, since then nobody will send to them. Once, before MPI_Finalize ends.
     void flush();
     // Requests that the program has not completed.
     std::size_t live_requests() const { return requests_.live() - 1; }
@@ -228,9 +231,9 @@ class Engine {
     Rank& rank() { return rank_; }
     // For copies of large data to and from memory that ranks share.
     const transport::LargeCopy& copy() const { return transport_.copy(); }
-    // How to write large data that another rank reads, piece by piece from memory that they share,
-    // when nothing is sent: pushed or passed. The writer finds out by itself, by the time that all
-    // of it takes while both are at it. Null: there is no memory to measure it.
+    // Whether to push or pass large data that another rank reads piece by piece from shared memory
+    // (no message is sent). The writer measures the time of the whole transfer. Null: no memory for
+    // the measurements.
     OwnCopyMethods* writing_for(std::uint32_t peer_rank);
 
     // The call that the program is in, for WaitReason; set by the entry points.
@@ -252,7 +255,7 @@ class Engine {
     struct Bulk {
         Inbound inbound;
         std::unique_ptr<CopyMethods> methods; // made with the first message that has a choice
-        std::unique_ptr<WayJudge> judge;
+        std::unique_ptr<CopyMethodJudge> judge;
         std::unique_ptr<Asking> asking; // made with the first whose way this rank may choose
         std::unique_ptr<OwnCopyMethods> writing;
         std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
@@ -271,8 +274,8 @@ class Engine {
         Peer* next_made = nullptr;    // among all
         std::unique_ptr<Bulk> bulk;   // made with the first message that needs it
     };
-    // A rank may say a word to each of thousands: no more than two cache lines, of which malloc
-    // takes 8 bytes.
+    // A rank may send one short message to each of thousands: a Peer takes at most two cache lines,
+    // of which malloc takes 8 bytes.
     static_assert(sizeof(Peer) <= 2 * node::cache_line_bytes - 8);
     static Bulk& bulk_of(Peer& peer) {
         if (peer.bulk == nullptr) [[unlikely]] {
@@ -325,8 +328,7 @@ class Engine {
         }
         return send_block_at_once(peer, envelope, buffer.base, bytes);
     }
-    // Whether the next message of so many bytes without gaps is for its receiver to fetch, or to
-    // copy directly.
+    // Whether the receiver fetches or directly copies the next message of this size without gaps.
     bool is_fetched(const Peer& peer, std::uint64_t bytes) const {
         if (bytes <= direct_limit) {
             return false;
@@ -340,19 +342,19 @@ class Engine {
     static CopyMethod chosen_method(const Peer& peer, std::uint64_t bytes);
     // As above, for a send with a request, which has no choice in some cases.
     bool has_choice(const Peer& peer, const Request& send) const;
-    // `chosen`: how it goes if it has a choice, null otherwise.
+    // `chosen`: its method if it has a choice, null otherwise.
     static bool is_fetched(const Peer& peer, const Request& send, const CopyMethod* chosen);
-    // A message with a choice is about to go as chosen_method() says: the stamp that it is to
-    // carry; and it has gone.
-    static std::uint64_t way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method);
-    static void way_taken(Peer& peer, std::uint64_t bytes);
-    // Who sends much to whom (runtime/balance/load_table.hpp).
+    // method_stamp(): the stamp of a message with a choice that is about to be sent by `method`.
+    // method_used(): it has been sent.
+    static std::uint64_t method_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method);
+    static void method_used(Peer& peer, std::uint64_t bytes);
+    // Counts bytes per peer for the balancer (runtime/balance/load_table.hpp).
     void count(const Buffer& buffer, std::uint32_t peer) const {
         if (rank_.load != nullptr) {
             balance::count_message(*rank_.load, peer, static_cast<std::uint64_t>(buffer.bytes()));
         }
     }
-    // The short ways by queues.
+    // Short messages through queues.
     bool send_queued(Peer& peer, const void* data, std::size_t bytes, const Envelope& envelope);
     bool receive_queued(void* buffer, std::size_t room, std::size_t unit, const Envelope& envelope,
                         std::uint32_t call, std::size_t& bytes);
@@ -367,8 +369,8 @@ class Engine {
                             std::uint64_t bytes);
     // As above, from a buffer whose type isn't contiguous.
     bool send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffer& buffer);
-    // Whether a message is copied from buffer to buffer (direct.hpp); and whether one with gaps
-    // that is large enough for that is not.
+    // goes_direct(): whether a message is copied from buffer to buffer (direct.hpp).
+    // streams_gaps(): whether one with gaps is streamed although it is large enough for that.
     bool goes_direct(const Peer& peer, const Request& send, const CopyMethod* chosen) const;
     bool streams_gaps(const Peer& peer, const Buffer& gaps) const;
     // Whether blocks can overlap on their way to a peer.
@@ -387,25 +389,24 @@ class Engine {
     // `counts`: it has been chosen, and is measured if that is due.
     Step advance_offer(Peer& peer, Request& send, bool counts);
     Step advance_stream(Peer& peer, Request& send);
-    // Announces a send to a rank of the same address space; and helps with and completes those that
-    // have been.
+    // advance_direct(): announces a send to a rank of the same address space. run_direct(): helps
+    // with announced ones and completes them.
     Step advance_direct(Peer& peer, Request& send, bool counts);
     bool run_direct();
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
     bool send_part(Peer& peer, Request& send, std::uint64_t limit);
-    // The data from there on, to be pushed the way that the send takes.
+    // The data from there on, to be pushed or passed as the send is.
     static transport::Source pushed(const Request& send, std::uint64_t from);
     void enqueue(Peer& peer, Outgoing& outgoing);
     // Takes a send out of those that wait for room. False: it is not among them.
     bool take_back(Peer& peer, Request& send);
-    // The rest of a stream is copied into the request's own memory. False: there is
-    // none.
+    // Copies the rest of a stream into the request's own memory. False: no memory.
     static bool keep_rest(Request& send);
-    // False: it has not ended, and may be received yet.
+    // False: the send has not ended, and may still be received.
     bool cancel_send(Request& send);
     void withdraw(Request& send);
-    // Takes a send out of those that are to be taken back, if it is one; completes one that has
-    // been, as cancelled.
+    // end_withdrawal(): takes a send out of the withdrawn ones, if it is there. end_withdrawn():
+    // completes one whose withdrawal has succeeded, as cancelled.
     void end_withdrawal(Request& send);
     void end_withdrawn(Request& send);
     // Ends those whose receiver has left MPI (arrival.cpp).
@@ -425,15 +426,15 @@ class Engine {
     void tell(std::uint32_t to, const transport::Header& header, const void* data,
               std::size_t bytes);
     Error send_to_self(Request& request);
-    // A rendezvous' description of a send's data, which is then ready to be fetched (fetching.cpp).
+    // Makes a send's data ready to be fetched and describes it for a rendezvous (fetching.cpp).
     RendezvousData offer(const Peer& peer, Request& send);
-    // From here on the rank helps the receiver of a send that has been offered; and no longer.
+    // From here on this rank helps the receiver of an offered send (stop_helping() ends that).
     void start_helping(Peer& peer, Request& send);
     void await_offered(const Request& send);
     // Tells the receiver when all that it has been offered is awaited.
     static void tell_awaited(Peer& peer);
-    // Whether what is offered should be pushed, and not fetched. `trial` is what to judge it by, if
-    // the receiver has the choice.
+    // Whether an offered message should be pushed instead of fetched. `trial` receives its trial,
+    // if the receiver has the choice.
     bool is_asked_for(const Request& receive, std::uint32_t sender, const RendezvousData& offered,
                       Trial& trial);
     void stop_helping(Request& send);
@@ -443,13 +444,13 @@ class Engine {
     void prepare_offer(const Peer& peer, Request& send);
 
     // Receiving (arrival.cpp)
-    struct Arrivals; // what the transport hands over
+    struct Arrivals; // handler for the transport's poll()
     void arrived(const transport::Arrival& arrival);
     void arrived_eager(const transport::Arrival& arrival);
     void arrived_unexpected(const transport::Arrival& arrival);
     void arrived_stream_head(const transport::Arrival& arrival);
     void arrived_stream_part(const transport::Arrival& arrival);
-    // Nobody waits yet for a message whose data its sender keeps: what is known of it.
+    // Records an unexpected message whose data its sender keeps.
     Unexpected& keep_announced(Unexpected::Form form, const Envelope& envelope,
                                std::uint32_t sender, std::uint64_t bytes);
     void arrived_rendezvous(const transport::Arrival& arrival);
@@ -467,14 +468,15 @@ class Engine {
 
     void accept(Request& receive, const Envelope& envelope, std::uint64_t available);
     static void judge_length(Request& receive);
-    // Ends a receive with a message that is there. The first is for this half alone, and inline.
+    // Completes a receive whose whole message is here. deliver() is inlined in arrival.cpp;
+    // deliver_whole() is the out-of-line form.
     void deliver(Request& receive, const Envelope& envelope, const std::byte* data,
                  std::uint64_t bytes);
     void deliver_whole(Request& receive, const Envelope& envelope, const std::byte* data,
                        std::uint64_t bytes);
     // From a send of the rank to itself.
     void deliver_own(Request& receive, const Envelope& envelope, const Request& send);
-    // Puts bytes from `first` on of a message where they belong.
+    // Copies a message's bytes from `first` on to their place in the receive buffer.
     void place(const Request& receive, std::uint64_t first, const std::byte* data,
                std::uint64_t bytes);
     // `unexpected`: the message has waited for its receive.
@@ -515,7 +517,7 @@ class Engine {
     Peer* waiting_ = nullptr; // peers with something waiting for room
     std::uint32_t waiting_sends_ = 0;
     bool takes_turns_ = false;             // some of them have sent a part, and could go on
-    std::uint32_t unattended_ = 0;         // requests that flush() sees to the end of
+    std::uint32_t unattended_ = 0;         // requests that flush() waits for
     std::uint32_t abandoned_receives_ = 0; // nothing has matched them yet
     PostedReceives posted_;
     UnexpectedMessages unexpected_;

@@ -19,15 +19,9 @@ namespace warren::message {
 
 namespace {
 
-// From this size on the kernel should copy blocks one by one.
-constexpr MPI_Count coarse_block_bytes = 1024;
-
 bool is_coarse(const datatype::Datatype& type) {
     return type.size / type.block_count() >= coarse_block_bytes;
 }
-
-// Bytes that the receiver unpacks at a time when its own blocks are small.
-constexpr std::size_t window_bytes = 64 * 1024;
 
 using Pieces = std::array<iovec, transport::NodeTransport::pieces_per_read>;
 
@@ -119,7 +113,7 @@ void Engine::tell_awaited(Peer& peer) {
 
 bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
                           const RendezvousData& offered, Trial& trial) {
-    // (A receiver that goes away again would keep the sender waiting, and its buffers.)
+    // (A receiver that leaves MPI again would hold up the sender and its buffers.)
     if (offered.began != Stamp::receivers_choice || !receive.awaited || receive.laid_out ||
         static_cast<std::uint64_t>(receive.outcome.bytes) != offered.bytes ||
         !transport_.awaits(sender)) {
@@ -148,7 +142,7 @@ bool Engine::await_helping(std::uint32_t peer_rank) {
 
 void Engine::prepare_offer(const Peer& peer, Request& send) {
     send.offer = Offer::streamed;
-    // Where blocks can overlap on their way, and where nothing can be fetched, the receiver asks.
+    // The receiver asks for a stream if blocks can overlap in transfer, or if it can't fetch.
     if (send.bytes == 0 || is_streamed(peer) || transport_.peer_copy_refused()) {
         return;
     }
@@ -183,7 +177,7 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
     const Buffer& buffer = receive.buffer;
     const bool in_place = !receive.laid_out || is_coarse(*buffer.type);
     const std::unique_ptr<std::byte[]> window(
-        in_place ? nullptr : new (std::nothrow) std::byte[window_bytes]);
+        in_place ? nullptr : new (std::nothrow) std::byte[fetch_window_bytes]);
     if (!in_place && window == nullptr) {
         return PeerCopy::failed;
     }
@@ -212,7 +206,7 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
         std::size_t own_count = 1;
         if (!in_place) {
             own_list[0] = {.iov_base = window.get(),
-                           .iov_len = std::min<std::uint64_t>(there, window_bytes)};
+                           .iov_len = std::min<std::uint64_t>(there, fetch_window_bytes)};
         } else if (!receive.laid_out) {
             own_list[0] = {.iov_base = receive.data + done, .iov_len = there};
         } else {

@@ -1,4 +1,4 @@
-// Data with gaps on its way through the transport: straight from the sender's layout into the
+// LaidOut: moves data with gaps through the transport: straight from the sender's layout into the
 // memory that the receiver reads, and from there into its layout. Thread rule: values of one call.
 #pragma once
 
@@ -17,7 +17,7 @@ class LaidOut {
     // The buffer's data from byte `first` on, for a send. Refers to this object.
     transport::Source source(std::uint64_t first) const { return {this, write, first}; }
 
-    // Puts data that another core has written, byte `first` and what follows, where it belongs.
+    // Copies data that another core has written, from byte `first` on, into the buffer's layout.
     void take(std::uint64_t first, const std::byte* data, std::uint64_t bytes) const;
 
   private:

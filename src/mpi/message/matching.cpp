@@ -101,6 +101,14 @@ void UnexpectedMessages::add(Unexpected& message) {
 
 void UnexpectedMessages::remove(Unexpected& message) {
     List& bucket = buckets_[bucket_of(message.envelope)];
+    WARREN_INVARIANT(count_ != 0 &&
+                         (message.previous_in_bucket != nullptr
+                              ? message.previous_in_bucket->next_in_bucket == &message
+                              : bucket.first == &message) &&
+                         (message.previous_arrived != nullptr
+                              ? message.previous_arrived->next_arrived == &message
+                              : arrived_.first == &message),
+                     "matching 3: a message that is taken out is in both of its lists");
     (message.previous_in_bucket != nullptr ? message.previous_in_bucket->next_in_bucket
                                            : bucket.first) = message.next_in_bucket;
     (message.next_in_bucket != nullptr ? message.next_in_bucket->previous_in_bucket : bucket.last) =

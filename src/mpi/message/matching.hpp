@@ -2,9 +2,15 @@
 //
 // Both are hashed by the whole envelope, so that a match costs the same with one or ten thousand
 // outstanding; receives with wildcards stand in a list of their own, and unexpected messages also
-// in one by order of arrival, which receives with wildcards walk. Invariants: a message never
-// passes another of the same sender, communicator and tag; among the receives that would take it,
-// the one posted first does (MPI 5.0, 3.5 "Order"). Thread rule: under the rank's lock.
+// in one by order of arrival, which receives with wildcards walk.
+//
+// Invariants
+//  1. A message never passes another of the same sender, communicator and tag; among the receives
+//     that would take it, the one posted first does (MPI 5.0, 3.5 "Order"). Each list of posted
+//     receives is therefore in the order of posting.
+//  2. A posted receive is neither matched nor complete, and in one list.
+//  3. A message in the lists is in its bucket and in the list by order of arrival.
+// Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +40,12 @@ inline bool takes(const Envelope& receive, const Envelope& message) {
 class PostedReceives {
   public:
     void post(Request& receive) {
+        WARREN_INVARIANT(!receive.matched && !receive.complete,
+                         "matching 2: a posted receive is neither matched nor complete");
         receive.posted_at = ++posted_;
         List& list = list_of(receive.envelope);
+        WARREN_INVARIANT(list.last == nullptr || list.last->posted_at < receive.posted_at,
+                         "matching 1: a list of receives is in the order of posting");
         receive.previous_posted = list.last;
         receive.next_posted = nullptr;
         (list.last != nullptr ? list.last->next_posted : list.first) = &receive;
@@ -78,7 +88,7 @@ class PostedReceives {
         WARREN_INVARIANT(count_ != 0 && (receive.previous_posted != nullptr
                                              ? receive.previous_posted->next_posted == &receive
                                              : list.first == &receive),
-                         "matching: a receive that is taken out is in its list");
+                         "matching 2: a receive that is taken out is in its list");
         (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
             receive.next_posted;
         (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =
@@ -161,8 +171,8 @@ class UnexpectedMessages {
         return count_ == 0 ? nullptr : search(receive);
     }
 
-    // One of those that their sender has announced: by its token, or by its address if direct, or
-    // by its request's if it is one of this rank to itself.
+    // Finds an announced message by its sender's token, by the DirectSend's address if direct, or
+    // by the request's address if this rank has sent it to itself.
     Unexpected* find_announced(const Envelope& envelope, std::uint32_t sender,
                                std::uint64_t send) const;
 

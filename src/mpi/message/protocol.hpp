@@ -1,26 +1,25 @@
 // Protocol: how a message of any size crosses a transport that moves cells and blocks.
 //
 //   eager        the whole message with its envelope: in the cell, or in one block
-//   stream       (pairs with a pair ring) stream_head: envelope, total and first block, which is
-//   all of a
-//                message of up to a block. Of a larger one the rest waits until the receive is
-//                matched: the receiver answers `wanted`, usually before the sender is through
-//                with the head
-//   rendezvous   the envelope and where the data is; the receiver, once it has matched it, copies
-//                it straight from the sender's memory and answers `done`; where the kernel refuses
-//                that it answers `wanted`. A sender with a pair ring that waits meanwhile copies a
-//                part of large data itself (mpi/transport/shm/joint_copy.hpp). Which of stream and
-//                rendezvous a message without gaps takes: mpi/message/copy_methods.hpp. While the
-//                sender waits for all that it has offered to the receiver, this may ask for a
-//                stream (`wanted`) instead
-//   direct       (ranks of one address space, above direct_limit, or where it is the better way)
-//                the envelope and where the sender's DirectSend is, by which the two copy
+//   stream       (pairs with a pair ring) stream_head: envelope, total and first block. A message
+//                of up to a block is complete with it. The rest of a larger one waits until the
+//                receive is matched: the receiver answers `wanted`, usually before the sender has
+//                finished the head
+//   rendezvous   the envelope and where the data is. Once the receiver has matched it, it copies
+//                the data straight from the sender's memory and answers `done`; if the kernel
+//                refuses that, it answers `wanted`. A sender with a pair ring that waits meanwhile
+//                copies a part of large data itself (mpi/transport/shm/joint_copy.hpp). A message
+//                without gaps takes stream or rendezvous by mpi/message/copy_methods.hpp. While
+//                the sender waits for all that it has offered to the receiver, the receiver may
+//                ask for a stream (`wanted`) instead
+//   direct       (ranks of one address space, above direct_limit, or where it is faster) the
+//                envelope and where the sender's DirectSend is, by which the two copy
 //                (mpi/message/direct.hpp)
-//   withdrawn    a sender takes back what it has announced and nobody has received: the envelope,
-//                and which send; answered by `done` that says so. Not answered if it has been
-//                received, or is held by a matched probe: then that goes its way. Who has asked
-//                meanwhile (`wanted`) for a send that was given up, not cancelled, is answered by
-//                `done` itself: nothing comes
+//   withdrawn    a sender takes back an announced send that nobody has received: the envelope, and
+//                which send. The receiver answers `done` with that send. It doesn't answer if the
+//                send has been received, or is held by a matched probe, which then goes on. If the
+//                receiver has asked (`wanted`) meanwhile for a send that was given up, not
+//                cancelled, the sender answers `done`: no data comes
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
 //                pair has one stream at a time. Data with gaps goes as many streams, each of one
@@ -31,6 +30,7 @@
 
 #include <cstdint>
 
+#include "mpi/message/tuning.hpp"
 #include "mpi/transport/shm/cell.hpp"
 
 namespace warren::message {
@@ -63,10 +63,6 @@ struct DirectData {
     std::uint64_t began; // a Stamp
 };
 
-// From which size on one copy, which sender and receiver must meet for, is better than two by the
-// receiver's queue. (By a pair ring: CopyMethodClass.)
-inline constexpr std::uint64_t direct_limit = 2048;
-
 struct DoneData {
     Token request;           // of who gets this
     std::uint64_t withdrawn; // not 0: a send whose message has been taken back
@@ -82,7 +78,7 @@ struct WantedData {
     Token receiver;
     std::uint64_t from; // what the receiver has already
     std::uint64_t to;   // where its room ends
-    // Not 0: past the caches. (0: the way that the sender has begun with.)
+    // Not 0: pass it. (0: go on by the method that the sender has begun with.)
     std::uint64_t passes;
 };
 

@@ -1,7 +1,12 @@
 // Request: one operation under way, from its start to the call that completes it.
 //
 // Blocking calls that finish at once need none; all others take one from the rank's table (its
-// handle is the MPI_Request). Thread rule: under the rank's lock.
+// handle is the MPI_Request).
+//
+// Invariants
+//  1. A request completes once for each start.
+//  2. It leaves the table only when it is complete.
+// Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +32,7 @@ enum class Operation : std::uint8_t {
     partitioned  // of many messages (mpi/entry/partitioned.hpp)
 };
 
-// Where a message goes to or may come from, in the terms that both sides share.
+// Envelope: source and tag of a message or receive, in terms that both sides share.
 struct Envelope {
     std::uint32_t context; // of the communicator, and of point-to-point or collective traffic in it
     std::int32_t source;   // rank in the communicator; MPI_ANY_SOURCE in a receive
@@ -54,13 +59,14 @@ struct Outgoing {
     const bool is_answer;
 };
 
-// Who sees to the end of a request.
+// The owner of a request that completes.
 enum class Fate : std::uint8_t {
     attended,  // a call of the program
     left,      // Engine::flush at the latest (buffered sends)
-    abandoned, // nobody (MPI_Request_free): it dies when it completes; Engine::flush waits for it
-    orphaned,  // the same, but nobody waits for it: its peer has gone another way. It touches no
-               // memory of the program's any more
+    abandoned, // nobody (MPI_Request_free): it leaves the table when it completes, and
+               // Engine::flush waits for that
+    orphaned,  // nobody, nor does Engine::flush wait for it: its peer takes no part. It no longer
+               // touches memory of the program
 };
 
 // How the receiver of a rendezvous gets data with gaps, or any of a rank of its address space.
@@ -79,8 +85,8 @@ enum class Withdrawal : std::uint8_t {
     over
 };
 
-// Thousands of these are made and ended per millisecond: what has no initial value here is set when
-// the request is prepared or started.
+// Thousands of requests are made and ended per millisecond. Members without an initial value here
+// are set when the request is prepared or started.
 struct Request : Outgoing {
     Request() : Outgoing(false) {}
 
@@ -89,8 +95,8 @@ struct Request : Outgoing {
     bool active = false;    // started and not yet completed by the program
     bool complete = true;   // the outcome stands
     bool matched = false;   // a receive: no longer posted
-    bool passes = false;    // a send: what is pushed of it goes past the caches
-    bool streaming = false; // a send: the head of an answer has gone out; a receive: one will come
+    bool passes = false;    // a send: it is passed instead of pushed
+    bool streaming = false; // a send: the head of an answer has been sent; a receive: one will come
     Fate fate = Fate::attended;
     bool fetched = false;   // a send: to do without large blocks, since none is free
     bool shared = false;    // stands for all sends that were complete when they were started
@@ -110,10 +116,10 @@ struct Request : Outgoing {
     std::uint64_t bytes;         // to send, or room to receive
     std::uint64_t moved;         // of them so far
     std::uint64_t answer_token;  // of a send that streams to a receive: that receive
-    std::uint64_t waits_since;   // of a send that finds no room: way_clock()
+    std::uint64_t waits_since;   // of a send that finds no room: node_time_ns()
     Outcome outcome;
 
-    // Where the data is, from the buffer.
+    // Sets the members that describe the data, from the buffer.
     void find_data() {
         bytes = static_cast<std::uint64_t>(buffer.bytes());
         data = static_cast<std::byte*>(buffer.type->contiguous
@@ -143,9 +149,8 @@ struct Request : Outgoing {
     Request* previous_withdrawn;
     Request* next_withdrawn;
 
-    // Asked in every round of progress whether the operation has completed; for operations that are
-    // made of others, which may keep these in lists by next_stepping. It may
-    // release the lock.
+    // For operations that consist of others: each round of progress calls it; true: the operation
+    // has completed. It may release the lock. The operation may link its parts by next_stepping.
     bool (*step)(Request&);
     Request* next_stepping;
 };

@@ -1,6 +1,6 @@
 // SendBuffer: the memory that a program attaches for buffered sends (MPI 5.0, 3.6).
 //
-// Messages stand in it one behind the other, each with a header of at most MPI_BSEND_OVERHEAD,
+// Messages lie in it in the order of addresses, each with a header of at most MPI_BSEND_OVERHEAD,
 // until they have left. With MPI_BUFFER_AUTOMATIC the library allocates instead. Thread rule: under
 // the rank's lock.
 #pragma once

@@ -12,16 +12,6 @@
 namespace warren::message {
 
 namespace {
-// A second copy of a buffered message of the rank to itself, up to so many bytes, costs less than
-// the room that it takes in the program's buffer.
-constexpr std::uint64_t own_copy_limit = 64 * 1024;
-
-// Bytes of one message, before this rank looks after other things.
-constexpr std::uint32_t blocks_at_once = 16;
-
-// Bytes of the streams of data with gaps to one receiver, before this rank looks at what has come.
-constexpr std::uint32_t parts_per_turn = 2;
-
 // Small pieces of memory far apart bring whole cache lines with them.
 std::size_t piece_of(const Buffer& buffer) {
     return static_cast<std::size_t>(buffer.type->size / buffer.type->block_count());
@@ -30,15 +20,14 @@ bool has_small_pieces(const Buffer& buffer) {
     return piece_of(buffer) < node::cache_line_bytes;
 }
 
-// The largest part of data with gaps that goes at once. What lies beside small pieces is often the
-// next to be needed: the faces and halos of a grid, which go and come at once, share lines. So a
-// part has no more pieces than stay in the nearer caches until then. (Messages that fit a block go
-// whole.)
+// The largest part of data with gaps that is sent at once. Memory beside small pieces is often
+// needed next: the faces and halos of a grid, which are sent and received together, share cache
+// lines. A part therefore has no more pieces than stay in the nearer caches. (Messages that fit a
+// block are sent whole.)
 std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
-    constexpr std::size_t pieces = 1024;
-    constexpr std::size_t smallest_piece = 4;
     return has_small_pieces(buffer)
-               ? std::min(limit, pieces * std::max(piece_of(buffer), smallest_piece))
+               ? std::min(limit,
+                          gap_pieces_at_once * std::max(piece_of(buffer), smallest_gap_piece))
                : limit;
 }
 } // namespace
@@ -72,32 +61,32 @@ bool Engine::send_block_at_once(Peer& peer, const Envelope& envelope,
     if (bytes > transport_.block_limit(peer)) {
         return false;
     }
-    // A message that can't be fetched where that was chosen is pushed, and counts, but isn't
-    // measured.
+    // If a message can't be fetched although that was chosen, it is pushed. It then counts in its
+    // row but isn't measured.
     const bool counts = source.data() != nullptr && CopyMethodClass::has(bytes);
     const CopyMethod method = counts ? chosen_method(peer, bytes) : CopyMethod::push;
     std::byte extra[transport::extra_bytes] = {};
     const StreamHead stream = {
         .total = bytes,
         .token = 0,
-        .began = counts && method != CopyMethod::fetch ? way_stamp(peer, bytes, method) : 0};
+        .began = counts && method != CopyMethod::fetch ? method_stamp(peer, bytes, method) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     if (!transport_.send_block(peer, header_of(kind::stream_head, envelope), extra,
                                source.passing(method == CopyMethod::pass), bytes, bytes)) {
         return false;
     }
     if (counts) {
-        way_taken(peer, bytes);
+        method_used(peer, bytes);
     }
     return true;
 }
 
 CopyMethod Engine::chosen_method(const Peer& peer, std::uint64_t bytes) {
     const Advice advice = peer.pair_ring.advice();
-    const std::uint32_t way_class = CopyMethodClass::of(bytes);
+    const std::uint32_t size_class = CopyMethodClass::of(bytes);
     return peer.bulk != nullptr && peer.bulk->methods != nullptr
-               ? peer.bulk->methods->next(way_class, advice)
-               : CopyMethodClass::advised(way_class, advice);
+               ? peer.bulk->methods->next(size_class, advice)
+               : CopyMethodClass::advised(size_class, advice);
 }
 
 bool Engine::has_choice(const Peer& peer, const Request& send) const {
@@ -116,7 +105,7 @@ bool Engine::is_fetched(const Peer& peer, const Request& send, const CopyMethod*
            (peer.pair_ring.advice() & no_fetching) == 0;
 }
 
-std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method) {
+std::uint64_t Engine::method_stamp(Peer& peer, std::uint64_t bytes, CopyMethod method) {
     std::unique_ptr<CopyMethods>& methods = bulk_of(peer).methods;
     if (methods == nullptr) [[unlikely]] {
         // Without memory nothing is measured.
@@ -125,7 +114,7 @@ std::uint64_t Engine::way_stamp(Peer& peer, std::uint64_t bytes, CopyMethod meth
     return methods != nullptr ? methods->stamp(CopyMethodClass::of(bytes), method) : 0;
 }
 
-void Engine::way_taken(Peer& peer, std::uint64_t bytes) {
+void Engine::method_used(Peer& peer, std::uint64_t bytes) {
     if (peer.bulk != nullptr && peer.bulk->methods != nullptr) {
         peer.bulk->methods->sent(CopyMethodClass::of(bytes), peer.pair_ring.advice());
     }
@@ -149,8 +138,8 @@ bool Engine::send_gaps_at_once(Peer& peer, const Envelope& envelope, const Buffe
 }
 
 bool Engine::streams_gaps(const Peer& peer, const Buffer& gaps) const {
-    // Who reads small pieces of another rank's memory takes whole lines from its caches, and it
-    // needs them again for what lies beside: then it is better packed by whom it belongs to.
+    // A rank that reads small pieces of another's memory takes whole lines out of its caches, which
+    // the owner soon needs for the data beside them. Then the owner should pack the data.
     return !peer.same_space || (is_streamed(peer) && has_small_pieces(gaps));
 }
 
@@ -165,7 +154,7 @@ bool Engine::goes_direct(const Peer& peer, const Request& send, const CopyMethod
         return false;
     }
     if (send.laid_out) {
-        // (What doesn't fit a block would need its sender again, who may be computing.)
+        // (Data that doesn't fit a block would need its sender again, which may be computing.)
         return !streams_gaps(peer, send.buffer) ||
                (send.bytes > transport_.block_limit(peer) && !send.awaited);
     }
@@ -235,7 +224,7 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
     if (send.answer_token != 0) {
         return advance_stream(peer, send);
     }
-    // Asked once: the receiver may advise another way at any time.
+    // Read once: the receiver may change its advice at any time.
     const bool chooses = has_choice(peer, send);
     const CopyMethod method = chooses ? chosen_method(peer, send.bytes) : CopyMethod::push;
     const CopyMethod* const chosen = chooses ? &method : nullptr;
@@ -255,14 +244,14 @@ Engine::Step Engine::advance(Peer& peer, Request& send) {
                                                                 : step;
 }
 
-// A receiver that is away keeps the blocks that it has not taken, and others of this address space
-// are not to wait for them. (Who waits itself sleeps, and does without blocks from then on.)
+// Whether a receiver outside MPI holds blocks for so long that this send goes direct instead, so
+// that sends to others of this address space don't wait for blocks. (A sender that waits itself
+// goes to sleep, and sends without blocks from then on.)
 bool Engine::is_kept_waiting(const Peer& peer, Request& send) {
-    constexpr std::uint64_t patience_ns = 1'000'000;
     if (!peer.same_space || send.awaited || send.bytes <= direct_limit) {
         return false;
     }
-    const std::uint64_t now = way_clock();
+    const std::uint64_t now = node_time_ns();
     if (send.waits_since == 0) {
         send.waits_since = now;
     }
@@ -284,7 +273,7 @@ Engine::Step Engine::advance_push(Peer& peer, Request& send, const CopyMethod* c
     send.passes = chosen != nullptr && *chosen == CopyMethod::pass;
     const StreamHead stream = {.total = bytes,
                                .token = token_of(send),
-                               .began = chosen != nullptr ? way_stamp(peer, bytes, *chosen) : 0};
+                               .began = chosen != nullptr ? method_stamp(peer, bytes, *chosen) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     const LaidOut data(send.buffer);
     if (!transport_.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
@@ -293,7 +282,7 @@ Engine::Step Engine::advance_push(Peer& peer, Request& send, const CopyMethod* c
         return Step::no_room;
     }
     if (chosen != nullptr) {
-        way_taken(peer, bytes);
+        method_used(peer, bytes);
     }
     return Step::gone;
 }
@@ -303,7 +292,7 @@ Engine::Step Engine::advance_offer(Peer& peer, Request& send, bool counts) {
     RendezvousData data = offer(peer, send);
     const bool open = !counts && is_streamed(peer) && !send.laid_out && !send.fetched &&
                       CopyMethodClass::is_long(send.bytes);
-    data.began = counts ? way_stamp(peer, send.bytes, CopyMethod::fetch)
+    data.began = counts ? method_stamp(peer, send.bytes, CopyMethod::fetch)
                  : open ? Stamp::receivers_choice
                         : 0;
     if (peer.bulk != nullptr && peer.bulk->told && !send.awaited) {
@@ -316,7 +305,7 @@ Engine::Step Engine::advance_offer(Peer& peer, Request& send, bool counts) {
         return Step::no_room;
     }
     if (counts) {
-        way_taken(peer, send.bytes);
+        method_used(peer, send.bytes);
     }
     start_helping(peer, send);
     return Step::gone;
@@ -331,11 +320,11 @@ Engine::Step Engine::advance_stream(Peer& peer, Request& send) {
     const std::size_t limit = part_limit(peer, send);
     const std::uint32_t at_once = send.laid_out ? 1 : blocks_at_once;
     for (std::uint32_t blocks = 0; send.moved < send.bytes; ++blocks) {
-        // Others have their turn in between. (Room or not: this rank comes back to it.)
+        // Let other sends take turns. This rank comes back whether there is room or not.
         if (blocks == at_once) {
             return Step::no_room;
         }
-        // With no bounce buffer free for long, by what fits the pair's ring.
+        // If no bounce buffer is free for long, use the pair's ring.
         if (!send_part(peer, send, limit) &&
             !(send.fetched && send_part(peer, send, transport::ring_block_limit))) {
             return Step::no_room;
@@ -349,12 +338,13 @@ Engine::Step Engine::advance_direct(Peer& peer, Request& send, bool counts) {
     send.direct.announce(send.place());
     const DirectData data = {.send = reinterpret_cast<std::uint64_t>(&send.direct),
                              .bytes = send.bytes,
-                             .began = counts ? way_stamp(peer, send.bytes, CopyMethod::fetch) : 0};
+                             .began =
+                                 counts ? method_stamp(peer, send.bytes, CopyMethod::fetch) : 0};
     if (!transport_.send_inline(peer, header_of(kind::direct, send.envelope), &data, sizeof data)) {
         return Step::no_room;
     }
     if (counts) {
-        way_taken(peer, send.bytes);
+        method_used(peer, send.bytes);
     }
     send.offer = Offer::direct;
     send.next_direct = direct_;
@@ -600,8 +590,8 @@ Error Engine::send_to_self(Request& request) {
         complete(request);
         return {};
     }
-    // A synchronous send waits for its receive, and so does much data that stands in a buffer for
-    // buffered sends already; all others leave their data and are done.
+    // A synchronous send waits for its receive, as does a large buffered send, whose data is
+    // already in the attached buffer. All others leave a copy of their data and complete.
     const bool leaves_data =
         request.operation != Operation::synchronous &&
         (request.operation != Operation::buffered || request.bytes <= own_copy_limit);

@@ -1,6 +1,6 @@
 // The loops of op_loops.hpp, compiled for sets of instructions that not every processor has.
-// Their results are equal to the last bit. (So AVX-512 is left out, whose fused operations
-// gcc 12 uses for complex products whatever the options say; what limits these loops is memory.)
+// Their results are equal to the last bit. AVX-512 is left out: gcc 12 uses its fused operations
+// for complex products whatever the options say. Memory limits these loops in any case.
 #pragma once
 
 #include "mpi/op/op.hpp"

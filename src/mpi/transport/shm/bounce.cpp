@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "base/invariant.hpp"
+
 namespace warren::transport {
 
 BounceStock::BounceStock(Rank& rank)
@@ -43,6 +45,9 @@ bool BounceStock::take(Bounce& bounce) {
         std::popcount(granted_) + static_cast<int>(kept_reserve) < static_cast<int>(committed_);
     if (bounce.may_be_kept) {
         granted_ |= 1U << bounce.number % node::bounce_buffers;
+        WARREN_INVARIANT(std::popcount(granted_) + static_cast<int>(kept_reserve) <=
+                             static_cast<int>(committed_),
+                         "bounce 1: kept_reserve of the committed buffers are kept by nobody");
     }
     return true;
 }
@@ -58,6 +63,8 @@ void BounceStock::collect() {
 }
 
 void BounceStock::push_own(std::uint32_t number) {
+    WARREN_INVARIANT(owner(number) == rank_.index && on_stack_ < committed_,
+                     "bounce 3: a buffer on its owner's stack is committed, and there once");
     stack_[on_stack_++] = number;
     granted_ &= ~(1U << number % node::bounce_buffers);
 }

@@ -1,11 +1,11 @@
 // Bounce buffers: where large messages of a pair with a pair ring pass through the node segment.
 //
-// The sender copies a message into one of its buffers frame by frame and publishes how far it has
-// come; the receiver copies out all that is there, so both work at once. For blocks that the sender
-// has just written this is mostly quicker than a single copy by the kernel, which reads them from
-// the other core line by line and pays per page. What makes it fast is that buffers go round: the
-// receiver keeps the buffer that it has just read and uses it for its own next large send, whose
-// lines are then in its cache already.
+// The sender copies a message into one of its buffers frame by frame and publishes its progress;
+// the receiver copies out all that is published, so both work at once. For blocks that the sender
+// has just written this is mostly faster than a single copy by the kernel, which reads them from
+// the other core line by line and pays per page. The receiver keeps the buffer that it has just
+// read, whose lines are in its cache, and uses it for its own next large send. This circulation of
+// buffers makes the method fast.
 //
 // Every rank owns a few buffers. A buffer is on its owner's stack, under way, kept by another rank,
 // or returned (a bit of the owner's slot) and not yet looked at by the owner.
@@ -21,8 +21,10 @@
 
 #include <cstdint>
 
+#include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/rank/rank.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
 
@@ -32,14 +34,16 @@ struct Bounce {
     bool may_be_kept = false;
 };
 
-// Where in a buffer a block begins, and how its cell says so.
+// BouncePlace: position of a block in a bounce buffer, as packed into its cell.
 //
-// As it stands in the sender's memory within its cache line, and probably in the receiver's. A
-// receiver that keeps up finds every block at the buffer's beginning, in lines that both caches
-// know. With one that is behind, a few blocks would go round in what the nearer caches of both
-// hold, and lines that are still there are the slowest for another core to read, and to write
-// again: on two cores without a common cache but the last, blocks of 8 to 128 KiB that follow each
-// other through the whole of their buffers move 1.5 to 2 times as fast. So they do.
+// `shift` gives a block the same alignment within its cache line as in the sender's memory, and
+// probably in the receiver's.
+//
+// A receiver that keeps up finds every block at the buffer's beginning, in lines that both caches
+// hold. If the receiver is behind, blocks rotate through the whole buffer (`turn`). Otherwise a few
+// blocks would reuse lines that are still in the nearer caches of both cores, and such lines are
+// the slowest for another core to read or to write again. On two cores that share only the last
+// cache, blocks of 8 to 128 KiB that rotate move 1.5 to 2 times as fast.
 struct BouncePlace {
     std::uint32_t number = 0; // of the buffer
     std::uint32_t turn = 0;   // below `turns`
@@ -69,21 +73,11 @@ static_assert(std::uint64_t{node::rank_limit} * node::bounce_buffers
               std::uint64_t{1} << 32);
 static_assert(node::bounce_bytes + node::cache_line_bytes <= node::bounce_stride_bytes);
 
-// From which size on a message goes in blocks of less than a whole buffer where two or three whole
-// ones, which are under way at once, are more than a core's own cache holds. All of a long message
-// passes through these caches of both sides, and what is under way should stay there: between two
-// cores of one last cache, 2 to 4 MiB take up to a sixth less time in halves of buffers where a
-// core's cache has 512 KiB, and up to a fifth more where it has 1 MiB. 1 MiB takes more in any
-// case.
-inline constexpr std::uint64_t long_stream_bytes = 2 * 1024 * 1024;
-inline constexpr std::size_t long_stream_block_bytes = node::bounce_bytes / 2;
-inline constexpr std::size_t bounces_under_way = 3;
-
 class BounceStock {
   public:
     explicit BounceStock(Rank& rank);
 
-    // Whether there are such buffers at all: not when ranks share processors, nor without memory.
+    // Whether the rank has bounce buffers: not when ranks share processors, nor without memory.
     bool available() const { return committed_ != 0 || can_commit_; }
 
     // Takes a buffer for a send. False when all are under way.
@@ -92,8 +86,8 @@ class BounceStock {
     // After the data has been read: keeps the buffer or gives it back.
     void drop(const Bounce& bounce);
 
-    // Has the rank's doorbell rung when a buffer comes back. False: one has come back already, and
-    // nobody may ring for it.
+    // Requests a ring of this rank's doorbell when a buffer comes back. False: one has come back
+    // already, and nobody may ring for it.
     bool ask_for_return();
 
     std::byte* memory(std::uint32_t number) const {
@@ -101,19 +95,20 @@ class BounceStock {
                std::uint64_t{number} * node::bounce_stride_bytes;
     }
 
-    // Where a block begins that is to follow the last such one in its buffer.
+    // The turn of a block that follows the last rotating block in its buffer.
     std::uint32_t next_turn(std::uint32_t number, std::size_t bytes) {
         const auto length = static_cast<std::uint32_t>((bytes + BouncePlace::turn_bytes - 1) /
                                                        BouncePlace::turn_bytes);
-        // (One that another rank owns has the place of one of these.)
+        // A buffer that another rank owns shares the entry of one of this rank's.
         std::uint32_t& next = next_turns_[number % node::bounce_buffers];
         const std::uint32_t turn = next + length <= BouncePlace::turns ? next : 0;
         next = turn + length;
+        WARREN_INVARIANT(next <= BouncePlace::turns, "bounce 4: a block lies within its buffer");
         return turn;
     }
 
   private:
-    // The bit of a slot's bounces_returned that says: ring me.
+    // The bit of a slot's bounces_returned that asks for a ring.
     static constexpr std::uint32_t wanted_bit = std::uint32_t{1} << 31;
     static constexpr std::uint32_t kept_reserve = 2;
 

@@ -1,8 +1,8 @@
-// Cell: one cache line that carries a message of a few bytes, or says where its data is.
+// Cell: one cache line that contains a message of a few bytes, or says where its data is.
 //
-// Both roads between two ranks of a node move cells: the receiver's queue, which everybody may
-// write to, and the pair ring of a pair. A cell is published by storing its sequence last and read
-// after it, so that a short message costs the transfer of a single line.
+// Cells move through the receiver's queue, which all ranks of the node may write, or through the
+// pair ring of two ranks. The sender stores a cell's sequence last and the receiver reads it first,
+// so that a short message costs the transfer of a single line.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@ namespace warren::transport {
 using CellKind = std::uint16_t;
 inline constexpr CellKind cell_opens_pair_ring = 0; // payload: number of the pair ring, four bytes
 // A block in a bounce buffer may be handed over in pieces: the first with the cell's kind, the
-// others with this one. It is for blocks whose handler knows how much is to come.
+// others with this one. The block's handler must know its size.
 inline constexpr CellKind further_piece = 1;
 
-// Where the data of a cell is.
+// Place of a cell's data.
 enum class Place : std::uint8_t {
     cell,  // in the payload
     chunk, // in a chunk of the sender (queue)
@@ -38,10 +38,10 @@ struct Header {
     std::int32_t tag;
 };
 
-// Part of a pair ring's cell about its road (pair_ring.hpp).
+// Part of a cell that only pair rings use (pair_ring.hpp).
 struct PairRingTurn {
     std::uint16_t
-        acknowledged;   // cells that its sender has read of the pair ring the other way, mod 2^16
+        acknowledged;   // cells that its sender has read of the opposite pair ring, mod 2^16
     std::uint16_t next; // where the cell after this one is
 };
 
@@ -67,8 +67,8 @@ struct BlockReference {
     std::uint32_t bytes;
     // chunk: its number among all; ring: where the data starts; bounce: a BouncePlace
     std::uint32_t position;
-    // ring: how much is consumed once this block is
-    // bounce: bytes that are there, growing while the receiver reads; bit 63: it may be kept
+    // ring: bytes consumed in all when this block is
+    // bounce: bytes published, growing while the receiver reads; bit 63: the buffer may be kept
     std::uint64_t mark;
     std::byte extra[extra_bytes];
 };

@@ -13,9 +13,6 @@ namespace warren::transport {
 
 namespace {
 
-constexpr std::size_t ahead_bytes = 2048;
-constexpr std::size_t stride_bytes = 256;
-
 void prefetch(const char* from, std::size_t bytes) {
     for (std::size_t offset = 0; offset < bytes; offset += LargeCopy::line_bytes) {
         __builtin_prefetch(from + offset);
@@ -23,7 +20,8 @@ void prefetch(const char* from, std::size_t bytes) {
 }
 
 void copy_plain(void* to, const void* from, std::size_t bytes) {
-    prefetch(static_cast<const char*>(from), bytes < ahead_bytes ? bytes : ahead_bytes);
+    prefetch(static_cast<const char*>(from),
+             bytes < vector_ahead_bytes ? bytes : vector_ahead_bytes);
     std::memcpy(to, from, bytes);
 }
 
@@ -32,10 +30,10 @@ void copy_plain(void* to, const void* from, std::size_t bytes) {
 [[gnu::target("avx512f")]] void copy_512(void* to, const void* from, std::size_t bytes) {
     auto* target = static_cast<char*>(to);
     const auto* source = static_cast<const char*>(from);
-    prefetch(source, bytes < ahead_bytes ? bytes : ahead_bytes);
-    while (bytes >= stride_bytes) {
-        if (bytes > ahead_bytes) {
-            prefetch(source + ahead_bytes, stride_bytes);
+    prefetch(source, bytes < vector_ahead_bytes ? bytes : vector_ahead_bytes);
+    while (bytes >= vector_stride_bytes) {
+        if (bytes > vector_ahead_bytes) {
+            prefetch(source + vector_ahead_bytes, vector_stride_bytes);
         }
         const __m512i a = _mm512_loadu_si512(source);
         const __m512i b = _mm512_loadu_si512(source + 64);
@@ -45,9 +43,9 @@ void copy_plain(void* to, const void* from, std::size_t bytes) {
         _mm512_storeu_si512(target + 64, b);
         _mm512_storeu_si512(target + 128, c);
         _mm512_storeu_si512(target + 192, d);
-        source += stride_bytes;
-        target += stride_bytes;
-        bytes -= stride_bytes;
+        source += vector_stride_bytes;
+        target += vector_stride_bytes;
+        bytes -= vector_stride_bytes;
     }
     std::memcpy(target, source, bytes);
 }

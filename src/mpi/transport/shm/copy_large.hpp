@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "mpi/transport/shm/tuning.hpp"
+
 namespace warren::transport {
 
 class LargeCopy {
@@ -30,8 +32,8 @@ class LargeCopy {
         std::memcpy(to, from, bytes);
     }
 
-    // Copies past this core's caches, straight to memory: what is there before a later release of
-    // this thread is seen by who acquires that.
+    // Copies past this core's caches, straight to memory. A thread that acquires a later release of
+    // this thread sees the data.
     static void pass(void* to, const void* from, std::size_t bytes);
     // False: pass() is put().
 #if defined(__x86_64__)
@@ -40,15 +42,15 @@ class LargeCopy {
     static constexpr bool can_pass = false;
 #endif
 
-    // From memory that another core has written; a piece of a message of `total` bytes. (String
-    // moves don't read what they overwrite, which counts when its place isn't in the nearer
+    // Copies a piece of a message of `total` bytes out of memory that another core has written.
+    // (String moves don't read what they overwrite. That matters if the target isn't in the nearer
     // caches.)
     void get(void* to, const void* from, std::size_t bytes, std::uint64_t total) const {
         if (bytes <= vector_limit_bytes && total <= near_bytes_) {
             vector_copy_(to, from, bytes);
             return;
         }
-        for (std::size_t offset = 0; offset < prefetched_bytes; offset += line_bytes) {
+        for (std::size_t offset = 0; offset < string_prefetch_bytes; offset += line_bytes) {
             __builtin_prefetch(static_cast<const char*>(from) + offset);
         }
 #if defined(__x86_64__)
@@ -70,10 +72,6 @@ class LargeCopy {
 
   private:
     using Copy = void (*)(void* to, const void* from, std::size_t bytes);
-
-    static constexpr std::size_t prefetched_bytes = 4096;
-    static constexpr std::size_t vector_limit_bytes = 32768;
-    static constexpr std::size_t least_near_bytes = std::size_t{256} << 10;
 
 #if defined(__x86_64__)
     static void string_move(void* to, const void* from, std::size_t bytes) {

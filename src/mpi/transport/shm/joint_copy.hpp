@@ -1,23 +1,22 @@
 // JointCopy: how two processes share the work of one large copy, from the sender's memory straight
 // into the receiver's.
 //
-// The kernel's copy between processes takes as long as one core needs for it. So the receiver, who
-// has decided to fetch a message, cuts it in blocks and copies them from the front; a sender that
-// is in a call of MPI meanwhile copies from the back, block by block. Each call of the kernel has
-// its price, so the receiver takes half of what is left at a time: a sender that comes right after
-// it began copies the other half meanwhile. Of a sender that is fetching itself, from this
-// receiver, little help is expected, and more taken. A pair has one such copy at a time in each
-// direction, in its pair ring.
+// The kernel copies between processes on one core. So the receiver of a fetched message divides it
+// into blocks and copies them from the front. A sender that is in an MPI call meanwhile copies from
+// the back, block by block. Each system call has a cost, so the receiver takes half of what is left
+// at a time: a sender that arrives right after the start can copy the other half. If the sender is
+// itself fetching from this receiver, it will help little, and the receiver takes more. A pair has
+// one such copy at a time in each direction, in its pair ring.
 //
 // Invariants
 //  1. `blocks` names a copy by its turn, which no later one has (modulo 2^32), and the blocks that
 //     nobody has taken, [first, end). Within a turn they only get fewer.
 //  2. The receiver writes the description while all blocks of the last turn are taken, and then
-//     stores `blocks` (release). Who takes a block by compare-and-swap has therefore read the
-//     description of that block's turn, or the swap fails.
-//  3. A block is copied by who has taken it, and nobody else; the sender counts those it is through
-//     with in `helped` (release). The receiver ends the turn when all are accounted for, so neither
-//     memory is touched after that; or when the sender has died, which may have been in a block.
+//     stores `blocks` (release). A rank that takes a block by compare-and-swap has therefore read
+//     the description of that block's turn, or the swap fails.
+//  3. Only the rank that has taken a block copies it. The sender counts its finished blocks in
+//     `helped` (release). The receiver ends the turn when all blocks are counted, so that nobody
+//     touches either memory after that, or when the sender has died, perhaps inside a block.
 // Thread rule: one receiver and one sender, each under its own rank's lock.
 #pragma once
 
@@ -25,6 +24,7 @@
 #include <cstdint>
 
 #include "mpi/job/segment.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
 
@@ -34,10 +34,6 @@ enum class PeerCopy : std::uint8_t {
     refused, // by the kernel or a filter, now and always: send the data another way
     failed   // the other side's memory can't be read, or written
 };
-
-// From which size on a copy is worth sharing: two blocks, each of which takes longer than the other
-// side needs to see that there is one.
-inline constexpr std::uint64_t joint_limit = 64 * 1024;
 
 struct alignas(node::cache_line_bytes) JointCopy {
     std::atomic<std::uint64_t> blocks; // turn in the upper half, then end, then first
@@ -57,10 +53,10 @@ struct alignas(node::cache_line_bytes) JointCopy {
         std::uint64_t bytes;
     };
 
-    // The receiver: copies all of it, with copy(Block) -> PeerCopy, but for what the sender does
-    // meanwhile. Not `done`: what stands at `to` is undefined. `is_gone` is asked now and then
-    // while the sender doesn't come to the end of a block: it has died. `mutual`: the sender has
-    // something to fetch from the receiver.
+    // The receiver: copies, with copy(Block) -> PeerCopy, all blocks that the sender doesn't. If
+    // the result isn't `done`, the data at `to` is undefined. `is_gone`: whether the sender has
+    // died; called from time to time while the sender doesn't finish a block. `mutual`: the sender
+    // has something to fetch from the receiver.
     template <typename Copy, typename IsGone>
     PeerCopy receive(std::uint64_t from, std::uint64_t to, std::uint64_t bytes, bool mutual,
                      Copy copy, IsGone is_gone);
@@ -78,9 +74,9 @@ struct alignas(node::cache_line_bytes) JointCopy {
     static std::uint64_t end_of(std::uint64_t word) { return word >> end_shift & index_mask; }
 
     static std::uint64_t block_size(std::uint64_t bytes);
-    // How many of so many blocks the receiver takes at once.
+    // Number of the `left` blocks that the receiver takes at once.
     static std::uint64_t share(std::uint64_t left, std::uint64_t block, bool mutual);
-    // Waits, until it has been long, for the sender to be through with `count` blocks.
+    // Waits, for a bounded time, until the sender has finished `count` blocks.
     enum class Helper : std::uint8_t { through, failed, late };
     Helper await_helper(std::uint64_t count, bool sleeps) const;
 };

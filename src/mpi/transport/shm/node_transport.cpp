@@ -73,10 +73,10 @@ bool NodeTransport::send_through_ring(Channel& channel, const Header& header,
 
 namespace {
 
-// How much of a block is published at a time: little while the receiver waits for it, so that its
-// copy begins early; more while it is behind, since every publication costs both a cache line. One
-// of what passes the caches waits for memory: a long message does so in equal steps, of which the
-// receiver has the last one to copy when all is there.
+// Size of a frame. Frames are small while the receiver waits, so that its copy begins early, and
+// larger while it is behind, since each publication costs both ranks a cache line transfer.
+// Publishing a passed frame waits for memory: a long message has equal frames, of which only the
+// last is left to copy for the receiver when all are published.
 std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind,
                         bool passes) {
     constexpr std::size_t kilo = 1024;
@@ -95,13 +95,10 @@ std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is
     return bytes <= 16 * kilo ? 4 * kilo : (bytes <= 48 * kilo ? 8 * kilo : 12 * kilo);
 }
 
-// Blocks in a row, with nothing from the receiver in between, from which on it counts as behind.
-constexpr std::uint32_t behind_from = 3;
-
 } // namespace
 
-// With one more block under way. What has come from the receiver in its pair ring tells that it is
-// not far behind, without a look at what it writes.
+// Whether the receiver is behind, with one more block under way. A cell from it in the opposite
+// pair ring shows that it is not, without a read of a line that it writes.
 bool NodeTransport::is_behind(Channel& channel) const {
     const std::uint32_t number =
         pair_ring_of_ != nullptr ? pair_ring_of_[channel.peer] : no_pair_ring;
@@ -111,10 +108,10 @@ bool NodeTransport::is_behind(Channel& channel) const {
         channel.heard = heard;
         channel.blocks_in_a_row = 0;
     }
-    if (channel.blocks_in_a_row < behind_from) {
+    if (channel.blocks_in_a_row < blocks_until_behind) {
         ++channel.blocks_in_a_row;
     }
-    return channel.blocks_in_a_row == behind_from;
+    return channel.blocks_in_a_row == blocks_until_behind;
 }
 
 bool NodeTransport::send_through_bounce(Channel& channel, const Header& header,

@@ -1,11 +1,12 @@
 // NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
 //
-// Its promise to the message room: cells of one pair of ranks arrive in the order of their sends;
-// a send that returns false has done nothing and may be tried again after progress; data handed to
-// a send is copied before it returns. A pair starts on the receiver's queue. Once it has talked for
-// a while, and ranks have processors of their own, the sender opens a pair ring: it tells so in the
-// queue, behind which all it sends goes into the pair ring, so that order holds. Thread rule: under
-// the rank's lock.
+// It guarantees to the message room:
+//  1. Cells of one pair of ranks arrive in the order of their sends.
+//  2. A send that returns false has done nothing, and may be tried again after progress.
+//  3. A send has copied its data when it returns.
+// A pair starts on the receiver's queue. After cells_until_pair_ring cells, if ranks have
+// processors of their own, the sender opens a pair ring. It announces the ring in the queue and
+// sends all later cells through it, so that order holds. Thread rule: under the rank's lock.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "mpi/transport/shm/pair_ring.hpp"
 #include "mpi/transport/shm/queue.hpp"
 #include "mpi/transport/shm/source.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
 
@@ -68,10 +70,10 @@ class NodeTransport {
         return true;
     }
 
-    // Waits a while for a cell from a rank that has a pair ring here, and takes it if the data is
-    // in it or in the ring, its header is this one and it fits, with no more than `room` bytes in
-    // elements of `unit`: copies them, and says how many. False: nothing has been done, and poll()
-    // is to look at what has come, if anything has.
+    // Waits a while for a cell from a rank that has a pair ring here. Takes it if its data is in
+    // the cell or in the ring, its header equals `header`, and it is at most `room` bytes in
+    // elements of `unit`. `bytes`: the number of bytes copied. False: nothing has been done; call
+    // poll() for whatever has come.
     [[gnu::always_inline]] bool receive_from_pair_ring(std::uint32_t sender, const Header& header,
                                                        void* to, std::size_t room, std::size_t unit,
                                                        std::size_t& bytes) {
@@ -153,7 +155,7 @@ class NodeTransport {
                    : std::min(limit, long_stream_block_bytes);
     }
 
-    // Up to so many bytes a message is best sent as one block that arrives whole.
+    // Up to this size a message is best sent as one block that arrives whole.
     std::size_t whole_block_limit(const Channel& channel) const {
         if (!channel.pair_ring) {
             return chunk_data_bytes;
@@ -164,18 +166,17 @@ class NodeTransport {
     // For copies of a piece's data.
     const LargeCopy& copy() const { return copy_; }
 
-    static constexpr std::uint32_t cells_per_poll = 32;
-
-    // Hands everything that has arrived to handler(const Arrival&), in order per sender; of a pair
-    // ring's cell that has its data with it, to handler.cell(const Cell&, its sender). Of blocks
-    // that are long, only the first frames of each sender. Returns whether there was anything.
+    // Hands everything that has arrived to handler(const Arrival&), in order per sender; a pair
+    // ring's cell that contains its data, to handler.cell(const Cell&, its sender). It takes at
+    // most frame_limit frames of long blocks per sender. Returns whether anything had arrived.
     template <typename Handler>
-    bool poll(Handler&& handler, std::uint32_t frame_limit = cells_per_poll) {
+    bool poll(Handler&& handler, std::uint32_t frame_limit = cells_taken_per_poll) {
         bool any = false;
         for (PairRingReceiver& pair_ring : pair_rings_) {
             // A bound, so that one busy sender doesn't keep the others waiting.
             std::uint32_t frames = 0;
-            for (std::uint32_t turn = 0; turn < cells_per_poll && frames < frame_limit; ++turn) {
+            for (std::uint32_t turn = 0; turn < cells_taken_per_poll && frames < frame_limit;
+                 ++turn) {
                 Cell* cell = pair_ring.peek();
                 if (cell == nullptr) {
                     break;
@@ -195,8 +196,8 @@ class NodeTransport {
                 any = true;
             }
         }
-        for (std::uint32_t turn = 0; turn < cells_per_poll; ++turn) {
-            // Each of many ranks that share processors comes to its cells' page anew.
+        for (std::uint32_t turn = 0; turn < cells_taken_per_poll; ++turn) {
+            // Where many ranks share processors, a rank's cells are mostly not in the cache.
             if (rank_.oversubscribed() && !queue_.claimed()) {
                 break;
             }
@@ -213,9 +214,9 @@ class NodeTransport {
         return any;
     }
 
-    // Hands over what ranks had sent before they did something else that this rank has seen (with
-    // acquire). False: some of it may stand behind what another rank is just writing, which rings
-    // when it has.
+    // Hands over all cells that ranks had sent before an action of theirs that this rank has seen
+    // (with acquire). False: some may be queued behind a cell that another rank is writing now,
+    // which rings afterwards.
     template <typename Handler>
     bool poll_what_is_sent(Handler&& handler) {
         const std::uint32_t end = queue_.end();
@@ -230,10 +231,10 @@ class NodeTransport {
         return queue_.is_past(end);
     }
 
-    // Before a sleep with sends that found no room: has the channel's peer, and whoever holds this
-    // rank's chunks, ring when they have taken something.
+    // Before a sleep with sends that found no room: asks the channel's peer, and each rank that
+    // holds chunks of this one, to ring when they have taken something.
     void ask_for_room(const Channel& channel);
-    // The channel's peer has not rung for that yet, or rings from now on only.
+    // Whether that request to the channel's peer still stands.
     bool asks_for_room(const Channel& channel) const {
         return (rank_.segment.room_waiters(channel.peer)[rank_.index / 64].load(
                     std::memory_order_acquire) >>
@@ -262,20 +263,14 @@ class NodeTransport {
         const PairRingReceiver* pair_ring = pair_ring_from(peer);
         return pair_ring != nullptr && pair_ring->awaits();
     }
-    // It is known already that the kernel refuses that.
+    // Whether the kernel is known to refuse read_peer().
     bool peer_copy_refused() const { return peer_copy_refused_; }
     static constexpr std::size_t pieces_per_read = 256;
 
     Rank& rank() { return rank_; }
 
   private:
-    static constexpr std::uint32_t polls_of_a_pair_ring = 1000; // 20 to 40 us
-    static constexpr std::uint32_t polls_of_a_frame = 32;
     static constexpr std::uint32_t no_pair_ring = ~std::uint32_t{0};
-    // Cells that a pair sends before it gets a pair ring: a program that says hello to everybody
-    // once does not need 44 KiB per pair for that.
-    static constexpr std::uint32_t cells_until_pair_ring = 8;
-
     // Rings the ranks that sleep until this one has taken something. Like every waker (see
     // mpi/rank/doorbell.hpp) it fences between what it has stored and what it looks at, or the
     // sleeper does for it.
@@ -301,17 +296,17 @@ class NodeTransport {
         cell.source = header.source;
         cell.tag = header.tag;
     }
-    // The next cell of a channel's pair ring, or null. It says what this rank has read of the
-    // peer's.
+    // The next cell of a channel's pair ring, or null. It acknowledges the cells that this rank has
+    // read of the opposite pair ring.
     [[gnu::always_inline]] Cell* claim_in_pair_ring(Channel& channel) {
-        const PairRingReceiver* other_way = pair_ring_from(channel.peer);
-        if (other_way != nullptr) [[likely]] {
-            channel.pair_ring.learn(other_way->acknowledged(), other_way->read());
+        const PairRingReceiver* reverse_ring = pair_ring_from(channel.peer);
+        if (reverse_ring != nullptr) [[likely]] {
+            channel.pair_ring.learn(reverse_ring->acknowledged(), reverse_ring->read());
         }
         Cell* cell = channel.pair_ring.claim();
         if (cell != nullptr) [[likely]] {
             cell->turn.acknowledged =
-                static_cast<std::uint16_t>(other_way != nullptr ? other_way->read() : 0);
+                static_cast<std::uint16_t>(reverse_ring != nullptr ? reverse_ring->read() : 0);
         }
         return cell;
     }
@@ -358,10 +353,10 @@ class NodeTransport {
             return false;
         }
         bytes = reference.bytes;
-        // Mostly as long and where it was expected. What is expected is known, so the processor
-        // loads the data while the cell is still on its way, where it would wait for the cell if
-        // it had to learn the place and the length from there. (A branch, as a conditional move
-        // would wait, too: the compiler knows nothing of the values behind an assembly.)
+        // The data mostly has the expected position and length. By using these, the processor loads
+        // the data while the cell is still in transfer, instead of waiting to read position and
+        // length from it. This must be a branch, since a conditional move would wait too: the
+        // assembly hides the values from the compiler.
         std::uint32_t position = pair_ring.expected_position();
         std::size_t length = room;
         if (reference.position != position || bytes != length) [[unlikely]] {
@@ -388,13 +383,13 @@ class NodeTransport {
         return false;
     }
 
-    // A pair ring's cell whose data is elsewhere. False when nothing new is there: a block whose
-    // next piece has not come.
+    // Delivers a pair ring's cell whose data is elsewhere. False: the block's next piece has not
+    // come yet.
     template <typename Handler>
     [[gnu::noinline]] bool deliver_block(PairRingReceiver& pair_ring, Cell& cell,
                                          Handler&& handler) {
         Arrival arrival = arrival_of(cell, pair_ring.sender());
-        // In place: the sender of a bounce block goes on to write its mark, and only that.
+        // Read in place: the sender of a bounce block still writes its mark, and only that.
         const auto& reference = *reinterpret_cast<const BlockReference*>(cell.payload);
         arrival.extra = reference.extra;
         arrival.block_bytes = reference.bytes;

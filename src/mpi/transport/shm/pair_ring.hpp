@@ -1,17 +1,17 @@
-// PairRing: the private road of a pair of ranks that talk: one sender, one receiver, no atomic
-// read-modify-write, and one cache line for a short message.
+// PairRing: carries messages from one rank to one other of its node. It has one sender and one
+// receiver, needs no atomic read-modify-write, and moves a short message in one cache line.
 //
-// A ring of cells, and a ring of bytes for data that does not fit a cell. The sender counts what it
-// has written, the receiver what it has read. What the receiver has read comes back with each cell
-// that it sends the other way, for nothing; the sender looks at the receiver's count itself only
-// when that says that there is no room.
+// It is a ring of cells and a ring of bytes for data that does not fit a cell. The sender counts
+// what it has written, the receiver what it has read. Each cell that the receiver sends in the
+// opposite direction carries its count of cells read, so that this knowledge costs no transfer. The
+// sender reads the receiver's own count only when the acknowledged one leaves no room.
 //
-// Two ranks that answer each other have one message under way at a time. Their sender knows then
-// that all before it was read, and goes back to the beginning of either ring: the same few lines
-// stay in the nearest caches of both, which takes a third off the round trip of 1 KiB. And it
-// leaves the lines to come where they are. A receiver that waits looks at its own copy of the next
-// cell, which costs nobody anything; a sender that had fetched that line beforehand would have to
-// fetch it once more. One that sends several messages in a row asks for lines ahead.
+// Two ranks that answer each other have one message under way at a time. The sender then knows that
+// all earlier cells were read, and starts again at the beginning of both rings. The same few lines
+// stay in the nearest caches of both ranks, which takes a third off the round trip of 1 KiB. The
+// sender doesn't prefetch lines in this case: a waiting receiver polls its own copy of the next
+// cell, so a line fetched early would have to be fetched again. A sender of several messages in a
+// row prefetches lines ahead.
 //
 // Invariants
 //  1. The cell of position p has the sequence p + 1 once it is published, and says where that of
@@ -23,12 +23,12 @@
 //     at its beginning, and the bytes left out count as written.
 //  4. Each cell is written at least once in 2^20 + 3 · pair_ring_cells positions, so an old
 //     sequence is never taken for a new one after 2^32.
-//  5. What a cell acknowledges is believed if the cell was published while at most 2^15 +
-//     pair_ring_cells of the last positions of the pair ring that it is about were there, so that
-//     16 bits tell which is meant. A cell that is taken behind pair_ring_cells or more others was
-//     not there before the first of them was taken: that is noted every 2^14 positions. (A rank
-//     that has yet to accept the pair ring the other way doesn't learn; when it begins to behind
-//     2^14 positions, all that is there may be too old.)
+//  5. A cell acknowledges a count modulo 2^16. The sender trusts it only if the cell was published
+//     at most 2^15 + pair_ring_cells positions ago, so that 16 bits identify the count. A cell that
+//     is taken after pair_ring_cells or more others was not yet there when the first of them was
+//     taken; the sender notes this every 2^14 positions (epoch_). A rank that has not accepted the
+//     opposite pair ring yet doesn't learn. If it starts to after more than 2^14 positions, all
+//     cells present then may be too old, and are ignored.
 // Thread rule: one sender and one receiver, each under its own rank's lock.
 #pragma once
 
@@ -40,14 +40,9 @@
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/cell.hpp"
 #include "mpi/transport/shm/joint_copy.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
-
-// The largest block of the ring. Up to ring_preferred_limit its sender has the lines back before it
-// needs them (prefetch_ring); larger blocks are faster in frames through a bounce buffer, whose
-// lines go back and forth between the two caches. The ring takes more where there are none.
-inline constexpr std::size_t ring_block_limit = 4096;
-inline constexpr std::size_t ring_preferred_limit = 2048;
 
 struct PairRing {
     // Stored by the receiver, read by the sender.
@@ -58,12 +53,12 @@ struct PairRing {
 
     Consumed consumed;
     JointCopy joint_copy; // of what the receiver fetches from the sender
-    // A word of the receiver's message room for the sender's; seldom stored, read with each large
-    // message.
+    // Written by the receiver's message room, seldom; read by the sender's with each large message
+    // (message::Advice).
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> advice;
-    // A word of the sender's message room for the receiver's: whether the sender waits for all that
-    // it has offered. Stored when it begins to, and with the next offer that isn't waited for; read
-    // with each offer.
+    // Written by the sender's message room: 1 while the sender waits for all that it has offered.
+    // It is stored when that wait begins and with the next offer that isn't waited for. The
+    // receiver's message room reads it with each offer.
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> awaits;
     alignas(4096) Cell cells[node::pair_ring_cells];
     alignas(4096) std::byte ring[node::pair_ring_data_bytes];
@@ -74,13 +69,6 @@ struct PairRing {
     }
 };
 static_assert(sizeof(PairRing) == node::pair_ring_bytes);
-
-// How many cells ahead either side asks for a line: what it takes to come, in messages.
-inline constexpr std::uint32_t cells_ahead = 8;
-// How far two ranks get that answer each other.
-inline constexpr std::uint32_t hot_cells = 4;
-inline constexpr std::size_t hot_ring_bytes = 4096;
-static_assert(hot_ring_bytes >= 2 * ring_preferred_limit, "the next block is ahead of the last");
 
 inline void prefetch_for_write(const void* line) {
 #if defined(__x86_64__)
@@ -97,14 +85,14 @@ class PairRingSender {
 
     explicit operator bool() const { return pair_ring_ != nullptr; }
 
-    // The last cell that this rank has taken from the pair ring the other way says that the
-    // receiver had read so many, modulo 2^16, when it published that; it was the `heard`th one.
+    // Takes the acknowledgement of the last cell that this rank has popped from the opposite pair
+    // ring: the receiver had read `acknowledged` cells, modulo 2^16. That cell was number `heard`.
     // Invariant 5.
     void learn(std::uint16_t acknowledged, std::uint32_t heard) {
         const std::uint32_t since = written_ - epoch_;
         if (since >= epoch_positions) [[unlikely]] {
             epoch_ = written_;
-            // Past the moment when it was due: nothing came back till now.
+            // If it is overdue, nothing came back until now.
             trusted_from_ =
                 since == epoch_positions ? trusted_next_ : heard + node::pair_ring_cells;
             trusted_next_ = heard + node::pair_ring_cells;
@@ -112,7 +100,7 @@ class PairRingSender {
         if (static_cast<std::int32_t>(heard - trusted_from_) < 0) {
             return;
         }
-        // None, or fewer than are known from elsewhere: not among those under way.
+        // A count of cells that are not under way is older than what is known already.
         const auto further = static_cast<std::uint16_t>(acknowledged - consumed_);
         if (further <= written_ - consumed_) {
             consumed_ += further;
@@ -136,7 +124,7 @@ class PairRingSender {
     void publish(Cell& cell) {
         WARREN_INVARIANT(written_ - consumed_ < pair_ring_cells_at_once,
                          "pair ring 2: consumed <= written <= consumed + pair_ring_cells - 1");
-        // As far as is known; if so, the receiver has done with all that lies in either ring.
+        // True only if known: then the receiver has finished with both rings.
         alone_ = consumed_ == written_;
         std::uint32_t next = (index_ + 1) % node::pair_ring_cells;
         if (alone_) {
@@ -153,7 +141,7 @@ class PairRingSender {
         index_ = next;
         cell.sequence.store(++written_, std::memory_order_release);
         if (!alone_) {
-            // The receiver has the line from a lap ago: have it back by the time that it is due.
+            // The receiver's cache holds the line since the last lap: prefetch it.
             prefetch_for_write(&pair_ring_->cells[(next + cells_ahead) % node::pair_ring_cells]);
         }
     }
@@ -188,8 +176,8 @@ class PairRingSender {
         ring_written_ = reference.mark;
     }
 
-    // Has the lines of the next block, if it is as long, back from the receiver, who has read them
-    // a round ago: while this rank waits for an answer it has the time.
+    // Prefetches the lines of the next block, if it has this size too, out of the receiver's cache.
+    // Called while this rank waits for an answer.
     void prefetch_ring(std::size_t bytes) const {
         if (alone_ ? bytes > ring_preferred_limit
                    : ring_written_ + 2 * bytes - ring_consumed_ > node::pair_ring_data_bytes) {
@@ -208,14 +196,14 @@ class PairRingSender {
     }
 
   private:
-    // One cell less than there are: a lap that goes round one has no more.
+    // One cell fewer than exist: a lap may leave one cell out (invariant 1).
     static constexpr std::uint32_t pair_ring_cells_at_once = node::pair_ring_cells - 1;
-    // So often, and for so many positions, cells are used in their order whatever is known.
+    // Every laps_period positions, lap_positions of them use the cells in order (invariant 4).
     static constexpr std::uint32_t laps_period = std::uint32_t{1} << 20;
     static constexpr std::uint32_t lap_positions = 2 * node::pair_ring_cells;
     static constexpr std::uint32_t epoch_positions = std::uint32_t{1} << 14;
 
-    // Where the ring goes on with a block; `back`: at its beginning, if that is no longer near.
+    // Start of the next block. `back`: at the ring's beginning if hot_ring_bytes are used.
     std::uint64_t next_start(std::size_t bytes, bool back) const {
         const std::uint64_t offset = ring_written_ % node::pair_ring_data_bytes;
         const std::uint64_t to_end = node::pair_ring_data_bytes - offset;
@@ -248,7 +236,7 @@ class PairRingReceiver {
         return next_->sequence.load(std::memory_order_acquire) == read_ + 1 ? next_ : nullptr;
     }
 
-    // Cells that the sender had read of the pair ring the other way when it published the last one.
+    // Cells of the opposite pair ring that the sender had read when it published the last cell.
     std::uint16_t acknowledged() const { return acknowledged_; }
 
     void pop() {
@@ -263,15 +251,15 @@ class PairRingReceiver {
     // Bytes of the block in peek()'s cell that have been handed over already.
     std::uint64_t handed = 0;
 
-    // For a receiver that is behind: cells that are surely, or probably, there already. (A cell
-    // that is not written yet should be left to the sender's cache.)
+    // For a receiver that is behind: prefetches a cell that is probably written already. (A cell
+    // that is not should stay in the sender's cache.)
     void prefetch() const {
         const auto index = static_cast<std::size_t>(next_ - pair_ring_->cells);
         __builtin_prefetch(&pair_ring_->cells[(index + cells_ahead) % node::pair_ring_cells]);
     }
 
     const std::byte* ring(std::uint32_t position) const { return pair_ring_->ring + position; }
-    // Where the next block is if its sender goes on as one that is answered.
+    // Position of the next block if the two ranks go on answering each other.
     std::uint32_t expected_position() const { return expected_; }
     void release_ring(std::uint64_t end) {
         const auto offset = static_cast<std::uint32_t>(end % node::pair_ring_data_bytes);

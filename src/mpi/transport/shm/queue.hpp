@@ -1,9 +1,9 @@
-// Queue: the road that is always there, one per receiver, open to all ranks of the node.
+// Queue: carries cells from any rank of the node to one receiver. Each rank has one from the start.
 //
-// A ring of cells in the node segment. A sender claims the tail by compare-and-swap when there is
-// room, fills the cell and publishes it; the receiver takes the cells in order of their claims.
-// Data that does not fit a cell goes into one of the sender's chunks, which the receiver gives
-// back.
+// It is a ring of cells in the node segment. A sender claims the tail by compare-and-swap when
+// there is room, fills the cell and publishes it; the receiver takes the cells in order of their
+// claims. Data that does not fit a cell goes into one of the sender's chunks, which the receiver
+// gives back.
 //
 // Invariants
 //  1. Position p (counted without end, modulo 2^32) uses cell p mod queue_cells. Its sequence is
@@ -99,11 +99,11 @@ class QueueReceiver {
         return cell.sequence.load(std::memory_order_acquire) == position_ + 1 ? &cell : nullptr;
     }
 
-    // Whether a sender has taken a cell that peek() doesn't find yet. It looks at a line that the
-    // ranks of a node have side by side, where the cells of each are in pages of their own.
+    // Whether a sender has claimed a cell that peek() doesn't find yet. It reads the rank's slot:
+    // slots of a node are adjacent lines, where each rank's cells are in pages of their own.
     bool claimed() const { return slot_->queue_tail.load(std::memory_order_acquire) != position_; }
 
-    // Where the last cell that a sender has taken ends; and whether all before it has been popped.
+    // The position after the last claimed cell; and whether all before a position has been popped.
     std::uint32_t end() const { return slot_->queue_tail.load(std::memory_order_relaxed); }
     bool is_past(std::uint32_t end) const {
         return static_cast<std::int32_t>(position_ - end) >= 0;

@@ -1,7 +1,7 @@
 // Source: the data of a block that is to be sent.
 //
-// Either it lies in memory as it will arrive, or somebody writes any part of it to where it is
-// wanted: data with gaps is copied once, from its layout into what the receiver reads.
+// The data is contiguous, or its owner's function writes any part of it to a given place: data with
+// gaps is copied once, from its layout into memory that the receiver reads.
 // Thread rule: a value of one call.
 #pragma once
 
@@ -37,7 +37,7 @@ class Source {
         return source;
     }
 
-    // Either way, for short blocks.
+    // Copies short blocks of both kinds.
     void copy(std::size_t bytes, std::byte* to) const {
         if (data_ != nullptr) [[likely]] {
             std::memcpy(to, data_, bytes);

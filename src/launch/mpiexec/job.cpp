@@ -107,7 +107,8 @@ bool Job::prepare() {
     if (has_host() && (!check_programs() || !make_host())) {
         return false;
     }
-    // Another library's ranks have a socket pair each, each program may have one for its copies.
+    // Another library's ranks have a socket pair each, each program may have one for its forked
+    // ranks.
     constexpr std::uint64_t for_topology = 6;
     if (has_fibres() && line_.library.empty()) {
         ranks_per_stream_ = fibres_per_stream(line_.ranks());
@@ -160,7 +161,7 @@ bool Job::prepare() {
             own.preload = preloaded_before(program) + own.preload;
         }
         program.build_environment(line_.environment, own, environ);
-        plan_copies(own, program);
+        plan_forked_start(own, program);
     }
     watch_descriptor(events_, signals_, Source::signals, 0);
     watch_descriptor(events_, rank_output_, Source::all_output, 0);
@@ -289,17 +290,17 @@ void Job::divide_ranks() {
     streams_.resize(ranks_.back().streams + 1);
 }
 
-// Whether the processes of this program but the first are to be copies of that one, and what the
-// first finds in its environment then. Without a socket, or the library, they are executed.
-void Job::plan_copies(const RankEnvironment& environment, ResolvedProgram& program) {
-    std::unique_ptr<Copies>& copies = copies_.emplace_back();
+// Decides whether this program's further processes are forked from its first, and makes the first
+// one's environment for that. Without a socket or the library they are executed.
+void Job::plan_forked_start(const RankEnvironment& environment, ResolvedProgram& program) {
+    std::unique_ptr<ForkedProgram>& forked = forked_programs_.emplace_back();
     const std::string library = ForkedStart::library();
     const std::uint32_t processes = program.ranks() / line_.ranks_per_process;
     if (has_host() || processes <= most_executed_per_processor * processors_ || library.empty() ||
         !ForkedStart::fits(program)) {
         return;
     }
-    auto made = std::make_unique<Copies>();
+    auto made = std::make_unique<ForkedProgram>();
     if (!made->forked_start.open()) {
         return;
     }
@@ -307,8 +308,8 @@ void Job::plan_copies(const RankEnvironment& environment, ResolvedProgram& progr
     own.more.push_back(made->forked_start.setting());
     own.preload += (own.preload.empty() ? "" : ":") + library;
     made->of_first.build(line_.environment, program.settings(), own, environ);
-    copies = std::move(made);
-    explain(program.name() + ": further processes are copies of the first");
+    forked = std::move(made);
+    explain(program.name() + ": further processes are forked from the first");
 }
 
 bool Job::start_processes() {
@@ -319,7 +320,7 @@ bool Job::start_processes() {
     for (std::uint32_t number = 0; all_started && number < processes_.size(); ++number) {
         all_started = has_host() ? start_host(spawner) : start_program(number, spawner);
     }
-    if (!finish_copies() || !all_started) {
+    if (!finish_forked() || !all_started) {
         return false;
     }
     const SpawnFailure failure = spawner.finish();
@@ -373,22 +374,22 @@ bool Job::start_program(std::uint32_t number, Spawner& spawner) {
         end_job(1, "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
         return false;
     }
-    Copies* copies = copies_[ranks_[first].program].get();
-    const bool is_copied = copies != nullptr && copies->forked_start.socket_of_first() >= 0;
+    ForkedProgram* forked = forked_programs_[ranks_[first].program].get();
+    const bool is_first = forked != nullptr && forked->forked_start.socket_of_first() >= 0;
     const bool started = start_process(
         number,
         {.path = program.path().c_str(),
          .arguments = program.arguments(),
          .shell_arguments = program.shell_arguments(),
-         .environment = is_copied ? copies->of_first.pointers() : program.environment(),
+         .environment = is_first ? forked->of_first.pointers() : program.environment(),
          .directory = program.directory().empty() ? nullptr : program.directory().c_str(),
          .standard_output = output,
          .standard_error = errors,
-         .copies = is_copied ? copies->forked_start.socket_of_first() : -1,
+         .forked_start = is_first ? forked->forked_start.socket_of_first() : -1,
          .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first]},
         spawner);
-    if (is_copied) {
-        copies->forked_start.close_theirs();
+    if (is_first) {
+        forked->forked_start.close_theirs();
     }
     close(output);
     close(errors);
@@ -412,23 +413,23 @@ bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spa
     request.group = group_;
     request.signals = &former_signals_;
     request.descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr;
-    const bool is_copy = start_copy(number, request);
+    const bool is_forked = start_forked(number, request);
     pid_t pid = -1;
-    const SpawnFailure failure = is_copy ? SpawnFailure() : spawner.start(request, pid);
+    const SpawnFailure failure = is_forked ? SpawnFailure() : spawner.start(request, pid);
     input_.close_reader();
     close(lifeline[1]);
-    if (!is_copy && pid < 0) {
+    if (!is_forked && pid < 0) {
         process.ended = true;
         not_started(failure);
         return false;
     }
     ++alive_;
     watch_descriptor(events_, process.lifeline, Source::lifeline, number);
-    if (!is_copy) {
+    if (!is_forked) {
         process_runs(number, pid);
         return true;
     }
-    return take_copies(copies_[ranks_[first].program]->forked_start, ForkedStart::window);
+    return take_forked(forked_programs_[ranks_[first].program]->forked_start, ForkedStart::window);
 }
 
 void Job::process_runs(std::uint32_t number, pid_t pid) {
@@ -443,32 +444,33 @@ void Job::process_runs(std::uint32_t number, pid_t pid) {
     process_of_.emplace(pid, number);
 }
 
-// --- copies of first processes
+// --- processes forked from first processes
 
-// Asks for a copy; false when this process has to be executed.
-bool Job::start_copy(std::uint32_t number, const SpawnRequest& request) {
+// Requests a fork; false when this process has to be executed.
+bool Job::start_forked(std::uint32_t number, const SpawnRequest& request) {
     const std::uint32_t program = ranks_[processes_[number].first_rank].program;
-    Copies* copies = program < copies_.size() ? copies_[program].get() : nullptr;
-    return copies != nullptr && request.copies < 0 && copies->forked_start.ready() &&
-           copies->forked_start.start(request);
+    ForkedProgram* forked =
+        program < forked_programs_.size() ? forked_programs_[program].get() : nullptr;
+    return forked != nullptr && request.forked_start < 0 && forked->forked_start.ready() &&
+           forked->forked_start.start(request);
 }
 
-// Notes the copies that run, until at most `limit` are under way.
-bool Job::take_copies(ForkedStart& forked_start, std::size_t limit) {
+// Records the forked processes that run, until at most `limit` requests are under way.
+bool Job::take_forked(ForkedStart& forked_start, std::size_t limit) {
     std::vector<ForkedStart::Started> answers;
     if (!forked_start.collect(limit, answers)) {
         forked_start.give_up(answers);
     }
     const SpawnFailure* first = nullptr;
-    for (const ForkedStart::Started& copy : answers) {
-        if (copy.failure.error_number == 0) {
-            process_runs(ranks_[copy.rank].process, copy.pid);
+    for (const ForkedStart::Started& answer : answers) {
+        if (answer.failure.error_number == 0) {
+            process_runs(ranks_[answer.rank].process, answer.pid);
             continue;
         }
-        Process& process = processes_[ranks_[copy.rank].process];
+        Process& process = processes_[ranks_[answer.rank].process];
         process.ended = true;
         --alive_;
-        first = first == nullptr ? &copy.failure : first;
+        first = first == nullptr ? &answer.failure : first;
     }
     if (first != nullptr) {
         not_started(*first);
@@ -477,12 +479,12 @@ bool Job::take_copies(ForkedStart& forked_start, std::size_t limit) {
 }
 
 // Lets the first processes go on, too.
-bool Job::finish_copies() {
+bool Job::finish_forked() {
     bool all_run = true;
-    for (const std::unique_ptr<Copies>& copies : copies_) {
-        if (copies != nullptr) {
-            all_run = take_copies(copies->forked_start, 0) && all_run;
-            copies->forked_start.close();
+    for (const std::unique_ptr<ForkedProgram>& forked : forked_programs_) {
+        if (forked != nullptr) {
+            all_run = take_forked(forked->forked_start, 0) && all_run;
+            forked->forked_start.close();
         }
     }
     return all_run;
@@ -533,7 +535,7 @@ void Job::clean_up() {
         streams_[number].output_lines.finish(number, output_);
         streams_[number].error_lines.finish(number, errors_);
     }
-    // What a slow reader has not taken yet; a signal ends the wait.
+    // Waits until slow readers have taken all output; a signal ends the wait.
     while (true) {
         output_.flush();
         errors_.flush();

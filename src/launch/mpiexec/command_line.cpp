@@ -534,7 +534,8 @@ Error parse_size(const std::string& what, const std::string& value, std::uint64_
 
 namespace {
 
-// What threads have and fibres share.
+// Refuses options of fibres for other ranks, and for fibres those that need ranks to be threads or
+// processes.
 Error check_fibres(const CommandLine& line) {
     if (line.rank_kind != RankKind::fibre) {
         return line.workers != 0 ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")

@@ -1,4 +1,4 @@
-// What mpiexec --help says.
+// The text of mpiexec --help.
 #include "launch/mpiexec/command_line.hpp"
 
 namespace warren::launch {

@@ -96,18 +96,6 @@ struct CommandLine {
     std::uint32_t ranks() const;
 };
 
-// Reads a time limit; `what` asks for it (an option, a variable).
-Error parse_timeout(const std::string& what, const std::string& value, double& seconds);
-
-// Reads a size in bytes, also with k, M or G behind it.
-Error parse_size(const std::string& what, const std::string& value, std::uint64_t& bytes);
-
-// Reads what ranks are; `what` asks for it.
-Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind);
-
-// Reads the words behind --hwloc-shmem=.
-Error parse_hwloc_sharing(const std::string& what, const std::string& value, HwlocSharing& sharing);
-
 // Refuses options that contradict each other. The error names them and says why.
 Error check_combinations(const CommandLine& line);
 
@@ -115,8 +103,8 @@ Error check_combinations(const CommandLine& line);
 // and what it needs.
 Error parse_command_line(const std::vector<std::string>& words, CommandLine& made);
 
-// The text of --help.
-const char* usage();
+// The text of --help, made of the table of options (options.hpp).
+std::string usage();
 
 // The word of --bind-to.
 const char* name_of(BindTo bind_to);

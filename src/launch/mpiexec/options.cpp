@@ -258,12 +258,8 @@ constexpr std::array table{
            set_library,
            "with --ranks threads: each rank has a copy of this MPI library, a libmpi_abi.so.1 "
            "that speaks PMI-1 (MPICH's), instead of Warren"},
-    Option{program,
-           {"-wdir", "-wd"},
-           Takes::value,
-           " DIR",
-           set_directory,
-           "start the program in DIR"},
+    Option{
+        program, {"-wdir", "-wd"}, Takes::value, " DIR", set_directory, "start the program in DIR"},
     Option{program,
            {"-memory-alloc-kinds", "-memory-allocation-kinds"},
            Takes::value,

@@ -39,7 +39,8 @@ struct Option {
     static constexpr std::size_t name_limit = 7;
 
     std::string_view section; // heading in the help; the table has a section's options together
-    std::array<std::string_view, name_limit> names; // as in the help; all work with one dash and two
+    std::array<std::string_view, name_limit>
+        names; // as in the help; all work with one dash and two
     Takes takes;
     std::string_view value; // its form, for the help; behind the names as it is
     Error (*set)(OptionUse& use);

@@ -1,12 +1,12 @@
-// What an allocation by attribute costs, beside what else there is: pairs of allocate and free by
-// size, on one and more threads. Every block is written to. Others' libraries are loaded when they
-// are there, and named as missing otherwise: jemalloc, memkind, libnuma, hwloc, UMF (PyPI: umf).
+// Compares the cost of allocation by attribute with other allocators: pairs of allocate and free by
+// size, on one and more threads. Every block is written to. Other allocators are loaded if they are
+// installed, and named as missing otherwise: jemalloc, memkind, libnuma, hwloc, UMF (PyPI: umf).
 //     allocation [--threads 1,2] [--seconds 0.05] [--only NAMES] [--json]
-// Three patterns: `one`, a block is freed before the next is made; `many`, up to 64 blocks (at most
-// 8 MiB) are made, then freed in the order of their making; `far`, of Warren only: 16 blocks that
-// lie by turns in two places more than 16 GiB from each other, as those of two large heaps do.
-// Figures are the best of 5 rounds, in ns per pair; rounds of all allocators take turns, so that
-// what disturbs the machine disturbs all.
+// Three patterns. `one`: a block is freed before the next is made. `many`: up to 64 blocks (at most
+// 8 MiB) are made, then freed in the order of their making. `far`, for Warren only: 16 blocks
+// alternate between two places more than 16 GiB apart, as those of two large heaps do. Figures are
+// the best of 5 rounds, in ns per pair. Rounds of all allocators alternate, so that a disturbance
+// of the machine affects all.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

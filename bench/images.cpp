@@ -1,5 +1,5 @@
-// What a private copy of a program or library costs: the time to load it, the first and each
-// further one, and the memory that it has for itself before it runs; the time to return it.
+// Measures private copies of a program or library: the time to load the first and each further one,
+// the memory of each before it runs, and the time to return it.
 //     images COPIES PROGRAM|LIBRARY…
 #include <chrono>
 #include <cstdio>

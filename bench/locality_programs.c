@@ -1,8 +1,7 @@
-// What bench/locality_overhead records:
+// Programs that bench/locality_overhead records, with 2 threads that each have their own part:
 //     locality_programs stencil [STEPS]     7 points of 256³ numbers, 2 × 128 MiB, from memory
 //     locality_programs matmul [TIMES]      48 × 48 numbers, which stay in the first cache
 //     locality_programs branches [N]        Fibonacci number N by two calls each: short blocks
-// with 2 threads each, which have their own part.
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
-// What a look-up in a rank map costs: instructions, nanoseconds and cache misses, for every kind,
-// against plain tables of 4 and 8 bytes.
+// Measures a look-up in a rank map, for every kind, against plain tables of 4 and 8 bytes:
+// instructions, nanoseconds and cache misses.
 //
 //     rank_map                      nanoseconds and bytes, round robin over 16 to 768 K ranks
 //     rank_map --instructions       the same look-ups counted by valgrind (callgrind)
 //     rank_map --misses             and the data cache's misses of a round robin (callgrind)
 //
-// Every kind has a function of its own that does one look-up and nothing else; what is counted is
-// what it executes between being called and returning. The functions are called through pointers,
-// so nothing of a look-up is done once for many.
+// Every kind has a function of its own that does one look-up and nothing else. Counts are of its
+// instructions from call to return. The functions are called through pointers, so that the compiler
+// can't share work among look-ups.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -160,7 +160,7 @@ double seconds() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// What valgrind runs: one round over every kind.
+// One round over every kind, to run under valgrind.
 int counted(int ranks) {
     const Subjects subjects(ranks);
     std::uint64_t sum = 0;

@@ -1,16 +1,16 @@
-// What a rank and a node of a large machine need to know of the others: the address vector and the
-// communicators of 1 K to 1 M ranks, 16 on a node, made in one process with no network.
+// Measures a rank's and a node's data about the other ranks of a large machine: the address vector
+// and the communicators of 1 K to 1 M ranks, 16 on a node, made in one process with no network.
 //
-//     scale              memory and time of programs' patterns, at 1 K, 16 K, 128 K, 768 K, 1 M
-//     ranks scale --issue      messages per second into a transport that drops them, by kind of map
+//     scale              memory and time of programs' patterns, 1 K to 1 M ranks
+//     scale --issue      messages per second into a transport that drops them, by kind of map
 //     scale --nodes N    one size: N nodes
 //
-// Everything is made by the library's own code: sixteen ranks' tables of communicators, of the node
-// in the middle, on one shelf of tables and one address vector. Bytes of a rank are what the heap
-// has grown by, divided by sixteen; bytes of a node are the address vector and the shelf. Times are
-// of one rank and one communicator: listing its members, as a split does, and making the
-// communicator; beside it the same with a plain table of 4 bytes per rank. The exit code is 1 when
-// memory at 768 K ranks exceeds the limits that the table names.
+// The library's own code makes everything: the communicator tables of sixteen ranks, on the node in
+// the middle, on one shelf of tables and one address vector. Bytes of a rank are the growth of the
+// heap, divided by sixteen. Bytes of a node are the address vector and the shelf. Times are of one
+// rank and one communicator: listing its members, as a split does, and making the communicator;
+// beside it the same with a plain table of 4 bytes per rank. The exit code is 1 when memory at 768
+// K ranks exceeds the limits that the table names.
 #include <malloc.h>
 #include <sys/mman.h>
 
@@ -311,8 +311,8 @@ bool measure(int nodes) {
 
 // --- Messages into nothing
 
-// What a network would be given: a node's address and a cell. It keeps the last few, so that
-// nothing can be left out.
+// A network's transport gets a node's address and a cell. This one keeps the last few, so that the
+// compiler can't leave anything out.
 struct NullTransport {
     struct alignas(64) Cell {
         NodeAddress address;
@@ -366,12 +366,12 @@ template <typename Map>
     if (destination < 0 || destination >= sender.size || tag < 0) {
         return 1;
     }
-    const AddressVector::Place place = sender.addresses.place(sender.map[destination]);
-    if (place.node == sender.own_node) {
+    const AddressVector::Location location = sender.addresses.location(sender.map[destination]);
+    if (location.node == sender.own_node) {
         ++sender.transport.local;
         return 0;
     }
-    sender.transport.put(sender.addresses.address(place.node), place.slot, sender.context,
+    sender.transport.put(sender.addresses.address(location.node), location.slot, sender.context,
                          sender.rank, tag, data, 8);
     return 0;
 }

@@ -26,7 +26,7 @@
 
 namespace warren {
 
-// What a call of memory.h complains of.
+// An error of a call of memory.h.
 class MemoryError : public std::runtime_error {
   public:
     explicit MemoryError(int its_code) : std::runtime_error(warren_mem_error()), code_(its_code) {}
@@ -83,8 +83,8 @@ class MemoryResource : public std::pmr::memory_resource {
     Criteria criteria_;
 };
 
-// The same as an allocator of the standard. A container takes the criteria with it when it is
-// copied, moved or swapped.
+// A standard allocator with criteria. A container takes the criteria with it when it is copied,
+// moved or swapped.
 template <typename Element>
 class Allocator {
   public:

@@ -211,7 +211,7 @@ class Topology {
 
     const warren_topology* get() const { return owned_.get(); }
     int way() const { return warren_topology_way(get()); } // WARREN_TOPOLOGY_…
-    // What was left out of it, "" if nothing was.
+    // The parts that were left out of the topology, "" if none were.
     const std::string& note() const { return note_; }
 
     std::uint32_t count(int type) const { return warren_topology_count(get(), type); }

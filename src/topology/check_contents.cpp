@@ -1,4 +1,5 @@
-// What readers follow beside the tree: sets, details, texts, indices, distances, attributes.
+// Checks of the sections that readers follow beside the tree: sets, details, texts, indices,
+// distances, attributes.
 #include <algorithm>
 #include <bit>
 
@@ -15,7 +16,7 @@ Error ImageCheck::check_sets() {
     const std::uint64_t beyond = loops_.beyond(view.sets_, sets, words, (max_os_index + 1) / 64);
     // (No set has the number that says that there is none.)
     bool wrong = beyond >> 63 != 0 || sets > none16;
-    // What is in the tree, or memory, has both sets, anything else none.
+    // Objects in the tree and memory objects have both sets, all others none.
     wrong |= !all_below(view.cpuset_of_, view.tree_objects_, sets, loops_) ||
              !all_below(view.nodeset_of_, view.tree_objects_, sets, loops_);
     for (std::uint32_t index = view.depth_; index < view.level_count_; ++index) {

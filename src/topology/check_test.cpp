@@ -1,5 +1,5 @@
-// What checking refuses that damage by chance does not find: numbers that fit everywhere by
-// themselves, and more work than an image is worth.
+// Checks that random damage does not reach: numbers that are each in range but contradict each
+// other, and more work than an image is worth.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What readers follow in the tree: levels, parents, children, common ancestors.
+// Checks of the tree that readers follow: levels, parents, children, common ancestors.
 #include <algorithm>
 
 #include "topology/image_check.hpp"

@@ -24,7 +24,7 @@ namespace warren::topology {
 // EPYC Milan). Thread rule, for both: functions of their arguments.
 std::uint64_t checksum(const std::byte* bytes, std::size_t count);
 
-// The same on processors without AVX2, and on all.
+// The checksum as computed on processors without AVX2. It runs on all processors.
 std::uint64_t portable_checksum(const std::byte* bytes, std::size_t count);
 
 } // namespace warren::topology

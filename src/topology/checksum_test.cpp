@@ -1,4 +1,4 @@
-// What the checksum of images notices, and that processors agree on it.
+// Changes that the checksum of images detects, and that all processors compute the same one.
 #include "topology/checksum.hpp"
 
 #include <algorithm>
@@ -62,8 +62,8 @@ TEST(Checksum, finds_groups_that_are_exchanged) {
     EXPECT_EQ(checksum(bytes, count), right);
 }
 
-// Of two words in a row: a top bit's difference comes to one bit of what the next word is mixed
-// with.
+// Flips one bit in each of two adjacent words: a flipped top bit changes only one bit of the value
+// that the next word is mixed with.
 TEST(Checksum, finds_two_flipped_bits_of_neighbours_at_the_end) {
     std::vector<std::byte> bytes(1808, std::byte{0x5a}); // 16 bytes behind the last whole step
     const std::uint64_t right = checksum(bytes.data(), bytes.size());
@@ -82,7 +82,7 @@ TEST(Checksum, finds_two_flipped_bits_of_neighbours_at_the_end) {
     }
 }
 
-// Of small numbers, whose sums have many zeros, in arrays whose last turn has any length.
+// Uses small numbers, whose sums have many zeros, in arrays whose last turn has any length.
 TEST(Checksum, finds_each_flipped_bit) {
     std::mt19937 random(1); // NOLINT: repeatable
     for (std::size_t steps = 64; steps < 128; steps += 3) {
@@ -103,8 +103,8 @@ TEST(Checksum, finds_each_flipped_bit) {
     }
 }
 
-// Of each 10,000 pairs of neighbouring turns' words, small numbers or sets of few, one may go
-// unseen.
+// Exchanges words of neighbouring turns, small numbers or sets of few bits. One of 10,000 exchanges
+// may go undetected.
 TEST(Checksum, finds_nearly_all_words_that_are_exchanged_between_turns) {
     std::mt19937 random(1); // NOLINT: repeatable
     constexpr std::size_t turn = std::size_t{64} * 16;

@@ -19,7 +19,8 @@ struct CommonAncestors {
     std::uint32_t parting_kinds = 0;
 };
 
-// Of a description whose first `tree_objects` are those of the tree, parents before children.
+// Makes the tables of a description whose first `tree_objects` are the tree's, parents before
+// children.
 CommonAncestors make_common_ancestors(const Description& description, std::uint32_t tree_objects);
 
 } // namespace warren::topology

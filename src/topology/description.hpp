@@ -75,8 +75,8 @@ struct AttributeValue {
 struct Attribute {
     std::string name;
     std::uint32_t flags = 0; // WARREN_ATTRIBUTE_… bits
-    // Of several for a pair a measured one counts before the firmware's; else the first, as in
-    // hwloc.
+    // Among several values for a pair, a measured one precedes the firmware's; otherwise the first
+    // one counts, as in hwloc.
     std::vector<AttributeValue> values;
 };
 

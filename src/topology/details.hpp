@@ -1,5 +1,5 @@
-// What an object of some type has beside what all have, packed into words of 64 bits. Equal ones
-// are in an image once.
+// Details: fields that only objects of some types have, packed into 64-bit words. Equal details are
+// in an image once.
 //
 //   caches      bytes; line bytes | associativity << 32; depth | kind << 32
 //   NUMA node   bytes; number of page sizes; for each, bytes of a page; pages

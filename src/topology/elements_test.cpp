@@ -9,7 +9,7 @@
 namespace warren::topology {
 namespace {
 
-// Of arrays of all lengths up to several vectors, with one wrong element at each place.
+// Tests arrays of `count` elements with one wrong element at each place.
 void look_at_all(const ElementLoops& loops, std::size_t count) {
     std::vector<std::uint8_t> bytes(count, 6);
     std::vector<std::uint16_t> numbers(count, 300);

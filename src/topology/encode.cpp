@@ -91,7 +91,7 @@ class Encoder {
     std::vector<WideOsIndex> wide_os_indices_;
     std::vector<std::uint16_t> allowed_;
 
-    // What is there already.
+    // Entries that have been written, with their indices, so that equal ones are written once.
     std::unordered_map<std::string, std::uint32_t> string_index_;
     std::map<std::vector<std::uint64_t>, std::uint32_t> set_index_;
     std::map<std::vector<std::uint64_t>, std::uint32_t> word_index_;
@@ -485,8 +485,8 @@ void Encoder::add_attribute(const AttributeMatrix& matrix) {
         const auto place = std::lower_bound(values.begin(), values.end(), cell) - values.begin();
         append(bytes, static_cast<std::uint64_t>(place), cell_width);
     }
-    // What is the same for several attributes is there once: those of reading and writing often
-    // are.
+    // Contents that several attributes share are stored once: those of reading and writing often
+    // are the same.
     const auto keep = [](auto& known, auto& all, const std::vector<std::uint8_t>& added) {
         const auto [entry, is_new] = known.try_emplace(std::string(added.begin(), added.end()),
                                                        static_cast<std::uint32_t>(all.size()));

@@ -71,7 +71,7 @@ inline constexpr std::uint32_t none = 0xffffffff;
 inline constexpr std::uint16_t none16 = 0xffff;
 inline constexpr std::uint16_t wide16 = 0xfffe; // an OS index that is in `wide_os_indices`
 
-// What 16 bits stand for.
+// The 32-bit value of a 16-bit one: none16 becomes none.
 constexpr std::uint32_t widen(std::uint16_t number) {
     return number == none16 ? none : number;
 }
@@ -102,22 +102,22 @@ enum class ObjectType : std::uint8_t {
 inline constexpr std::size_t object_types = 20;
 
 enum class Section : std::uint32_t {
-    // Of 8 bytes.
+    // Elements of 8 bytes.
     details,    // u64: see details.hpp
     words,      // u64: words of sets
     attributes, // AttributeRecord: multiples of 8 bytes
-    // Of attributes, in bytes; together multiples of 8.
+    // Contents of attributes, in bytes; both sections together are a multiple of 8.
     cells,  // matrices (initiator × target) of numbers of values, of a width
     values, // each WARREN_ORIGIN_…, then a number of a width; and value_margin
-    // Of several fields, of 4 bytes or less.
+    // Records whose fields have at most 4 bytes.
     sets,      // SetRecord
     infos,     // InfoRecord: objects with ObjectFlag::has_infos, sorted; none16: the topology's
     distances, // DistancesRecord
     cpu_kinds, // CpuKindRecord
     wide_os_indices, // WideOsIndex: sorted by object
-    // Of 4 bytes.
+    // Elements of 4 bytes.
     distance_objects, // u32: object numbers
-    // Of fields of 2 bytes.
+    // Records whose fields have 2 bytes.
     levels,         // LevelRecord
     initiators,     // InitiatorRecord
     other_children, // OtherChildren: objects with ObjectFlag::has_others, sorted
@@ -149,7 +149,7 @@ enum class Section : std::uint32_t {
     pu_by_os,   // object, none16
     node_by_os, // logical index, -1
     row_by_os,  // initiator of a processor, -1
-    // Of one byte.
+    // Elements of one byte.
     level_of,       // one per object: index of its level
     flags,          // one per object: ObjectFlag
     nearest,        // one per object: logical index of the NUMA node, or 255: has to be looked for
@@ -216,7 +216,7 @@ inline constexpr std::uint8_t has_infos = 16;
 inline constexpr std::uint8_t all = 31;
 } // namespace object_flag
 
-// What descriptions and readers have of a level.
+// A level as descriptions and readers see it.
 struct Level {
     std::uint32_t first; // object
     std::uint32_t count; // more than none
@@ -319,7 +319,7 @@ inline constexpr const char* predefined_attributes[] = {
     "ReadBandwidth", "WriteBandwidth", "ReadLatency", "WriteLatency"};
 static_assert(std::size(predefined_attributes) == WARREN_ATTRIBUTE_FIRST_OTHER);
 
-// What readers get.
+// A value as readers get it.
 struct AttributeValueAt {
     std::uint64_t value;
     std::uint32_t origin; // WARREN_ORIGIN_…

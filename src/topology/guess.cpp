@@ -15,8 +15,8 @@ constexpr std::uint32_t higher = WARREN_ATTRIBUTE_HIGHER_IS_BETTER;
 constexpr std::uint32_t lower = WARREN_ATTRIBUTE_LOWER_IS_BETTER;
 constexpr std::uint32_t with_initiator = WARREN_ATTRIBUTE_NEEDS_INITIATOR;
 
-// What memory of a kind is usually like as seen from the processors next to it: MiB/s of one node's
-// memory, ns. Only the ratios matter where anything is known.
+// Typical values of a kind of memory, seen from the processors next to it: MiB/s of one node's
+// memory, and ns. Where anything is known, only the ratios matter.
 struct MemoryKind {
     const char* subtype; // the beginning of hwloc's names
     double bandwidth;
@@ -84,7 +84,7 @@ class Completion {
     std::vector<double> distance_; // initiators · targets
 };
 
-// What tells a processor from others.
+// The memory and attribute values of a processor as bits: processors with equal bits are alike.
 std::vector<bool> Completion::signature(std::size_t cpu) const {
     std::vector<bool> bits;
     for (const std::uint32_t target : targets_) {

@@ -1,4 +1,4 @@
-// What a warren_topology is: the image's memory, the view of it, how it was got. 650 bytes of
+// warren_topology: the image's memory, the view of it, and its source. It takes 650 bytes of
 // private memory, whatever the node's size. Thread rule: constant from its making to its end.
 #pragma once
 
@@ -48,7 +48,7 @@ inline bool is_set(const warren_set& set) {
 // and the image says so), what the calling thread may use.
 Error make_handle(ImageMemory memory, int way, warren_topology*& handle);
 
-// What functions of the C API return.
+// Results of functions of the C API.
 namespace c_api {
 inline constexpr int wrong = WARREN_TOPOLOGY_ERR_ARGUMENT;
 inline constexpr int nothing = WARREN_TOPOLOGY_ERR_NONE;

@@ -253,7 +253,7 @@ constexpr const char* sources[] = {
     "synthetic:pu:1",
     "synthetic:package:2 [numa(memory=1GB)] group:2 [numa] core:3 pu:1",
     "synthetic:package:3 [numa] core:5 l1:1 pu:3",
-    // Of 5, 11 and 15 objects in the tree: with pairs.
+    // Trees of 5, 11 and 15 objects, which have pairs.
     "synthetic:core:2 pu:1",
     "synthetic:package:2 [numa] core:2 pu:1",
     "synthetic:package:2 [numa] [numa] core:3 pu:1",

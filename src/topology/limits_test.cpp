@@ -96,7 +96,7 @@ Description describe(const std::vector<std::uint32_t>& cores,
     return made;
 }
 
-// What the error says; its class goes to `error_class`.
+// Returns the error's text and stores its class in `error_class`.
 std::string open(const Description& description, warren_topology*& topology, int& error_class) {
     std::vector<std::byte> image;
     ImageMemory memory;

@@ -210,7 +210,7 @@ Error share_image(std::span<const std::byte> image, int& descriptor) {
 Error write_image(std::span<const std::byte> image, const std::string& path) {
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-        // What it is would be gone: the new file takes its name.
+        // The new file takes over the name, so anything but a plain file would be lost.
         return fail(WARREN_TOPOLOGY_ERR_FILE, "%s is no plain file", path.c_str());
     }
     std::string temporary = path + ".XXXXXX";

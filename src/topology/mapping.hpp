@@ -45,7 +45,7 @@ class ImageMemory {
     std::span<const std::byte> bytes_;
 };
 
-// What the memory file of an image has to be sealed against: F_SEAL_… of fcntl.
+// Seals that the memory file of an image needs: F_SEAL_… of fcntl.
 extern const int image_seals;
 
 // An empty memory file for an image: a descriptor that is closed on exec.

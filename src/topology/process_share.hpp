@@ -1,6 +1,6 @@
-// What of the node the calling thread may use: its affinity, which control groups and mpiexec
-// narrow, and the NUMA nodes that control groups leave to its process. Thread rule: anybody; the
-// answer is the calling thread's, as of now.
+// The part of the node that the calling thread may use: its affinity, which control groups and
+// mpiexec narrow, and the NUMA nodes that control groups leave to its process. Thread rule:
+// anybody; the answer is the calling thread's, as of now.
 #pragma once
 
 #include <cstddef>

@@ -56,8 +56,8 @@ struct ValuesFile {
     std::vector<MeasuredValue> values;
 };
 
-// What can be: 1 PiB/s is a thousand times the fastest memory, a second a million times the latency
-// of memory in another machine.
+// Limits of plausible values: 1 PiB/s is a thousand times the fastest memory, a second a million
+// times the latency of memory in another machine.
 inline constexpr std::uint64_t max_bandwidth = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t max_latency_ns = 1'000'000'000;
 // 1024 memories seen from as many places in six ways are a tenth of it.
@@ -91,7 +91,7 @@ std::string place_of_values(const MachineIdentity& machine);
 // Adds the values to a description, which is then completed (guess.hpp). Nothing is added when the
 // file is refused.
 Error merge_values(const ValuesFile& file, Description& description);
-// The same with the file that find_values finds, if there is one.
+// Merges the file that find_values finds, if there is one.
 Error merge_found_values(Description& description);
 
 } // namespace warren::topology

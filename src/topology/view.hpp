@@ -1,13 +1,13 @@
 // TopologyView: reads a topology image (format.hpp) where it is.
 //
-// check() looks at everything that readers will follow, before anything is followed: sizes, every
-// index, every string's end, that parents are above their children. From then on no function here
-// can leave the image or go round in circles, whatever the bytes are, as long as they don't change.
-// What is true of the machine is not checked; who made the image has to be trusted for that.
+// check() tests everything that readers follow before anything is followed: sizes, every index,
+// every string's end, that parents precede their children. Afterwards no function here can leave
+// the image or loop for ever, whatever the bytes are, as long as they don't change. check() does
+// not test whether the image is true of the machine: its maker has to be trusted for that.
 //
 // Functions take numbers that are in range: the C API (api.cpp) checks its arguments. They take
-// constant time unless they say otherwise, and allocate nothing.
-// Thread rule: a value; const from check() on.
+// constant time unless they say otherwise, and allocate nothing. Thread rule: a value; const from
+// check() on.
 #pragma once
 
 #include <algorithm>
@@ -121,7 +121,7 @@ class TopologyView {
                    ? nullptr
                    : details_ + details_of_[std::uint32_t{level.details} + object - level.first];
     }
-    // Of a NUMA node, or of all that are at or below another object.
+    // Bytes of a NUMA node, or of all NUMA nodes at or below another object.
     std::uint64_t memory_bytes(std::uint32_t object) const;
 
     std::span<const DistancesRecord> distances() const { return distances_; }

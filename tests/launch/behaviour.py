@@ -275,7 +275,7 @@ def many_processes_are_copies_of_the_first():
         expect(alike and all(line[4] == own for line in lines), lines)
     ranks = 2 * processors + 3
     done = run("-wdir", "/usr", "-n", str(ranks), "sh", "-c",
-               "env -u WARREN_RANK sh -c 'pwd; env' | grep -c -e ^/usr -e COPIES -e PRELOAD; cat",
+               "env -u WARREN_RANK sh -c 'pwd; env' | grep -c -e ^/usr -e FORKED -e PRELOAD; cat",
                input="text\n")
     expect(sorted(done.stdout.splitlines()) == ["1"] * ranks + ["text"], done)
 

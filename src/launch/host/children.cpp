@@ -79,8 +79,8 @@ pid_t make_child() {
     return note(fork());
 }
 
-// What a child gets whose parent says nothing of descriptors: the rank's own 0, 1 and 2. (In
-// actions of the program's these numbers are the host's.)
+// File actions for a child whose parent gives none: the child inherits the rank's own 0, 1 and 2.
+// (In a program's own actions these numbers are the host's.)
 class OwnStreams {
   public:
     OwnStreams() {

@@ -1,7 +1,7 @@
-// The children that a rank has made: its waits are for those, and not for other ranks' children.
+// Children of ranks: a rank's wait calls report its own children only, never another rank's.
 //
-// Of a thread the kernel knows its children; those of fibres are noted when they are made, as
-// fibres move among kernel threads, and who waits for them lets others run. Thread rule: any
+// The kernel knows which thread made a child. Fibres move among kernel threads, so the host records
+// their children when they are made, and a fibre that waits lets other fibres run. Thread rule: any
 // thread.
 #pragma once
 
@@ -12,10 +12,11 @@
 
 namespace warren::launch {
 
-// What programs of threads call instead of the C library's wait and its kin.
+// Replacements for the C library's wait functions, for thread ranks.
 std::span<const warren_image_binding> child_bindings();
 
-// The same for fibres, with what makes children; prepare_children once, before there are ranks.
+// Replacements for fibres: the wait functions and those that make children. Call prepare_children
+// once, before there are ranks.
 void prepare_children(std::uint32_t ranks);
 std::span<const warren_image_binding> fibre_child_bindings();
 

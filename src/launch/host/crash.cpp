@@ -24,8 +24,8 @@ constexpr std::size_t crash_signal_count = std::size(crash_signals);
 // Room for the largest state of vector registers that a kernel saves, and a handler that prints.
 constexpr std::size_t signal_stack_bytes = 256 * 1024;
 
-// What each rank has set for each of these signals. Writers hold the lock; a handler that reads
-// while its rank writes is a mistake of the program's, as it is in a process.
+// The action that each rank has set for each of these signals. Writers hold the lock. A handler
+// that reads while its rank writes is the program's mistake, as in a process.
 struct Actions {
     std::uint32_t ranks = 0;
     std::unique_ptr<struct sigaction[]> of_ranks;

@@ -18,7 +18,7 @@ namespace warren::launch {
 
 void watch_for_crashes(std::uint32_t ranks);
 
-// What programs call instead of the C library's functions that set such handlers.
+// Replacements for the C library's functions that set such handlers.
 std::span<const warren_image_binding> crash_bindings();
 
 // A rank's stack, with what lies below it to stop it; by its own thread.

@@ -99,7 +99,7 @@ void release(void* block) {
     std::free(block);
 }
 
-// Of this process; the kernel's usual one where it doesn't say.
+// The process's limit of mappings, or the kernel's default when it can't be read.
 std::uint64_t mappings_limit() {
     constexpr std::uint64_t usual = 65530;
     char text[32] = "";

@@ -14,7 +14,7 @@ namespace warren::launch {
 // Once, before there are so many ranks: threads get arenas of their own.
 void prepare_heaps(std::uint32_t ranks);
 
-// What programs call instead of malloc and its kin.
+// Replacements for malloc and its relatives.
 std::span<const warren_image_binding> heap_bindings();
 
 } // namespace warren::launch

@@ -110,7 +110,8 @@ bool take_own_descriptors(const HostPlan& plan, const HostPlan::Rank& rank) {
     return true;
 }
 
-// What a process has of its own from the start. False: errno says why not.
+// Gives a thread what a process has of its own: affinity, working directory, descriptors. False:
+// errno has the reason.
 bool take_own(const HostPlan& plan, const HostPlan::Rank& rank) {
     if (rank.processors != nullptr &&
         sched_setaffinity(0, CpuSet::bytes(),
@@ -174,7 +175,7 @@ std::unique_ptr<char* []> list_of(const std::vector<std::string>& texts) {
 [[noreturn]] void not_started(const Start& start, const char* what) {
     const HostPlan::Rank& rank = start.plan->ranks[start.rank];
     const char* program = start.plan->programs[rank.program].arguments[0].c_str();
-    // What became 2, where the rank has descriptors of its own, has been closed.
+    // A rank with descriptors of its own has closed the descriptor that became its 2.
     for (const int errors : {rank.errors, STDERR_FILENO}) {
         if (dprintf(errors, "mpiexec: %s: %s\n", program, what) >= 0) {
             break;
@@ -198,7 +199,7 @@ void release_reserve() {
     madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
-// What another MPI library needs to know, in front of what an outer launcher has said.
+// Variables for another MPI library; they precede those of an outer launcher.
 void tell_other_library(const HostPlan& plan, const Start& start,
                         std::vector<std::string>& environment) {
     environment.insert(environment.begin() + 1,
@@ -275,7 +276,7 @@ void* run_rank(void* argument) {
     const HostPlan::Rank& rank = plan.ranks[start->rank];
     if (!has_fibres(plan)) {
         report_start(start->rank);
-        // What debuggers and top show.
+        // Debuggers and top show this name.
         const std::string name = "rank " + std::to_string(plan.first_rank + start->rank);
         pthread_setname_np(pthread_self(), name.c_str());
         make_signal_stack();

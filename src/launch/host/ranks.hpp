@@ -21,7 +21,7 @@ void report_start(std::uint32_t rank);
 // The rank will run no more: closes the thread's descriptors, and ends the process with the last
 // rank.
 void report_end(std::uint32_t rank, int exit_code);
-// The same for a fibre, which shares the process's descriptors.
+// Reports the end of a fibre, which shares the process's descriptors.
 void report_end_of_fibre(std::uint32_t rank, int exit_code);
 // The signal is about to end the process, because of this rank; its stack is full.
 void report_crash(std::uint32_t rank, int signal, bool overflow = false);

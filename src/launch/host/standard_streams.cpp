@@ -44,7 +44,8 @@ std::atomic<bool> is_child{false}; // of fork: it has them where programs expect
 std::unique_ptr<std::atomic<bool>[]> of_host;
 std::size_t of_host_size = 0;
 
-// Of who makes a place until it is noted, and of who closes whatever is not.
+// Held from making a place until keep() has recorded it, and while closing all descriptors that are
+// not recorded.
 std::mutex places_lock;
 
 void keep(int descriptor, bool kept = true) {
@@ -108,8 +109,8 @@ ssize_t write_pieces(int descriptor, const iovec* pieces, int count) {
     return writev(real(descriptor), pieces, count);
 }
 
-// What was in a place has been given up. (The host writes its own messages to what it was started
-// with.)
+// Closes what a place held, once the rank has given it up. (The host writes its own messages to the
+// descriptors that it was started with.)
 void empty(const Streams& streams, int number, int place) {
     if (place == streams.reserved[number]) {
         if (!streams.shared) {
@@ -164,7 +165,8 @@ int give_up(Streams& own, int number) {
 // Lower ones are left to programs, which may want a certain one.
 constexpr int first_kept = 256;
 
-// Of a file of the loader, which any rank may be in: keeps a copy, or gives that back.
+// Keeps a copy of a descriptor that the loader has opened, or closes that copy. Any rank may be in
+// the loader.
 int keep_file(int descriptor, bool kept) {
     std::unique_lock guard(places_lock, std::defer_lock);
     if (!is_child.load(std::memory_order_relaxed)) { // in which nobody gives the lock back
@@ -210,7 +212,7 @@ void close_gap(unsigned first, unsigned last) {
     }
 }
 
-// Of programs that close whatever there is.
+// close_range, for programs that close every descriptor: the host's own stay open.
 int close_several(unsigned first, unsigned last, int flags) {
     if (is_child.load(std::memory_order_relaxed) || (flags & CLOSE_RANGE_CLOEXEC) != 0) {
         return close_range(first, last, flags);

@@ -25,7 +25,7 @@ void prepare_streams(const HostPlan& plan);
 // The process's descriptor that the calling rank's program has as `number` (0 to 2); -1: closed.
 int place_of_standard(int number);
 
-// What programs call instead of the C library's functions.
+// Replacements for the C library's functions.
 std::span<const warren_image_binding> stream_bindings();
 
 // The rank writes and reads no more: who reads its output sees the end of it.

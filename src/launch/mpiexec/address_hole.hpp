@@ -27,7 +27,7 @@ enum class HolePlace : std::uint8_t {
 // The mappings that the text of /proc/self/maps lists.
 std::vector<AddressRange> parse_maps(const std::string& text);
 
-// What one entry of the second level of a page table covers: 2 MiB for pages of 4 KiB. A mapping
+// Bytes that one entry of a second-level page table covers: 2 MiB for pages of 4 KiB. A mapping
 // aligned to it takes the fewest tables.
 std::uint64_t second_level_bytes(std::uint64_t page_bytes);
 
@@ -35,7 +35,7 @@ std::uint64_t second_level_bytes(std::uint64_t page_bytes);
 std::uint64_t middle_of_hole(const std::vector<AddressRange>& mappings, HolePlace place,
                              std::uint64_t bytes, std::uint64_t alignment);
 
-// The same in this process.
+// Finds a hole in this process.
 std::uint64_t find_hole(HolePlace place, std::uint64_t bytes);
 
 } // namespace warren::launch

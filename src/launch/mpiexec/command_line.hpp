@@ -18,7 +18,7 @@
 
 namespace warren::launch {
 
-// What a rank may run on.
+// Processors that a rank may run on.
 enum class BindTo : std::uint8_t {
     automatic, // an equal share of the cores when there are enough for all ranks, else none
     none,
@@ -32,7 +32,7 @@ enum class BindTo : std::uint8_t {
 // The MPI library of the standard's ABI.
 inline constexpr const char* library_name = "libmpi_abi.so.1";
 
-// What a rank is to the system.
+// How the system sees a rank.
 enum class RankKind : std::uint8_t {
     process, // a part of a process: all of it, but for --ranks-per-process
     thread,  // of one process of the node, which runs a private image of the program
@@ -44,7 +44,7 @@ struct EnvironmentSetting {
     std::string value;
 };
 
-// What ranks that call hwloc_topology_load get from mpiexec.
+// The topology that mpiexec gives to ranks that call hwloc_topology_load.
 struct HwlocSharing {
     bool asked = false;
     HwlocWay way = HwlocWay::automatic;
@@ -96,27 +96,15 @@ struct CommandLine {
     std::uint32_t ranks() const;
 };
 
-// Reads a time limit; `what` asks for it (an option, a variable).
-Error parse_timeout(const std::string& what, const std::string& value, double& seconds);
-
-// Reads a size in bytes, also with k, M or G behind it.
-Error parse_size(const std::string& what, const std::string& value, std::uint64_t& bytes);
-
-// Reads what ranks are; `what` asks for it.
-Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind);
-
-// Reads the words behind --hwloc-shmem=.
-Error parse_hwloc_sharing(const std::string& what, const std::string& value, HwlocSharing& sharing);
-
-// What does not go together. An error says what and why.
+// Refuses options that contradict each other. The error names them and says why.
 Error check_combinations(const CommandLine& line);
 
 // Reads the words of the command line (without the launcher's own name). An error names the option
 // and what it needs.
 Error parse_command_line(const std::vector<std::string>& words, CommandLine& made);
 
-// The text of --help.
-const char* usage();
+// The text of --help, made of the table of options (options.hpp).
+std::string usage();
 
 // The word of --bind-to.
 const char* name_of(BindTo bind_to);

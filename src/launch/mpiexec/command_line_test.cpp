@@ -1,10 +1,14 @@
 #include "launch/mpiexec/command_line.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
+#include "launch/mpiexec/options.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::launch {
@@ -220,6 +224,54 @@ TEST(CommandLine, AProgramMustBeThere) {
 TEST(CommandLine, TheSumOfAllProgramsIsLimited) {
     const std::string most = std::to_string(node::rank_limit);
     EXPECT_NE(refused({"-n", most, "a", ":", "b"}).find("at most"), std::string::npos);
+}
+
+TEST(CommandLine, HelpHasEveryOptionOfTheTable) {
+    std::string help = usage();
+    for (char& letter : help) {
+        letter = std::string_view("\n,[").find(letter) == std::string_view::npos ? letter : ' ';
+    }
+    std::set<std::string_view> names;
+    for (const Option& option : options()) {
+        EXPECT_FALSE(option.help.empty()) << option.names[0];
+        for (const std::string_view name : option.names) {
+            if (name.empty()) {
+                continue;
+            }
+            EXPECT_NE(help.find(" " + std::string(name) + " "), std::string::npos) << name;
+            EXPECT_TRUE(names.insert(name.substr(name.find_first_not_of('-'))).second) << name;
+        }
+    }
+    EXPECT_TRUE(names.contains("np") && names.contains("help"));
+}
+
+TEST(CommandLine, TakesEveryOptionWithOneDashAndTwo) {
+    for (const Option& option : options()) {
+        for (const std::string_view name : option.names) {
+            if (name.empty()) {
+                continue;
+            }
+            const std::string bare(name.substr(name.find_first_not_of('-')));
+            for (const std::string& word : {"-" + bare, "--" + bare}) {
+                const std::string error = refused({word});
+                EXPECT_EQ(error.find("unknown"), std::string::npos) << error;
+                EXPECT_EQ(error.ends_with("needs a value"), option.takes == Takes::value) << error;
+                EXPECT_EQ(refused({word + "=x", "a"}).ends_with("takes no value"),
+                          option.takes == Takes::nothing)
+                    << word;
+            }
+        }
+    }
+}
+
+TEST(CommandLine, HelpFitsIntoATerminal) {
+    const std::string help = usage();
+    std::size_t longest = 0;
+    for (std::size_t begin = 0, end = 0; begin < help.size(); begin = end + 1) {
+        end = help.find('\n', begin);
+        longest = std::max(longest, end - begin);
+    }
+    EXPECT_LE(longest, 90U);
 }
 
 TEST(CommandLine, HelpAndVersionNeedNoProgram) {

@@ -33,7 +33,7 @@ class CpuSet {
     // "0-3,8": as taskset and the kernel write it.
     std::string text() const;
 
-    // What this process may run on. Empty when the kernel doesn't say.
+    // The processors that this process may run on. Empty when the kernel doesn't say.
     static CpuSet allowed();
 
     // The words of the set up to the last that is not zero.

@@ -22,8 +22,8 @@ constexpr const char* file_name = "warren/libwarren-forked-start.so";
 
 // The time that a program's loading may take before the others are executed.
 constexpr int ready_ms = 500;
-// A copy is made in a tenth of a millisecond; a machine may be busy.
-constexpr int copy_ms = 30'000;
+// A fork takes a tenth of a millisecond; a machine may be busy.
+constexpr int fork_ms = 30'000;
 
 } // namespace
 
@@ -70,7 +70,7 @@ bool ForkedStart::open() {
 }
 
 EnvironmentSetting ForkedStart::setting() const {
-    return {copies_variable, std::to_string(theirs_)};
+    return {forked_start_variable, std::to_string(theirs_)};
 }
 
 void ForkedStart::close_theirs() {
@@ -100,14 +100,14 @@ bool ForkedStart::ready() {
 // Takes one reply. False when there is none in time, or never will be.
 bool ForkedStart::answer(int timeout_ms, std::vector<Started>* started) {
     pollfd wait = {.fd = ours_, .events = POLLIN, .revents = 0};
-    CopyReply reply;
+    ForkReply reply;
     if (poll(&wait, 1, timeout_ms) != 1 ||
         recv(ours_, &reply, sizeof reply, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof reply) ||
-        reply.magic != copies_magic) {
+        reply.magic != forked_start_magic) {
         return false;
     }
     if (started == nullptr) {
-        return reply.rank == CopyReply::ready;
+        return reply.rank == ForkReply::ready;
     }
     const auto place = std::find(waiting_.begin(), waiting_.end(), reply.rank);
     if (place == waiting_.end()) {
@@ -123,7 +123,7 @@ bool ForkedStart::answer(int timeout_ms, std::vector<Started>* started) {
 }
 
 bool ForkedStart::start(const SpawnRequest& request) {
-    CopyRequest wanted;
+    ForkRequest wanted;
     wanted.rank = request.rank;
     wanted.lifeline_number = request.lifeline_number;
     if (request.processors != nullptr) {
@@ -133,7 +133,7 @@ bool ForkedStart::start(const SpawnRequest& request) {
         wanted.processor_bytes = static_cast<std::uint32_t>(CpuSet::bytes());
         std::memcpy(wanted.processors, request.processors->data(), CpuSet::bytes());
     }
-    const int descriptors[copy_descriptors] = {request.standard_input, request.standard_output,
+    const int descriptors[fork_descriptors] = {request.standard_input, request.standard_output,
                                                request.standard_error, request.lifeline};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptors)] = {};
     iovec data = {.iov_base = &wanted, .iov_len = sizeof wanted};
@@ -156,7 +156,7 @@ bool ForkedStart::start(const SpawnRequest& request) {
 
 bool ForkedStart::collect(std::size_t limit, std::vector<Started>& started) {
     while (waiting_.size() > limit) {
-        if (!answer(copy_ms, &started)) {
+        if (!answer(fork_ms, &started)) {
             return false;
         }
     }
@@ -168,7 +168,7 @@ void ForkedStart::give_up(std::vector<Started>& started) {
         started.push_back({.rank = rank,
                            .pid = 0,
                            .failure = {.error_number = ECHILD,
-                                       .step = "copying the first process",
+                                       .step = "forking the first process",
                                        .rank = rank}});
     }
     waiting_.clear();

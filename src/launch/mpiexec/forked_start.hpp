@@ -1,12 +1,12 @@
-// ForkedStart: starts a program's processes as copies of its first one.
+// ForkedStart: starts a program's further processes by forking its first one.
 //
-// The first process is started like any other, with a library that makes the copies when the
-// program is ready to run and none of its code has run (copies/first_process.cpp). So processes are
-// as if each had been executed, but for what the kernel chooses at random when it executes a
-// program: all have the same addresses. It is done where a program has more processes than fit on
-// the processors at once, since then every instruction before MPI_Init is paid for by all. Where
-// the first process does not answer (it is no dynamic program after all, the kernel can't tell what
-// is needed, it ends), the others are executed.
+// The first process starts like any other, with a preloaded library. When the program is ready to
+// run and none of its code has run, the library forks (preload/forked_start/first_process.cpp). The
+// processes are as if each had been executed, except that all have the same addresses, which the
+// kernel otherwise chooses at random. Warren does so where a program has more processes than fit on
+// the processors at once: then the instructions before MPI_Init add up. The other processes are
+// executed if the first does not answer: it is no dynamic program after all, the kernel lacks a
+// call, or it ends.
 //
 // Thread rule: mpiexec's only thread.
 #pragma once
@@ -28,20 +28,20 @@ class ForkedStart {
     ForkedStart& operator=(const ForkedStart&) = delete;
     ~ForkedStart() { close(); }
 
-    // Whether the library may be put before this program.
+    // Whether the library may be preloaded into this program.
     static bool fits(const ResolvedProgram& program);
-    // The library's place; empty when it can't be preloaded from there.
+    // The library's path; empty when it can't be preloaded from there.
     static std::string library();
 
     // Makes the socket. False, with errno, when there is none.
     bool open();
-    // What the first process inherits, and the setting that tells it.
+    // The descriptor that the first process inherits, and the variable that names it.
     int socket_of_first() const { return theirs_; }
     EnvironmentSetting setting() const;
-    // When it has been started: the socket is its own.
+    // Closes the first process's end of the socket here, once that process has it.
     void close_theirs();
 
-    // Whether copies can be made. Waits for the first process at the first call.
+    // Whether the first process can be forked. Waits for the first process at the first call.
     bool ready();
 
     struct Started {
@@ -49,19 +49,19 @@ class ForkedStart {
         pid_t pid = 0;
         SpawnFailure failure; // there is no process then
     };
-    // Asks for one more process. False when copies can't be made any more: then nothing was asked
-    // for.
+    // Requests one more process. False: the first process can't be forked any more, and nothing was
+    // requested.
     bool start(const SpawnRequest& request);
-    // Waits until at most `limit` processes that were asked for have not answered, and adds those
-    // that have. False when the first process is gone, or hangs.
+    // Waits until at most `limit` requests have no answer, and adds the processes of the answered
+    // ones. False when the first process is gone, or hangs.
     bool collect(std::size_t limit, std::vector<Started>& started);
-    // Adds those that have not answered, as failures.
+    // Adds the requests without an answer, as failures.
     void give_up(std::vector<Started>& started);
 
     // Lets the first process go on into its program.
     void close();
 
-    // Requests under way at once: the kernel limits descriptors that nobody has taken yet.
+    // Most requests under way at once: the kernel limits descriptors that wait in sockets.
     static constexpr std::size_t window = 16;
 
   private:

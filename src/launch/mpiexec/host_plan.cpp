@@ -51,7 +51,7 @@ class Reader {
         }
         return value;
     }
-    // Of things that take a number each at least.
+    // The number of elements of a list; each takes at least one number.
     std::uint64_t count() {
         const std::uint64_t value = number();
         sound_ = sound_ && value <= (bytes_.size() - at_) / sizeof value;

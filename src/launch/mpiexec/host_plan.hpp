@@ -43,7 +43,7 @@ struct HostPlan {
     // Ranks are fibres, run by a worker on each of these processors; empty: ranks are threads.
     std::vector<int> workers;
     bool verbose = false;
-    // Of the node segment, and where in it the loads of ranks are, for fibres.
+    // The node segment's descriptor, and the offset of the ranks' loads in it. For fibres.
     int segment = -1;
     std::uint64_t loads_offset = 0;
     // Where fibres are at home (runtime/fibres/balancing.hpp); an empty name: where they ran last.
@@ -68,7 +68,7 @@ struct HostPlan {
     static Error read(int descriptor, HostPlan& plan);
 };
 
-// What became of a rank; a report's size is far below what a pipe takes at once (PIPE_BUF).
+// An event in the life of a rank. A pipe takes a report at once, as it is far below PIPE_BUF.
 struct HostReport {
     enum class Kind : std::uint32_t {
         started,    // value: the number of its thread

@@ -44,7 +44,7 @@ struct HwlocOffer {
     int report = -1; // socket to mpiexec, which wants to know what became of it; -1: it doesn't
 };
 
-// What a rank reports of one hwloc_topology_load.
+// A rank's report of one hwloc_topology_load.
 struct HwlocReport {
     static constexpr std::uint32_t magic_number = 0x57484c31;
 

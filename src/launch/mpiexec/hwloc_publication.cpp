@@ -54,7 +54,7 @@ struct Hwloc {
     hwloc_topology_t topology = nullptr;
 };
 
-// What a topology is made of. The image is made before hwloc is opened: it may need it, too.
+// The source of a topology. The image is made before hwloc is opened, as hwloc may need it, too.
 struct Content {
     discovery::NamedSource named;
     std::vector<std::byte> image;

@@ -36,7 +36,7 @@ class HwlocPublication {
     const HwlocOffer& offer() const { return offer_; }
     std::vector<int> descriptors() const;
 
-    // What to say with -v.
+    // Messages for -v.
     const std::vector<std::string>& notes() const { return notes_; }
 
   private:

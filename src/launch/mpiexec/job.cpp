@@ -10,7 +10,6 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
@@ -22,14 +21,6 @@
 namespace warren::launch {
 
 namespace {
-
-// Ranks on their way to their program at once, on a machine with as many processors: starting them
-// is then no longer what takes the time.
-constexpr std::uint32_t starts_at_once = 32;
-
-// A program with more processes per processor than this is executed once and copied. With as many
-// as the processors can execute at once, copying would only make them wait for each other.
-constexpr std::uint32_t most_executed_per_processor = 2;
 
 constexpr std::size_t read_bytes = 64 * 1024;
 
@@ -107,7 +98,8 @@ bool Job::prepare() {
     if (has_host() && (!check_programs() || !make_host())) {
         return false;
     }
-    // Another library's ranks have a socket pair each, each program may have one for its copies.
+    // Another library's ranks have a socket pair each, each program may have one for its forked
+    // ranks.
     constexpr std::uint64_t for_topology = 6;
     if (has_fibres() && line_.library.empty()) {
         ranks_per_stream_ = fibres_per_stream(line_.ranks());
@@ -160,7 +152,7 @@ bool Job::prepare() {
             own.preload = preloaded_before(program) + own.preload;
         }
         program.build_environment(line_.environment, own, environ);
-        plan_copies(own, program);
+        plan_forked_start(own, program);
     }
     watch_descriptor(events_, signals_, Source::signals, 0);
     watch_descriptor(events_, rank_output_, Source::all_output, 0);
@@ -267,247 +259,6 @@ bool Job::make_segment() {
 
 // --- start -------------------------------------------------------
 
-// Which ranks are in which process, with which program and streams.
-void Job::divide_ranks() {
-    ranks_.resize(line_.ranks());
-    std::uint32_t rank = 0;
-    for (std::uint32_t program = 0; program < programs_.size(); ++program) {
-        for (std::uint32_t turn = 0; turn < programs_[program].ranks(); ++turn, ++rank) {
-            if (has_host() ? rank == 0 : turn % line_.ranks_per_process == 0) {
-                processes_.push_back(
-                    {.first_rank = rank,
-                     .ranks = has_host() ? line_.ranks() : line_.ranks_per_process});
-            }
-            const auto process = static_cast<std::uint32_t>(processes_.size() - 1);
-            ranks_[rank] = {.program = program,
-                            .process = process,
-                            .streams = has_host() ? rank / ranks_per_stream_ : process};
-            segment_.slot(rank).application = program;
-            segment_.slot(rank).process = process;
-        }
-    }
-    streams_.resize(ranks_.back().streams + 1);
-}
-
-// Whether the processes of this program but the first are to be copies of that one, and what the
-// first finds in its environment then. Without a socket, or the library, they are executed.
-void Job::plan_copies(const RankEnvironment& environment, ResolvedProgram& program) {
-    std::unique_ptr<Copies>& copies = copies_.emplace_back();
-    const std::string library = ForkedStart::library();
-    const std::uint32_t processes = program.ranks() / line_.ranks_per_process;
-    if (has_host() || processes <= most_executed_per_processor * processors_ || library.empty() ||
-        !ForkedStart::fits(program)) {
-        return;
-    }
-    auto made = std::make_unique<Copies>();
-    if (!made->forked_start.open()) {
-        return;
-    }
-    RankEnvironment own = environment;
-    own.more.push_back(made->forked_start.setting());
-    own.preload += (own.preload.empty() ? "" : ":") + library;
-    made->of_first.build(line_.environment, program.settings(), own, environ);
-    copies = std::move(made);
-    explain(program.name() + ": further processes are copies of the first");
-}
-
-bool Job::start_processes() {
-    divide_ranks();
-    process_of_.reserve(processes_.size());
-    Spawner spawner(std::min(processors_, starts_at_once));
-    bool all_started = true;
-    for (std::uint32_t number = 0; all_started && number < processes_.size(); ++number) {
-        all_started = has_host() ? start_host(spawner) : start_program(number, spawner);
-    }
-    if (!finish_copies() || !all_started) {
-        return false;
-    }
-    const SpawnFailure failure = spawner.finish();
-    if (failure.error_number != 0) {
-        not_started(failure);
-        return false;
-    }
-    char text[64];
-    std::snprintf(text, sizeof text, "all ranks started after %.1f ms",
-                  static_cast<double>(monotonic_ns() - started_ns_) * 1e-6);
-    explain(text);
-    return true;
-}
-
-// Makes the pipes of these streams; the ends to write to are the caller's.
-bool Job::open_streams(std::uint32_t number, int& output, int& errors) {
-    int output_ends[2];
-    int error_ends[2];
-    if (pipe2(output_ends, O_CLOEXEC) != 0 || pipe2(error_ends, O_CLOEXEC) != 0) {
-        return false;
-    }
-    Streams& streams = streams_[number];
-    streams.output = output_ends[0];
-    streams.errors = error_ends[0];
-    output = output_ends[1];
-    errors = error_ends[1];
-    if (line_.tag_output) {
-        std::vector<std::uint32_t> writers;
-        for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-            if (ranks_[rank].streams == number) {
-                writers.push_back(rank);
-            }
-        }
-        const std::string tag = "[" + describe_ranks(writers) + "] ";
-        streams.output_lines.set_tag(tag);
-        streams.error_lines.set_tag(tag);
-    }
-    open_streams_ += 2;
-    watch_descriptor(rank_output_, streams.output, Source::output, number);
-    watch_descriptor(rank_output_, streams.errors, Source::errors, number);
-    return true;
-}
-
-// Starts a process that is a program.
-bool Job::start_program(std::uint32_t number, Spawner& spawner) {
-    const std::uint32_t first = processes_[number].first_rank;
-    ResolvedProgram& program = programs_[ranks_[first].program];
-    int output = -1;
-    int errors = -1;
-    if (!open_streams(number, output, errors)) {
-        end_job(1, "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
-        return false;
-    }
-    Copies* copies = copies_[ranks_[first].program].get();
-    const bool is_copied = copies != nullptr && copies->forked_start.socket_of_first() >= 0;
-    const bool started = start_process(
-        number,
-        {.path = program.path().c_str(),
-         .arguments = program.arguments(),
-         .shell_arguments = program.shell_arguments(),
-         .environment = is_copied ? copies->of_first.pointers() : program.environment(),
-         .directory = program.directory().empty() ? nullptr : program.directory().c_str(),
-         .standard_output = output,
-         .standard_error = errors,
-         .copies = is_copied ? copies->forked_start.socket_of_first() : -1,
-         .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first]},
-        spawner);
-    if (is_copied) {
-        copies->forked_start.close_theirs();
-    }
-    close(output);
-    close(errors);
-    return started;
-}
-
-// Starts a process of the job; the request says what it runs and where its output goes.
-bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner) {
-    Process& process = processes_[number];
-    const std::uint32_t first = process.first_rank;
-    int lifeline[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline) != 0) {
-        end_job(1, "rank " + std::to_string(first) + ": a socket pair: " + std::strerror(errno));
-        return false;
-    }
-    process.lifeline = lifeline[0];
-    request.rank = first;
-    request.standard_input = first == 0 ? input_.open() : null_input_;
-    request.lifeline = lifeline[1];
-    request.lifeline_number = lifeline_number_;
-    request.group = group_;
-    request.signals = &former_signals_;
-    request.descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr;
-    const bool is_copy = start_copy(number, request);
-    pid_t pid = -1;
-    const SpawnFailure failure = is_copy ? SpawnFailure() : spawner.start(request, pid);
-    input_.close_reader();
-    close(lifeline[1]);
-    if (!is_copy && pid < 0) {
-        process.ended = true;
-        not_started(failure);
-        return false;
-    }
-    ++alive_;
-    watch_descriptor(events_, process.lifeline, Source::lifeline, number);
-    if (!is_copy) {
-        process_runs(number, pid);
-        return true;
-    }
-    return take_copies(copies_[ranks_[first].program]->forked_start, ForkedStart::window);
-}
-
-void Job::process_runs(std::uint32_t number, pid_t pid) {
-    Process& process = processes_[number];
-    process.pid = pid;
-    for (std::uint32_t rank = process.first_rank; rank < process.first_rank + process.ranks;
-         ++rank) {
-        // MPI_Init may have stored the number of a process further down already.
-        std::int32_t none = 0;
-        segment_.slot(rank).pid.compare_exchange_strong(none, pid, std::memory_order_relaxed);
-    }
-    process_of_.emplace(pid, number);
-}
-
-// --- copies of first processes
-
-// Asks for a copy; false when this process has to be executed.
-bool Job::start_copy(std::uint32_t number, const SpawnRequest& request) {
-    const std::uint32_t program = ranks_[processes_[number].first_rank].program;
-    Copies* copies = program < copies_.size() ? copies_[program].get() : nullptr;
-    return copies != nullptr && request.copies < 0 && copies->forked_start.ready() &&
-           copies->forked_start.start(request);
-}
-
-// Notes the copies that run, until at most `limit` are under way.
-bool Job::take_copies(ForkedStart& forked_start, std::size_t limit) {
-    std::vector<ForkedStart::Started> answers;
-    if (!forked_start.collect(limit, answers)) {
-        forked_start.give_up(answers);
-    }
-    const SpawnFailure* first = nullptr;
-    for (const ForkedStart::Started& copy : answers) {
-        if (copy.failure.error_number == 0) {
-            process_runs(ranks_[copy.rank].process, copy.pid);
-            continue;
-        }
-        Process& process = processes_[ranks_[copy.rank].process];
-        process.ended = true;
-        --alive_;
-        first = first == nullptr ? &copy.failure : first;
-    }
-    if (first != nullptr) {
-        not_started(*first);
-    }
-    return first == nullptr;
-}
-
-// Lets the first processes go on, too.
-bool Job::finish_copies() {
-    bool all_run = true;
-    for (const std::unique_ptr<Copies>& copies : copies_) {
-        if (copies != nullptr) {
-            all_run = take_copies(copies->forked_start, 0) && all_run;
-            copies->forked_start.close();
-        }
-    }
-    return all_run;
-}
-
-void Job::not_started(const SpawnFailure& failure) {
-    const Rank& rank = ranks_[failure.rank];
-    const int code = failure.error_number == EACCES   ? exit_not_executable
-                     : failure.error_number == ENOENT ? exit_not_found
-                                                      : 1;
-    std::string message = "rank " + std::to_string(failure.rank) + " (" +
-                          programs_[rank.program].name() + "): " + failure.step + ": " +
-                          std::strerror(failure.error_number);
-    if (failure.error_number == EAGAIN) {
-        message += "; the limit of processes (ulimit -u, or pids.max of a control group) is too "
-                   "low for " +
-                   std::to_string(line_.ranks()) + " ranks";
-    } else if (failure.error_number == ENOENT) {
-        message += " (is the interpreter in its first line there?)";
-    }
-    end_job(code, message);
-}
-
-// --- clean up ----------------------------------------------------
-
 void Job::clean_up() {
     // After a failure to start, those that run already are asked to end and waited for.
     while (alive_ > 0) {
@@ -533,7 +284,7 @@ void Job::clean_up() {
         streams_[number].output_lines.finish(number, output_);
         streams_[number].error_lines.finish(number, errors_);
     }
-    // What a slow reader has not taken yet; a signal ends the wait.
+    // Waits until slow readers have taken all output; a signal ends the wait.
     while (true) {
         output_.flush();
         errors_.flush();

@@ -80,8 +80,8 @@ class Job {
         bool overflowed = false;        // …because its stack is full
     };
 
-    // What an event of epoll is about: the number in it is of streams (output, errors), a process
-    // (lifeline, reports) or a rank (manager).
+    // The origin of an epoll event. The event's number is that of streams (output, errors), a
+    // process (lifeline, reports) or a rank (manager).
     enum class Source : std::uint32_t {
         output,
         errors,
@@ -114,12 +114,12 @@ class Job {
     void report_topologies();
     void divide_ranks();
     bool start_processes();
-    void plan_copies(const RankEnvironment& environment, ResolvedProgram& program);
+    void plan_forked_start(const RankEnvironment& environment, ResolvedProgram& program);
     bool start_program(std::uint32_t number, Spawner& spawner);
     bool start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner);
-    bool start_copy(std::uint32_t number, const SpawnRequest& request);
-    bool take_copies(ForkedStart& forked_start, std::size_t limit);
-    bool finish_copies();
+    bool start_forked(std::uint32_t number, const SpawnRequest& request);
+    bool take_forked(ForkedStart& forked_start, std::size_t limit);
+    bool finish_forked();
     void process_runs(std::uint32_t number, pid_t pid);
     bool check_programs();
     bool make_host();
@@ -168,8 +168,8 @@ class Job {
     bool has_host() const { return line_.rank_kind != RankKind::process; }
     bool has_fibres() const { return line_.rank_kind == RankKind::fibre; }
 
-    // Of a program whose further processes are copies of its first.
-    struct Copies {
+    // A program whose further processes are forked from its first.
+    struct ForkedProgram {
         ForkedStart forked_start;
         Environment of_first;
     };
@@ -179,8 +179,9 @@ class Job {
     std::string name_; // WARREN_JOB
     std::deque<ResolvedProgram> programs_;
     std::vector<bool> own_allocators_; // of programs of threads or fibres: whether they have them
-    std::vector<std::unique_ptr<Copies>> copies_; // by program; null: all are executed
-    std::string host_path_;                       // of ranks that are threads
+    std::vector<std::unique_ptr<ForkedProgram>>
+        forked_programs_;   // by program; null: all are executed
+    std::string host_path_; // of ranks that are threads
     Environment host_environment_;
     ProcessManager manager_; // of another MPI library's ranks
     BindingPlan bindings_;

@@ -96,8 +96,8 @@ bool Job::make_host() {
     return true;
 }
 
-// What workers' processors share makes them near: 1 for the same core, 1 more for each of these
-// that they don't share.
+// Distance between workers, by what their processors share: 1 for the same core, and 1 more for
+// each of L3 cache, NUMA node and socket that they don't share.
 std::vector<std::uint32_t> Job::distances_of_workers() {
     std::vector<std::uint32_t> distances;
     std::vector<std::vector<Place>> kinds;
@@ -266,7 +266,7 @@ bool Job::start_host(Spawner& spawner) {
         fcntl(one, F_SETFD, 0);
     }
     std::string number = std::to_string(file);
-    // What the process is for, to those who look at it.
+    // The arguments tell ps and top what the process is for.
     std::vector<char*> arguments{host_path_.data(), number.data()};
     for (char* const* argument = programs_[0].arguments(); *argument != nullptr; ++argument) {
         arguments.push_back(*argument);

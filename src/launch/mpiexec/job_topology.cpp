@@ -37,7 +37,8 @@ std::string first_library_of(const std::string& program) {
     return "";
 }
 
-// What a rank reports is text of a program's: one line, and nothing that a terminal obeys.
+// Makes a rank's text safe to print, since a program wrote it: one line, without control characters
+// that a terminal obeys.
 std::string plain(const char* text, std::size_t limit) {
     std::string made(text, strnlen(text, limit));
     for (char& letter : made) {
@@ -78,7 +79,8 @@ Error discovery_of(const std::string& text, EnvironmentSetting& setting) {
 
 } // namespace
 
-// What ranks know of the node. False when what the user wants can't be had.
+// Publishes the node's topology to the ranks. False: the topology that the user asked for can't be
+// had.
 bool Job::publish_topology(RankEnvironment& environment) {
     return publish_image(environment) && publish_hwloc(environment);
 }
@@ -150,7 +152,7 @@ bool Job::publish_hwloc(RankEnvironment& environment) {
     return offer_hwloc(offer, environment);
 }
 
-// What processes that are ranks get of it: the files, and the stand-in that knows how to use them.
+// Gives process ranks hwloc's topology: the files, and the stand-in library that reads them.
 bool Job::offer_hwloc(HwlocOffer offer, RankEnvironment& environment) {
     environment.preload = own_folder() + library_folder + stand_in;
     if (access(environment.preload.c_str(), R_OK) != 0) {

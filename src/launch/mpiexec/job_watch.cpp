@@ -265,7 +265,7 @@ void Job::process_ended(Process& process, int wait_status) {
     }
 }
 
-// What it means that these ranks of a process have ended.
+// Decides what the end of these ranks, all of one process, means for the job.
 void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status) {
     EndedRanks ended = gravest(ranks, segment_, WIFSIGNALED(wait_status));
     ended.pid = pid;

@@ -1,6 +1,5 @@
-// What this process may use: memory and processor time that control groups leave, and the
-// descriptors that a job of many ranks needs.
-// Thread rule: any thread; reads files of the system only.
+// Limits of this process: memory and processor time that its control groups leave, and descriptors
+// for a job of many ranks. Thread rule: any thread; reads files of the system only.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// The loads of a job's ranks, as they are read from outside of it (`warren ranks`, mpiexec).
+// The loads of a job's ranks, read from outside the job (`warren ranks`, mpiexec).
 //
-// Of fibres the scheduler says what they ran; of processes and threads the system does, which
-// counts what they do while they wait as well. Thread rule: any process that can map the segment;
-// what is read may be a tenth of a second old.
+// The scheduler counts what fibres ran. The system counts for processes and threads, and includes
+// the time that they poll. Thread rule: any process that can map the segment; values may be a tenth
+// of a second old.
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 
 #include "launch/mpiexec/command_line.hpp"
 #include "launch/mpiexec/job.hpp"
+#include "launch/mpiexec/option_values.hpp"
 #include "mpi.h"
 #include "warren/version.h"
 
@@ -96,7 +97,7 @@ int main(int count, char** words) {
     }
     switch (line.request) {
     case CommandLine::Request::help:
-        std::fputs(usage(), stdout);
+        std::fputs(usage().c_str(), stdout);
         return 0;
     case CommandLine::Request::version:
         std::printf("mpiexec (Warren) %d.%d.%d\n", WARREN_VERSION_MAJOR, WARREN_VERSION_MINOR,

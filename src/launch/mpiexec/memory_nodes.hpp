@@ -20,8 +20,8 @@ memory::NodeSet nodes_with_memory(const std::string& root);
 inline constexpr int no_node = -1;
 std::vector<int> leave_out_others(std::vector<int>& nodes, const memory::NodeSet& with_memory);
 
-// What the kernel says (an errno) when it is asked to move a page of this process to the node where
-// it is; 0: it does such things.
+// Asks the kernel to move a page of this process to the node where it already is. Returns 0 when
+// the kernel moves pages, else its errno.
 int refusal_to_move_pages();
 
 } // namespace warren::launch

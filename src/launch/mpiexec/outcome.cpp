@@ -8,7 +8,7 @@ namespace warren::launch {
 
 namespace {
 
-// What the shell adds to the number of a signal.
+// The exit code of a program that a signal ended is this plus the signal's number, as in a shell.
 constexpr int killed_exit_code = 128;
 
 // mpiexec's exit code for a code that a program or MPI_Abort gave: never a success by truncation.

@@ -28,8 +28,9 @@ struct EndedRanks {
     bool overflowed = false;         // the signal came of a stack that was full
 };
 
-// Of ranks that have ended together with their process, those whose end matters most, with their
-// state: all when a signal ended them; else those that others may wait for, if there are any.
+// Picks, among ranks that have ended together with their process, those whose end matters most,
+// with their state. When a signal ended them: all. Otherwise: those that others may wait for, if
+// there are any.
 EndedRanks gravest(const std::vector<std::uint32_t>& ranks, const node::Segment& segment,
                    bool by_signal);
 

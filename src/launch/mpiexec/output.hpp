@@ -16,7 +16,7 @@ namespace warren::launch {
 // A line longer than this is passed on in pieces, so that a rank cannot fill mpiexec's memory.
 inline constexpr std::size_t line_limit_bytes = 64 * 1024;
 
-// What a Sink holds for a slow reader before mpiexec stops reading from the ranks.
+// Bytes that a Sink holds for a slow reader before mpiexec stops reading from the ranks.
 inline constexpr std::size_t sink_limit_bytes = 1024 * 1024;
 
 class Sink {

@@ -21,7 +21,7 @@ inline constexpr int exit_deadlock = 125;
 inline constexpr int exit_not_executable = 126;
 inline constexpr int exit_not_found = 127;
 
-// What every rank finds in its environment beside WARREN_RANK.
+// Variables that every rank finds in its environment beside WARREN_RANK.
 struct RankEnvironment {
     std::uint32_t size = 0;
     int segment = -1; // -1, and so the next: a thread's program, whose process has both

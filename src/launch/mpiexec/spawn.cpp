@@ -55,7 +55,7 @@ int Spawner::run_child(void* argument) {
                                   {request.standard_output, STDOUT_FILENO},
                                   {request.standard_error, STDERR_FILENO},
                                   {request.lifeline, request.lifeline_number},
-                                  {request.copies, request.copies}};
+                                  {request.forked_start, request.forked_start}};
     for (const auto& descriptor : descriptors) {
         if (descriptor[0] < 0) {
             continue;
@@ -115,9 +115,9 @@ SpawnFailure Spawner::start(const SpawnRequest& request, pid_t& pid) {
     }
     slot.request = request;
     slot.parent = getpid();
-    // A first process writes the ranks of its copies there.
+    // A first process writes the ranks of the processes forked from it there.
     std::snprintf(slot.rank_setting.data(), slot.rank_setting.size(),
-                  request.copies >= 0 ? "WARREN_RANK=%010u" : "WARREN_RANK=%u", request.rank);
+                  request.forked_start >= 0 ? "WARREN_RANK=%010u" : "WARREN_RANK=%u", request.rank);
     slot.environment.assign(1, slot.rank_setting.data());
     for (char* const* entry = request.environment + 1; entry[-1] != nullptr; ++entry) {
         slot.environment.push_back(*entry);

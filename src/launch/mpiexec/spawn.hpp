@@ -23,7 +23,7 @@
 
 namespace warren::launch {
 
-// What is pointed to stays until finish().
+// A process to start. All pointers must stay valid until finish().
 struct SpawnRequest {
     std::uint32_t rank = 0;
     const char* path = nullptr;
@@ -36,14 +36,14 @@ struct SpawnRequest {
     int standard_error = -1;
     int lifeline = -1;                   // becomes descriptor lifeline_number of the rank
     int lifeline_number = -1;            // not one of the others
-    int copies = -1;                     // keeps its number (forked_start.hpp); -1: none
+    int forked_start = -1;               // keeps its number (forked_start.hpp); -1: none
     pid_t group = 0;                     // process group that the rank joins
     const CpuSet* processors = nullptr;  // null: unchanged
     const sigset_t* signals = nullptr;   // blocked in the rank: those that were in mpiexec
     const rlimit* descriptors = nullptr; // null: unchanged
 };
 
-// What went wrong, if anything.
+// The step at which a start failed, if it did.
 struct SpawnFailure {
     int error_number = 0;  // 0: nothing
     const char* step = ""; // "starting a process", "changing to the working directory", …

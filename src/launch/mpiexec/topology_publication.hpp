@@ -28,7 +28,7 @@ class TopologyPublication {
     Error make(const std::string& source, std::string& note);
     bool is_made() const { return is_made_; }
 
-    // What ranks inherit: the file, which they can only read, and their end of the socket.
+    // Descriptors that ranks inherit: the file, read-only, and their end of the socket.
     int file_of_ranks() const { return reader_; }
     int socket_of_ranks() const { return socket_of_ranks_; }
     // Where requests and reports come from. It doesn't block.

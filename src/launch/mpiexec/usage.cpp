@@ -1,98 +1,74 @@
-// What mpiexec --help says.
-#include "launch/mpiexec/command_line.hpp"
+// The text of mpiexec --help, made of the table of options.
+#include <algorithm>
+
+#include "launch/mpiexec/options.hpp"
 
 namespace warren::launch {
 
-const char* usage() {
-    return "usage: mpiexec [options] program [arguments] { : [options] program [arguments] }\n"
-           "\n"
-           "What to run\n"
-           "  -n, -np N            start N ranks of the program (default 1), on as many "
-           "processors\n"
-           "                       as there are: more ranks than processors need no option\n"
-           "  --ranks WHAT         processes (default), or threads: all ranks in one process, each "
-           "with\n"
-           "                       a private image of the program; or fibres: the same as "
-           "user-level\n"
-           "                       threads, thousands of them; also from WARREN_RANKS\n"
-           "  --workers N          kernel threads that run fibres (default: one per processor)\n"
-           "  --stack-size SIZE    of each thread or fibre (512k, 8M; default: ulimit -s)\n"
-           "  --ranks-per-process T  processes of T ranks each, for programs whose threads become\n"
-           "                       ranks by warren_rank_bind\n"
-           "  --balance NAME       fibres are at home on the worker that this balancer gives them, "
-           "by\n"
-           "                       their loads: none (measures), greedy (the largest first), "
-           "refine\n"
-           "                       (moves few), topology (and near those that they talk to)\n"
-           "  --balance-at WHEN    every so many seconds (default 0.1), or when all ranks have "
-           "come to\n"
-           "                       a collective operation of all (collectives, or collectives=N "
-           "for\n"
-           "                       every N-th) or called warren_rank_migrate (hints)\n"
-           "  --balance-record FILE  what the balancer looked at last, for `warren balance`\n"
-           "  --migrate-pages      when a balancer has moved a rank to another NUMA node, its "
-           "pages\n"
-           "                       follow: those of its stack, its variables and its heap (not of\n"
-           "                       programs that bring an allocator)\n"
-           "  --no-stealing        idle workers take no fibres from others\n"
-           "  --library PATH       with --ranks threads: each rank has a copy of this MPI "
-           "library,\n"
-           "                       a libmpi_abi.so.1 that speaks PMI-1 (MPICH's), instead of "
-           "Warren\n"
-           "  -wdir DIR            start the program in DIR\n"
-           "  -memory-alloc-kinds KINDS  kinds of memory that the program asks MPI for (MPI 5.0,\n"
-           "                       12.4.3), as in system,mpi:alloc_mem; infos say which it has\n"
-           "  -env NAME VALUE      set a variable for this program (the environment is passed "
-           "whole)\n"
-           "  -genv NAME VALUE     set a variable for all programs; also -x NAME=VALUE\n"
-           "\n"
-           "Where\n"
-           "  --bind-to WHAT       auto (default), core, hwthread, l3cache, numa, socket or none;\n"
-           "                       auto gives each rank an equal share of the cores when there is\n"
-           "                       a core for each, and binds nothing otherwise\n"
-           "  --report-bindings    print what each rank is bound to\n"
-           "\n"
-           "What is known of the node\n"
-           "  --hwloc-shmem[=WORDS]  ranks that load a topology of hwloc share one that mpiexec "
-           "has\n"
-           "                       discovered, or else read XML of it, or else discover (-v says\n"
-           "                       which and why). Words, with commas: shmem, xml or native for\n"
-           "                       that way only; io for devices, too; copies=N, so many loads\n"
-           "                       per process can share (4); at=largest, at=before-heap,\n"
-           "                       at=after-heap or at=0xADDRESS for the place in memory\n"
-           "  --topology SOURCE    what ranks see of the node, here and in warren/topology.h, is "
-           "a\n"
-           "                       recorded or invented machine instead of this one: an image\n"
-           "                       file, hwloc's XML, a folder with a copy of /sys and /proc, or\n"
-           "                       synthetic:DESCRIPTION as hwloc reads it. Files and folders\n"
-           "                       of users other than you and root are refused\n"
-           "\n"
-           "What becomes of it\n"
-           "  --keep-going         when ranks fail, or abort a communicator that others are not "
-           "in,\n"
-           "                       let the others go on; also --disable-auto-cleanup\n"
-           "\n"
-           "What is seen of it\n"
-           "  -l, --tag-output     start each line of output with the rank it comes from\n"
-           "  --timeout S          after S seconds print what every rank waits for, end the job "
-           "and\n"
-           "                       return 124; also from the variable MPIEXEC_TIMEOUT\n"
-           "  --load-summary       with --ranks fibres: print in the end how long ranks ran and "
-           "how\n"
-           "                       unequally (`warren ranks` shows it meanwhile)\n"
-           "  -v, --verbose        explain choices\n"
-           "  --version, --help\n"
-           "\n"
-           "Standard input goes to rank 0. Ctrl-C is passed on to the ranks; a second one ends\n"
-           "them. SIGUSR1 or SIGQUIT (Ctrl-\\) prints what every rank waits for, and so does\n"
-           "`warren state PID` from another terminal.\n"
-           "\n"
-           "The exit code is 0 when all ranks succeed, else that of the first rank that failed "
-           "(128\n"
-           "+ the signal when it was killed; the code given to MPI_Abort); 2 for a wrong command\n"
-           "line, 125 when fibres wait for each other, 126 and 127 for a program that cannot be "
-           "run\n"
-           "or is not there.\n";
+namespace {
+
+constexpr std::size_t line_limit = 80;
+constexpr std::size_t help_column = 23;
+constexpr std::size_t heading_limit = 28; // the help of longer ones begins on the next line
+
+constexpr std::string_view start =
+    "usage: mpiexec [options] program [arguments] { : [options] program [arguments] }\n";
+
+constexpr std::string_view end =
+    "\n"
+    "Standard input goes to rank 0. Ctrl-C is passed on to the ranks; a second one ends\n"
+    "them. SIGUSR1 or SIGQUIT (Ctrl-\\) prints what every rank waits for, and so does\n"
+    "`warren state PID` from another terminal.\n"
+    "\n"
+    "The exit code is 0 when all ranks succeed, else that of the first rank that failed (128\n"
+    "+ the signal when it was killed; the code given to MPI_Abort); 2 for a wrong command\n"
+    "line, 125 when fibres wait for each other, 126 and 127 for a program that cannot be run\n"
+    "or is not there.\n";
+
+std::string heading(const Option& option) {
+    std::string text;
+    for (const std::string_view name : option.names) {
+        if (!name.empty()) {
+            text += (text.empty() ? "  " : ", ") + std::string(name);
+        }
+    }
+    return text + std::string(option.value);
+}
+
+// Adds the heading and, from help_column on, the help, broken between words.
+void add(std::string& text, const Option& option) {
+    std::string line = heading(option);
+    if (line.size() > heading_limit) {
+        text += line + "\n";
+        line.clear();
+    }
+    line.resize(std::max(line.size() + 1, help_column - 1), ' ');
+    for (std::string_view rest = option.help; !rest.empty();) {
+        const std::size_t length = std::min(rest.find(' '), rest.size());
+        const std::string_view word = rest.substr(0, length);
+        rest.remove_prefix(std::min(length + 1, rest.size()));
+        if (line.size() + 1 + word.size() > line_limit) {
+            text += line + "\n";
+            line.assign(help_column - 1, ' ');
+        }
+        line += " " + std::string(word);
+    }
+    text += line + "\n";
+}
+
+} // namespace
+
+std::string usage() {
+    std::string text(start);
+    std::string_view section;
+    for (const Option& option : options()) {
+        if (option.section != section) {
+            section = option.section;
+            text += "\n" + std::string(section) + "\n";
+        }
+        add(text, option);
+    }
+    return text + std::string(end);
 }
 
 } // namespace warren::launch

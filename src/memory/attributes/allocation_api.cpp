@@ -78,7 +78,8 @@ inline void* allocated(std::size_t bytes, const warren_mem_criteria* criteria,
 } // namespace
 
 WARREN_API void* warren_mem_alloc(size_t bytes, const warren_mem_criteria* criteria) {
-    // What is usual, without a call: known criteria, anywhere, and a block that the thread has.
+    // The usual case needs no call: known criteria, the same heap anywhere, and a block that the
+    // thread has.
     const warren::memory::KnownHeap* known = warren::memory::known_anywhere(criteria);
     if (known != nullptr) [[likely]] {
         void* block = take_kept(*known->cache, warren::memory::class_of_any(bytes));

@@ -1,4 +1,4 @@
-// What of a memory is available now, as the kernel says it.
+// Bytes of a memory that are available now, by the kernel's account.
 #include <algorithm>
 #include <bit>
 #include <cinttypes>

@@ -36,7 +36,7 @@ int length_of(std::string_view text) {
     return static_cast<int>(std::min<std::size_t>(text.size(), 80));
 }
 
-// What is before the first of `separators`, which is taken off `rest` with what it ends.
+// Returns the text before the first of `separators`, and removes both from `rest`.
 std::string_view next_part(std::string_view& rest, std::string_view separators) {
     const std::size_t end = rest.find_first_of(separators);
     const std::string_view part = rest.substr(0, end);

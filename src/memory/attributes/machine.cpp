@@ -16,7 +16,7 @@ namespace {
 // As many attributes as a program will register; each costs a comparison per look-up by name.
 constexpr std::size_t max_registered = 256;
 
-// What users call things besides the topology's names.
+// The object type of a name: the topology's names, and others that users write.
 int type_by_name(const std::string& name) {
     constexpr std::pair<std::string_view, int> others[] = {{"numa", WARREN_OBJECT_NUMA_NODE},
                                                            {"node", WARREN_OBJECT_NUMA_NODE},
@@ -73,7 +73,7 @@ Machine::Machine(const warren_topology* topology, bool owned) : topology_(topolo
             topology, warren_topology_object(topology, WARREN_OBJECT_NUMA_NODE, index)));
     }
     if (this_node_) {
-        // What the process may use: others would be refused when memory is placed.
+        // Only nodes that the process may use: placing memory on others would be refused.
         const NodeSet allowed = allowed_nodes();
         allowed_.assign(std::begin(allowed.words), std::end(allowed.words));
     }

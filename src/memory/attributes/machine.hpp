@@ -63,7 +63,7 @@ class Machine {
     bool is_this_node() const { return this_node_; }
     // OS indices of all memories, in the topology's order.
     const std::vector<std::uint32_t>& nodes() const { return nodes_; }
-    // Of all machines of the process, which is one usually: so each allocation asks without a
+    // Counts changes of all machines of the process, usually one, so that allocations ask without a
     // pointer.
     static std::uint64_t revision() { return changes.load(std::memory_order_acquire); }
 

@@ -68,7 +68,7 @@ class Opened {
     std::string problem_;
 };
 
-// What the firmware of that machine would say of local memory, as a file of values.
+// A file of values with what that machine's firmware would report for local memory.
 class Measured {
   public:
     Measured() {

@@ -173,7 +173,7 @@ TEST(Ordering, RandomSetsHaveOneOrder) {
                 }
             }
         }
-        // The same set in another order.
+        // Shuffles the set.
         std::vector<std::size_t> shuffle(count);
         for (std::size_t i = 0; i < count; ++i) {
             shuffle[i] = i;

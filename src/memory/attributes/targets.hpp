@@ -38,8 +38,8 @@ inline const KnownHeap* known_entry(const warren_mem_criteria* criteria) {
     return own != nullptr ? &own->known[revision_of(criteria) % known_heaps] : nullptr;
 }
 
-// What the caller knows of the criteria's heap; null: it has to be found, or the processor asked
-// for.
+// The heap that the calling thread remembers for the criteria. Null: the caller has to find it, or
+// depends on its processor.
 inline const KnownHeap* known_heap(const warren_mem_criteria* criteria) {
     const KnownHeap* entry = known_entry(criteria);
     return entry != nullptr && entry->criteria == revision_of(criteria) &&
@@ -48,7 +48,7 @@ inline const KnownHeap* known_heap(const warren_mem_criteria* criteria) {
                : nullptr;
 }
 
-// The same for criteria that mean one heap wherever the caller runs; null: none that is known.
+// The remembered heap of criteria that mean one heap wherever the caller runs. Null: none is known.
 inline const KnownHeap* known_anywhere(const warren_mem_criteria* criteria) {
     const KnownHeap* entry = known_entry(criteria);
     return entry != nullptr && entry->anywhere == revision_of(criteria) &&

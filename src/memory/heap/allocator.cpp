@@ -66,7 +66,8 @@ void* take_class(Heap& heap, unsigned size_class) {
     return block;
 }
 
-// What the block's address is a multiple of, as far as anybody asks for it.
+// The largest power of two that divides the block's address, up to the largest alignment that
+// anybody asks for.
 std::size_t alignment_of(const void* block) {
     constexpr std::uintptr_t most = 1U << 30;
     const std::uintptr_t bits = reinterpret_cast<std::uintptr_t>(block) | most;
@@ -97,8 +98,8 @@ bool too_large(std::size_t bytes) {
 
 void* grow_large(Region& region, std::size_t bytes) {
     Heap& heap = *region.heap.load(std::memory_order_relaxed);
-    // What grows once grows again: a quarter more keeps many small steps from copying all each
-    // time.
+    // A block that grows once will grow again: a quarter more keeps many small steps from copying
+    // it each time.
     const std::size_t ample = region.bytes + region.bytes / 4;
     void* grown = ample > bytes && !too_large(ample) ? heap.take_large(ample, 1) : nullptr;
     if (grown == nullptr) {
@@ -152,7 +153,7 @@ void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes) {
 
 namespace {
 
-// What keep_usual has refused.
+// Frees a block that keep_usual has refused.
 [[gnu::noinline]] bool free_unusual(void* block) {
     // Mostly it is in another leaf than the last one, and as usual apart from that.
     ThreadCaches* own = own_caches;
@@ -216,7 +217,7 @@ void* reallocate(void* block, std::size_t bytes) {
     const std::size_t usable = found.size_class < 0
                                    ? found.region->bytes
                                    : size_classes[static_cast<unsigned>(found.size_class)].bytes;
-    // What shrinks by less than half stays.
+    // A block that shrinks by less than half stays where it is.
     if (bytes <= usable && (bytes > usable / 2 || usable == smallest_block_bytes)) {
         return block;
     }

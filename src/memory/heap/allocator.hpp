@@ -15,12 +15,13 @@ namespace warren::memory {
 // demands places and the system forbids to place memory.
 void* allocate(Heap& heap, std::size_t bytes);
 
-// The same at a multiple of alignment. EINVAL: it is no power of two.
+// A block whose address is a multiple of `alignment`. EINVAL: `alignment` is no power of two. Other
+// errors are those of allocate().
 void* allocate_aligned(Heap& heap, std::size_t alignment, std::size_t bytes);
 
 // Null is nothing to free.
 void deallocate(void* block);
-// The same of what keep_usual (thread_cache.hpp) has refused.
+// Frees a block that keep_usual (thread_cache.hpp) has refused.
 void deallocate_unusual(void* block);
 // The same; false, and nothing happens, when it is none of our blocks (null neither).
 bool deallocate_ours(void* block);

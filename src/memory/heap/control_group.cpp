@@ -30,7 +30,8 @@ constexpr Version versions[] = {
      "memory.usage_in_bytes",
      {"total_inactive_file ", "total_active_file "}}};
 
-// What is too much for the stacks of threads, which may be as small as 16 KiB.
+// Buffers for file names and contents. They are too large for threads' stacks, which may be as
+// small as 16 KiB.
 struct Texts {
     char path[PATH_MAX];
     char folder[PATH_MAX];
@@ -65,7 +66,7 @@ bool read_of_group(Texts& texts, const char* name) {
            read_start(texts.path, texts.text);
 }
 
-// Of the group in texts.folder.
+// Bytes that the group in texts.folder may still take.
 std::int64_t left_in(const Version& version, Texts& texts) {
     const char* text = texts.text;
     std::uint64_t limit = 0;

@@ -1,6 +1,6 @@
-// What the process's control group lets it have: limits of memory that containers and batch systems
-// set. The kernel answers memory beyond them with its out-of-memory killer, whatever the nodes
-// still have. Thread rule: any thread at any time; nothing is taken from the heap.
+// Memory limits of the process's control group, which containers and batch systems set. When a
+// process exceeds them, the kernel's out-of-memory killer ends it, even if the nodes have free
+// memory. Thread rule: any thread at any time; nothing is allocated from the heap.
 #pragma once
 
 #include <cstdint>

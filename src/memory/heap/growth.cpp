@@ -24,7 +24,7 @@ Growth::Turn::Turn(Growth& growth) : growth_(growth) {
 }
 
 bool Growth::Turn::end() {
-    // What they did before we were refused something is ordered by the heap's locks.
+    // The heap's locks order this after what others did before our request was refused.
     const std::uint32_t before = growth_.turns_.fetch_sub(one, std::memory_order_acq_rel);
     const bool others = others_ || (before & ~alone) != one ||
                         growth_.begun_.load(std::memory_order_relaxed) != begun_ + 1;

@@ -17,7 +17,7 @@ namespace {
 // of it back: each try costs several calls of the system, and all free memory of the process.
 constexpr std::uint64_t refused_for_ns = 50'000'000;
 
-// What is known of large blocks, kept for the next ones.
+// Descriptions of large blocks; those of freed blocks are kept for the next ones.
 struct LargeRegions {
     std::mutex mutex;
     struct Slot {

@@ -18,10 +18,10 @@ namespace {
 constexpr std::size_t idle_pages_kept = 16 * 1024 * 1024 / page_bytes;
 constexpr std::size_t idle_part_kept = 16;
 
-// What is given back and needed again within so long would better have been kept: so the heap keeps
-// more, up to so much (eight threads that each make and free 8 MiB). When that was too much for so
-// long, the next that frees pages gives half of it back; a heap that nobody uses any more keeps it
-// until it is trimmed.
+// Pages that are given back and needed again within again_within_ns should have been kept. The heap
+// then keeps more idle pages, at most most_more_idle_pages more (eight threads that each make and
+// free 8 MiB). If the heap has not needed them for more_idle_for_ns, the next thread that frees
+// pages gives half of them back. A heap that nobody uses keeps them until it is trimmed.
 constexpr std::uint64_t again_within_ns = 100'000'000;
 constexpr std::size_t most_more_idle_pages = 112 * 1024 * 1024 / page_bytes;
 constexpr std::uint64_t more_idle_for_ns = 1'000'000'000;
@@ -253,8 +253,8 @@ PageRegion* Heap::new_region() {
     return region;
 }
 
-// Of the units that the pages are in, and those that are placed with them, the ones that have no
-// memory yet: a bit each.
+// A bit for each unit without memory, among the units of these pages and those that are placed
+// together with them.
 unsigned Heap::unplaced_units(const PageRegion& region, std::size_t first,
                               std::size_t pages) const {
     const std::size_t together = units_together();

@@ -18,7 +18,7 @@
 
 namespace {
 
-// What the system says when memory is to be placed: an errno, 0: it places it.
+// The system's answer when memory is to be placed: an errno, or 0 when it places it.
 constinit std::atomic<int (*)()> answer_to_placing{nullptr};
 
 } // namespace

@@ -39,7 +39,7 @@ void unlock_heaps() {
     registry_mutex.unlock();
 }
 
-// What other threads kept is lost in the child: they are not in it, and have nothing on loan.
+// Other threads don't exist in the child: their cached blocks are lost, and their loans end.
 void unlock_heaps_of_child() {
     const unsigned count = heap_count.load(std::memory_order_relaxed);
     for (unsigned i = 0; i < count; ++i) {

@@ -8,7 +8,7 @@
 
 namespace warren::memory {
 
-// What happens when the first target of the order has no room left.
+// How an allocation continues when the first target of the order has no room left.
 enum class Policy : std::uint8_t {
     next,      // the next in the order takes the rest; with all full the allocation fails
     strict,    // only the equally good ones at the head of the order serve, else it fails

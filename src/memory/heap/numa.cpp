@@ -35,7 +35,7 @@ bool set_policy(void* begin, std::size_t bytes, int mode, const NodeSet& nodes) 
     return syscall(SYS_mbind, begin, bytes, mode, nodes.words, node_limit + 1UL, 0U) == 0;
 }
 
-// What we look for in a node's meminfo is in its first ten lines.
+// The lines of a node's meminfo that are read are among its first ten.
 constexpr std::size_t meminfo_bytes = 1024;
 
 bool read_meminfo(int node, char (&text)[meminfo_bytes]) {

@@ -1,7 +1,7 @@
-// What the kernel says and does about the node of a page: the system calls of memory policies and
-// migration, without a library. NUMA nodes are numbered as the kernel does (OS index), 0 to
-// node_limit - 1. Failures are results and errno, since all callers are allocators, which answer
-// so; nothing here allocates from the heap. Thread rule: any thread at any time.
+// NUMA nodes of pages: the system calls of memory policies and migration, without a library. Nodes
+// have the kernel's numbers (OS index), 0 to node_limit - 1. Failures are results and errno, as all
+// callers are allocators, which report errors that way. Nothing here allocates from the heap.
+// Thread rule: any thread at any time.
 #pragma once
 
 #include <cstddef>
@@ -33,15 +33,16 @@ NodeSet nodes_of_status(const char* root);
 // Bytes of the node's memory that nobody uses, from sysfs; -1 when it is not known.
 std::int64_t free_bytes(int node);
 
-// The same with the copies of files, which the kernel can drop: more can't be had.
+// Free bytes plus those of file copies, which the kernel can drop: the most that can be had.
 std::int64_t droppable_bytes(int node);
 
-// What of a node's memory the kernel keeps for itself and for memory that is short of addresses,
-// counted as it does for "MemAvailable": who takes all but this does not make it look for room. 0
-// where it is not known. Reads all of /proc/zoneinfo; `root` is "" but in tests.
+// Bytes of a node that the kernel keeps for itself and for zones of low addresses, counted as for
+// "MemAvailable". Leaving this much free keeps the kernel from reclaiming. 0 where it is not known.
+// Reads all of /proc/zoneinfo; `root` is "" but in tests.
 std::int64_t kept_back_bytes(int node, const char* root = "");
 
-// What the kernel believes can be had on all nodes together without swapping; -1: not known.
+// The kernel's estimate of the bytes that all nodes together can give without swapping; -1: not
+// known.
 std::int64_t available_bytes();
 
 // Says where pages of [begin, begin + bytes) that are yet to come shall be. False and errno: EPERM
@@ -56,8 +57,8 @@ bool bind_node(void* begin, std::size_t bytes, int node);
 // Brings all pages of the range into memory, as if they were written: pages that are shared since a
 // fork become copies. Contents stay. False and errno: ENOMEM.
 bool populate(void* begin, std::size_t bytes);
-// The same where a missing page would be the program's end: only if the kernel has the call for it,
-// which knows_populate() says.
+// Brings in the pages of a range where touching a missing page would end the program (bind_node).
+// Fails unless the kernel has the call for it; knows_populate() tells.
 bool populate_known(void* begin, std::size_t bytes);
 bool knows_populate();
 
@@ -71,9 +72,9 @@ void discard(void* begin, std::size_t bytes);
 bool nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
                     std::size_t stride = page_bytes);
 
-// The same of memory that has no file and is the caller's own: a page that the kernel is just
-// moving is waited for; -1 for one that it moves time after time. (Of files it may be told that all
-// is there, which would then be brought in.)
+// nodes_of_pages for the caller's own memory without a file. It waits for a page that the kernel is
+// just moving, and gives -1 for one that the kernel moves again and again. (Pages of a file would
+// be brought in, since the kernel may say that all are there.)
 bool await_nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
                           std::size_t stride = page_bytes);
 
@@ -83,8 +84,8 @@ bool await_nodes_of_pages(const void* begin, std::size_t pages, int* nodes,
 // all.
 bool move_pages(void* begin, std::size_t pages, const int* wanted, int* nodes);
 
-// The same of any pages, by their starts, in one call, which begins with a word to all processors.
-// nodes[i] is where each is afterwards (-1: nowhere).
+// Moves pages given by their starts, in one call, which begins with an interrupt of all processors.
+// nodes[i] is where each page is afterwards (-1: nowhere).
 bool move_listed_pages(void* const* pages, std::size_t count, const int* wanted, int* nodes);
 
 } // namespace warren::memory

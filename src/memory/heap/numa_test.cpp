@@ -35,7 +35,7 @@ class Pages : public testing::Test {
         EXPECT_EQ(errno, 77);
         return nodes;
     }
-    // Of the pages of which there is any.
+    // The number of pages that are in memory.
     std::ptrdiff_t in_memory() const {
         std::vector<unsigned char> there(count);
         EXPECT_EQ(mincore(begin_, count * page_bytes, there.data()), 0);

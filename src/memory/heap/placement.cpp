@@ -58,14 +58,15 @@ void found_full(int node) {
 // Pages that a policy prefers on a full node come from others; where all are full the kernel kills
 // somebody. So nothing is placed that would leave less than this of all memory.
 constexpr std::int64_t left_to_others = 32 * 1024 * 1024;
-// What was read of the machine's memory counts for so long, less what has been placed since; but
-// not for who wants a large part of it, as others take of it at the same time.
+// A reading of the machine's free memory is valid for this long, less the bytes placed since. A
+// request for more than one large_part-th of it reads again, as others take memory at the same
+// time.
 constexpr std::uint64_t reading_for_ns = 20'000'000;
 constexpr std::int64_t large_part = 64;
 constinit std::atomic<std::int64_t> machine_left{0};
 constinit std::atomic<std::uint64_t> machine_read_ns{0};
 
-// What can be had on all nodes of the process, and by its control group.
+// Bytes that all nodes of the process can give, within its control group's limit.
 std::int64_t machine_bytes() {
     const NodeSet allowed = allowed_nodes();
     std::int64_t sum = 0;

@@ -17,8 +17,8 @@
 #include "memory/heap/system_file.hpp"
 #include "mpi/job/segment.hpp"
 
-// What the preloaded malloc has taken of the process's shares, where there is one
-// (preload/malloc.cpp has the function).
+// The preloaded malloc's sums of shares taken by this process (preload/malloc.cpp); null where
+// malloc is not preloaded.
 extern "C" [[gnu::weak, gnu::visibility("default")]] std::atomic<std::int64_t>*
 warren_malloc_shares_taken();
 
@@ -162,10 +162,10 @@ std::size_t share_of(const Job& own, int node) {
     std::atomic<std::uint64_t>& free = own.use[node].free_bytes;
     std::uint64_t known = free.load(std::memory_order_relaxed);
     if (known == 0) {
-        // What placement finds room in, but for what the kernel would not give to the last ones.
+        // Placement finds room in free and droppable bytes; the kernel keeps the last ones back.
         const std::int64_t now = droppable_bytes(node);
         const std::int64_t had = std::max<std::int64_t>(now - kept_back_bytes(node), 0);
-        // What is not known is not divided.
+        // An unknown amount is not divided.
         const std::uint64_t mine = now < 0 ? UINT64_MAX : static_cast<std::uint64_t>(had) | 1;
         known = free.compare_exchange_strong(known, mine, std::memory_order_relaxed) ? mine : known;
     }

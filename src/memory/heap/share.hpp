@@ -27,15 +27,15 @@ bool shares_count();
 std::size_t take_share(int node, std::size_t bytes);
 void return_share(int node, std::size_t bytes);
 
-// What is taken of each node, by its number: this copy's sums, which the preloaded malloc shows to
-// another copy in the process.
+// Bytes taken of each node, by its number, in this copy of the allocator. The preloaded malloc
+// shows its sums to another copy in the process.
 std::atomic<std::int64_t>* shares_taken_here();
 
 // Counts pages that are on the node (more: positive) without asking.
 void change_share(int node, std::int64_t bytes);
 
-// What a process with `ranks_here` of the job's `ranks` may take of a node with `free` bytes that
-// is near `near` of all `processors`: the rule above. near 0: it is near to all.
+// The fair share, by the rule above, of a process with `ranks_here` of the job's `ranks`. The node
+// has `free` bytes and is near to `near` of all `processors`; near 0: it is near to all.
 std::size_t fair_bytes(std::size_t free, unsigned ranks_here, unsigned ranks, unsigned near,
                        unsigned processors);
 

@@ -87,7 +87,7 @@ TEST(KeptBack, is_what_each_zone_keeps_for_itself_and_others) {
 }
 
 #ifndef __SANITIZE_THREAD__
-// What a process of a job does with its share: in a child, as shares are for life.
+// Runs a process's use of its share in a child, as shares last as long as the process.
 template <typename Body>
 int in_job(unsigned ranks, std::uint64_t free, const char* choice, const Body& body) {
     node::Segment segment;

@@ -40,7 +40,7 @@ constexpr unsigned class_of(std::size_t bytes) {
     return bytes <= tabled_bytes ? tabled_classes[(bytes + 15) / 16] : computed_class_of(bytes);
 }
 
-// The same of any size; class_count: beyond all classes.
+// The class for blocks of any size; class_count: larger than all classes.
 constexpr unsigned class_of_any(std::size_t bytes) {
     return bytes <= tabled_bytes       ? tabled_classes[(bytes + 15) / 16]
            : bytes <= class_size_limit ? computed_class_of(bytes)
@@ -54,7 +54,7 @@ struct SizeClass {
     std::uint32_t kept; // blocks that a thread keeps at most
 };
 
-// Of the memory of a class that a thread keeps.
+// Bytes of each class that a thread keeps at most.
 inline constexpr std::size_t kept_bytes = 128 * 1024;
 
 constexpr SizeClass make_class(unsigned index) {

@@ -1,6 +1,6 @@
-// What a thread keeps of the heaps: free blocks, per heap and size class, that it hands out and
-// takes back without a lock. It exchanges them with the heap in batches, and gives all back when it
-// ends. Thread rule: everything is the calling thread's own.
+// Thread caches: free blocks, per heap and size class, that a thread hands out and takes back
+// without a lock. A thread exchanges them with the heap in batches and returns all when it ends.
+// Thread rule: everything is the calling thread's own.
 #pragma once
 
 #include <cstddef>
@@ -140,9 +140,9 @@ void shorten(ThreadCache& cache, unsigned size_class);
     return true;
 }
 
-// What freeing a block is usually: the thread's cache takes it. Without a call, so that this costs
-// no registers. False, and nothing has happened: as above, or it comes from another leaf of the
-// table.
+// The usual way to free a block: the thread's cache takes it. It is inline, so that it saves no
+// registers. False: nothing has happened, for the reasons above or because the block is in another
+// leaf of the table than the last one.
 [[gnu::always_inline]] inline bool keep_usual(void* block) {
     const ThreadCaches* own = own_caches;
     const std::uintptr_t leaf_number =
@@ -156,7 +156,7 @@ void shorten(ThreadCache& cache, unsigned size_class);
 // Gives everything that the caller keeps back to the heaps.
 void flush_caches();
 
-// What the caller has on loan of a heap, by its index.
+// Bytes that the caller has on loan from a heap, by its index.
 std::size_t own_loan(unsigned heap);
 
 // Around fork: nobody is taking or leaving the caches of a thread that has ended.

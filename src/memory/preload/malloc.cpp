@@ -48,7 +48,8 @@ void __libc_free(void*);
 }
 // NOLINTEND(readability-identifier-naming)
 
-// What the C++ library would do with a mutex that the system refuses. There is none here.
+// std::mutex calls this when the system refuses a lock. The C++ library, which has it, is not
+// linked.
 namespace std {
 void __throw_system_error(int) {
     std::abort();

@@ -1,5 +1,5 @@
-// What malloc's family and the operators share: blocks as the plan says, see malloc.cpp. Thread
-// rule: any thread at any time.
+// Block functions that malloc's family and the operators share; they follow the plan, see
+// malloc.cpp. Thread rule: any thread at any time.
 #pragma once
 
 #include <atomic>

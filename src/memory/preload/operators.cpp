@@ -31,7 +31,7 @@ void* find(Next& next) {
     return function;
 }
 
-// What the program has set to be called where there is no memory, which may make room, or throw.
+// The program's new handler, which is called when there is no memory. It may make room, or throw.
 using Handler = void (*)();
 [[gnu::cold, gnu::noinline]] Handler handler_of_program() {
     static constinit Next next{"_ZSt15get_new_handlerv", nullptr};
@@ -39,7 +39,7 @@ using Handler = void (*)();
     return function != nullptr ? function() : nullptr;
 }
 
-// What no heap has, nor the system.
+// A size that no heap has, nor the system.
 constexpr std::size_t impossible_bytes = PTRDIFF_MAX;
 
 // An operator new: `take` gives the block. Where there is none the C++ library's fails as C++ wants

@@ -24,7 +24,7 @@ inline constexpr unsigned kind_limit = 4096;   // as many heaps as there can be
 inline constexpr unsigned processor_limit = 8192;
 inline constexpr std::uint16_t systems = 0xffff; // criteria: the system's own malloc
 
-// What a rule asks of the place that allocates: patterns with * and ?, null: any.
+// Patterns with * and ? that a rule has for the allocating place; null: any.
 struct Site {
     const char* function = nullptr; // a symbol, or the qualified name in it
     const char* library = nullptr;  // the file's name without folders, also the program's

@@ -55,7 +55,7 @@ bool read_bytes(std::string_view text, std::uint64_t& bytes) {
     return true;
 }
 
-// What is behind "size". Returns what is wrong, "" if nothing is.
+// Reads the text behind "size". Returns the mistake, "" if there is none.
 std::string read_size(std::string_view text, Rule& rule) {
     const auto takes = [&](std::string_view sign) {
         const bool begins = text.substr(0, sign.size()) == sign;

@@ -49,7 +49,8 @@ struct PlanOptions {
     bool report = false;
 };
 
-// What the rules come to on this machine, as plan.hpp reads it. `name` is the rules' in messages.
+// Resolves the rules on this machine into a plan, as plan.hpp reads it. Messages call the rules
+// `name`.
 Error make_plan(const Machine& machine, const std::vector<Rule>& rules, const std::string& name,
                 const PlanOptions& options, std::string& plan);
 

@@ -20,7 +20,7 @@ namespace warren::memory {
 
 namespace {
 
-// Of a module, from its load address, with the rules that it fits.
+// Addresses of a module, from its load address, and the rules that they fit.
 struct Range {
     std::uint64_t begin;
     std::uint64_t end;

@@ -1,18 +1,17 @@
-// Sites: which rules fit the place that allocates, by its return address.
+// Sites: the rules that fit the place that allocates, by its return address.
 //
-// What an address means is found out once: the module that has it, then, in the module's symbols
-// and debugging information, the function and the source file. A module is read when its first
-// address comes, and what is kept of it are the ranges of addresses that some rule's patterns fit;
-// an address is kept with the rules that fit it, in a table without locks. So an allocation costs a
-// hash and a compare.
+// An address is looked up once: first its module, then the function and the source file, from the
+// module's symbols and debugging information. A module is read when its first address comes. The
+// ranges of addresses that some rule's patterns fit are kept. Each address is kept with its rules
+// in a table without locks, so an allocation costs a hash and a comparison.
 //
-// The place is the function that calls malloc (or operator new), as the compiler made it: a
-// function that was inlined counts as the one around it, and who calls a wrapper of malloc is not
-// looked for. Where a library is closed and another one opened at its address, places of the first
-// may stand for the second's.
+// The place is the function that calls malloc (or operator new), as the compiler made it. An
+// inlined function counts as the one around it, and callers of a malloc wrapper are not looked for.
+// When a library is closed and another opened at its address, places of the first may stand for the
+// second's.
 //
-// Thread rule: any thread at any time. Nothing is allocated, and no lock of the loader's is taken,
-// which the caller may hold or wait for.
+// Thread rule: any thread at any time. Nothing is allocated. No lock of the loader's is taken, as
+// the caller may hold it or wait for it.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ class Cursor {
         at_ += bytes;
         left_ -= bytes;
     }
-    // Of 1 to 8 bytes, little-endian.
+    // Reads a little-endian number of 1 to 8 bytes.
     std::uint64_t number(std::size_t bytes) {
         std::uint64_t value = 0;
         if (bytes > left_) {

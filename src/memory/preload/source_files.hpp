@@ -25,7 +25,8 @@ struct DebugSections {
 
 struct SourceFileSearch {
     void* self;
-    // What is wanted of a compilation with this source file, 0: nothing.
+    // Called with the source file of each compilation. Returns what the caller wants of it (bits
+    // that `found` gets back), or 0 for nothing.
     std::uint64_t (*wanted)(void* self, const char* path);
     // Code of such a one, from the module's load address.
     void (*found)(void* self, std::uint64_t wanted, std::uint64_t begin, std::uint64_t end);

@@ -9,7 +9,7 @@ std::uint32_t AddressVector::slot_bits_for(std::uint32_t ranks_per_node) {
 }
 
 RankMap AddressVector::filled(std::uint32_t nodes, std::uint32_t per_node) {
-    // As blocks: places are left out behind the last slot of a node.
+    // As blocks: numbers are left out behind the last slot of a node.
     const std::int64_t gap = (std::int64_t{1} << slot_bits_for(per_node)) - per_node;
     RankForm form = RankForm::affine(0, 1, static_cast<int>(nodes * per_node));
     form.levels = 1;

@@ -1,5 +1,5 @@
-// What a program, or a Fortran layer above the library, asks and says of the ABI (MPI chapter 20).
-// At any time of the program's life, under the process's mutex.
+// The ABI procedures (MPI chapter 20) of a program or of a Fortran layer above the library. They
+// may be called at any time of the program's life, under the process's mutex.
 #pragma once
 
 #include "base/error.hpp"

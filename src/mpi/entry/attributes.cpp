@@ -74,7 +74,7 @@ void give(void* place, void* value) {
     std::memcpy(place, &value, sizeof value);
 }
 
-// What a predefined key's value points to; null for other keys.
+// The variable of a predefined key's value; null for other keys.
 int* predefined_value(Context& context, int keyval) {
     switch (keyval) {
     case MPI_TAG_UB:

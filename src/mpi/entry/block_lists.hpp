@@ -20,8 +20,8 @@ Error list_blocks(int number, void* base, const CountArray& counts, const CountA
                   const datatype::Datatype& type, const char* name,
                   std::vector<message::Buffer>& blocks);
 
-// The same with displacements in bytes and a datatype per block, which the steps keep. `name` is
-// the datatypes'.
+// Lists blocks with displacements in bytes and a datatype each, which the steps keep. `name` is the
+// datatypes' argument.
 Error list_typed_blocks(Context& context, coll::Steps& steps, int number, void* base,
                         const CountArray& counts, const CountArray& displs,
                         const MPI_Datatype types[], const char* name,

@@ -40,7 +40,7 @@ Error check_reduction(const void* sendbuf, const void* recvbuf, MPI_Count count,
     return {};
 }
 
-// What a rank sends to itself is as much as it receives of itself.
+// A rank must receive as many bytes from itself as it sends to itself.
 Error check_own(const Buffer& sent, const Buffer& received) {
     if (sent.bytes() == received.bytes()) [[likely]] {
         return {};
@@ -51,8 +51,8 @@ Error check_own(const Buffer& sent, const Buffer& received) {
                 static_cast<long long>(sent.bytes()), static_cast<long long>(received.bytes()));
 }
 
-// The same in a plan: what is sent of it. A rank that fails takes part, so that the others learn
-// it.
+// The block that a rank sends to itself, checked while steps are planned. After an error the rank
+// still takes part, so that the others learn of it.
 Buffer own_part(Steps& steps, const Buffer& sent, const Buffer& received) {
     if (Error error = check_own(sent, received)) {
         steps.refuse(error);
@@ -71,7 +71,7 @@ void alltoall_checked(Steps& steps, const Blocks& out, const Blocks& in) {
     coll::alltoall(steps, out, in);
 }
 
-// What the standard does not have between two groups.
+// The standard has no MPI_IN_PLACE on intercommunicators.
 Error check_not_in_place(const Steps& steps, const void* sendbuf) {
     return sendbuf != MPI_IN_PLACE || !steps.inter()
                ? Error()
@@ -100,8 +100,8 @@ bool is_root(const comm::Communicator& comm, int root) {
     return comm.inter() ? root == MPI_ROOT : root == comm.rank();
 }
 
-// Of a reduction to one rank. Nothing means anything at those beside the root of an
-// intercommunicator.
+// Checks a reduction to one rank. In the root's group of an intercommunicator, arguments count at
+// the root only.
 Error check_reduction_to(int root, const comm::Communicator& comm, const void* sendbuf,
                          const void* recvbuf, MPI_Count count, const datatype::Datatype& datatype,
                          const coll::Op& op, const void*& in) {

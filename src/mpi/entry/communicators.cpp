@@ -39,7 +39,8 @@ Error members_of(const comm::Communicator& comm, const comm::Group& group,
     return {};
 }
 
-// The same for the first member alone; MPI_UNDEFINED of an empty group.
+// The first member of a group as a rank of the communicator, which must have all members.
+// MPI_UNDEFINED for an empty group.
 Error first_member_of(const comm::Communicator& comm, const comm::Group& group, int& first) {
     first = group.size() > 0 ? comm.map().rank_of(group.map[0]) : MPI_UNDEFINED;
     for (int rank = 0; rank < group.size(); ++rank) {

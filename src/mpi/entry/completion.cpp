@@ -190,7 +190,7 @@ void await_rest(Context& context, int count, const MPI_Request requests[]) {
 
 Error waitall(Context& context, int count, MPI_Request array_of_requests[],
               MPI_Status* array_of_statuses) {
-    // What the look before the first wait has found, so as not to look twice.
+    // The requests found before the first wait, so that most are not looked up twice.
     constexpr int remembered = 64;
     Request* found[remembered];
     for (int i = 0; i < count; ++i) {

@@ -33,7 +33,7 @@ Context::Context(RankState& own_home, const Enrolment& enrolment)
 }
 
 Context::~Context() {
-    // What the program has not freed; its functions are not called any more.
+    // Frees what the program has not freed, without calling the program's functions.
     end_idle_requests(*this);
     communicators.for_each([this](comm::Communicator& communicator) {
         delete std::exchange(communicator.attributes, nullptr);

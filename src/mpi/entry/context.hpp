@@ -61,7 +61,7 @@ struct Context {
     std::uint64_t main_thread;            // the kernel's number of the thread that initialised
     int lifeline;                         // to mpiexec; -1: started alone
 
-    // What the predefined attributes' values point to.
+    // Variables that the predefined attributes' values point to.
     struct {
         int tag_ub = 0;
         int host = MPI_PROC_NULL;
@@ -100,8 +100,9 @@ Life life();
 Error make_context(int thread_level);
 void begin_end_of_context();
 void end_context();
-// The same for sessions: finds the context, takes up the old one or makes it, for calls of such
-// threads; and ends it, when the last session has gone outside MPI_Init and MPI_Finalize.
+// Life of the context for sessions. open_context finds the context, takes up the sleeping one or
+// makes one, for threads that call at this level. close_context ends it with the last session,
+// unless MPI_Init holds it.
 Error open_context(int thread_level, Context*& context);
 void close_context();
 

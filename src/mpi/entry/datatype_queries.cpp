@@ -1,5 +1,5 @@
-// What a program asks of datatypes (MPI chapter 5.1): sizes, bounds, names, contents, and the types
-// that match a size or a pair.
+// Queries of datatypes (MPI chapter 5.1): sizes, bounds, names, contents, and the types that match
+// a size or a pair.
 #include <algorithm>
 #include <cstring>
 

@@ -17,7 +17,7 @@ namespace warren::mpi {
 
 namespace {
 
-// What the ranks of this process have in common, from the first to the last of them.
+// State that all ranks of this process share, from the first to the last of them.
 struct Link {
     node::Segment segment;
     std::uint32_t first_rank = 0;

@@ -21,7 +21,7 @@ struct Enrolment {
     int lifeline = -1; // to mpiexec; -1: started alone
 };
 
-// What the calling thread's rank gets. An error says what is wrong with the environment.
+// Enrols the calling thread's rank. An error says what is wrong with the environment.
 Error enrol(const RankState& rank_state, Enrolment& made);
 
 // A rank that has enrolled will not come back.

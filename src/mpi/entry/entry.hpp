@@ -23,7 +23,7 @@
 
 namespace warren::mpi {
 
-// What a tag, or a source, may be besides a number of its range.
+// Whether a tag or a source may be a wildcard, beside a number of its range.
 enum class Wildcard : bool { refused, allowed };
 
 [[gnu::cold]] Error no_memory();
@@ -165,7 +165,8 @@ class Entry : public PlainChecks {
                rank == MPI_ANY_SOURCE || rank == MPI_PROC_NULL ||
                no_rank(MPI_ERR_RANK, name, rank, *communicator);
     }
-    // Of a collective operation. In an intercommunicator also MPI_ROOT and MPI_PROC_NULL.
+    // The root of a collective operation: a rank, or on an intercommunicator also MPI_ROOT and
+    // MPI_PROC_NULL.
     bool root(const char* name, int rank, const comm::Communicator* communicator) {
         return static_cast<unsigned>(rank) < static_cast<unsigned>(communicator->peers()) ||
                (communicator->inter() && (rank == MPI_ROOT || rank == MPI_PROC_NULL)) ||
@@ -187,9 +188,9 @@ class Entry : public PlainChecks {
         return base != MPI_IN_PLACE || in_place(name);
     }
 
-    // What a rank sends to itself in a collective operation, `count` elements, must not be where it
-    // receives it: MPI_IN_PLACE says that. (Overlaps that don't begin at the same address go
-    // unnoticed.)
+    // In a collective operation a rank must not send `count` elements to itself from the memory
+    // where it receives them; MPI_IN_PLACE is for that. (Only overlaps that begin at the same
+    // address are detected.)
     bool apart(const void* from, const void* to, MPI_Count count, const datatype::Datatype* sent,
                const datatype::Datatype* received) {
         return from != to || count == 0 || not_same_memory(from, sent, received);
@@ -355,7 +356,8 @@ inline bool is_member(const comm::Communicator* communicator, int root) {
 
 // A procedure that is not implemented.
 [[gnu::cold]] int unsupported(std::uint32_t call, MPI_Comm communicator = MPI_COMM_NULL);
-// The same in the tool information interface, which has its own codes and no handlers.
+// A procedure of the tool information interface that is not implemented. That interface has its own
+// codes and no handlers.
 [[gnu::cold]] int unsupported_tool_call(int code);
 
 } // namespace warren::mpi

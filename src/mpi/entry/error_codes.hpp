@@ -32,7 +32,7 @@ class ErrorCodes {
     // The class of a code; MPI_ERR_UNKNOWN for what is no code.
     int class_of(int code) const;
     bool known(int code) const;
-    // What MPI_Error_string says of a known code.
+    // The text of MPI_Error_string for a known code.
     std::string text_of(int code) const;
 
     // Classes, codes and strings of the program.

@@ -30,14 +30,14 @@ Error remove_error_class(Process& process, int errorclass);
 Error remove_error_code(Process& process, int errorcode);
 Error remove_error_string(Process& process, int errorcode);
 
-// Of communicators, under the rank's lock.
+// Handlers of communicators. Call these under the rank's lock.
 Error comm_set_errhandler(Context& context, comm::Communicator& comm,
                           comm::ErrorHandler& errhandler);
 Error comm_get_errhandler(Context& context, comm::Communicator& comm, MPI_Errhandler* errhandler);
 // Calls the handler with the program's code; ends the job when it is a fatal one. Without the lock.
 Error comm_call_errhandler(Context& context, comm::Communicator& comm, int errorcode);
 
-// Of files: only MPI_FILE_NULL exists, whose handler is the one that new files get.
+// Handlers of files. Only MPI_FILE_NULL exists; new files get its handler.
 Error file_set_errhandler(Context& context, MPI_File file, comm::ErrorHandler& errhandler);
 Error file_get_errhandler(Context& context, MPI_File file, MPI_Errhandler* errhandler);
 Error file_call_errhandler(Context& context, MPI_File fh, int errorcode);

@@ -133,7 +133,8 @@ void call(Context& context, comm::ErrorHandler* const& place, comm::ErrorHandler
     }
 }
 
-// The same for an error of a call; gives its code.
+// Hands the error of a call to the handler of an object (`what`), or ends the job. Returns the
+// error's code.
 template <typename Handle>
 int raise_on(Context& context, std::uint32_t procedure, comm::ErrorHandler* const& place,
              comm::ErrorHandler::Kind kind, Handle handle, const std::string& what, Error error) {

@@ -17,9 +17,9 @@ namespace warren::mpi {
 
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Session& session, Error error);
 
-// The same for calls that make an object with an error handler, which is told of their own failures
-// too. There is no such object then: a user's function gets a null handle. Calls of
-// MPI_Session_init may come before there is a context.
+// raise() for calls that make an object with an error handler: the new handler gets errors of the
+// call itself. The object does not exist then, so a user's function gets a null handle. Calls of
+// MPI_Session_init may precede the context.
 [[gnu::cold]] int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler,
                                 comm::ErrorHandler::Kind kind, Error error);
 
@@ -27,7 +27,7 @@ namespace warren::mpi {
 void call_handler(Context& context, comm::Communicator& communicator, int code);
 void call_handler(Context& context, comm::Session& session, int code);
 
-// The same for calls that may come before MPI_Init or after MPI_Finalize, where errors are fatal.
+// raise() for calls that may precede MPI_Init or follow MPI_Finalize, where errors are fatal.
 [[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);
 
 // With mpiexec --keep-going: MPI_Abort of a communicator that not all ranks of the job are in ends

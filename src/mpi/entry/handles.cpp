@@ -34,7 +34,7 @@ Handle from_integer(int integer, Handle null, LookUp look_up) {
     return found != nullptr ? found : null;
 }
 
-// The same for what lives outside of MPI_Init and MPI_Finalize.
+// from_integer for objects that live outside of MPI_Init and MPI_Finalize.
 template <typename Handle, typename LookUp>
 Handle from_integer_anytime(int integer, LookUp look_up) {
     if (integer >= 0 && static_cast<std::uint32_t>(integer) < first_handle) {
@@ -45,7 +45,7 @@ Handle from_integer_anytime(int integer, LookUp look_up) {
     return look_up(process, integer);
 }
 
-// Of kinds whose objects don't exist yet.
+// from_integer for kinds whose objects don't exist yet.
 template <typename Handle>
 Handle only_predefined(int integer, Handle null) {
     return integer >= 0 && static_cast<std::uint32_t>(integer) < first_handle

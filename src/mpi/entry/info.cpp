@@ -39,7 +39,7 @@ std::string text_of_file(const char* path) {
     return text;
 }
 
-// What MPI 5.0, 11.5 wants known of how the program was started: only what is known is set.
+// Sets the keys of MPI 5.0, 11.5 about the program's start, as far as they are known.
 void describe_start(comm::Info& info, const std::vector<std::string>& arguments) {
     if (!arguments.empty()) {
         info.set("command", arguments[0]);

@@ -12,8 +12,8 @@ namespace warren::mpi {
 
 namespace {
 
-// What the leaders tell each other, and then their groups: the number of a group's members, whose
-// world ranks follow, and what the new communicator has (the second leader doesn't know it yet).
+// The message that the leaders exchange before their groups: the number of members, whose world
+// ranks follow, and the new communicator's properties (the second leader doesn't know them yet).
 struct Introduction {
     std::int32_t members; // 0: the leader has found a mistake
     std::int32_t first;   // the listening group is the first of the two
@@ -44,7 +44,7 @@ Error receive_introduction(const coll::Channel& channel, Introduction& remote, P
     return channel.receive(bytes_of(processes), from);
 }
 
-// What the leaders do: tell each other their groups, and agree.
+// The leaders exchange their groups and agree.
 Error introduce(Context& context, const comm::Communicator& local_comm,
                 const comm::Communicator* peer, int remote_leader, int tag, Introduction& remote,
                 Processes& processes) {

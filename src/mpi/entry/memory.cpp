@@ -32,7 +32,7 @@ struct Functions {
     decltype(&warren_mem_error) error;
 };
 
-// Of the process; null until a rank asks for memory by attribute.
+// The process's functions; null until a rank asks for memory by attribute.
 constinit std::atomic<const Functions*> loaded{nullptr};
 
 template <typename Function>

@@ -16,7 +16,7 @@ namespace warren::mpi {
 inline constexpr const char* memory_kinds_key = "mpi_memory_alloc_kinds";
 inline constexpr const char* memory_kinds_assertion = "mpi_assert_memory_alloc_kinds";
 
-// What mpiexec was asked for; "": nothing.
+// The memory kinds requested of mpiexec; "": none.
 std::string_view memory_kinds_of_start();
 
 // The kinds that are granted of what mpiexec was asked for and of a further request.

@@ -22,7 +22,8 @@
 
 namespace warren::mpi {
 
-// Of a rank: what has been announced to it, and the receives that wait for it.
+// A rank's partitioned messages that have been announced to it, and the receives that wait for
+// announcements.
 class PartitionedMatching {
   public:
     struct Receive;
@@ -66,8 +67,8 @@ Error pready_list(Context& context, int length, const int array_of_partitions[],
 // A null request has arrived, and so has one that is not active.
 Error parrived(Context& context, message::Request* request, int partition, int* flag);
 
-// What other calls do with such requests. MPI_Request_free: MPI_ERR_REQUEST for a send of which
-// partitions are not ready, as it could never end.
+// Starting and freeing partitioned requests, for MPI_Start and MPI_Request_free. Freeing a send
+// gives MPI_ERR_REQUEST while some partitions are not ready, as it could never end.
 Error start_partitioned(Context& context, message::Request& request);
 Error check_free_partitioned(const message::Request& request);
 

@@ -54,7 +54,7 @@ void PartitionedReceive::post(Context& context, Request& request) {
     }
 }
 
-// Of a message that has come, or never will.
+// Called when a message has arrived, or never will.
 void PartitionedReceive::end_message(Engine& engine, int number) {
     Request*& message = messages[static_cast<std::size_t>(number)];
     if (message == nullptr) {

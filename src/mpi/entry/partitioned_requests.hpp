@@ -15,7 +15,7 @@
 
 namespace warren::mpi {
 
-// What a sender tells its receiver: plain memory, which travels as bytes.
+// A sender's announcement to its receiver: plain memory, which travels as bytes.
 struct Announcement {
     std::uint32_t context; // of the messages, one per partition of the sender
     std::int32_t tag;
@@ -56,7 +56,7 @@ struct PartitionedMatching::Receive : Partitioned {
     Announcement announcement;
     bool posted = false; // this round's receives
     int error_class = MPI_SUCCESS;
-    // Of messages that begin or end inside elements of a type with gaps: all data, as it came.
+    // All data as it came, when messages begin or end inside elements of a type with gaps.
     std::unique_ptr<std::byte[]> staged;
 
     MPI_Count bytes() const { return partitions * partition.bytes(); }

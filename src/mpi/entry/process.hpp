@@ -20,10 +20,10 @@ struct Process {
     comm::Infos infos;
     comm::ErrorHandlers error_handlers;
     ErrorCodes error_codes;
-    // What MPI_INFO_ENV has is filled in at its first use.
+    // Whether the keys of MPI_INFO_ENV have been set, which happens at its first use.
     bool environment_known = false;
 
-    // What a Fortran layer has said of its compiler (mpi/entry/abi.hpp).
+    // Fortran's logical values, as a Fortran layer reports them (mpi/entry/abi.hpp).
     struct Booleans {
         int size;
         unsigned char true_value[16];

@@ -14,7 +14,7 @@ namespace warren::mpi {
 namespace {
 
 constinit RankState only_rank_state;
-// Of threads that belong to no rank, in a process that has several. It stays as it is.
+// The state of threads that belong to no rank, in a process that has several. It never changes.
 constinit RankState no_rank_state{.bound = false};
 
 // The functions of libwarren.so, in processes that have several ranks.

@@ -4,7 +4,7 @@
 // the room process_ranks, in libwarren.so, knows which rank a thread belongs to, and keeps that
 // rank's state for us. The library has no other mutable state but what the ranks of a process have
 // in common (mpi/entry/enrolment.hpp) and each thread's pointer to its context. Thread rule:
-// find_home by any thread at any time; the members say their own.
+// find_rank_state by any thread at any time; the members say their own.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ struct RankState {
     std::atomic<Context*> context{nullptr};
     std::atomic<Life> life{Life::before_init};
     std::atomic<Process*> process{nullptr};
-    // What the last session has left; another one takes it up. Under the process's mutex.
+    // The last session's context, which another session takes up. Under the process's mutex.
     Context* sleeping_context = nullptr;
     std::uint32_t number = 0; // among the ranks of this process
-    // Of the tool information interface, whose life is the rank's own, apart from MPI_Init and
+    // Initialisations of the tool information interface, whose life is independent of MPI_Init and
     // MPI_Finalize.
     std::atomic<int> tool_initialisations{0};
     bool bound = true; // false: the state of threads that belong to no rank

@@ -1,5 +1,5 @@
-// What hangs on communicators beside their ranks: attributes, error handler, info. Whoever makes a
-// communicator from another, or frees one, calls these.
+// Release of communicators' attributes, error handler and info. Code that makes a communicator from
+// another, or frees one, calls these.
 #pragma once
 
 #include "base/error.hpp"

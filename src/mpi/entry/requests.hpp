@@ -1,4 +1,4 @@
-// What the files of the point-to-point chapter share: making requests and ending them.
+// Makes and ends requests, for the files of the point-to-point chapter.
 #pragma once
 
 #include <cstdint>
@@ -92,7 +92,7 @@ Error send_buffered(Context& context, const message::Buffer& buffer, std::uint32
 
 // Generalised requests (generalised.cpp): asks the program for the status.
 Error query_generalised(message::Request& request, MPI_Status& status);
-// The same when the request ends, which its free function hears of; that may fail, too.
+// Asks for the status of a request that ends, and calls its free function, which may fail, too.
 Error end_generalised(message::Request& request, MPI_Status& status);
 
 } // namespace warren::mpi

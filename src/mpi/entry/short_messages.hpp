@@ -17,7 +17,7 @@
 
 namespace warren::mpi {
 
-// What the arguments of a short message come to.
+// The checked arguments of a short message.
 struct ShortMessage {
     Context* context;
     comm::Communicator* communicator;

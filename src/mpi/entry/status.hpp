@@ -1,5 +1,5 @@
-// What Warren keeps in the library's part of an MPI_Status: the bytes received, and whether the
-// operation was cancelled. The standard ABI gives it five ints.
+// The library's part of an MPI_Status: the bytes received, and whether the operation was cancelled.
+// The standard ABI gives it five ints.
 #pragma once
 
 #include <cstring>
@@ -40,7 +40,7 @@ inline void set_status(MPI_Status* status, const message::Outcome& outcome) {
     }
 }
 
-// Of a completed send.
+// The outcome of a completed send.
 inline message::Outcome empty_outcome() {
     return {};
 }
@@ -53,7 +53,7 @@ inline void set_empty_status(MPI_Status* status) {
     }
 }
 
-// Of a receive from MPI_PROC_NULL.
+// The outcome of a receive from MPI_PROC_NULL.
 inline message::Outcome null_peer_outcome() {
     return {.source = MPI_PROC_NULL, .tag = MPI_ANY_TAG};
 }

@@ -505,7 +505,7 @@ Error discover_and_encode(const Source& source, std::vector<std::byte>& image) {
     if (error.error_class() != WARREN_TOPOLOGY_ERR_ARGUMENT) {
         return error;
     }
-    // What hwloc made of it contradicts itself: two processors of one OS index, for example.
+    // hwloc's result contradicts itself, for example by two processors with one OS index.
     const std::unique_ptr<ErrorRecord> record(error.take());
     return fail(source.kind == SourceKind::xml ? WARREN_TOPOLOGY_ERR_DAMAGED
                                                : WARREN_TOPOLOGY_ERR_DISCOVERY,

@@ -1,10 +1,10 @@
-// What hwloc finds, as a Description (topology/description.hpp), completed.
+// Makes a complete Description (topology/description.hpp) of what hwloc finds.
 //
-// All types of objects are asked for, PCI and OS devices of the important classes, and what the
-// process may not use as well: what it may use is a mask over the image. For the machine itself
-// hwloc reads the system's files; the ways in which it would bind the calling thread to each
-// processor in turn (x86) or start accelerators (CUDA, OpenCL …) are shut. Thread rule: anybody;
-// but a dump changes the environment for the time of the call.
+// All types of objects are requested, with PCI and OS devices of the important classes. Objects
+// that the process may not use are included: the allowed ones are a mask over the image. For the
+// machine itself hwloc reads the system's files. Two of its methods are disabled: binding the
+// calling thread to each processor in turn (x86), and starting accelerators (CUDA, OpenCL …).
+// Thread rule: anybody, but reading a dump changes the environment during the call.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ Error describe(const HwlocLibrary& hwloc, hwloc_topology_t topology,
 // WARREN_TOPOLOGY_ERR_DAMAGED, WARREN_TOPOLOGY_ERR_LIMIT.
 Error discover(const Source& source, topology::Description& description);
 
-// The same as an image. XML, which hwloc takes at its word, is read in a child process
-// (isolated.hpp).
+// Makes an image of the source. XML is read in a child process (isolated.hpp), as hwloc does not
+// check it.
 Error discover_image(const Source& source, std::vector<std::byte>& image);
 
 } // namespace warren::discovery

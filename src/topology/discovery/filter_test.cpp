@@ -1,5 +1,5 @@
-// What may be used, and filters: the same as in a topology that hwloc has restricted to processors,
-// or loaded without types.
+// Allowed objects and filters give the same as a topology that hwloc has restricted to processors,
+// or has loaded without types.
 #include <gtest/gtest.h>
 #include <hwloc.h>
 #include <random>
@@ -108,7 +108,7 @@ TEST(Filter, shows_what_is_left_of_a_restricted_topology) {
                 hwloc_bitmap_set(left, cpu);
                 words[cpu / 64] |= std::uint64_t{1} << cpu % 64;
             }
-            // What is left of memory: the nodes of what is left.
+            // The remaining memory is that of the remaining processors' nodes.
             std::vector<std::uint64_t> nodes(1);
             ASSERT_EQ(hwloc_topology_restrict(theirs, left, HWLOC_RESTRICT_FLAG_REMOVE_CPULESS), 0);
             for (hwloc_obj_t node = nullptr; (node = hwloc_get_next_obj_by_type(

@@ -58,7 +58,8 @@ class HwlocLibrary {
         bool is_set_;
     };
 
-    // Of its interface, which moves less often than the library: "2.8" for hwloc 2.9.
+    // The version of hwloc's interface, which changes less often than the library: "2.8" for hwloc
+    // 2.9.
     std::string version() const;
 
 // NOLINTNEXTLINE(bugprone-macro-parentheses): it declares the name

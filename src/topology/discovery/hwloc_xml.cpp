@@ -252,7 +252,7 @@ void Writer::distances() {
     }
 }
 
-// What is guessed is left out: who reads the XML shall not take it for the machine's word.
+// Guessed values are left out, so that readers of the XML don't take them for the machine's.
 void Writer::memory_attributes() {
     const std::uint32_t nodes = warren_topology_count(topology_, WARREN_OBJECT_NUMA_NODE);
     for (std::uint32_t one = WARREN_ATTRIBUTE_BANDWIDTH;

@@ -28,7 +28,8 @@ namespace {
 constexpr unsigned limit_s = 60; // XML of the largest nodes takes a second
 constexpr std::size_t max_text_bytes = std::size_t{1} << 16; // reasons and notes are sentences
 
-// What comes first: of an error its class and text, else 0, the note and the image.
+// The start of a child's message. An error: its class and text follow. Class 0: the note and the
+// image follow.
 struct Head {
     std::ptrdiff_t error_class = 0;
     std::size_t text_bytes = 0;
@@ -119,7 +120,7 @@ bool receive(int pipe, std::span<std::byte> bytes) {
     return true;
 }
 
-// What comes is of a process that may be damaged.
+// The sender may be damaged, so all lengths are checked.
 bool receive_all(int pipe, Head& head, std::string& text, std::vector<std::byte>& image) {
     if (!receive(pipe, std::as_writable_bytes(std::span(&head, 1))) || head.error_class < 0 ||
         head.error_class > WARREN_TOPOLOGY_ERR_NONE || head.text_bytes > max_text_bytes ||

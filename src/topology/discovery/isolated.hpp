@@ -11,7 +11,7 @@
 
 namespace warren::discovery {
 
-// What the child hands over.
+// The child's result.
 struct Made {
     std::vector<std::byte> image;
     std::string note;

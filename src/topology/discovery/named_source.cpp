@@ -35,7 +35,7 @@ Error check_path(const std::string& path, bool is_folder) {
                : fail(WARREN_TOPOLOGY_ERR_FILE, "%s is no folder", path.c_str());
 }
 
-// What is at a path, when the user doesn't say it.
+// Finds out the kind of the source at a path, when the user doesn't give it.
 Error look(const std::string& path, NamedSource& named) {
     struct stat status {};
     if (stat(path.c_str(), &status) != 0) {

@@ -1,15 +1,14 @@
-// libwarren-forked-start.so: makes a program's further ranks out of its first process.
+// libwarren-forked-start.so: forks a program's further ranks from its first process.
 //
-// mpiexec preloads it into that process (forked_start.hpp). Its constructor runs when the program
-// and its libraries are mapped and bound to each other, and before any code of theirs (-z
-// initfirst): nothing has been counted, opened, started or asked of the kernel that a copy must not
-// share. There it makes a copy of the process for each of mpiexec's requests, with the rank's own
-// number, descriptors and processors; then all of them go on into the program. A copy costs a third
-// of what it costs to execute the program again, and shares with the others what binding has
-// written.
+// mpiexec preloads it into that process (forked_start.hpp). Its constructor runs (-z initfirst)
+// when the program and its libraries are mapped and bound to each other, before any of their code.
+// At that time the process has no state that a fork must not share. The constructor forks once for
+// each of mpiexec's requests. Each child gets its rank's number, descriptors and processors, and
+// all processes go on into the program. A fork costs a third of executing the program again, and
+// shares the pages that binding has written.
 //
-// Not even the C library is ready then: system calls are made without it. It is told the number of
-// the copy's thread by the kernel, at the place that it has given to the kernel for that.
+// The C library is not ready then, so system calls are made without it. The kernel writes the
+// child's thread number to the address that the C library has registered for that.
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +53,7 @@ int number_in(const char* text) {
     return number;
 }
 
-// In place: mpiexec has left room for ten digits.
+// Overwrites the number in place: mpiexec has left room for ten digits.
 void write_number(char* text, std::uint32_t number) {
     char digits[10];
     std::size_t count = 0;
@@ -88,7 +87,7 @@ class FirstProcess {
     FirstProcess(int socket, char* rank_text, pid_t parent)
         : socket_(socket), rank_text_(rank_text), parent_(parent) {}
 
-    bool can_copy() {
+    bool can_fork() {
         ucred peer = {};
         socklen_t size = sizeof peer;
         std::size_t robust_size = 0;
@@ -100,8 +99,8 @@ class FirstProcess {
                         raw_address(&robust_size)) == 0;
     }
 
-    // Returns in every process, when it is to go on.
-    void make_copies() {
+    // Returns in every process, the first one and its forks, to go on into the program.
+    void fork_ranks() {
         send({});
         while (receive()) {
             const long pid = clone();
@@ -132,7 +131,7 @@ class FirstProcess {
             got = raw_call(SYS_recvmsg, socket_, raw_address(&message), MSG_CMSG_CLOEXEC);
         } while (got == -EINTR);
         const cmsghdr* header = CMSG_FIRSTHDR(&message);
-        if (got != static_cast<long>(sizeof request_) || request_.magic != copies_magic ||
+        if (got != static_cast<long>(sizeof request_) || request_.magic != forked_start_magic ||
             header == nullptr || header->cmsg_level != SOL_SOCKET ||
             header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof received_) ||
             request_.processor_bytes > sizeof request_.processors) {
@@ -148,7 +147,7 @@ class FirstProcess {
         }
     }
 
-    void send(const CopyReply& reply) {
+    void send(const ForkReply& reply) {
         raw_call(SYS_sendto, socket_, raw_address(&reply), sizeof reply, MSG_NOSIGNAL);
     }
 
@@ -162,7 +161,7 @@ class FirstProcess {
 #endif
     }
 
-    // The copy's part: what a process gets between its start and its program.
+    // In the child: sets what a process gets between its start and its program.
     void become_rank() {
         raw_call(SYS_close, socket_);
         raw_call(SYS_set_robust_list, raw_address(robust_list_), sizeof(void*) * 3);
@@ -170,9 +169,9 @@ class FirstProcess {
         if (result < 0 || raw_call(SYS_getppid) != parent_) {
             raw_call(SYS_exit_group, 127); // mpiexec has gone
         }
-        const int numbers[copy_descriptors] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
+        const int numbers[fork_descriptors] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO,
                                                request_.lifeline_number};
-        for (std::size_t at = 0; result >= 0 && at < copy_descriptors; ++at) {
+        for (std::size_t at = 0; result >= 0 && at < fork_descriptors; ++at) {
             result = raw_place(received_[at], numbers[at]);
         }
         close_received();
@@ -193,16 +192,17 @@ class FirstProcess {
     pid_t parent_;
     int* thread_number_ = nullptr;
     void* robust_list_ = nullptr;
-    CopyRequest request_;
-    int received_[copy_descriptors] = {-1, -1, -1, -1};
+    ForkRequest request_;
+    int received_[fork_descriptors] = {-1, -1, -1, -1};
 };
 
-// The environment that mpiexec wants the program to have. Null, or where its rank's number stands.
+// Removes mpiexec's settings for this library from the environment. Returns where the rank's number
+// stands, or null.
 char* clean_environment(char** environment, int& socket) {
     char* rank_text = nullptr;
     char** kept = environment;
     for (char** entry = environment; *entry != nullptr; ++entry) {
-        if (char* number = value_of(*entry, copies_variable)) {
+        if (char* number = value_of(*entry, forked_start_variable)) {
             socket = number_in(number);
             continue;
         }
@@ -219,7 +219,7 @@ char* clean_environment(char** environment, int& socket) {
     return rank_text;
 }
 
-__attribute__((constructor)) void copy_first_process(int /*count*/, char** /*words*/,
+__attribute__((constructor)) void fork_first_process(int /*count*/, char** /*words*/,
                                                      char** environment) {
     int socket = -1;
     char* rank_text = clean_environment(environment, socket);
@@ -228,12 +228,12 @@ __attribute__((constructor)) void copy_first_process(int /*count*/, char** /*wor
     }
     FirstProcess process(socket, rank_text, static_cast<pid_t>(raw_call(SYS_getppid)));
     const int own_rank = number_in(rank_text);
-    if (own_rank >= 0 && process.can_copy()) {
-        process.make_copies();
+    if (own_rank >= 0 && process.can_fork()) {
+        process.fork_ranks();
     } else {
         raw_call(SYS_close, socket);
     }
-    if (number_in(rank_text) == own_rank) { // the first process itself: without the room
+    if (number_in(rank_text) == own_rank) { // the first process: without leading zeros
         write_number(rank_text, static_cast<std::uint32_t>(own_rank));
     }
 }

@@ -155,7 +155,7 @@ struct Hwloc {
     }
 };
 
-// What happened, for mpiexec -v.
+// The outcome of a load, for mpiexec -v.
 class Reason {
   public:
     [[gnu::format(printf, 2, 3)]] void set(const char* format, ...) {

@@ -1,0 +1,408 @@
+#include "launch/mpiexec/options.hpp"
+
+#include <algorithm>
+
+#include "base/kind_list.hpp"
+#include "launch/mpiexec/cpu_set.hpp"
+#include "launch/mpiexec/option_values.hpp"
+#include "mpi.h"
+#include "mpi/job/segment.hpp"
+#include "runtime/balance/balancer.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+std::string described(const OptionUse& use) {
+    return "option " + use.word;
+}
+
+// --- Setters of one kind
+
+template <auto member, auto value = true>
+Error set_to(OptionUse& use) {
+    use.line.*member = value;
+    return {};
+}
+
+Error ignore(OptionUse& /*use*/) {
+    return {};
+}
+
+Error refuse_other_nodes(OptionUse& use) {
+    return fail(MPI_ERR_ARG, "option %s: this version of Warren starts ranks on its own node only",
+                use.word.c_str());
+}
+
+Error set_ranks(const OptionUse& use, std::uint32_t& ranks) {
+    return whole_number(use.value, node::rank_limit, ranks)
+               ? Error{}
+               : fail(MPI_ERR_ARG, "option %s needs a number of ranks from 1 to %u, not '%s'",
+                      use.word.c_str(), node::rank_limit, use.value.c_str());
+}
+
+// Reads NAME=VALUE, or NAME and VALUE. If the value may lack, NAME alone sets nothing.
+Error read_setting(OptionUse& use, bool value_may_lack, std::vector<EnvironmentSetting>& settings) {
+    EnvironmentSetting set;
+    const std::size_t equals = use.value.find('=');
+    set.name = use.value.substr(0, equals);
+    if (set.name.empty()) {
+        return fail(MPI_ERR_ARG, "option %s %s: the name of the variable is empty",
+                    use.word.c_str(), use.value.c_str());
+    }
+    if (equals != std::string::npos) {
+        set.value = use.value.substr(equals + 1);
+    } else if (value_may_lack) {
+        return {}; // the whole environment is passed anyway
+    } else if (Error error = use.take_value(use.word + " " + use.value, set.value)) {
+        return error;
+    }
+    if (set.name.starts_with("WARREN_")) {
+        return fail(MPI_ERR_ARG, "option %s %s: names that start with WARREN_ are mpiexec's own",
+                    use.word.c_str(), use.value.c_str());
+    }
+    settings.push_back(std::move(set));
+    return {};
+}
+
+// --- Setters of one option
+
+Error set_number_of_ranks(OptionUse& use) {
+    return set_ranks(use, use.program.ranks);
+}
+
+Error set_rank_kind(OptionUse& use) {
+    use.line.rank_kind_given = true;
+    return parse_rank_kind(described(use), use.value, use.line.rank_kind);
+}
+
+Error set_workers(OptionUse& use) {
+    return whole_number(use.value, CpuSet::limit, use.line.workers)
+               ? Error{}
+               : fail(MPI_ERR_ARG, "option %s needs a number of workers from 1 to %zu, not '%s'",
+                      use.word.c_str(), CpuSet::limit, use.value.c_str());
+}
+
+Error set_stack_size(OptionUse& use) {
+    return parse_size(described(use), use.value, use.line.stack_bytes);
+}
+
+Error set_ranks_per_process(OptionUse& use) {
+    return set_ranks(use, use.line.ranks_per_process);
+}
+
+Error set_balancer(OptionUse& use) {
+    if (balance::find_balancer(use.value) == nullptr) {
+        std::string names;
+        for (const balance::Balancer& one : balance::balancers()) {
+            names += (names.empty() ? " " : ", ") + std::string(one.name);
+        }
+        return fail(MPI_ERR_ARG, "option %s knows%s, not '%s'", use.word.c_str(), names.c_str(),
+                    use.value.c_str());
+    }
+    use.line.balancer = use.value;
+    return {};
+}
+
+Error set_balance_at(OptionUse& use) {
+    return parse_balance_at(described(use), use.value, use.line);
+}
+
+Error set_balance_record(OptionUse& use) {
+    return parse_balance_record(described(use), use.value, use.line.balance_record);
+}
+
+Error set_library(OptionUse& use) {
+    use.line.library = use.value;
+    return {};
+}
+
+Error set_directory(OptionUse& use) {
+    if (use.value.empty()) {
+        return fail(MPI_ERR_ARG, "option %s needs a directory", use.word.c_str());
+    }
+    use.program.directory = use.value;
+    return {};
+}
+
+Error set_memory_kinds(OptionUse& use) {
+    if (!is_list_of_kinds(use.value) || use.value.size() >= MPI_MAX_INFO_VAL) {
+        return fail(MPI_ERR_ARG,
+                    "option %s needs kinds of memory with commas between them and restrictors "
+                    "behind colons, as in system,mpi:alloc_mem, not '%.80s'",
+                    use.word.c_str(), use.value.c_str());
+    }
+    use.program.environment.push_back({"WARREN_MEMORY_KINDS", use.value});
+    return {};
+}
+
+Error set_variable(OptionUse& use) {
+    return read_setting(use, false, use.program.environment);
+}
+
+Error set_variable_of_all(OptionUse& use) {
+    return read_setting(use, false, use.line.environment);
+}
+
+Error export_variable(OptionUse& use) {
+    return read_setting(use, true, use.line.environment);
+}
+
+Error set_bind_to(OptionUse& use) {
+    return parse_bind_to(described(use), use.value, use.line.bind_to);
+}
+
+Error set_hwloc_sharing(OptionUse& use) {
+    use.line.hwloc.asked = true;
+    return use.has_value ? parse_hwloc_sharing("option " + use.word.substr(0, use.word.find('=')),
+                                               use.value, use.line.hwloc)
+                         : Error{};
+}
+
+Error set_topology(OptionUse& use) {
+    if (use.value.empty()) {
+        return fail(MPI_ERR_ARG, "option %s needs a file, a folder or synthetic:…",
+                    use.word.c_str());
+    }
+    use.line.topology = use.value;
+    return {};
+}
+
+Error set_timeout(OptionUse& use) {
+    return parse_timeout(described(use), use.value, use.line.timeout_s);
+}
+
+// --- The table
+
+constexpr std::string_view program = "Programs and ranks";
+constexpr std::string_view binding = "Binding";
+constexpr std::string_view topology = "Topology";
+constexpr std::string_view failure = "Failures";
+constexpr std::string_view output = "Output and time limit";
+constexpr std::string_view others = "Options of other launchers";
+
+constexpr std::array table{
+    Option{program,
+           {"-n", "-np"},
+           Takes::value,
+           " N",
+           set_number_of_ranks,
+           "start N ranks of the program (default 1), on as many processors as there are: more "
+           "ranks than processors need no option"},
+    Option{program,
+           {"--ranks"},
+           Takes::value,
+           " WHAT",
+           set_rank_kind,
+           "processes (default), or threads: all ranks in one process, each with a private image "
+           "of the program; or fibres: the same as user-level threads, thousands of them; also "
+           "from WARREN_RANKS"},
+    Option{program,
+           {"--workers"},
+           Takes::value,
+           " N",
+           set_workers,
+           "kernel threads that run fibres (default: one per processor)"},
+    Option{program,
+           {"--stack-size"},
+           Takes::value,
+           " SIZE",
+           set_stack_size,
+           "of each thread or fibre (512k, 8M; default: ulimit -s)"},
+    Option{program,
+           {"--ranks-per-process"},
+           Takes::value,
+           " T",
+           set_ranks_per_process,
+           "processes of T ranks each, for programs whose threads become ranks by "
+           "warren_rank_bind"},
+    Option{program,
+           {"--balance"},
+           Takes::value,
+           " NAME",
+           set_balancer,
+           "fibres are at home on the worker that this balancer gives them, by their loads: none "
+           "(measures), greedy (the largest first), refine (moves few), topology (and near those "
+           "that they talk to)"},
+    Option{program,
+           {"--balance-at"},
+           Takes::value,
+           " WHEN",
+           set_balance_at,
+           "every so many seconds (default 0.1), or when all ranks have come to a collective "
+           "operation of all (collectives, or collectives=N for every N-th) or called "
+           "warren_rank_migrate (hints)"},
+    Option{program,
+           {"--balance-record"},
+           Takes::value,
+           " FILE",
+           set_balance_record,
+           "what the balancer looked at last, for `warren balance`"},
+    Option{program,
+           {"--migrate-pages"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::migrates_pages>,
+           "when a balancer has moved a rank to another NUMA node, its pages follow: those of its "
+           "stack, its variables and its heap (not of programs that bring an allocator)"},
+    Option{program,
+           {"--no-stealing"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::steals, false>,
+           "idle workers take no fibres from others"},
+    Option{program,
+           {"--library"},
+           Takes::value,
+           " PATH",
+           set_library,
+           "with --ranks threads: each rank has a copy of this MPI library, a libmpi_abi.so.1 "
+           "that speaks PMI-1 (MPICH's), instead of Warren"},
+    Option{
+        program, {"-wdir", "-wd"}, Takes::value, " DIR", set_directory, "start the program in DIR"},
+    Option{program,
+           {"-memory-alloc-kinds", "-memory-allocation-kinds"},
+           Takes::value,
+           " KINDS",
+           set_memory_kinds,
+           "kinds of memory that the program asks MPI for (MPI 5.0, 12.4.3), as in "
+           "system,mpi:alloc_mem; infos say which it has"},
+    Option{program,
+           {"-env"},
+           Takes::value,
+           " NAME VALUE",
+           set_variable,
+           "set a variable for this program (the environment is passed whole)"},
+    Option{program,
+           {"-genv"},
+           Takes::value,
+           " NAME VALUE",
+           set_variable_of_all,
+           "set a variable for all programs"},
+    Option{program,
+           {"-x"},
+           Takes::value,
+           " NAME[=VALUE]",
+           export_variable,
+           "the same; without a value, pass the variable, as is done anyway"},
+
+    Option{binding,
+           {"--bind-to"},
+           Takes::value,
+           " WHAT",
+           set_bind_to,
+           "auto (default), core, hwthread, l3cache, numa, socket or none; auto gives each rank an "
+           "equal share of the cores when there is a core for each, and binds nothing otherwise"},
+    Option{binding,
+           {"--report-bindings"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::report_bindings>,
+           "print what each rank is bound to"},
+
+    Option{topology,
+           {"--hwloc-shmem"},
+           Takes::value_after_equals,
+           "[=WORDS]",
+           set_hwloc_sharing,
+           "ranks that load a topology of hwloc share one that mpiexec has discovered, or else "
+           "read XML of it, or else discover (-v says which and why). Words, with commas: shmem, "
+           "xml or native for that way only; io for devices, too; copies=N, so many loads per "
+           "process can share (4); at=largest, at=before-heap, at=after-heap or at=0xADDRESS for "
+           "the place in memory"},
+    Option{topology,
+           {"--topology"},
+           Takes::value,
+           " SOURCE",
+           set_topology,
+           "what ranks see of the node, here and in warren/topology.h, is a recorded or invented "
+           "machine instead of this one: an image file, hwloc's XML, a folder with a copy of /sys "
+           "and /proc, or synthetic:DESCRIPTION as hwloc reads it. Files and folders of users "
+           "other than you and root are refused"},
+
+    Option{failure,
+           {"--keep-going", "--disable-auto-cleanup"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::keeps_going>,
+           "when ranks fail, or abort a communicator that others are not in, let the others go "
+           "on"},
+
+    Option{output,
+           {"-l", "--tag-output", "--prepend-rank"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::tag_output>,
+           "start each line of output with the rank it comes from"},
+    Option{output,
+           {"--timeout"},
+           Takes::value,
+           " S",
+           set_timeout,
+           "after S seconds print what every rank waits for, end the job and return 124; also "
+           "from the variable MPIEXEC_TIMEOUT"},
+    Option{output,
+           {"--load-summary"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::load_summary>,
+           "with --ranks fibres: print in the end how long ranks ran and how unequally (`warren "
+           "ranks` shows it meanwhile)"},
+    Option{output,
+           {"-v", "--verbose"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::verbose>,
+           "explain choices"},
+    Option{output,
+           {"-V", "--version"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::request, CommandLine::Request::version>,
+           "print the version"},
+    Option{output,
+           {"-h", "--help"},
+           Takes::nothing,
+           "",
+           set_to<&CommandLine::request, CommandLine::Request::help>,
+           "print this"},
+
+    Option{others,
+           {"--oversubscribe", "--allow-run-as-root", "-envall", "-genvall"},
+           Takes::nothing,
+           "",
+           ignore,
+           "accepted: Warren does so anyway"},
+    Option{others,
+           {"-host", "-hosts", "-hostfile", "-machinefile", "-f", "-ppn", "-npernode"},
+           Takes::value_after_equals,
+           "",
+           refuse_other_nodes,
+           "refused: this version starts ranks on its own node only"},
+};
+
+} // namespace
+
+Error OptionUse::take_value(const std::string& what, std::string& taken) {
+    if (next >= words.size()) {
+        return fail(MPI_ERR_ARG, "option %s needs a value", what.c_str());
+    }
+    taken = words[next++];
+    return {};
+}
+
+std::span<const Option> options() {
+    return table;
+}
+
+const Option* find_option(std::string_view bare_name) {
+    const auto is_named = [&](std::string_view name) {
+        return !name.empty() && name.substr(name.find_first_not_of('-')) == bare_name;
+    };
+    const auto* found = std::find_if(table.begin(), table.end(), [&](const Option& option) {
+        return std::any_of(option.names.begin(), option.names.end(), is_named);
+    });
+    return found == table.end() ? nullptr : found;
+}
+
+} // namespace warren::launch

@@ -19,8 +19,8 @@ namespace {
 // processors. With more, starting them is no faster.
 constexpr std::uint32_t starts_at_once = 32;
 
-// A program with more processes per processor than this is executed once and forked. With fewer, all
-// processors execute at once, and forks would only wait for each other.
+// A program with more processes per processor than this is executed once and forked. With fewer,
+// all processors execute at once, and forks would only wait for each other.
 constexpr std::uint32_t most_executed_per_processor = 2;
 
 } // namespace

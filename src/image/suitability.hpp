@@ -12,7 +12,7 @@
 
 namespace warren::image {
 
-// The thread-local memory that all private modules of a thread share (host/reserve.cpp).
+// The thread-local memory that all private modules of a thread share (host/host.cpp).
 inline constexpr std::uint64_t reserve_bytes = 65536;
 // Its lowest part is the loader's own.
 inline constexpr std::uint64_t reserve_head_bytes = 1024;

@@ -1,6 +1,6 @@
 // Waits for words: barriers, pthread_once, and futexes that programs and libraries ask the system
 // for by syscall (std::atomic's wait, latches, semaphores and the static variables of C++). A fibre
-// parks, and looks at its word by itself now and then, as in inside_locks.cpp. Who calls the
+// parks, and looks at its word by itself now and then, as in pthread_mutex.cpp. Who calls the
 // system without the C library (OpenMP of gcc) waits in the system: that keeps the worker, and a
 // fibre that waits for it finds what has changed when it looks. A handler of a signal may wake a
 // futex that fibres wait for; where it has interrupted a switch, it wakes all of them, and soon.

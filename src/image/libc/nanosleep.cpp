@@ -1,5 +1,5 @@
 // Waits that let time pass, or others run, or are for the end of a thread: a fibre gives its worker
-// to other ranks meanwhile. (So it does in pthread_mutex.cpp and inside_words.cpp. Other waits for
+// to other ranks meanwhile. (So it does in pthread_mutex.cpp and futex.cpp. Other waits for
 // what the program's own threads do, such as OpenMP's, or the system, keep the worker.)
 #include <algorithm>
 #include <atomic>

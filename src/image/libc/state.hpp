@@ -43,7 +43,7 @@ inline constexpr std::size_t variable_count = 10;
 // Which variable a name means, if any.
 bool find_variable(const char* name, Variable& variable);
 
-// Where getopt is within the arguments, beside the variables that programs see (options.cpp).
+// Where getopt is within the arguments, beside the variables that programs see (getopt.cpp).
 struct OptionPlace {
     int first_operand = 0; // operands that were passed over lie in [first_operand, last_operand)
     int last_operand = 0;
@@ -51,7 +51,7 @@ struct OptionPlace {
     bool begun = false;
 };
 
-// The streams of an image (streams.cpp).
+// The streams of an image (stdio.cpp).
 struct Descriptors {
     int input = 0; // -1: nothing to be read
     int output = 1;

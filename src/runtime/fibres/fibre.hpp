@@ -6,7 +6,7 @@
 // Invariants
 //  1. A fibre is in one place: it runs on one worker; or is in one worker's queue (ready); or in
 //     one bucket (parked) or event waiters (waits_for_event); or it has ended. Who takes it from a
-//     queue, a bucket or a event waiters, under its lock (a worker from its own queue:
+//     queue, a bucket or a list of event waiters, under its lock (a worker from its own queue:
 //     ready_queue.hpp), is the only one to put it elsewhere.
 //  2. `on_worker` is 1 from before a fibre is resumed until its context has been left again, and
 //     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
@@ -44,7 +44,7 @@ struct alignas(64) Fibre {
     Context context; // while it doesn't run
     std::atomic<std::uint32_t> on_worker{0};
     std::uint32_t number = 0;
-    Fibre* next = nullptr; // in a queue, a bucket or a event waiters
+    Fibre* next = nullptr; // in a queue, a bucket or a list of event waiters
     // That runs it, or ran it last; by whoever resumes it.
     std::atomic<Worker*> worker{nullptr};
     // Where who wakes it puts it, and it goes when it gives way; null: where it ran last.

@@ -24,7 +24,8 @@
 //     when it becomes 0 no fibre is ready or runs; if all are parked without a time limit, or
 //     waits_for_event, and no other threads are there that could wake one, nothing will ever happen
 //     again: stuck() is told.
-//  3. Locks: a bucket's before that of the timers, or of a event waiters; a list's before no other;
+//  3. Locks: a bucket's before that of the timers, or of a list of event waiters; a list's before
+//  no other;
 //     a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue without, unless
 //     others have put something there).
 // Thread rule: one scheduler per process; prepare and make from one thread, before start; all else

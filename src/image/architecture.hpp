@@ -1,6 +1,6 @@
-// What depends on the processor and its calling conventions: relocation types, where thread-local
-// variables lie, how a program is entered. Another processor needs another x86_64.cpp, and nothing
-// else.
+// Parts that depend on the processor and its calling conventions: relocation types, where
+// thread-local variables lie, how a program is entered. Another processor needs another x86_64.cpp,
+// and nothing else.
 //
 // Thread rule: everything here concerns the calling thread only.
 #pragma once
@@ -17,7 +17,7 @@ inline constexpr unsigned elf_machine = EM_X86_64;
 #error "Private images know x86-64 only: add this machine's relocations, thread pointer and entry."
 #endif
 
-// What a relocation writes. S: the symbol's value; A: the addend; B: where the copy is mapped.
+// Values that relocations write. S: the symbol's value; A: the addend; B: where the copy is mapped.
 enum class RelocationKind : std::uint8_t {
     nothing,
     relative,       // B + A

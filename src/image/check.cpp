@@ -27,7 +27,7 @@ class Check {
         symbols(file);
     }
 
-    // What each thread has of all private modules' thread-local variables together.
+    // Bytes of all private modules' thread-local variables together, per thread.
     void threads(const Closure& closure) {
         std::uint64_t bytes = 0;
         for (const Closure::Member& member : closure.members) {

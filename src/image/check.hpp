@@ -1,4 +1,4 @@
-// What stands in the way of running a program as private images, or changes what it means: the file
+// Obstacles to running a program as private images, and changes of its meaning: the file
 // itself, and all libraries that it needs.
 //
 // Nothing is loaded. Thread rule: any thread at any time.
@@ -13,7 +13,7 @@
 
 namespace warren::image {
 
-// What a finding says of programs that bring an allocator.
+// The finding for programs that bring an allocator.
 inline constexpr const char* own_allocator =
     "it defines malloc, but memory that the C library allocates for it (strdup, getline, …) comes "
     "from the process's";

@@ -14,7 +14,7 @@
 
 namespace warren::image {
 
-// What a host says about libraries, by the names that files need them by. A name in both lists is
+// A host's decisions about libraries, by the names that files need them by. A name in both lists is
 // private.
 struct Sharing {
     std::vector<std::string> shared;

@@ -1,4 +1,4 @@
-// What debuggers know of an image's modules: their files and where they are mapped, so that
+// Debuggers' view of an image's modules: their files and where they are mapped, so that
 // symbols, breakpoints and variables of every copy are there without further ado.
 //
 // Debuggers follow the list of the system's loader (_r_debug, <link.h>), which has a list of

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t needed_limit = 1024;
 
-// What is needed of the section's entries before the tables can be looked at.
+// Entries of the section that are needed before the tables can be looked at.
 struct RawDynamic {
     SymbolTableAddresses symbols;
     std::vector<std::uint64_t> needed;

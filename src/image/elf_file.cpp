@@ -125,7 +125,7 @@ Error ElfFile::open_and_keep(OpenFile& opened, int& descriptor) {
         if (kept_ < 0 && is_there(descriptor)) {
             break; // there is no room for a copy
         }
-        // What is another rank's by now stays open.
+        // A descriptor that is another rank's by now stays open.
         if (is_there(descriptor)) {
             opened.close();
         } else {

@@ -62,7 +62,7 @@ struct TlsSegment {
     std::uint64_t alignment = 1;
 };
 
-// What the dynamic section says, names resolved.
+// Contents of the dynamic section, names resolved.
 struct DynamicSection {
     std::uint64_t address = 0;
     std::vector<const char*> needed;
@@ -102,12 +102,12 @@ class ElfFile {
     ~ElfFile();
 
     static Error open(const std::string& path, std::shared_ptr<const ElfFile>& file);
-    // The same from memory, which must outlive the file and be aligned to 16 bytes.
+    // Reads it from memory, which must outlive the file and be aligned to 16 bytes.
     static Error read(const std::string& path, std::span<const std::byte> bytes,
                       std::shared_ptr<const ElfFile>& file);
 
     const std::string& path() const { return path_; }
-    // The same wherever the working directory is; empty when read from memory.
+    // The absolute path; empty when read from memory.
     const std::string& location() const { return location_; }
     // The file's name in messages and among dependencies: its soname, else its path's last part.
     std::string name() const;
@@ -141,7 +141,7 @@ class ElfFile {
 
     // The segment that has all of [address, address + bytes) in memory, or null.
     const Segment* segment_of(std::uint64_t address, std::uint64_t bytes) const;
-    // What the file has of [address, address + bytes), or null when that isn't all within one
+    // The file's bytes of [address, address + bytes), or null when that isn't all within one
     // segment's part of the file.
     const std::byte* at(std::uint64_t address, std::uint64_t bytes) const;
     // As at(), for an array of T; null also when it isn't aligned.

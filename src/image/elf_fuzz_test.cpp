@@ -93,7 +93,7 @@ void damage(const std::string& name, int rounds) {
     const std::vector<char> original = contents(fixture(name));
     ASSERT_GT(original.size(), sizeof(Elf64_Ehdr));
     GuardedBytes memory(original.size());
-    // What the loader reads is at the start, but for the dynamic section and its neighbours.
+    // The loader reads the start of the file, but for the dynamic section and its neighbours.
     FilePointer sound;
     std::memcpy(memory.data(), original.data(), original.size());
     ASSERT_FALSE(ElfFile::read(name, memory.bytes(original.size()), sound));

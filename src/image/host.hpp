@@ -1,4 +1,4 @@
-// What the process gives the loader: the reserve of thread-local memory, and the functions of the
+// The process's part of the loader: the reserve of thread-local memory, and the functions of the
 // system that the host program puts its own in front of (host/host.cpp).
 //
 // The reserve is a thread-local array of the host program that ends exactly at the thread pointer,

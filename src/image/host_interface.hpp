@@ -1,4 +1,4 @@
-// What the host program's part (host/host.cpp, an archive) and the library say to each other.
+// Interface between the host program's part (host/host.cpp, an archive) and the library.
 //
 // Thread rule: warren_image_register_host once, before any image; the rest at any time.
 #pragma once
@@ -32,7 +32,7 @@ int warren_image_find_object(void* address, dl_find_object* found);
 // Whatever of the calling thread's image has the descriptor `from` as output or errors has `to`
 // instead: its streams, and commands that it starts.
 void warren_image_move_stream(int from, int to);
-// What programs of images that bind nothing else have as fdopen and fclose.
+// fdopen and fclose of programs of images that bind nothing else.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);
 // From now on the loader keeps a descriptor of each file that it has read: keep(descriptor, true)

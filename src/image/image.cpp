@@ -133,7 +133,7 @@ Error Image::load(const FilePointer& root, Module*& module) {
     recorded->symbols.resize(closure.members.size());
     Error error = map_new(closure, first);
     for (std::size_t at = modules_.size(); at > first && !error; --at) {
-        // What others need comes later in the list.
+        // Modules that others need come later in the list.
         const std::size_t member = at - 1 - first;
         error =
             relocate(*this, *modules_[at - 1], known != nullptr ? &known->symbols[member] : nullptr,

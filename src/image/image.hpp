@@ -102,7 +102,7 @@ class Image {
 
     // The definition that a module of the image would get. `skipped` is not looked into.
     Definition find(const SymbolName& name, SymbolUse use, const Module* skipped = nullptr);
-    // The same from the module after `from` on; with `within` only in it and what it needs.
+    // Looks from the module after `from` on; with `within` only in it and what it needs.
     Definition find_after(const SymbolName& name, const Module& from);
     Definition find_within(const SymbolName& name, Module& within);
     // Where a definition is for the calling thread; calls what chooses functions (IFUNC).
@@ -151,7 +151,7 @@ class Image {
     // Whose it is, for the room above (runtime/process_ranks/process_ranks.hpp).
     std::atomic<void*> owner{nullptr};
 
-    // What constructors get.
+    // Arguments of constructors.
     int argument_count = 0;
     char** arguments = nullptr;
     char** environment = nullptr;

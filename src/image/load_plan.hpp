@@ -28,7 +28,7 @@ struct BoundSymbol {
 
 struct LoadPlan {
     Closure closure;
-    // Of each member, of each symbol: as used by address and by call.
+    // For each symbol of each member: as used by address and by call.
     std::vector<std::vector<BoundSymbol>> symbols;
 
     // The plan of this key whose files are still what they were, or null.

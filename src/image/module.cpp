@@ -11,7 +11,7 @@
 #include "image/open_file.hpp"
 #include "warren/image.h"
 
-// Of a leak detector, when the process has one: where pointers to allocated memory may be.
+// A leak detector's function, when the process has one: where pointers to allocated memory may be.
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" [[gnu::weak]] void __lsan_register_root_region(const void* start, std::size_t bytes);
 extern "C" [[gnu::weak]] void __lsan_unregister_root_region(const void* start, std::size_t bytes);
@@ -35,7 +35,7 @@ int protection_of(const Segment& segment) {
            (segment.executable ? PROT_EXEC : 0);
 }
 
-// What to do when the process may have no more mappings (an image takes one per segment), else
+// Advice when the process may have no more mappings (an image takes one per segment), else
 // nothing.
 std::string mend_of_mappings() {
     // (Streams of the C++ library would bring all of its locales along, into every process.)
@@ -108,7 +108,7 @@ bool map_segment(int descriptor, const Segment& segment, std::byte* base) {
         return false;
     }
     if (segment.memory_bytes > segment.file_bytes && file_pages > 0) {
-        // What follows in the file's last page is not of this segment.
+        // The rest of the file's last page is not of this segment.
         std::byte* pages_end = first + file_pages;
         std::memset(file_end, 0, static_cast<std::size_t>(pages_end - file_end));
     }

@@ -18,7 +18,7 @@ namespace warren::image {
 
 namespace {
 
-// What the kernel puts on the stack of a new process, from low addresses to high.
+// The kernel's data on the stack of a new process, from low addresses to high.
 class FirstStack {
   public:
     FirstStack(const Image& image, const Module& program) : image_(image), program_(program) {

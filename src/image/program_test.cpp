@@ -209,7 +209,7 @@ TEST(Programs, have_a_locale_of_their_own) {
 }
 
 #if !defined(__clang__)
-// What OpenMP's library allocates when it is constructed is never freed.
+// OpenMP's library never frees what it allocates when it is constructed.
 TEST(Programs, use_openmp) {
     const LeaksAllowed leaks;
     const std::string program = fixture("openmp");

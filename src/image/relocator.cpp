@@ -30,7 +30,7 @@ class Relocator {
 
     Error run() {
         for_each_relative_word(*module_.file, [&](std::uint64_t address) { add(address, base()); });
-        // What chooses functions may call others and read data: it comes when all else is in place.
+        // Resolvers of functions may call others and read data: they run when all else is in place.
         for (const bool choosing : {false, true}) {
             for (const auto& relocations :
                  {module_.file->dynamic().relocations, module_.file->dynamic().plt_relocations}) {

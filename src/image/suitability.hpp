@@ -1,4 +1,4 @@
-// What of a sound file keeps it from being a private copy, or changes what it means as one.
+// Properties of a sound file that keep it from being a private copy, or change its meaning as one.
 //
 // Thread rule: pure functions of an immutable file.
 #pragma once

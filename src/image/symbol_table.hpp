@@ -27,7 +27,7 @@ struct SymbolName {
     SymbolName(const char* name, const char* wanted_version);
 };
 
-// What a reference is for: the system's loader skips some definitions for some uses.
+// Purpose of a reference: the system's loader skips some definitions for some uses.
 enum class SymbolUse : std::uint8_t {
     address, // a program's canonical entry of a foreign function counts as a definition
     call,    // only real definitions

@@ -8,7 +8,7 @@
 #include "image/test_files.hpp"
 #include "warren/image.h"
 
-// Of a leak detector, when there is one.
+// A leak detector's function, when there is one.
 extern "C" [[gnu::weak]] void __lsan_disable();
 extern "C" [[gnu::weak]] void __lsan_enable();
 

@@ -15,7 +15,7 @@ namespace warren::image {
 
 namespace {
 
-// What a new thread gets, until it has begun.
+// Arguments of a new thread, until it has begun.
 struct Start {
     void* (*function)(void*);
     void* argument;

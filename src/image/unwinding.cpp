@@ -1,5 +1,5 @@
-// What unwinders and programs ask about modules by address or in turn: the system's answer, and the
-// image's modules.
+// Questions of unwinders and programs about modules by address or in turn: the system's answer, and
+// the image's modules.
 
 #include <cstring>
 

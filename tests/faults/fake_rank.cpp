@@ -22,7 +22,7 @@
 namespace {
 
 using warren::node::JobEnd;
-using warren::node::RankState;
+using warren::node::RankStage;
 using warren::node::Segment;
 
 int number_of(const char* name) {
@@ -72,12 +72,12 @@ int main(int count, char** words) {
     fcntl(segment.descriptor(), F_SETFD, FD_CLOEXEC);
     fcntl(lifeline, F_SETFD, FD_CLOEXEC);
     segment.slot(rank).pid.store(getpid());
-    segment.slot(rank).state.store(RankState::initialised);
+    segment.slot(rank).state.store(RankStage::initialised);
     if (!acts) {
         wait_in_call(segment, rank);
     }
     if (deed == "finish") {
-        segment.slot(rank).state.store(RankState::finalised);
+        segment.slot(rank).state.store(RankStage::finalised);
         return argument;
     }
     usleep(100'000); // everybody is there
@@ -85,7 +85,7 @@ int main(int count, char** words) {
         return argument;
     }
     if (deed == "abort") {
-        segment.slot(rank).state.store(RankState::aborting);
+        segment.slot(rank).state.store(RankStage::aborting);
         segment.record_end(JobEnd::aborted, rank, argument, "the density is negative");
         [[maybe_unused]] const ssize_t done = write(lifeline, "", 1);
         _exit(argument);

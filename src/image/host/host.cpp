@@ -1,8 +1,8 @@
-// What a host program links in (libwarren_image_host.a): the reserve of thread-local memory, and
-// two functions of the system that must know of images when libraries call them that images share:
-// who makes threads, and who unwinds stacks. The program must export both (the CMake target says
-// so), and the reserve must be the last of its thread-local variables, which the section's name
-// sees to: linkers put common thread-local variables behind all others.
+// The part that a host program links in (libwarren_image_host.a): the reserve of thread-local
+// memory, and two functions of the system that must know of images when libraries call them that
+// images share: who makes threads, and who unwinds stacks. The program must export both (the CMake
+// target says so), and the reserve must be the last of its thread-local variables, which the
+// section's name sees to: linkers put common thread-local variables behind all others.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -79,7 +79,7 @@ int warren_image_host(void) {
     };
     const int error = warren_image_register_host(
         &functions,
-        // What libraries find under these names: the program's, if it exports them.
+        // Libraries find this under these names: the program's, if it exports them.
         dlsym(RTLD_DEFAULT, "pthread_create") == reinterpret_cast<void*>(&pthread_create) &&
             dlsym(RTLD_DEFAULT, "_dl_find_object") == reinterpret_cast<void*>(&_dl_find_object));
     is_host = error == WARREN_IMAGE_SUCCESS;

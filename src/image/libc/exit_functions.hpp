@@ -22,7 +22,7 @@ class ExitFunctions {
     void add(const ExitFunction& function);
     // Calls and forgets all, the last added first.
     void run(int status);
-    // The same for those whose module's address lies within [start, end).
+    // Runs those whose module's address lies within [start, end).
     void run_of(const void* start, const void* end);
 
   private:

@@ -35,7 +35,7 @@ bool may_exec(const char* path) {
     return false;
 }
 
-// What a child gets as 0, 1 and 2 where the image's are other descriptors of the process.
+// The descriptors 0, 1 and 2 of a child where the image's are other descriptors of the process.
 void pass_streams_on(posix_spawn_file_actions_t& actions) {
     const Image* image = current_image();
     if (image == nullptr || image->options().descriptors.own_table) {

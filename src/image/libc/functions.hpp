@@ -138,7 +138,7 @@ int get_long_option_only(int count, char* const* arguments, const char* letters,
 // Random numbers, strtok, times (rand.cpp)
 long random_number();
 int short_random_number();
-// Of printf's own conversions: they would be all images', and stay when this one has ended.
+// Conversions added to printf would be all images', and stay when this one has ended.
 int refuse_conversion();
 
 void seed_random(unsigned seed);

@@ -78,7 +78,7 @@ struct Barrier {
 };
 static_assert(sizeof(Barrier) <= sizeof(pthread_barrier_t));
 
-// Of another C library they are left to it.
+// Objects of another C library are left to it.
 bool knows_barriers() {
     static const bool known = [] {
         pthread_barrier_t made;

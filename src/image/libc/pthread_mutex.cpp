@@ -36,7 +36,7 @@ void tell(const void* object, std::uint32_t count) {
 using fibre::Looks;
 using fibre::ObjectWait;
 
-// Of objects which also others see to than threads of this process, or by another address.
+// Objects which also other processes use, or threads by another address.
 constexpr std::uint64_t longest_shared_look_ns = 10'000'000;
 
 // --- What the C library's objects look like (nptl; the same since its version 2.25).
@@ -207,7 +207,7 @@ int refuse_priorities() {
     return ENOTSUP;
 }
 
-// Of waits for a condition that has become true: those of one fibre for one condition that follow
+// Waits for a condition that has become true: those of one fibre for one condition that follow
 // each other.
 struct Series {
     const void* condition = nullptr;
@@ -326,7 +326,7 @@ int wait_till(sem_t* semaphore, const Deadline& deadline) {
         error = try_till(
             wait, deadline, [semaphore] { return try_semaphore(semaphore); }, missed);
     }
-    // Of many posts at once one is told.
+    // One of many posts at once is told.
     if (missed || (error == 0 && semaphore_may_be_free(semaphore, 0))) {
         tell(semaphore, 1);
     }

@@ -37,7 +37,7 @@ std::string& name_of(LibcState& state, int category) {
     return state.locale_names[static_cast<std::size_t>(category)];
 }
 
-// What the environment says about a category, as for the name "".
+// The environment's locale for a category, as for the name "".
 std::string name_from_environment(const char* category) {
     for (const char* variable : {"LC_ALL", category, "LANG"}) {
         const char* value = getenv_of(variable);

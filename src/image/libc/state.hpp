@@ -100,7 +100,7 @@ class LibcState {
     random_data random{};
     std::array<char, 128> random_state{};
     drand48_data random48{};
-    // What functions return pointers to.
+    // Results of functions that return pointers.
     char* string_place = nullptr; // strtok
     std::tm time{};
     std::array<char, 128> time_text{};

@@ -10,7 +10,7 @@ namespace warren::image {
 
 // The names of these functions, in the order of strcmp; null behind the last.
 const char* stateful_call_name(std::size_t index);
-// What is shared by all images when a program uses the function `name` ("the generator of random
+// The state that all images share when a program uses the function `name` ("the generator of random
 // numbers"); null when nothing is.
 const char* shared_state_of(const char* name);
 

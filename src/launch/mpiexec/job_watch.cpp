@@ -273,7 +273,7 @@ void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait
     ended.program = programs_[ranks_[ended.ranks.front()].program].name();
     ended.forwarded_signal = forwarded_;
     ended.overflowed = processes_[ranks_[ended.ranks.front()].process].overflowed;
-    if (ended.state == node::RankState::not_started) {
+    if (ended.state == node::RankStage::not_started) {
         ended.others_initialised = any_initialised();
         if (!ended_without_init_) {
             ended_without_init_ = true;
@@ -300,7 +300,7 @@ void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait
 bool Job::any_initialised() const {
     for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
         if (!ranks_[rank].ended && segment_.slot(rank).state.load(std::memory_order_relaxed) ==
-                                       node::RankState::initialised) {
+                                       node::RankStage::initialised) {
             return true;
         }
     }

@@ -88,7 +88,7 @@ void read_task(pid_t task, RankSample& sample) {
 
 std::string call_of(const node::RankSlot& slot) {
     if (slot.activity.since_ns.load(any_order) == 0 ||
-        slot.state.load(any_order) != node::RankState::initialised) {
+        slot.state.load(any_order) != node::RankStage::initialised) {
         return {};
     }
     std::string text = launch::describe(slot);

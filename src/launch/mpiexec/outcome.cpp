@@ -50,7 +50,7 @@ std::string signal_name(int number) {
 
 EndedRanks gravest(const std::vector<std::uint32_t>& ranks, const node::Segment& segment,
                    bool by_signal) {
-    using State = node::RankState;
+    using State = node::RankStage;
     constexpr State by_weight[] = {State::initialised, State::aborting, State::not_started,
                                    State::finalised, State::doomed};
     EndedRanks gravest;
@@ -75,7 +75,7 @@ Outcome judge(const EndedRanks& ended) {
     const bool several = ended.ranks.size() > 1;
     const std::string who = (several ? "ranks " : "rank ") + describe_ranks(ended.ranks) + " (" +
                             ended.program + ", pid " + std::to_string(ended.pid) + ")";
-    if (ended.state == node::RankState::doomed) {
+    if (ended.state == node::RankStage::doomed) {
         return {}; // the rank that aborted is what has failed
     }
     if (WIFSIGNALED(ended.wait_status)) {
@@ -96,13 +96,13 @@ Outcome judge(const EndedRanks& ended) {
     const int code = WEXITSTATUS(ended.wait_status);
     const std::string exited = who + " exited with code " + std::to_string(code);
     switch (ended.state) {
-    case node::RankState::initialised:
-    case node::RankState::aborting:
+    case node::RankStage::initialised:
+    case node::RankStage::aborting:
         return {Verdict::ends_job, failure_code(code), exited + " without calling MPI_Finalize"};
-    case node::RankState::finalised:
-    case node::RankState::doomed:
+    case node::RankStage::finalised:
+    case node::RankStage::doomed:
         break;
-    case node::RankState::not_started:
+    case node::RankStage::not_started:
         if (ended.others_initialised) {
             return {Verdict::ends_job, failure_code(code),
                     exited + " without calling MPI_Init, and the others would wait for it"};

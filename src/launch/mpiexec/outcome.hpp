@@ -21,7 +21,7 @@ struct EndedRanks {
     std::vector<std::uint32_t> ranks; // that one end concerns, ascending
     pid_t pid = 0;
     int wait_status = 0;                                  // as of waitpid
-    node::RankState state = node::RankState::not_started; // of all of them
+    node::RankStage state = node::RankStage::not_started; // of all of them
     std::string program;
     bool others_initialised = false; // another rank is between MPI_Init and MPI_Finalize
     int forwarded_signal = 0;        // that mpiexec has passed on to all ranks

@@ -11,7 +11,7 @@ constexpr int exited(int code) {
     return code << 8;
 }
 
-EndedRanks ended(int wait_status, node::RankState state, bool others_initialised = false) {
+EndedRanks ended(int wait_status, node::RankStage state, bool others_initialised = false) {
     return {.ranks = {3},
             .pid = 77,
             .wait_status = wait_status,
@@ -30,44 +30,44 @@ TEST(Outcome, OfRanksThatEndTogetherThoseCountThatOthersWaitFor) {
     node::Segment segment;
     Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);
     ASSERT_FALSE(error);
-    segment.slot(0).state = node::RankState::finalised;
-    segment.slot(2).state = node::RankState::initialised;
-    segment.slot(3).state = node::RankState::initialised;
+    segment.slot(0).state = node::RankStage::finalised;
+    segment.slot(2).state = node::RankStage::initialised;
+    segment.slot(3).state = node::RankStage::initialised;
     EXPECT_EQ(gravest({0, 1, 2, 3}, segment, false).ranks, (std::vector<std::uint32_t>{2, 3}));
     EXPECT_EQ(gravest({0, 1}, segment, false).ranks, (std::vector<std::uint32_t>{1}));
-    EXPECT_EQ(gravest({0, 1}, segment, false).state, node::RankState::not_started);
+    EXPECT_EQ(gravest({0, 1}, segment, false).state, node::RankStage::not_started);
     EndedRanks ended = gravest({0, 1, 2, 3}, segment, true);
     ended.wait_status = SIGKILL;
     EXPECT_TRUE(judge(ended).message.starts_with("ranks 0-3 (")) << judge(ended).message;
 }
 
 TEST(Outcome, ASuccessIsFine) {
-    EXPECT_EQ(judge(ended(exited(0), node::RankState::finalised, true)).verdict, Verdict::fine);
-    EXPECT_EQ(judge(ended(exited(0), node::RankState::not_started)).verdict, Verdict::fine);
+    EXPECT_EQ(judge(ended(exited(0), node::RankStage::finalised, true)).verdict, Verdict::fine);
+    EXPECT_EQ(judge(ended(exited(0), node::RankStage::not_started)).verdict, Verdict::fine);
 }
 
 TEST(Outcome, AFailureAfterFinalizeLetsTheOthersFinish) {
-    const Outcome outcome = judge(ended(exited(9), node::RankState::finalised, true));
+    const Outcome outcome = judge(ended(exited(9), node::RankStage::finalised, true));
     EXPECT_EQ(outcome.verdict, Verdict::failed);
     EXPECT_EQ(outcome.exit_code, 9);
 }
 
 TEST(Outcome, AnEndWithoutFinalizeEndsTheJobEvenWithCodeZero) {
-    const Outcome outcome = judge(ended(exited(0), node::RankState::initialised));
+    const Outcome outcome = judge(ended(exited(0), node::RankStage::initialised));
     EXPECT_EQ(outcome.verdict, Verdict::ends_job);
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_NE(outcome.message.find("MPI_Finalize"), std::string::npos);
 }
 
 TEST(Outcome, AnEndWithoutInitEndsTheJobOnlyWhenOthersWait) {
-    EXPECT_EQ(judge(ended(exited(0), node::RankState::not_started, true)).verdict,
+    EXPECT_EQ(judge(ended(exited(0), node::RankStage::not_started, true)).verdict,
               Verdict::ends_job);
-    EXPECT_EQ(judge(ended(exited(4), node::RankState::not_started, false)).verdict,
+    EXPECT_EQ(judge(ended(exited(4), node::RankStage::not_started, false)).verdict,
               Verdict::failed);
 }
 
 TEST(Outcome, ASignalIsNamedWithRankProgramAndProcess) {
-    const Outcome outcome = judge(ended(SIGSEGV, node::RankState::initialised));
+    const Outcome outcome = judge(ended(SIGSEGV, node::RankStage::initialised));
     EXPECT_EQ(outcome.verdict, Verdict::ends_job);
     EXPECT_EQ(outcome.exit_code, 128 + SIGSEGV);
     for (const char* part : {"rank 3", "./solver", "77", "SIGSEGV"}) {
@@ -76,7 +76,7 @@ TEST(Outcome, ASignalIsNamedWithRankProgramAndProcess) {
 }
 
 TEST(Outcome, AForwardedSignalIsNoCrash) {
-    EndedRanks rank = ended(SIGINT, node::RankState::initialised);
+    EndedRanks rank = ended(SIGINT, node::RankStage::initialised);
     rank.forwarded_signal = SIGINT;
     EXPECT_EQ(judge(rank).verdict, Verdict::failed);
     EXPECT_EQ(judge(rank).exit_code, 130);
@@ -85,9 +85,9 @@ TEST(Outcome, AForwardedSignalIsNoCrash) {
 TEST(Outcome, ARankThatAnotherOnesAbortEndsHasNotFailed) {
     EndedRanks rank = {};
     rank.wait_status = SIGKILL;
-    rank.state = node::RankState::doomed;
+    rank.state = node::RankStage::doomed;
     EXPECT_EQ(judge(rank).verdict, Verdict::fine);
-    rank.state = node::RankState::initialised;
+    rank.state = node::RankStage::initialised;
     EXPECT_EQ(judge(rank).verdict, Verdict::ends_job);
 }
 

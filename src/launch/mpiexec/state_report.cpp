@@ -66,14 +66,14 @@ struct Line {
 std::string describe(const node::RankSlot& slot) {
     constexpr auto relaxed = std::memory_order_relaxed;
     switch (slot.state.load(relaxed)) {
-    case node::RankState::not_started:
+    case node::RankStage::not_started:
         return "not initialised";
-    case node::RankState::finalised:
+    case node::RankStage::finalised:
         return "finalised";
-    case node::RankState::aborting:
-    case node::RankState::doomed:
+    case node::RankStage::aborting:
+    case node::RankStage::doomed:
         return "aborting";
-    case node::RankState::initialised:
+    case node::RankStage::initialised:
         break;
     }
     const node::Activity& activity = slot.activity;

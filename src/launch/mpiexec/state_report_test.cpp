@@ -21,7 +21,7 @@ class StateReport : public testing::Test {
 
     void wait_for(std::uint32_t rank, std::int32_t peer, std::int32_t tag, std::uint64_t since_ns) {
         node::RankSlot& slot = segment_.slot(rank);
-        slot.state = node::RankState::initialised;
+        slot.state = node::RankStage::initialised;
         slot.activity.call = mpi::calls::MPI_Recv;
         slot.activity.peer = peer;
         slot.activity.tag = tag;
@@ -40,7 +40,7 @@ constexpr std::uint64_t second = 1'000'000'000;
 
 TEST_F(StateReport, RanksThatDoTheSameShareALine) {
     EXPECT_EQ(report(second), "  ranks 0-3: not initialised; process unknown\n");
-    segment_.slot(2).state = node::RankState::finalised;
+    segment_.slot(2).state = node::RankStage::finalised;
     EXPECT_EQ(report(second), "  ranks 0-1,3: not initialised; process unknown\n"
                               "  rank 2: finalised; process unknown\n");
 }
@@ -76,7 +76,7 @@ TEST_F(StateReport, ANameOfFullLengthIsNotOverrun) {
 }
 
 TEST_F(StateReport, AnInitialisedRankThatDoesNotWaitComputes) {
-    segment_.slot(1).state = node::RankState::initialised;
+    segment_.slot(1).state = node::RankStage::initialised;
     segment_.slot(1).pid = getpid();
     const std::string text = report(second);
     EXPECT_NE(text.find("rank 1 (pid " + std::to_string(getpid()) + "): computing"),

@@ -14,8 +14,7 @@
 //     while others yield: several at once would take units from each other.
 //  2. A staging area has memory before its word says that it exists.
 //  3. A unit is used by one staging area at most: its bit in the segment's staging_map is set while
-//  it
-//     is.
+//     it is.
 // Thread rule: any rank at any time.
 #pragma once
 

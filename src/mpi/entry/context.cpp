@@ -133,14 +133,14 @@ Error open_context(int thread_level, Context*& context) {
     context->rank.slot.pid.store(getpid(), std::memory_order_relaxed);
     // (Of a program started alone, too.) Pairs with the launcher's look after the process has
     // ended.
-    context->rank.slot.state.store(node::RankState::initialised, std::memory_order_release);
+    context->rank.slot.state.store(node::RankStage::initialised, std::memory_order_release);
     return {};
 }
 
 void close_context() {
     RankState& rank_state = find_rank_state();
     Context* context = rank_state.context.exchange(nullptr, std::memory_order_acq_rel);
-    context->rank.slot.state.store(node::RankState::finalised, std::memory_order_release);
+    context->rank.slot.state.store(node::RankStage::finalised, std::memory_order_release);
     // Who has cancelled a send to this rank learns so that nobody answers (the fence pairs with
     // Engine::look_for_left's), and who waits for room for an answer that nobody takes it.
     std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -157,8 +157,8 @@ Error enrol(const RankState& rank_state, Enrolment& made) {
         // A script that runs two MPI programs: the second would find the queues in the middle of
         // the first one's traffic. Initialised already now, so that of two at once one is refused.
         node::RankSlot& slot = link.segment.slot(made.rank);
-        node::RankState before = node::RankState::not_started;
-        if (!slot.state.compare_exchange_strong(before, node::RankState::initialised)) {
+        node::RankStage before = node::RankStage::not_started;
+        if (!slot.state.compare_exchange_strong(before, node::RankStage::initialised)) {
             const std::int32_t pid = slot.pid.load(std::memory_order_relaxed);
             if (link.ranks == 1) {
                 end_link();

@@ -48,7 +48,7 @@ int exit_code(int code) {
 
 void end_job(Context& context, node::JobEnd end, int code, const char* text) {
     flush_output(); // what the program has printed so far belongs to the story
-    context.rank.slot.state.store(node::RankState::aborting, std::memory_order_release);
+    context.rank.slot.state.store(node::RankStage::aborting, std::memory_order_release);
     const bool first = context.rank.segment.record_end(end, context.rank.index, code, text);
     const bool alone = context.lifeline < 0;
     if (alone || (first && write(context.lifeline, "!", 1) < 0)) {
@@ -74,8 +74,8 @@ void end_part(Context& context, const comm::Communicator& communicator, int code
         return;
     }
     flush_output();
-    auto initialised = node::RankState::initialised;
-    if (!context.rank.slot.state.compare_exchange_strong(initialised, node::RankState::aborting)) {
+    auto initialised = node::RankStage::initialised;
+    if (!context.rank.slot.state.compare_exchange_strong(initialised, node::RankStage::aborting)) {
         pause(); // another member was quicker
     }
     say(("rank " + std::to_string(context.rank.index) + " called MPI_Abort with code " +
@@ -83,9 +83,9 @@ void end_part(Context& context, const comm::Communicator& communicator, int code
             .c_str());
     for (const std::uint32_t member : members) {
         node::RankSlot& slot = context.rank.segment.slot(member);
-        initialised = node::RankState::initialised;
+        initialised = node::RankStage::initialised;
         // Not one that has come to its end by itself, or aborts too.
-        if (slot.state.compare_exchange_strong(initialised, node::RankState::doomed)) {
+        if (slot.state.compare_exchange_strong(initialised, node::RankStage::doomed)) {
             kill(slot.pid.load(std::memory_order_relaxed), SIGKILL);
         }
     }

@@ -45,7 +45,7 @@ inline constexpr std::uint32_t rank_limit = 16384;
 enum class JobEnd : std::uint32_t { running = 0, being_written = 1, aborted = 2, fatal_error = 3 };
 
 // How far a rank has come. The launcher reads it when the rank's process has ended.
-enum class RankState : std::uint32_t {
+enum class RankStage : std::uint32_t {
     not_started = 0,
     initialised = 1, // MPI_Init has begun (or a session was opened)
     finalised = 2,   // MPI_Finalize has begun to succeed: the process may exit
@@ -125,7 +125,7 @@ struct alignas(cache_line_bytes) RankSlot {
     // Bit 0: this rank sleeps, or is about to: whoever brings it work wakes it
     // (mpi/rank/doorbell.hpp).
     std::atomic<std::uint32_t> doorbell;
-    alignas(cache_line_bytes) std::atomic<RankState> state;
+    alignas(cache_line_bytes) std::atomic<RankStage> state;
     // The rank's process: stored by the launcher when it has started it, then by MPI_Init, which
     // may run in a process of its own below that one (a wrapper script).
     std::atomic<std::int32_t> pid;

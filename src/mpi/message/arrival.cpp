@@ -153,7 +153,7 @@ bool Engine::look_for_left() {
     bool found = false;
     for (Request* send = withdrawn_; send != nullptr; send = send->next_withdrawn) {
         if (rank_.segment.slot(send->peer).state.load(std::memory_order_acquire) ==
-            node::RankState::finalised) {
+            node::RankStage::finalised) {
             send->withdrawal = Withdrawal::left;
             found = true;
         }

@@ -265,7 +265,7 @@ bool Engine::waits_for_room() const {
         // it may open a session and come back.)
         const bool has_left =
             rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
-            node::RankState::finalised;
+            node::RankStage::finalised;
         for (const Outgoing* outgoing = peer->first; outgoing != nullptr;
              outgoing = outgoing->next) {
             if (!has_left || !outgoing->is_answer) {

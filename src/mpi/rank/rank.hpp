@@ -71,7 +71,7 @@ class Rank {
     // reason() is asked once the wait gets long.
     // The rank's lock is released while the processor is given away. Where several threads of the
     // rank wait, one polls for all (ThreadWaits), so done() may be called by another thread.
-    // `event`: of fibres that may wait for an event(), done() is what release_event() is called
+    // `event`: of fibres that may_wait_for_event(), done() is what release_event() is called
     // after, by others.
     template <typename Done, typename Progress, typename Arrange, typename Reason>
     void wait(Done done, Progress progress, Arrange arrange, Reason reason,

@@ -1,7 +1,7 @@
 // The loads of a node's ranks that are fibres, in memory that other processes can read
 // (`warren ranks`, mpiexec): a part of the node segment.
 //
-// What the scheduler knows, its monitor writes here ten times a second, and when a rank ends, so
+// The scheduler's monitor writes its knowledge here ten times a second, and when a rank ends, so
 // that a switch between fibres costs nothing for it. What a rank sends is counted by the rank as it
 // sends, by peer while there are few of them; collective operations in shared memory send nothing.
 // Thread rule: each part has one writer at a time, which is said beside it; readers take the fields
@@ -14,10 +14,10 @@
 
 namespace warren::balance {
 
-// What a fibre does; the scheduler's view.
+// State of a fibre, in the scheduler's view.
 enum class Phase : std::uint32_t { unknown, ready, runs, waits, sleeps, ended };
 
-// What a rank has sent to one other rank.
+// Messages that a rank has sent to one other rank.
 struct PeerTraffic {
     std::atomic<std::uint32_t> peer; // 1 + the rank; 0: nobody yet
     std::atomic<std::uint64_t> messages;
@@ -52,13 +52,13 @@ struct alignas(64) JobLoad {
     std::atomic<std::uint64_t> begin_ns; // monotonic; 0: there are no fibres (yet)
     std::atomic<std::uint64_t> written_ns;
     std::atomic<std::uint32_t> workers; // also spare ones
-    // Of who balances: how often; the imbalance of the workers' busy times before the first time,
-    // and since then the sum of it and of its weights, those times in seconds.
+    // The balancer's record: how often; the imbalance of the workers' busy times before the first
+    // time, and since then the sum of it and of its weights, those times in seconds.
     std::atomic<std::uint32_t> balancings;
     std::atomic<double> first_imbalance;
     std::atomic<double> later_imbalance;
     std::atomic<double> later_weight;
-    // Of who moves ranks' pages after them (runtime/process_ranks/page_moves.hpp).
+    // Record of the moves of ranks' pages (runtime/process_ranks/page_moves.hpp).
     std::atomic<std::uint64_t> pages_moved;
     std::atomic<std::uint64_t> pages_stayed; // although they should have been
 };
@@ -81,7 +81,7 @@ struct LoadTable {
     }
 };
 
-// Of a counter that one thread writes.
+// For a counter that one thread writes.
 inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
     counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }

@@ -122,7 +122,7 @@ Error parse(std::string_view text, Matrix& matrix) {
     if (made.loads.empty() || made.distances.size() != std::size_t{made.workers} * made.workers) {
         return fail(MPI_ERR_ARG, "a matrix has workers, the distances of each, and ranks");
     }
-    // What imbalance() multiplies with.
+    // The factor of imbalance().
     const double most = std::max(static_cast<double>(made.ranks()), made.workers * 1.0);
     if (!std::isfinite(std::accumulate(made.loads.begin(), made.loads.end(), 0.0) * most)) {
         return fail(MPI_ERR_ARG, "the loads are too large to be added");

@@ -9,8 +9,8 @@ namespace warren::balance {
 
 namespace {
 
-// What makes two workers most equal: a rank of the one that has more, and for it one of the other's
-// or nobody.
+// The exchange that makes two workers most equal: a rank of the one that has more, and for it one
+// of the other's or nobody.
 struct Step {
     std::uint32_t rank = 0;
     std::uint32_t other = 0;

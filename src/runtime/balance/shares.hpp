@@ -29,7 +29,7 @@ class Shares {
         limit_ = std::accumulate(loads_.begin(), loads_.end(), 0.0) / matrix.workers * tolerance;
     }
 
-    // What a worker may have to be called balanced.
+    // The load that a worker may have to be called balanced.
     double limit() const { return limit_; }
     double load(std::uint32_t worker) const { return loads_[worker]; }
     std::uint32_t worker(std::uint32_t rank) const { return placement_[rank]; }

@@ -1,7 +1,7 @@
 // SteadyLoad: what a rank is expected to run until the next point, from what it ran up to the last
 // ones: the middle one of three.
 //
-// What a rank ran between two points now and then has in it what the system, or the machine's other
+// A rank's time between two points sometimes contains what the system, or the machine's other
 // guests, did meanwhile: tens of microseconds, where the steps of a program may take some hundred.
 // Ranks that are moved for that are moved in vain, and back. What has changed counts from the
 // second time on. Thread rule: one at a time.

@@ -16,8 +16,8 @@ constexpr std::uint64_t least_partners = 4;
 // How often the search looks at a peer, at a nanosecond or two: whoever waits for it does no more
 // than some dozen milliseconds, however many ranks there are.
 constexpr std::uint64_t look_limit = 20'000'000;
-// What a rank that runs for a second takes from its memory, as if it were messages: far less than
-// what a core can, because most of it comes from the caches.
+// Bytes that a rank that runs for a second takes from its memory, as if it were messages: far less
+// than what a core can, because most of it comes from the caches.
 constexpr double memory_bytes_per_s = 1e9;
 
 class Search {
@@ -87,7 +87,7 @@ class Search {
         return made;
     }
 
-    // Of a rank if it were on a worker, and `absent`, if that is a rank, where it is then.
+    // Cost of a rank if it were on a worker, and `absent`, if that is a rank, where it is then.
     double cost(std::uint32_t rank, std::uint32_t worker, std::uint32_t absent,
                 std::uint32_t place_of_absent) {
         looks_ += peers_[rank].size() + 1;

@@ -1,5 +1,5 @@
-// What libwarren.so offers of fibres to the host process (launch/host) and to the MPI library,
-// which finds functions() by its name where a process has several ranks.
+// Functions for fibres that libwarren.so offers to the host process (launch/host) and to the MPI
+// library, which finds functions() by its name where a process has several ranks.
 //
 // Thread rule: that of Scheduler.
 #pragma once

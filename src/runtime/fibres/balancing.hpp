@@ -61,7 +61,7 @@ class Balancing {
     void ended(const Fibre& fibre);
 
   private:
-    // Of one fibre.
+    // State of one fibre.
     struct Account {
         std::uint64_t mark = 0; // what it had run when it was last at a point
         std::uint64_t load = 0; // ticks, as expected between this one and the next

@@ -1,4 +1,4 @@
-// What a debugger needs to know to find all fibres of a process (tools/gdb/fibres.py), also without
+// Data that a debugger needs to find all fibres of a process (tools/gdb/fibres.py), also without
 // this library's debugging information.
 #include "runtime/fibres/debug.hpp"
 

@@ -21,7 +21,7 @@ struct DebugLayout {
     std::uint32_t count;
     std::uint32_t event_waiters; // of a fibre, or 0; it still waits there if the next two are equal
     std::uint32_t ticket;
-    std::uint32_t event_ticket; // in the event waiters
+    std::uint32_t event_ticket; // in its list of event waiters
     const Fibre* fibres;        // null: there are none
 };
 

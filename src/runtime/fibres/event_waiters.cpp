@@ -61,8 +61,8 @@ void Scheduler::wait_for_event(const void* event, bool (*happened)(void*), void*
     self.state.store(State::ready, std::memory_order_relaxed);
 }
 
-// Under the list's lock. (By the ticket alone, which no other event waiters has: which
-// event waiters is the fibre's changes meanwhile if it is another one.)
+// Under the list's lock. (By the ticket alone, which no other list has: which
+// list is the fibre's changes meanwhile if it is another one.)
 bool Scheduler::waits_for_event(const Fibre& fibre, const EventWaiters& event_waiters) {
     return fibre.ticket.load(std::memory_order_relaxed) ==
            event_waiters.ticket.load(std::memory_order_relaxed);
@@ -77,7 +77,7 @@ void Scheduler::take_out(EventWaiters& event_waiters, Fibre& fibre) {
     fibre.next = nullptr;
 }
 
-// Under the bucket's lock: takes the fibre of this bell out of where it has waits_for_event, if it
+// Under the bucket's lock: takes the fibre of this bell out of its list of event waiters, if it
 // has.
 bool Scheduler::take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken) {
     SpinLock::fence_after_lock(); // invariant 2 of event waiters

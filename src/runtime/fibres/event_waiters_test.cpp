@@ -34,10 +34,10 @@ void wait_for_event(Event& event, std::uint32_t round, Bell& bell, std::atomic<i
     }
 }
 
-// With homes, each goes from event waiters to event waiters of several workers while it is rung.
+// With home workers, each goes from list to list of several workers while it is rung.
 void ring_and_release(bool home_workers) {
     alone([home_workers] {
-        // Groups of fibres meet again and again, more of them than a worker has event waiters, so
+        // Groups of fibres meet again and again, more of them than a worker has lists, so
         // that some share one; who is not the last to come rings somebody.
         constexpr std::uint32_t groups = 12;
         constexpr std::uint32_t members = 6;
@@ -108,7 +108,7 @@ TEST(EventWaitersTest, a_bell_has_one_fibre_go_on_and_the_others_stay) {
             for (const std::uint32_t rung : {1, 2, 1}) {
                 bells[rung].word.fetch_add(1);
                 scheduler()->wake(bells[rung].word, 1);
-                scheduler()->give_way(); // it has waits_for_event again
+                scheduler()->give_way(); // it waits for the event again
             }
             event.round.store(1);
             scheduler()->release(&event);
@@ -166,7 +166,7 @@ TEST(EventWaitersTest, with_balancing_each_goes_on_at_home) {
         constexpr std::uint32_t rounds = 40;
         static Event event;
         static Bell bells[count];
-        // (By a release that has yet to come to the worker where one has waits_for_event for the
+        // (By a release that has yet to come to the worker where one waits for the
         // next.)
         static std::atomic<int> early{0};
         static std::atomic<int> away{0};

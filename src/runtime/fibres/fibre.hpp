@@ -5,17 +5,17 @@
 //
 // Invariants
 //  1. A fibre is in one place: it runs on one worker; or is in one worker's queue (ready); or in
-//     one bucket (parked) or event waiters (waits_for_event); or it has ended. Who takes it from a
-//     queue, a bucket or a list of event waiters, under its lock (a worker from its own queue:
-//     ready_queue.hpp), is the only one to put it elsewhere.
+//     one bucket (parked) or list of event waiters (waits_for_event); or it has ended. Who takes it
+//     from a queue, a bucket or a list of event waiters, under its lock (a worker from its own
+//     queue: ready_queue.hpp), is the only one to put it elsewhere.
 //  2. `on_worker` is 1 from before a fibre is resumed until its context has been left again, and
 //     then stored by whoever runs there next. A fibre may be in a queue by then, so it is resumed
 //     only when it is 0. Nobody waits for that in a fibre's context, or two could wait for each
 //     other; workers wait in their own.
-//  3. `note`, `word`, `object` and `state` of a parked fibre change under its bucket's lock; of a
-//     waits_for_event one under its list's. But of those who are released at once nobody touches
-//     anything: each sets its `state` itself when it goes on. `ticket` tells who still is in a
-//     event waiters.
+//  3. `note`, `word`, `object` and `state` of a parked fibre change under its bucket's lock, and
+//     those of a fibre that waits for an event under its list's lock. Nobody touches fibres that
+//     are released at once: each sets its `state` itself when it goes on. `ticket` tells whether a
+//     fibre still is in a list of event waiters.
 // Thread rule: each field says whose it is.
 #pragma once
 
@@ -52,11 +52,11 @@ struct alignas(64) Fibre {
     std::atomic<Worker*> home_worker{nullptr};
     // Load, in ticks of the processor's clock; by its worker.
     std::atomic<std::uint64_t> ran{0};
-    // What a stretch of it takes, as last timed (stretches.hpp); by its worker.
+    // Length of a stretch, as last timed (stretches.hpp); by its worker.
     std::uint32_t usual_ticks = 0;
     std::atomic<State> state{State::ready};
     std::atomic<std::uint32_t> nap{0}; // what it parks on that waits for time only
-    // Parked; or waits_for_event, for the event of this address
+    // Parked, or waiting for the event of this address
     std::atomic<const void*> word{nullptr};
     std::atomic<WaitNote*> note{nullptr}; // on its stack
     ObjectWait* object = nullptr;         // the same; null: it waits for no object
@@ -71,7 +71,7 @@ struct alignas(64) Fibre {
 };
 
 // Whether one whose state is `waits_for_event` still waits; else it has been released, and is
-// ready. Under the lock of its event waiters; without, it may change meanwhile.
+// ready. Under the lock of its list; without, it may change meanwhile.
 inline bool still_waits_for_event(const Fibre& fibre) {
     const EventWaiters* const event_waiters = fibre.event_waiters.load(std::memory_order_relaxed);
     return event_waiters != nullptr && fibre.ticket.load(std::memory_order_relaxed) ==

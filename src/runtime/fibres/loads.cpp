@@ -1,4 +1,4 @@
-// What the scheduler says of its fibres' loads to those outside of the process.
+// The scheduler's report of its fibres' loads to other processes.
 #include <algorithm>
 
 #include "runtime/fibres/scheduler.hpp"
@@ -74,7 +74,7 @@ void Scheduler::write_worker(const Worker& worker, std::uint64_t now, double sca
     load.stands_in.store(worker.principal.load(relaxed) != nullptr, relaxed);
 }
 
-// What runs has done so since the last switch, if there has been none while we look.
+// The running fibre has run since the last switch, if there has been none while we look.
 const Fibre* Scheduler::running(std::uint32_t number, std::uint64_t now, std::uint64_t& ran) const {
     const Worker& worker = *workers_[number];
     const std::uint64_t switches = worker.switches.load(std::memory_order_acquire);

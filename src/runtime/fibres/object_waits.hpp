@@ -41,7 +41,7 @@ class ObjectWaits {
 
     // The first `count` of those that wait for this object go on. Returns how many.
     std::uint32_t tell(const void* object, std::uint32_t count);
-    // The same also in handlers of signals. Where that has interrupted who may have locks, all go
+    // As above, also in handlers of signals. Where that has interrupted who may have locks, all go
     // on soon that wait for this object and may go on for nothing, perhaps for others, too: then
     // none is counted.
     std::uint32_t tell_safely(const void* object, std::uint32_t count);
@@ -111,7 +111,7 @@ class ObjectWait {
     // Having been told, it waits again, behind the others.
     void repeat();
 
-    // Of one that is parked: when it is to be looked at again; 0: now it goes on. By who sees to
+    // For a parked fibre: when it is to be looked at again; 0: now it goes on. By who sees to
     // the timers, under the lock that it is parked by.
     std::uint64_t look(std::uint64_t now_ns);
 
@@ -131,8 +131,8 @@ class ObjectWait {
     std::uint64_t arrival_ = 0;
     ObjectWait* before_ = nullptr; // null: the first of its object
     ObjectWait* next_ = nullptr;
-    // Of the first one: the last; the last round of tell_due() that has looked at the object; other
-    // objects' first ones.
+    // For the first one: the last; the last round of tell_due() that has looked at the object;
+    // other objects' first ones.
     ObjectWait* last_ = nullptr;
     std::uint64_t round_ = 0;
     ObjectWait* object_before_ = nullptr;

@@ -34,7 +34,7 @@ struct Flag {
     }
 };
 
-// Of those that tests send.
+// Signals that tests send.
 void no_signals_here() {
     sigset_t signals;
     sigemptyset(&signals);

@@ -89,7 +89,7 @@ class ReadyQueue {
     template <typename IsAsleep>
     Row take_all(IsAsleep is_asleep);
 
-    // What others look at together with what comes: by any thread, not for long.
+    // Lock of what others look at together with what comes: by any thread, not for long.
     SpinLock& lock() { return lock_; }
 
   private:

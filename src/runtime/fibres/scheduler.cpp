@@ -148,7 +148,7 @@ Fibre* Scheduler::current() {
 
 // --- Queues
 
-// Of many fibres each has left the caches by the time that it is its turn again: has the processor
+// Each of many fibres has left the caches by the time that it is its turn again: has the processor
 // fetch what a switch to the one behind the next needs, and where that is of the one behind it.
 [[gnu::always_inline]] inline void Scheduler::expect(const Fibre& fibre) {
     fetch_soon(fibre.context);
@@ -178,7 +178,7 @@ void Scheduler::push(Fibre& fibre) {
              {&fibre, &fibre, 1});
 }
 
-// The same of a row of them.
+// As above, for a row of fibres.
 void Scheduler::push_all(Worker& worker, const ReadyQueue::Row& row) {
     if (const Fibre* const self = current_fibre; self != nullptr && &worker_of(*self) == &worker) {
         worker.queue.put(row);
@@ -252,7 +252,7 @@ void Scheduler::account(Worker& worker, Fibre* before) {
     balance::add(worker.switches, 1);
 }
 
-// The same while the fibre goes on. (Others see by `switches` that the worker isn't blocked, and
+// As above, while the fibre goes on. (Others see by `switches` that the worker isn't blocked, and
 // that what they have read of it may not go together.)
 void Scheduler::account_amid(Worker& worker, Fibre* before) {
     account(worker, before);
@@ -392,7 +392,7 @@ void Scheduler::give_way() {
     switch_to(*self, *next);
 }
 
-// Of who would give way when nobody is ready here: whether somebody is after all.
+// For a fibre that would give way when nobody is ready here: whether somebody is after all.
 bool Scheduler::is_others_turn(Fibre& self) {
     Worker& worker = worker_of(self);
     if (++worker.gave_way_in_vain >= turns_per_look) {

@@ -25,9 +25,8 @@
 //     waits_for_event, and no other threads are there that could wake one, nothing will ever happen
 //     again: stuck() is told.
 //  3. Locks: a bucket's before that of the timers, or of a list of event waiters; a list's before
-//  no other;
-//     a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue without, unless
-//     others have put something there).
+//     no other; a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue
+//     without, unless others have put something there).
 // Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
 // from any thread, if nothing else is said. A child of fork has no fibres: what forked is a thread
 // there.
@@ -113,11 +112,11 @@ class Scheduler {
     // always the same, doesn't say what it expects, or is woken by. For events that many wait for.
     void wait_for_event(const void* event, bool (*happened)(void*), void* condition,
                         std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note);
-    // All fibres that have waits_for_event for it go on. It has happened.
+    // All fibres that wait for the event go on. It has happened.
     void release(const void* event);
     // Lets the fibres of the calling one's worker that are ready run first.
     void give_way();
-    // The same of a fibre that has looked for something a few times in vain, which took about so
+    // As above, for a fibre that has looked for something a few times in vain, which took about so
     // many ticks. What it has run since it went on doesn't count as its load if that is little
     // more: then it has done nothing else.
     void found_nothing(std::uint64_t looks_ticks);
@@ -126,7 +125,7 @@ class Scheduler {
     // The calling fibre has ended.
     [[noreturn]] void end();
 
-    // Of fibres, for objects of the program.
+    // Waits of fibres for objects of the program.
     ObjectWaits& object_waits() { return object_waits_; }
 
     // Has those that wait say what for (WaitNote).
@@ -155,7 +154,7 @@ class Scheduler {
     // The fibre that a worker runs, and what that has run in ticks till `now`, with the stretch
     // that it is in; null: there is none, or another by now.
     const Fibre* running(std::uint32_t worker, std::uint64_t now, std::uint64_t& ran) const;
-    // What the calling fibre has run up to now, in ticks: from one call to the next it never falls,
+    // Ticks that the calling fibre has run up to now: from one call to the next it never falls,
     // as it would with what is yet to be accounted for (stretches.hpp) added.
     static std::uint64_t run_so_far(Fibre& self);
     std::uint32_t workers() const { return started_.load(std::memory_order_acquire); } // spare too
@@ -171,7 +170,7 @@ class Scheduler {
         SpinLock lock;
         Fibre* first = nullptr;
         Fibre** end = &first;
-        Fibre* bells = nullptr; // those of all fibres that have ever waits_for_event
+        Fibre* bells = nullptr; // those of all fibres that have ever waited for an event
     };
 
     Bucket& bucket_of(const void* word) {

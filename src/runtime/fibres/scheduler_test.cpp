@@ -514,7 +514,7 @@ TEST(BalancingTest, fibres_that_poll_go_to_their_homes) {
     });
 }
 
-// What it says of its load, of the time that body() takes.
+// The share of body()'s time that a fibre reports as its load.
 double share_run(const std::function<void()>& body) {
     const Fibre& self = *Scheduler::current();
     scheduler()->found_nothing(0); // what it ran before is accounted for

@@ -50,7 +50,7 @@ class Stretches {
         return usual_ticks;
     }
 
-    // The same at this time; also of a worker without a fibre, or of a fibre that has waited
+    // As above, at a given time; also for a worker without a fibre, or of a fibre that has waited
     // (null).
     [[gnu::noinline]] std::uint64_t end_at(std::uint64_t now, std::uint32_t* usual_ticks) {
         const std::uint64_t since = since_.load(std::memory_order_relaxed);
@@ -110,7 +110,7 @@ class Stretches {
         short_ones_ = 0;
     }
 
-    // What has passed up to `now` that is nobody's yet. By any thread. (Fibres may have been taken
+    // Ticks up to `now` that are nobody's yet. By any thread. (Fibres may have been taken
     // to have run a little longer than there was time: then there is none.)
     std::uint64_t unaccounted(std::uint64_t now) const {
         const std::uint64_t since = since_.load(std::memory_order_acquire);
@@ -118,7 +118,7 @@ class Stretches {
     }
 
   private:
-    // What remains of several stretches, when usual ones have been counted for all but the last, is
+    // The rest of several stretches, when usual ones have been counted for all but the last, is
     // one. Less: fibres are taken to run for too long.
     void learn_reading(std::uint64_t more, std::uint64_t one) {
         if (more < one / 2) {

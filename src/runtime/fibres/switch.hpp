@@ -3,8 +3,8 @@
 // which thread-local variables hang from (errno, the C++ library's exceptions, the locale, an
 // image's own). Signal masks and what else the kernel keeps per thread stay with the kernel thread.
 //
-// What depends on the processor is in x86_64.cpp. Thread rule: a context is resumed once for each
-// time that it has been left, by one kernel thread.
+// Code that depends on the processor is in x86_64.cpp. Thread rule: a context is resumed once for
+// each time that it has been left, by one kernel thread.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ inline void* switch_context(Context* from, const Context* to, void* message) {
 // the context no more from then on. Returns, in another kernel thread, as switch_context does.
 void* leave_kernel_thread(Context* from, std::atomic<std::uint32_t>* left);
 
-// Of the calling kernel thread.
+// The context of the calling kernel thread.
 std::byte* thread_pointer();
 
 // A clock of the processor's, for comparison with itself: cheap, and the same on all processors.

@@ -1,4 +1,4 @@
-// What the tests of fibres share. A process has one scheduler, for good: each test runs in a
+// Common parts of the tests of fibres. A process has one scheduler, for good: each test runs in a
 // process of its own, which says by its exit code how it went.
 #pragma once
 

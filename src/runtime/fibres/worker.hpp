@@ -15,7 +15,7 @@
 
 namespace warren::fibre {
 
-// What a worker that looks for work last saw of another, perhaps long ago.
+// State of another worker that a worker last saw when it looked for work, perhaps long ago.
 struct Look {
     std::uint64_t switches = 0;
     std::uint64_t since = 0;
@@ -50,7 +50,7 @@ struct alignas(64) Worker {
     std::atomic<int> processor{-1};      // -1: not bound
     std::atomic<int> thread{0};          // the kernel's number of it
     std::atomic<std::uint64_t> begin{0}; // ticks
-    // Of a spare worker: for whom it stands in, never another spare one, and whether that one is
+    // For a spare worker: for whom it stands in, never another spare one, and whether that one is
     // back (`relieved`). It then hands on what comes to its queue.
     std::atomic<Worker*> principal{nullptr};
     // The monitor's: what it saw last.
@@ -60,8 +60,8 @@ struct alignas(64) Worker {
     std::vector<Look> looks; // at all workers
     std::uint64_t ran = 0;   // how many times it has had a fibre to run after none
     Worker* spare = nullptr; // that stands in for this one
-    // Of the fibres that run here; there before the worker is started, and the same from then on,
-    // also when starting it fails and is tried again: a releaser may be looking.
+    // Lists of the fibres that run here; there before the worker is started, and the same from then
+    // on, also when starting it fails and is tried again: a releaser may be looking.
     std::unique_ptr<EventTable> event_table;
 };
 

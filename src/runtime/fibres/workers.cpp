@@ -1,4 +1,4 @@
-// What a worker does when it has no fibre to run.
+// Workers that have no fibre to run.
 #include <algorithm>
 #include <dirent.h>
 #include <mutex>

@@ -75,7 +75,7 @@ class PageMoves {
     // Ranks were at state on the workers `before`, and are on `now`.
     void follow(std::span<const std::uint32_t> before, std::span<const std::uint32_t> now);
 
-    // What is to be done: the ranks whose memory is to go elsewhere, with all of it. They count as
+    // The next task: the ranks whose memory is to go elsewhere, with all of it. They count as
     // moved from then on; but those whose images are just loading something come next time, and
     // *later is set.
     struct Move {

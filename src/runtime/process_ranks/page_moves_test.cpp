@@ -27,7 +27,7 @@ TEST(WholePages, AreInOrderEachOnce) {
     EXPECT_EQ(whole_pages({{at(5000), 1}}), (std::vector<PageRange>{{at(4096), 4096}}));
     EXPECT_EQ(whole_pages({{at(0x9fff), 2}, {at(0x5000), 0x1000}}),
               (std::vector<PageRange>{{at(0x5000), 0x1000}, {at(0x9000), 0x2000}}));
-    // What touches or lies in each other becomes one.
+    // Ranges that touch or overlap become one.
     EXPECT_EQ(whole_pages({{at(0x8000), 0x1000}, {at(0x5000), 0x3000}}),
               (std::vector<PageRange>{{at(0x5000), 0x4000}}));
     EXPECT_EQ(whole_pages({{at(0x5000), 0x8000}, {at(0x6000), 0x1000}, {at(0xd800), 1}}),

@@ -13,7 +13,8 @@
 
 namespace warren::process_ranks {
 
-// What the launcher tells a process of its ranks: how many; absent: one. WARREN_RANK is the first.
+// The launcher's word to a process about its ranks: how many; absent: one. WARREN_RANK is the
+// first.
 inline constexpr const char* count_variable = "WARREN_RANKS_HERE";
 
 struct ProcessRank {

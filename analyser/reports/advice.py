@@ -15,8 +15,10 @@ import numpy as np
 from . import metrics, sharing, structures
 from .trace import ROWS
 
-# Changes below both are not worth a line.
+# Changes that gain less of the program's locality, or of its accesses that are contended, have one line
+# together.
 SMALLEST_GAIN = 0.001
+MINOR_NAMES = 3  # of structures, in that line
 # Where the thread with the most accesses has less than this share of them, no placement near one
 # thread helps: spreading the pages evens the load of the memories.
 SPREAD_BELOW = 0.5
@@ -25,15 +27,15 @@ SPREAD_BELOW = 0.5
 @dataclasses.dataclass
 class Change:
     structure: int           # index, -1: the program as a whole
-    kind: str                # "first touch", "interleave", "ranks" or "sharing"
+    kind: str                # "first touch", "interleave", "ranks", "sharing" or "minor"
     text: str                # what to do
     cause: str               # what is wrong now
-    locality_gain: float     # of the program's locality, 0 to 1; None: not known
-    wrong_gain: float        # of the share of wrong first touches
-    units: int               # that would be placed otherwise
-    remote: int              # accesses that would be local, or that would not be contended
-    locality_after: float    # with this and all changes before it
-    wrong_after: float
+    locality_gain: float = None   # of the program's locality, 0 to 1; None: not known
+    wrong_gain: float = None      # of the share of wrong first touches
+    units: int = 0                # that would be placed otherwise
+    remote: int = 0               # accesses that would be local, or that would not be contended
+    locality_after: float = None  # with this and all changes before it
+    wrong_after: float = None
 
 
 def _thread_list(trace, threads):
@@ -68,10 +70,13 @@ def _from_lines(analysis, limit):
     found = sharing.contention(analysis.trace, analysis.units)
     contended = np.bincount(analysis.unit_structure, weights=found.accesses,
                             minlength=len(analysis.structures))
-    changes = []
-    for index in np.argsort(-contended, kind="stable")[:limit].tolist():
-        if contended[index] < SMALLEST_GAIN * max(analysis.program.accesses, 1):
+    changes, minor = [], []
+    for index in np.argsort(-contended, kind="stable").tolist():
+        if not contended[index]:
             break
+        if contended[index] < SMALLEST_GAIN * max(analysis.program.accesses, 1) or len(changes) == limit:
+            minor.append(index)
+            continue
         lines = np.flatnonzero((analysis.unit_structure == index) & (found.accesses > 0))
         lines = lines[np.argsort(-found.accesses[lines], kind="stable")]
         cause, text = sharing.advice_for(analysis, index, lines)
@@ -79,7 +84,29 @@ def _from_lines(analysis, limit):
                 f"another thread's cache: {cause}"
         changes.append(Change(index, "sharing", text, cause, None, None, len(lines),
                               int(contended[index]), None, None))
+    if minor:
+        shares = contended[minor] / analysis.program.accesses
+        lines = np.isin(analysis.unit_structure, minor) & (found.accesses > 0)
+        text = _minor_text(analysis, minor, changes, f"{_minor_gain(shares, '%')} of all accesses contended each, "
+                           f"{_share(shares.sum())} together")
+        changes.append(Change(-1, "minor", text, "", units=int(np.count_nonzero(lines)),
+                              remote=int(contended[minor].sum())))
     return changes
+
+
+def _minor_text(analysis, minor, changes, gain):
+    """One line, whose end may be cut off."""
+    names = ", ".join(analysis.structures[index].name for index in minor[:MINOR_NAMES])
+    if len(minor) > MINOR_NAMES:
+        names += f" and {len(minor) - MINOR_NAMES} more"
+    return f"{len(minor)} {'other ' if changes else ''}structure{'s' if len(minor) > 1 else ''}, {gain}: {names}"
+
+
+def _minor_gain(gains, unit):
+    most = max(gains)
+    if most < SMALLEST_GAIN:
+        return f"less than {100 * SMALLEST_GAIN:.1f} {unit}"
+    return f"up to {100 * most:.1f} {unit}"  # they come after the limit of changes
 
 
 def _from_counts(analysis, limit):
@@ -102,12 +129,14 @@ def _from_counts(analysis, limit):
     changed = metrics.sums(metrics.with_first_threads(trace, units, placed), analysis.unit_bytes,
                            analysis.unit_structure, len(analysis.structures))
     figures = analysis.sums.copy()
-    changes, before = [], program
+    changes, minor, before = [], [], program
     for index in order.tolist():
-        worth = max(gains[index] / program.accesses, wrong[index] / program.used)
-        if worth < SMALLEST_GAIN or len(changes) == limit:
+        if not wrong[index]:
             break
         if analysis.structures[index].name == structures.RECORDER:
+            continue
+        if gains[index] < SMALLEST_GAIN * program.accesses or len(changes) == limit:
+            minor.append(index)
             continue
         members = (analysis.unit_structure == index) & wrong_units
         figures[:, index] = changed[:, index]
@@ -116,7 +145,23 @@ def _from_counts(analysis, limit):
         before = after
     if changes and _threads_of_processes_share(analysis):
         changes.append(_as_ranks(analysis, program))
+    if minor:
+        figures[:, minor] = changed[:, minor]
+        after = metrics.summary_of(figures.sum(axis=1))
+        gained = gains[minor] / program.accesses
+        text = _minor_text(analysis, minor, changes, f"{_minor_gain(gained, 'points')} of locality each, "
+                           f"{100 * gained.sum():.1f} points together")
+        changes.append(_gains(Change(-1, "minor", text, "", units=int(wrong[minor].sum())), before, after))
     return changes
+
+
+def _gains(change, before, after):
+    """The change with what it makes of the program's figures."""
+    change.locality_gain = (after.locality or 0) - (before.locality or 0)
+    change.wrong_gain = (before.wrong - after.wrong) / before.used
+    change.remote = before.remote - after.remote
+    change.locality_after, change.wrong_after = after.locality, after.wrong / after.used
+    return change
 
 
 def _change(analysis, index, members, before, after):
@@ -155,9 +200,7 @@ def _change(analysis, index, members, before, after):
             text += f" (as {loop[1]} is at {loop[0]})"
         if structure.file.endswith((".cpp", ".cc", ".cxx", ".C", ".hpp", ".h", ".hxx")):
             text += ", or allocate it with warren::FirstTouchAllocator"
-    return Change(index, kind, text, cause, (after.locality or 0) - (before.locality or 0),
-                  (before.wrong - after.wrong) / before.used, int(np.count_nonzero(members)),
-                  before.remote - after.remote, after.locality, after.wrong / after.used)
+    return _gains(Change(index, kind, text, cause, units=int(np.count_nonzero(members))), before, after)
 
 
 def _parallel_place(analysis, users):
@@ -204,7 +247,7 @@ def _workers(analysis):
 def nothing(analysis):
     """Why there is nothing to advise."""
     if analysis.trace.has_counts:
-        return "Nothing that would bring a tenth of a percent."
+        return f"Nothing that would bring {100 * SMALLEST_GAIN:.1f} points."
     workers, are_known = _workers(analysis)
     several = np.bincount(analysis.trace.thread_process[workers], minlength=1).max(initial=0) > 1
     if not several:

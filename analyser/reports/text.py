@@ -216,7 +216,12 @@ def _advice(analysis, changes, page):
     page.heading("What to change")
     if not changes:
         page.wrapped(advice.nothing(analysis))
-    for place, change in enumerate(changes, 1):
+    place = 0
+    for change in changes:
+        if change.kind == "minor":
+            page.line(f"     {fitted(change.text, page.width - 5)}")
+            continue
+        place += 1
         if change.structure < 0:
             title = "ranks instead of threads"
         else:

@@ -95,6 +95,10 @@ function overview() {
         (facts.has_counts ? "" : "; first touches only: accesses are not known");
     $("cards").append(...cards(facts));
     for (const change of facts.advice) {
+        if (change.kind === "minor") {
+            $("advice").append(element("li", {class: "minor"}, change.text));
+            continue;
+        }
         const title = change.structure == null ? "ranks instead of threads" : change.structure;
         const gain = change.kind === "sharing" ? " " + number(change.remote) + " contended accesses" :
             change.locality_gain == null ? "" : " locality +" + (100 * change.locality_gain).toFixed(1) +

@@ -34,6 +34,11 @@ class Sharing(unittest.TestCase):
         self.assertIn("1 to 2 of 2 threads", change.cause)
         self.assertIsNone(change.locality_gain)
 
+    def test_little_contention_has_one_line(self):
+        _, (change,) = self.advised([[100000, 0], [10, 10]], [{0}, {0, 1}])
+        self.assertEqual((change.kind, change.units, change.remote), ("minor", 1, 10))
+        self.assertIn("1 structure, less than 0.1 % of all accesses contended each, 0.0 % together", change.text)
+
     def test_bytes_tell_false_sharing(self):
         trace = traces.synthetic([[100, 100], [100, 100]], [0, 0], 64)
         trace.writes = trace.accesses

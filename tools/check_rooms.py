@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the direction of dependency between the rooms of src/ and analyser/.
 
-src/rooms.tsv has the order: a file may include headers of its own room and of rooms above it in that
-table. Rooms beside the library say how far down the table they may look, and nobody includes them.
+src/rooms.tsv has the order: a file may include headers of its own room and of rooms that come before it
+in that table. Rooms beside the library name the last room that they may use, and nobody includes them.
 Headers make no cycles. docs/ARCHITECTURE.md lists the same rooms in the same order. Prints each
 violation as FILE:LINE: reason; the exit code is 1 if there is any.
 """
@@ -58,7 +58,7 @@ def may_include(room, other):
         return None
     if room in BESIDE:
         return f"{room}/ uses rooms up to {BESIDE[room]}/ only"
-    return f"{other}/ is above {room}/"
+    return f"{other}/ comes after {room}/ in src/rooms.tsv"
 
 
 def includes_of(path):

@@ -27,7 +27,7 @@ class Rooms(unittest.TestCase):
     def test_a_room_above_is_not(self):
         found = self.violations(base__error="mpi/comm/group.hpp", mpi__comm__group="")
         self.assertEqual(len(found), 1)
-        self.assertIn("mpi/comm/ is above base/", found[0])
+        self.assertIn("mpi/comm/ comes after base/", found[0])
         self.assertIn("error.hpp:2", found[0])
 
     def test_a_folder_in_a_room_belongs_to_it(self):

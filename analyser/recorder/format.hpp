@@ -25,12 +25,7 @@
 // process.json gets `files`, the lengths and CRC-32 sums of all other files, and `sum`, its own.
 // They reveal what is missing, cut off or changed later. Where the recorder is within the program
 // (all modes but first-touch), files of the tracker (log_sum.hpp) may be longer: the rest is unused
-// space or came after the end, and doesn't count. A record whose first word is 0 was about to be
-// written when its writer was stopped: it is skipped, but has its number. At the end of a recording
-// process.json gets `files`, the lengths and CRC-32 sums of all other files, and `sum`, its own:
-// what is missing, cut off or changed later is known by them. Where the recorder is within the
-// program (all modes but first-touch), files of the tracker (log_sum.hpp) may be longer: what is
-// behind that length is room, or came after the end, and doesn't count.
+// space or came after the end, and doesn't count.
 //
 // Invariants: everything is little-endian. Times are CLOCK_MONOTONIC in nanoseconds; 0 is unknown.
 // Addresses are the process's own. `thread` is the number of a thread in its process, from 0 in

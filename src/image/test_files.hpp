@@ -13,7 +13,7 @@
 
 namespace warren::image {
 
-// WARREN_IMAGE_FIXTURES comes from src/CMakeLists.txt.
+// WARREN_IMAGE_FIXTURES comes from cmake/WarrenTests.cmake.
 inline std::string fixture(const std::string& name) {
     return std::string(WARREN_IMAGE_FIXTURES "/") + name;
 }

@@ -1,9 +1,9 @@
-// Where in the address space a mapping goes that all processes of the node shall have at one
-// address.
+// Finds an address for a mapping that all processes of the node are to have at the same address.
 //
-// Which addresses are free in processes that don't run yet nobody knows, but they are laid out much
-// alike: what the system places at random moves by a small part of the largest hole. Its middle is
-// free nearly everywhere (Goglin 2018, section IV-D). Thread rule: reads /proc/self/maps only.
+// Nobody knows which addresses will be free in processes that don't run yet. But their layouts are
+// alike: the system moves what it places at random by a small part of the largest hole. The middle
+// of that hole is free nearly everywhere (Goglin 2018, section IV-D). Thread rule: reads
+// /proc/self/maps only.
 #pragma once
 
 #include <cstdint>

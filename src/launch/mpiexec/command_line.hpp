@@ -34,7 +34,7 @@ inline constexpr const char* library_name = "libmpi_abi.so.1";
 
 // How the system sees a rank.
 enum class RankKind : std::uint8_t {
-    process, // a part of a process: all of it, but for --ranks-per-process
+    process, // a process; with --ranks-per-process, a thread that the program makes and binds
     thread,  // of one process of the node, which runs a private image of the program
     fibre    // the same as a user-level thread: many on a worker thread per processor
 };
@@ -80,14 +80,13 @@ struct CommandLine {
     bool tag_output = false;
     bool verbose = false;
     bool load_summary = false; // of fibres, at the end
-    // Which fibres are at home on which worker: the balancer (empty: none), by the clock or at
-    // every so many collective operations, at hints only when both are 0; a file for its last
-    // matrix.
-    std::string balancer;
+    std::string balancer;      // assigns fibres' home workers; empty: nobody does
+    // The balancer runs by the clock, or after so many collective operations. If both are 0, it
+    // runs at the program's hints only.
     double balance_period_s = 0.1;
     std::uint32_t balance_collectives = 0;
     bool balance_at_given = false;
-    std::string balance_record;  // absolute
+    std::string balance_record;  // absolute path of a file for the balancer's last matrix
     bool migrates_pages = false; // to where balancers put ranks
     bool steals = true;
     bool keeps_going = false; // a rank that fails does not end the others

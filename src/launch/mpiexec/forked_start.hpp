@@ -3,10 +3,10 @@
 // The first process starts like any other, with a preloaded library. When the program is ready to
 // run and none of its code has run, the library forks (preload/forked_start/first_process.cpp). The
 // processes are as if each had been executed, except that all have the same addresses, which the
-// kernel otherwise chooses at random. Warren does so where a program has more processes than fit on
-// the processors at once: then the instructions before MPI_Init add up. The other processes are
-// executed if the first does not answer: it is no dynamic program after all, the kernel lacks a
-// call, or it ends.
+// kernel otherwise chooses at random. Warren does so where a program has more than two processes
+// per processor: then the instructions before MPI_Init add up. The other processes are executed if
+// the first does not answer: it is no dynamic program after all, the kernel lacks a call, or it
+// ends.
 //
 // Thread rule: mpiexec's only thread.
 #pragma once

@@ -42,7 +42,7 @@ struct Option {
     std::array<std::string_view, name_limit>
         names; // as in the help; all work with one dash and two
     Takes takes;
-    std::string_view value; // its form, for the help; behind the names as it is
+    std::string_view value; // the value's form; the help prints it after the names
     Error (*set)(OptionUse& use);
     std::string_view help; // sentences without line breaks; may be empty
 };

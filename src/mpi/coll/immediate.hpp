@@ -1,10 +1,10 @@
 // Immediate: steps of a collective operation that are done at once, as blocking calls do them.
 //
-// A step returns when it has taken place. end() gives the first error of any. On a communicator
-// with a collective slot, a rank announces there that its call takes messages (shared.hpp). It
-// gives up messages to and from ranks that are in another call, or whose call doesn't take
-// messages. Thread rule: under the rank's lock; waits release it while they give the processor
-// away.
+// A step returns when it has taken place. end() returns the first error of all steps. On a
+// communicator with a collective slot, the rank announces in the slot that its call uses messages.
+// If another rank's announcement shows a different call, or one that doesn't use messages, this
+// rank stops waiting for messages to and from that rank. Thread rule: under the rank's lock; waits
+// release it while they give the processor away.
 #pragma once
 
 #include <cstdint>

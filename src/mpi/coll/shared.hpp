@@ -161,7 +161,8 @@ class SharedSlot {
 
     // --- What operations on staging areas are made of (shared_data.cpp). Functions get the
     // operation's number. Those that read call await() for each rank whose data they look at. (They
-    // are taken by reference: a copy of what has just been stored is slow, see src/CMakeLists.txt.)
+    // are taken by reference: a copy of what has just been stored is slow, see
+    // src/mpi/CMakeLists.txt.)
 
     // Signature of the next operations, all of one call: `bytes`, `root` and the operator are the
     // same at all ranks.

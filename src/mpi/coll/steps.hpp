@@ -8,12 +8,10 @@
 //  * A step takes place after those before it. start_send and start_receive only begin; finish()
 //    ends all that were begun.
 //  * A step reads its data when it takes place, perhaps after the algorithm's function has
-//  returned.
-//    An algorithm therefore never reads data itself, and its own memory is scratch().
+//    returned. An algorithm therefore never reads data itself, and its own memory is scratch().
 //  * After a failure, the remaining steps only inform others: empty messages replace data, and
-//  their
-//    receiver takes them for a failure in turn. So all ranks that depend on the data learn of the
-//    failure, and nobody waits for ever. An algorithm has no errors to check.
+//    the receiver takes them for a failure in turn. So all ranks that depend on the data learn of
+//    the failure, and nobody waits for ever. An algorithm has no errors to check.
 // Out of memory: std::bad_alloc.
 // Thread rule: under the rank's lock.
 #pragma once
@@ -31,9 +29,9 @@ namespace warren::coll {
 
 using message::Buffer;
 
-// Tags of a blocking operation's messages. One tag would do for all, since all members
-// of a communicator call its operations in one order, and messages between two ranks stay in order;
-// they differ for who looks at a program that hangs or mixes its calls up.
+// Tags of a blocking operation's messages. Each operation has its own, so that messages which a
+// failed or mismatched call left behind are not taken for those of a later call of another kind,
+// and so that a report of a hanging program names the operation.
 enum class Tag : std::int32_t {
     barrier = 1,
     bcast,

@@ -2,8 +2,8 @@
 //
 // Displacements and strides are in bytes here. Arguments come from the program: what is impossible
 // (a negative block length, numbers beyond an address space, layouts beyond step_limit) is an
-// error, and the draft is then of no use. What a draft remembers of its making (contents) is the
-// caller's. Thread rule: functions of their arguments only.
+// error, and the draft is then of no use. The caller adds the
+// arguments that MPI_Type_get_contents returns. Thread rule: functions of their arguments only.
 #pragma once
 
 #include "base/error.hpp"

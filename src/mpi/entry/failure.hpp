@@ -10,8 +10,9 @@
 
 namespace warren::mpi {
 
-// Gives the error to the handler of the communicator and returns the code for the program, if the
-// handler lets it go on. Null: to MPI_COMM_SELF's, or to MPI_COMM_WORLD's while only that is set.
+// Gives the error to the communicator's error handler and returns the code for the program, if the
+// handler returns. Without a communicator (null), the error goes to the handler of MPI_COMM_SELF,
+// or to that of MPI_COMM_WORLD while only that one has been set.
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Communicator* communicator,
                         Error error);
 
@@ -31,7 +32,8 @@ void call_handler(Context& context, comm::Session& session, int code);
 [[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);
 
 // With mpiexec --keep-going: MPI_Abort of a communicator that not all ranks of the job are in ends
-// its members (both groups' of an intercommunicator), this one with the code. Returns if all are.
+// its members (both groups' of an intercommunicator), this one with the code. Returns without
+// effect if all ranks of the job are in the communicator.
 void end_part(Context& context, const comm::Communicator& communicator, int code);
 
 // Ends the job: records why for mpiexec (a rank that was started alone says it itself) and exits.

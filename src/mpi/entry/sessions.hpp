@@ -1,10 +1,10 @@
 // Sessions (MPI chapter 11), and communicators made from groups without a parent: what their entry
 // points call.
 //
-// Process sets: mpi://WORLD, the ranks of the job, and mpi://SELF. Sessions and MPI_Init may come
-// and go in any order; the rank's context lives while one of them does, and sleeps when the last
-// session ends, until another one begins. (After MPI_Finalize in a process that has had no session
-// there is nothing left to wake: a first session then is refused.)
+// Process sets: mpi://WORLD, the ranks of the job, and mpi://SELF. Sessions and MPI_Init may begin
+// and end in any order. The rank's context is in use while one of them is. When the last session
+// ends, the context is kept unused, and the next session uses it again. After MPI_Finalize in a
+// process that has had no session, the context is gone, and a first session is refused.
 #pragma once
 
 #include "base/error.hpp"

@@ -38,8 +38,8 @@ class SendBuffer {
     // After flush(): gives the memory back to the program.
     void detach(void*& base, MPI_Count& bytes);
 
-    // The buffer's communicator ends: the messages leave without it. Memory that the program has
-    // attached must stay until they have, as for any send.
+    // For when the buffer's communicator is freed: the messages are sent nevertheless. The
+    // program's memory must stay valid until they have left, as for any send.
     void abandon(Engine& engine);
 
   private:

@@ -1,7 +1,7 @@
 // The loops of the predefined operations, one per operation and kind of element.
 //
 // Included by one file for each set of instructions that they are compiled for (op_kernels.cpp,
-// op_kernels_avx2.cpp; src/CMakeLists.txt has the options). So all that is
+// op_kernels_avx2.cpp; src/mpi/CMakeLists.txt has the options). So all that is
 // here has internal linkage: the linker must not take one file's function for another's.
 // The loops are selected by switches, not by a table of pointers, which every process would have to
 // relocate in memory of its own.
@@ -139,7 +139,7 @@ struct MaxLocation {
     }
 };
 
-// Member by member: what is between and behind them belongs to the program.
+// Writes member by member, since the padding between and behind the members belongs to the program.
 template <typename Operation, typename P>
 void locate(const void* left, const void* right, void* result, MPI_Count count) {
     const P* a = static_cast<const P*>(left);

@@ -1,11 +1,12 @@
 // RankLock: keeps the threads of one rank apart when the program asked for MPI_THREAD_MULTIPLE;
 // costs one predicted branch otherwise.
 //
-// Whoever comes first while it is free has it: a lock that is handed to the next in a row costs a
-// change of threads each time when threads share a processor. What would starve others, a thread
-// that polls and holds it most of the time, calls pass(), and only one thread of a rank polls
-// (ThreadWaits). Invariants: `word_` is free, held, or held with sleepers, who are woken one at
-// a time by the release; `wanted_` counts the threads that are in acquire_slowly.
+// The lock is not fair: the first thread that asks while it is free gets it. Handing the lock to
+// the thread that has waited longest would cost a switch of threads each time when threads share a
+// processor. A thread that polls holds the lock most of the time and would starve the others, so it
+// calls pass(), and only one thread of a rank polls (ThreadWaits). Invariants: `word_` is free,
+// held, or held with sleepers, who are woken one at a time by the release; `wanted_` counts the
+// threads that are in acquire_slowly.
 #pragma once
 
 #include <atomic>
@@ -52,7 +53,7 @@ class RankLock {
     void release();
 
     bool shared_ = false;
-    bool spins_ = false; // the holder may be running
+    bool spins_ = false; // more than one processor: the holder may be running while another waits
     std::atomic<std::uint32_t> word_{unheld};
     std::atomic<std::uint32_t> wanted_{0};
 };

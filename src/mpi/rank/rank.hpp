@@ -41,7 +41,7 @@ bool still_stands(const Arrange& arrange) {
     }
 }
 
-// Whether something else than done() has happened that done() may have to be asked again for.
+// Whether an event other than done() has happened, after which done() may give another answer.
 template <typename Arrange>
 bool has_changed(const Arrange& arrange) {
     if constexpr (requires { arrange.changed(); }) {

@@ -6,7 +6,7 @@
 
 namespace warren::wait_policy {
 
-// Polls before a rank with a processor of its own looks at the clock and thinks of sleeping.
+// Polls before a rank with a processor of its own prepares to sleep.
 inline constexpr std::uint32_t spins_alone = 20'000;
 // Polls before a rank that shares its processor gives way: one round trip of a cache line or two.
 inline constexpr std::uint32_t spins_shared = 4;

@@ -104,7 +104,8 @@ class Scheduler {
     // until its look at that time says so.
     void wait_looking(std::atomic<std::uint32_t>& told, std::uint64_t time_ns, ObjectWait& object);
     void wake(std::atomic<std::uint32_t>& word, int count);
-    // Has a worker that sleeps, if there is one, see to what is due. Also in handlers of signals.
+    // Wakes a sleeping worker, if there is one, so that it handles timers that are due. May be
+    // called in signal handlers.
     void call_one_that_sleeps();
     // Whether the calling thread may wait for an event: it is a fibre.
     bool may_wait_for_event() const;

@@ -1,30 +1,39 @@
 // Fibres that block their workers in system calls, and the workers that stand in meanwhile.
 //
+// The principal of a spare worker is the worker that it stands in for.
+//
 // Invariants
-//  1. Only the monitor starts, relieves and calls back spare workers. One that has been started and
-//     isn't relieved has a principal, which is no spare one; that one's chain of `spare` leads to
-//     it. A relieved one is in no chain, and nobody stands in for it.
-//  2. All workers there can be, and their queues, are there from the beginning, the event waiters
-//     of one before started_ counts it, and the same for good. So who has read started_ may look at
-//     all workers below it, also when starting the last one fails and started_ goes back: then
-//     nothing has run there, and nothing is or comes into its queue or its event waiters.
-//  3. A fibre that waits for an event where it runs is seen by each releaser (event_waiters.hpp,
-//     invariant 2): started_ has counted its worker before the worker's thread was made, so before
-//     its fence.
-//  4. What is in a relieved worker's queue is handed on to its principal by that worker when what
-//     it runs leaves it, or gives way; else by the monitor, when it looks. What becomes ready for
-//     it from then on comes to its deputy, the principal. It is stood in by again only when it
-//     sleeps, with nothing to hand on.
-//  5. What is in a blocked worker's queue is taken, half of it at a time, by who stands in for it
-//     when that one has nothing else; and when the monitor looks it gives that one all of it: those
-//     that it runs may give way to each other for ever, and only to each other. What becomes ready
-//     for it later comes to its deputy, who stands in, at once, until it is back.
-//  6. Deputies lead to a worker without one: a blocked one's is who stands in for it, that one's
-//     whoever stands in for it in turn; a relieved one's is its principal, to which none leads
-//     back, because who is in a chain has no principal for its deputy.
-//  7. A worker that is being started is awake, and so is one more while the monitor has fibres in
-//     its hands. If nobody else is awake afterwards, who slept last has not looked whether all
-//     fibres wait for each other: a worker is called to do it.
+//  1. Only the monitor starts, relieves and calls back spare workers. A spare worker that is
+//  started
+//     and not relieved has a principal, which is no spare worker; following `spare` from the
+//     principal leads to it. A relieved spare worker is in no such chain, and nobody stands in for
+//     it.
+//  2. All workers that there can be, and their queues, exist from the beginning. A worker's event
+//     waiters exist before started_ counts the worker, and never change. A thread that has read
+//     started_ may therefore look at all workers below it. If starting the last worker fails and
+//     started_ goes back, nothing has run there, and its queue and event waiters stay empty.
+//  3. Each releaser sees a fibre that waits for an event where it runs (event_waiters.hpp,
+//  invariant
+//     2): started_ counted its worker before the worker's thread was made, so before the thread's
+//     fence.
+//  4. A relieved worker hands the fibres of its queue on to its principal when the fibre that it
+//  runs
+//     leaves it or yields; otherwise the monitor does so when it looks. Fibres that become ready
+//     for it later go to its deputy, the principal. The worker can stand in again only when it
+//     sleeps with an empty queue.
+//  5. The spare worker of a blocked worker takes half of that worker's queue at a time, when it has
+//     nothing else to run. When the monitor looks, it gives the spare worker the whole queue,
+//     because fibres that yield to each other for ever would keep it busy. Fibres that become ready
+//     for the blocked worker later go to its deputy, the spare worker, until the blocked worker is
+//     back.
+//  6. Following deputies ends at a worker without one. A blocked worker's deputy is the spare
+//  worker
+//     that stands in for it, whose deputy is the next spare worker if it is blocked, too. A
+//     relieved worker's deputy is its principal, and no chain of deputies leads from there back to
+//     it, because a worker in a chain never has its principal as deputy.
+//  7. A worker that is being started counts as awake, and so does one more worker while the monitor
+//     holds fibres. If nobody else is awake afterwards, the worker that slept last has not tested
+//     whether all fibres wait for each other; the monitor then wakes a worker to do it.
 #include <cstdio>
 #include <cstring>
 #include <ctime>

@@ -30,9 +30,10 @@ struct alignas(64) Worker {
     // Changes under the queue's lock; who clears it counts the worker as awake.
     std::atomic<bool> sleeping{false};
     std::atomic<bool> patrols{false}; // of one that sleeps: it looks at the others soon, uncalled
-    // Whose queue gets what is woken for this worker: of a blocked one, who stands in for it; of a
-    // spare one that is relieved, whom it stood in for; null: its own. (Who has read this before
-    // it changes, puts it here: spares.cpp, invariants 4 and 5.)
+    // The worker whose queue gets the fibres that are woken for this worker; null: this worker's
+    // own. A blocked worker's deputy is the spare worker that stands in for it. A relieved spare
+    // worker's deputy is the worker that it stood in for. A waker that read this before it changed
+    // still puts the fibre here (spares.cpp, invariants 4 and 5).
     std::atomic<Worker*> deputy{nullptr};
     alignas(64) std::atomic<std::uint32_t> bell{0};
     // Its own

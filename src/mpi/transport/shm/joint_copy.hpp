@@ -9,8 +9,8 @@
 // one such copy at a time in each direction, in its pair ring.
 //
 // Invariants
-//  1. `blocks` names a copy by its turn, which no later one has (modulo 2^32), and the blocks that
-//     nobody has taken, [first, end). Within a turn they only get fewer.
+//  1. `blocks` holds the turn, a number that each copy has for itself (modulo 2^32), and the range
+//     [first, end) of the blocks that nobody has taken. Within a turn that range only shrinks.
 //  2. The receiver writes the description while all blocks of the last turn are taken, and then
 //     stores `blocks` (release). A rank that takes a block by compare-and-swap has therefore read
 //     the description of that block's turn, or the swap fails.

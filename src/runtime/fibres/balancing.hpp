@@ -1,18 +1,18 @@
-// Balancing: gives fibres workers where they are at home, again and again, so that all workers get
-// done at the same time.
+// Balancing: assigns home workers to fibres, again and again, so that all workers finish at the
+// same time.
 //
-// A balancer (runtime/balance/balancer.hpp) looks at what each fibre ran between two points of the
-// program, and says where each should be. From then on who wakes a fibre puts it into the queue of
-// its home, also when another worker took it in the meantime, and there it goes when it gives way
-// or is at a point. That is all: the fibre's memory stays where it is, unless who is told of it
-// (placed) has it follow.
+// A balancer (runtime/balance/balancer.hpp) gets the load of each fibre between two points of the
+// program, and assigns home workers. From then on a waker puts a fibre into the queue of its home
+// worker, also when another worker had taken it meanwhile. A fibre also goes there when it yields
+// or is at a point. The fibre's memory stays where it is, unless the callback `placed` moves it.
 //
-// Points are where fibres say that they are at one (point()): each then counts its own load, and
-// the last one has the balancer run. So loads are of whole steps of a program, whatever the order
-// in which they ran, but for what was out of line once (runtime/balance/steady_load.hpp). Or, where
-// programs say nothing, the monitor looks at the clock (tick()).
+// At a point (point()) each fibre counts its own load, and the last fibre to arrive runs the
+// balancer. So loads are those of whole steps of a program, in whatever order the fibres ran;
+// single outliers are left out (runtime/balance/steady_load.hpp). For programs that have no points,
+// the monitor looks at the clock (tick()).
 //
-// Thread rule: point() by fibres, tick() by the monitor; one at a time balances, others go on.
+// Thread rule: fibres call point(), the monitor calls tick(). One thread at a time balances; the
+// others go on.
 #pragma once
 
 #include <atomic>
@@ -32,13 +32,13 @@ class Scheduler;
 struct BalancingOptions {
     const balance::Balancer* balancer = nullptr; // null: nothing is done
     std::uint64_t period_ns = 0;                 // by the clock; 0: at points
-    std::uint32_t collectives = 0;               // every so many are a point; 0: none is
+    std::uint32_t collectives = 0;               // so many collectives make a point; 0: no points
     std::vector<std::uint32_t> distances;        // of workers (runtime/balance/matrix.hpp)
     std::string record;                          // file for the last matrix; empty: none
-    // It can't be written, for this reason (an errno); once. May be null.
+    // Called once if the record can't be written, with the errno. May be null.
     void (*record_failed)(int error) = nullptr;
-    // Told of the homes of all fibres before and after each balancing: their memory is to follow.
-    // Must not take long. Null: memory stays.
+    // Called after each balancing with the home workers of all fibres before and now, to move their
+    // memory. Must not take long. Null: memory stays.
     void (*placed)(const std::uint32_t* before, const std::uint32_t* now,
                    std::uint32_t fibres) = nullptr;
 };
@@ -81,15 +81,16 @@ class Balancing {
 
     Scheduler& scheduler_;
     const BalancingOptions options_;
-    std::vector<Account> accounts_; // each fibre's its own; the loads then of who balances
+    std::vector<Account> accounts_; // a fibre writes its own; the balancing thread reads the loads
     std::vector<std::uint32_t> home_workers_;
     std::vector<std::uint32_t> first_homes_;
     std::vector<std::uint64_t> idled_; // of workers, when last balanced
     std::uint64_t balanced_ticks_ = 0;
     std::uint64_t due_ns_ = 0;
     bool record_failed_ = false;
-    // The number of the window, and, in the low half, how many have arrived at its end: one word,
-    // so that who ends takes back its arrival in that window and no later one.
+    // The number of the window in the upper half, and the number of fibres that have arrived at its
+    // end in the lower half. They share one word, so that a fibre that ends takes back its arrival
+    // in that window and in no later one.
     std::atomic<std::uint64_t> window_{std::uint64_t{1} << 32};
     std::atomic<std::uint32_t> ended_{0};
     std::atomic<bool> busy_{false};

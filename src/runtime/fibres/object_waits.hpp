@@ -1,27 +1,30 @@
-// ObjectWaits: fibres that wait for objects of the program which something else sees to: mutexes,
-// condition variables, words of futexes. Who may have brought about what one waits for tells it, by
-// the address of the object; what the object then is, the fibre looks at itself.
+// ObjectWaits: fibres that wait for objects of the program: mutexes, condition variables, futex
+// words. A thread that may have changed an object tells the object's waits, by its address. The
+// fibre then tests the object itself.
 //
-// Each object has a queue of its waits, doubly linked, which the first one of them stands for in a
-// table by the object's address, of as many places as there are fibres. So what a telling takes
-// doesn't depend on how many wait for other objects.
+// Each object has a queue of its waits. The first wait of a queue stands in a table by the object's
+// address; the table has as many places as there are fibres. So the cost of a telling does not
+// depend on how many fibres wait for other objects.
 //
-// Some tellings don't come: of other processes, of other mappings of an object. So a wait also
-// looks by itself, ever less often (Looks): whether the object may be free is seen by whoever sees
-// to the scheduler's timers, and only then does the fibre go on.
+// Some changes are never told: those made by other processes or through other mappings of the
+// object. So the scheduler also tests each object by itself, at growing intervals (Looks), when it
+// handles its timers, and resumes the fibre only if the object may be free.
 //
 // Invariants
-//  1. A wait is in its object's queue from its making until it is told or withdrawn, under the
-//     place's lock; the places' counts say how many are there.
-//  2. A fibre is there before it looks at the object for the last time; who tells has changed the
-//     object, and after a full fence looks at the count, then at the queue under the lock. So
-//     either the fibre sees the change, or it is told.
-//  3. Once one is told, nobody uses more of it than its address: it may be gone.
-//  4. Who may take no locks (a handler of a signal) has the place on the stack of those that are
-//     due, then calls a worker that sleeps. A worker looks at the stack before each switch, and,
-//     after it counts as sleeping, before it sleeps.
-// Thread rule: a wait is its thread's, and kernel threads may have some, too; tell() by any thread,
-// not in handlers of signals; tell_safely() and tell_soon() also there.
+//  1. A wait is in its object's queue from its construction until it is told or withdrawn. The
+//  queue
+//     changes under the place's lock; the place's count says how many waits it holds.
+//  2. A fibre joins the queue before it tests the object for the last time. A teller has changed
+//  the
+//     object before it executes a full fence, reads the count and then, under the lock, the queue.
+//     So either the fibre sees the change, or it is told.
+//  3. Once a wait is told, nobody uses more of it than its address: it may be gone.
+//  4. A signal handler may not take locks. It puts the place on the stack of due places and then
+//  wakes
+//     a sleeping worker. A worker looks at that stack before each switch and, after it counts as
+//     sleeping, before it sleeps.
+// Thread rule: a wait belongs to its thread, which may be a kernel thread. Any thread may call
+// tell(), but no signal handler; signal handlers may call tell_safely() and tell_soon().
 #pragma once
 
 #include <atomic>
@@ -39,17 +42,17 @@ class ObjectWaits {
   public:
     explicit ObjectWaits(std::uint32_t fibres);
 
-    // The first `count` of those that wait for this object go on. Returns how many.
+    // Resumes the first `count` waits of this object. Returns how many there were.
     std::uint32_t tell(const void* object, std::uint32_t count);
-    // As above, also in handlers of signals. Where that has interrupted who may have locks, all go
-    // on soon that wait for this object and may go on for nothing, perhaps for others, too: then
-    // none is counted.
+    // The same, also in signal handlers. If the handler has interrupted a thread that may hold
+    // locks, it resumes nothing itself and returns 0. Then all waits of this object (and perhaps of
+    // others in its place) are soon resumed that allow a resumption without cause.
     std::uint32_t tell_safely(const void* object, std::uint32_t count);
     bool is_waited_for(const void* object);
-    // The first that waits for this object goes on soon, if it may be free then and its looks are
-    // of that kind.
+    // Soon resumes the first wait of this object, if the object may be free then and the wait's
+    // Looks say if_free.
     void tell_soon(const void* object);
-    // Whether there are some of those; tells them.
+    // Whether places are on the stack of due places; tells the waits there.
     bool are_due() const { return due_.load(std::memory_order_relaxed) != nullptr; }
     void tell_due();
 
@@ -83,36 +86,39 @@ class ObjectWaits {
     alignas(64) std::atomic<Place*> due_{nullptr};
 };
 
-// How a wait looks by itself: an eighth of its time after the last look, between these limits.
+// How the scheduler tests the object of a wait by itself: each interval is an eighth of the time
+// waited so far, between these limits.
 struct Looks {
-    // Whether this object may be what is waited for; null: that can't be seen, so it isn't looked.
+    // Whether the object may be in the state that the wait is for; null: nobody can tell, so no
+    // tests.
     bool (*may_be_free)(const void* object, std::uint32_t expected);
     std::uint64_t shortest_ns;
     std::uint64_t longest_ns;
-    // How it is told of what a handler of a signal has brought about; if_free: may_be_free is
-    // called under the place's lock, too: it takes none.
+    // What a change by a signal handler does: nothing; resumes the wait if may_be_free() says so
+    // (then may_be_free is also called under the place's lock, and must take none); resumes it
+    // always.
     enum class ByHandlers : std::uint8_t { never, if_free, for_nothing } by_handlers = {};
 };
 
 // One wait of the calling thread, on its stack.
 class ObjectWait {
   public:
-    // `expected` is handed to the looks.
+    // `expected` is passed to may_be_free().
     ObjectWait(const void* object, const Looks& looks, std::uint32_t expected = 0);
     ~ObjectWait() { withdraw(); }
     ObjectWait(const ObjectWait&) = delete;
     ObjectWait& operator=(const ObjectWait&) = delete;
 
-    // Parks the fibre until it is told, or the object may be free, or until this time of the
-    // monotonic clock (UINT64_MAX: no limit). Returns whether it has been told.
+    // Parks the fibre until it is told, the object may be free, or the monotonic clock reaches this
+    // time (UINT64_MAX: no limit). Returns whether it was told.
     bool park(std::uint64_t until_ns);
-    // It waits no more. Returns false if it has been told before.
+    // Ends the wait. Returns false if it has already been told.
     bool withdraw();
-    // Having been told, it waits again, behind the others.
+    // After it was told: waits again, behind the others.
     void repeat();
 
-    // For a parked fibre: when it is to be looked at again; 0: now it goes on. By who sees to
-    // the timers, under the lock that it is parked by.
+    // For a parked fibre: tests the object. Returns the time of the next test; 0: resume the fibre.
+    // By the thread that handles the timers, under the lock of the fibre's bucket.
     std::uint64_t look(std::uint64_t now_ns);
 
   private:

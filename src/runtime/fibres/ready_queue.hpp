@@ -1,31 +1,36 @@
 // ReadyQueue: the fibres that are ready to run on one worker, first come, first served.
 //
-// A worker switches every few dozen nanoseconds, and mostly nobody else looks at its queue; a lock
-// would take an eighth of each switch. So what the worker puts here itself is in a list of its own,
-// which it gets at without an atomic instruction. What others bring comes to a second list, under
-// a lock; the worker puts it behind its own when it looks next. Others who take from the worker's
-// own list, which is seldom, have all processors that run this process execute a fence
-// (membarrier): it takes them a microsecond or two, and each of the processors an interrupt. So
-// they look first whether the worker is at its list just now, and who gets nothing leaves it alone
-// for a while (workers.cpp).
+// A worker switches every few dozen nanoseconds, and mostly nobody else looks at its queue. A lock
+// would take an eighth of each switch. The queue therefore has two lists. The own list holds what
+// the worker itself puts here; the worker uses it without an atomic instruction. Other threads put
+// fibres into the second list, under a lock; the worker moves them behind its own when it next
+// looks.
 //
-// Invariants
-//  1. The own list and the `next` of the fibres in it are the worker's while owner_ is 1, and
-//     theirs who hold the lock while other_ is 1 and they have seen owner_ 0 since. The worker sets
-//     owner_ before it looks at other_; others set other_ before they look at owner_; a full fence
-//     stands between, on both sides: theirs runs for the worker, too. So at least one sees the
-//     other. The worker then takes back owner_ and waits until other_ is 0; others wait, or give
-//     up.
-//  2. Where the kernel refuses the fence, the worker fences itself: fencing_ is `itself` from when
-//     it does so always. Refused later on, it is `asked` to, and others take nothing till then,
-//     unless they see, after setting other_, that it sleeps in the kernel, and then that owner_ is
-//     0: to leave the processor and to come back to one is as good as a full fence. (Who is seen
-//     just before it leaves, and comes back at once, has passed none; but a processor's stores are
-//     out long before others have opened and read the file that says so.)
-//  3. The list of what has come is under the lock. Nobody waits for the lock while owner_ is 1.
-//  4. A fibre in neither list that has been brought is in the hands of the worker, which puts it
-//     into its own list, or of who has taken it.
-// Thread rule: each function says whose it is.
+// A thread that takes fibres from another worker's own list makes all processors that run this
+// process execute a fence (membarrier). That takes the thread a microsecond or two and interrupts
+// each of these processors, but it happens seldom. The thread therefore first looks whether the
+// worker is using its list, and if it gets nothing, it leaves that worker alone for a while
+// (workers.cpp).
+//
+// Invariants ("a taker" is another thread that takes from the own list)
+//  1. The own list and the `next` of its fibres belong to the worker while owner_ is 1. They belong
+//     to a taker that holds the lock while other_ is 1 and the taker has seen owner_ 0 since it set
+//     other_. The worker sets owner_ before it reads other_; a taker sets other_ before it reads
+//     owner_; both have a full fence between (the taker's fence runs on the worker's processor as
+//     well). So at least one of them sees the other. The worker then resets owner_ and waits until
+//     other_ is 0; a taker waits or gives up.
+//  2. If the kernel refuses the fence, the worker executes fences itself: fencing_ is `itself` once
+//     the worker always does so. If the kernel refuses later on, a taker sets fencing_ to `asked`,
+//     and takers take nothing until the worker has changed it to `itself`. There is one exception:
+//     a taker that sees, after setting other_, that the worker sleeps in the kernel, and then that
+//     owner_ is 0, may take, since leaving and entering a processor act as a full fence. (A worker
+//     that is seen just before it leaves and comes back at once has passed no fence; but its stores
+//     are visible long before the taker has opened and read the file that says so.)
+//  3. The second list is used under the lock. Nobody waits for the lock while owner_ is 1.
+//  4. A fibre that was brought and is in neither list belongs to the worker, which is about to put
+//  it
+//     into its own list, or to the taker that took it.
+// Thread rule: each function says who calls it.
 #pragma once
 
 #include <atomic>
@@ -47,7 +52,7 @@ class ReadyQueue {
         std::uint32_t count = 0;
     };
 
-    // Has all processors that run this process fence. False: the kernel refuses it.
+    // Makes all processors that run this process execute a fence. False: the kernel refuses.
     using Fence = bool (*)();
 
     ReadyQueue();
@@ -55,24 +60,24 @@ class ReadyQueue {
     explicit ReadyQueue(Fence fence)
         : fencing_(fence == nullptr ? Fencing::itself : Fencing::others), fence_(fence) {}
 
-    // By any thread; of others' doings it says what has been a moment ago.
+    // By any thread. The value may be out of date by what others have just done.
     std::uint32_t count() const {
         return own_count_.load(std::memory_order_relaxed) +
                came_count_.load(std::memory_order_relaxed);
     }
 
-    // By the worker: what runs on it, or its idle context.
-    // The first, or null. expect(fibre) hears of the one behind it.
+    // By the worker (the fibre that runs on it, or its idle context):
+    // Takes the first fibre, or null. Calls expect(fibre) with the next one.
     template <typename Expect>
     Fibre* take(Expect expect);
-    // The same, and puts `self` behind all others; not if there is none.
+    // The same, and puts `self` last, unless the queue is empty.
     template <typename Expect>
     Fibre* take_turns(Fibre& self, Expect expect);
-    // Puts a row, which isn't empty, behind all others.
+    // Puts a row, which isn't empty, behind all fibres.
     void put(const Row& row);
 
-    // By others.
-    // Puts a row behind what has come; held() is called with the lock.
+    // By other threads:
+    // Puts a row behind the second list; calls held() under the lock.
     template <typename Held>
     void bring(const Row& row, Held held) {
         lock_.lock();
@@ -81,15 +86,15 @@ class ReadyQueue {
         held();
         lock_.unlock();
     }
-    // The first half, rounded up; of what has come alone where the other list can't be had just
-    // now; nothing, also when somebody holds the lock.
+    // Takes the first half, rounded up. If the own list can't be taken now, half of the second
+    // list; if the lock is held, nothing.
     Row take_half();
-    // All, with patience. (Less where the fence is refused just now, and the worker isn't asleep in
-    // the kernel: invariant 2.)
+    // Takes all fibres, and waits for the worker to leave its list. (Takes less if the kernel
+    // refuses the fence and the worker does not sleep: invariant 2.)
     template <typename IsAsleep>
     Row take_all(IsAsleep is_asleep);
 
-    // Lock of what others look at together with what comes: by any thread, not for long.
+    // The lock of the second list, for data that changes together with it. Any thread, briefly.
     SpinLock& lock() { return lock_; }
 
   private:
@@ -98,7 +103,7 @@ class ReadyQueue {
     static void append(Row& list, const Row& row);
     static Row cut(Row& list, std::uint32_t count);
 
-    // Around what the worker does to its own list.
+    // The worker calls these two around each use of its own list.
     [[gnu::always_inline]] void begin_own() {
         owner_.store(1, std::memory_order_relaxed);
         if (fencing_.load(std::memory_order_relaxed) != Fencing::others) [[unlikely]] {
@@ -108,7 +113,7 @@ class ReadyQueue {
             // Others' fence works on what the processor does; the compiler must keep order too.
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
-        // Acquire pairs with leave(): what another has done to the list is there.
+        // Acquire pairs with leave(): the worker sees what a taker has done to the list.
         if (other_.load(std::memory_order_acquire) != 0) [[unlikely]] {
             wait_for_other();
         }
@@ -116,15 +121,15 @@ class ReadyQueue {
     [[gnu::always_inline]] void end_own() {
         WARREN_INVARIANT(owner_.load(std::memory_order_relaxed) == 1,
                          "ready queue 1: the own list is the worker's while owner_ is 1");
-        // Release: who sees it sees the list.
+        // Release: a taker that sees it sees the list.
         owner_.store(0, std::memory_order_release);
     }
     [[gnu::noinline]] void wait_for_other();
-    // The worker's: what has come is put behind its own.
+    // By the worker: moves the second list behind its own.
     [[gnu::noinline]] void collect();
 
-    // Others', with the lock: the own list is theirs from when the fence has worked and owner_ is 0
-    // until leave().
+    // By takers, under the lock: the own list is theirs from when the fence has worked and owner_
+    // is 0 until leave().
     bool have_fenced();
     void wait_for_owner();
     // All that is in the own list, if it is theirs, and in the other.

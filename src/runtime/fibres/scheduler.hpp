@@ -1,35 +1,40 @@
-// Scheduler: runs the fibres of a process, a kernel thread (worker) per processor.
+// Scheduler: runs the fibres of a process on workers, one kernel thread per processor.
 //
 // Each worker has a queue of ready fibres, first come, first served. A fibre that waits is parked
-// on the word that it waits for, in one of many buckets by the word's address; who wakes it puts it
-// in the queue of the worker that it ran on. A fibre leaves its worker straight for the next in the
-// queue, without a detour. A worker without fibres looks for a while, takes some from a worker that
-// has more than it gets done, the nearest first, and then sleeps. Nothing interrupts a fibre that
-// computes: others in its worker's queue are taken by idle workers, soon, because workers that
-// sleep while others are awake look again every few milliseconds; and by workers whose fibres give
-// way again and again to nobody: what one of those looks for may be another's to do.
+// in one of many buckets, chosen by the address of the word that the fibre waits for. The waker
+// puts the fibre into the queue of the worker that the fibre ran on last. A fibre that leaves its
+// worker switches straight to the next fibre of the queue.
 //
-// A fibre that sleeps in a system call keeps its worker. A monitor, a kernel thread that looks
-// every few milliseconds, sees it, and starts a spare worker on the same processor, which takes
-// over what waits in that worker's queue until it is back (spares.cpp has the invariants).
+// A worker without fibres polls for a while, then takes fibres from a worker that has more than it
+// can run, the nearest first, and then sleeps. Nothing interrupts a fibre that computes. Idle
+// workers soon take the other fibres of its queue, because a sleeping worker looks at the others
+// every few milliseconds. A worker whose fibres yield again and again with nobody else to run also
+// looks at the other queues: a fibre there may do what its own fibres poll for.
+//
+// A fibre that sleeps in a system call blocks its worker. The monitor, a kernel thread that looks
+// every few milliseconds, sees that and starts a spare worker on the same processor. The spare
+// worker runs the fibres of that queue until the blocked worker is back (spares.cpp has the
+// invariants).
 //
 // Waits are those of base/futex.hpp; kernel threads may take part in them.
 //
 // Invariants (those of a fibre are in fibre.hpp)
-//  1. A word is compared with what its waiter expects under the bucket's lock, and who wakes has
-//     changed it before it takes that lock: no wake is lost. (Of one that waits for an event, its
-//     bell is compared under the list's lock: event_waiters.hpp, invariant 2.)
-//  2. awake_ counts the workers that are not sleeping (spares.cpp, invariant 7). Who puts a fibre
-//     into the queue of one that sleeps, counts it again before it lets go of the queue's lock. So
-//     when it becomes 0 no fibre is ready or runs; if all are parked without a time limit, or
-//     waits_for_event, and no other threads are there that could wake one, nothing will ever happen
-//     again: stuck() is told.
-//  3. Locks: a bucket's before that of the timers, or of a list of event waiters; a list's before
-//     no other; a queue's alone (ready_queue.hpp; what runs on a worker gets at its own queue
-//     without, unless others have put something there).
-// Thread rule: one scheduler per process; prepare and make from one thread, before start; all else
-// from any thread, if nothing else is said. A child of fork has no fibres: what forked is a thread
-// there.
+//  1. A waiter compares the word with the expected value under the bucket's lock. A waker changes
+//  the
+//     word before it takes that lock. So no wake is lost. (For a fibre that waits for an event, its
+//     bell is compared under the lock of the list of event waiters: event_waiters.hpp,
+//     invariant 2.)
+//  2. awake_ counts the workers that do not sleep (spares.cpp, invariant 7). A thread that puts a
+//     fibre into a sleeping worker's queue counts that worker as awake before it releases the
+//     queue's lock. So when awake_ becomes 0, no fibre is ready or runs. If all fibres are parked
+//     without a time limit or wait for an event, and no other thread exists that could wake one,
+//     nothing can happen any more: stuck() is called.
+//  3. Order of locks: a bucket's lock before that of the timers or of a list of event waiters; no
+//     lock is taken while a list's lock is held; a queue's lock is taken alone. (A worker reaches
+//     its own list of ready fibres without a lock: ready_queue.hpp.)
+// Thread rule: one scheduler per process. One thread prepares it and makes fibres, before start().
+// Any thread may call everything else, unless said otherwise. A child of fork has no fibres: the
+// fibre that forked is an ordinary thread there.
 #pragma once
 
 #include <atomic>
@@ -49,8 +54,9 @@
 
 namespace warren::fibre {
 
-// Lives while the calling thread, or fibre, may hold locks of this room, or is a worker that looks
-// for work: a handler of a signal that comes meanwhile may take none (ObjectWaits::tell_safely).
+// Marks a stretch of code in which the calling thread or fibre may hold locks of this room, or is a
+// worker that looks for work. A signal handler that interrupts it must not take these locks
+// (ObjectWaits::tell_safely).
 class Inside {
   public:
     Inside() : before_(std::exchange(is_inside, true)) {
@@ -109,17 +115,18 @@ class Scheduler {
     void call_one_that_sleeps();
     // Whether the calling thread may wait for an event: it is a fibre.
     bool may_wait_for_event() const;
-    // Parks the calling fibre until an event is released, unless it has happened, or its `bell`,
-    // always the same, doesn't say what it expects, or is woken by. For events that many wait for.
+    // Parks the calling fibre until release(event), or until `bell` is woken. Returns at once if
+    // the event has happened or `bell` doesn't hold `expected`. A fibre always passes the same
+    // bell. For events that many fibres wait for.
     void wait_for_event(const void* event, bool (*happened)(void*), void* condition,
                         std::atomic<std::uint32_t>& bell, std::uint32_t expected, WaitNote* note);
-    // All fibres that wait for the event go on. It has happened.
+    // Makes all fibres that wait for the event ready. The event must have happened.
     void release(const void* event);
-    // Lets the fibres of the calling one's worker that are ready run first.
+    // Lets the ready fibres of the calling fibre's worker run first.
     void give_way();
-    // As above, for a fibre that has looked for something a few times in vain, which took about so
-    // many ticks. What it has run since it went on doesn't count as its load if that is little
-    // more: then it has done nothing else.
+    // The same for a fibre that has polled in vain; the polls took about `looks_ticks`. If the
+    // fibre has run little longer than that since it was resumed, it has only polled, and the time
+    // does not count as its load.
     void found_nothing(std::uint64_t looks_ticks);
     // Parks the calling fibre until then (monotonic clock).
     void sleep_until(std::uint64_t time_ns);
@@ -129,20 +136,20 @@ class Scheduler {
     // Waits of fibres for objects of the program.
     ObjectWaits& object_waits() { return object_waits_; }
 
-    // Has those that wait say what for (WaitNote).
+    // Makes waiting fibres record what they wait for (WaitNote).
     void show_waits();
 
-    // Writes all loads, or, when the calling fibre is about to end, that and the workers', to the
-    // table.
+    // Write to the load table: all loads; or, for a fibre that is about to end, its own load and
+    // those of the workers.
     void write_loads();
     void write_last_load();
 
-    // The calling fibre, if it is one, is at a point where it may go on elsewhere; or enters a
-    // collective operation of all ranks.
+    // For balancing; without effect if the calling thread is no fibre: the fibre is at a point
+    // where it may move to another worker; the fibre enters a collective operation of all ranks.
     void at_point();
     void at_collective();
-    // For balancing: where a fibre begins; makes a worker its home; for how many ticks a worker has
-    // been without a fibre.
+    // For balancing: the worker on which a fibre starts; makes a worker a fibre's home worker; the
+    // ticks for which a worker has had no fibre.
     std::uint32_t first_worker(std::uint32_t fibre) const {
         return static_cast<std::uint32_t>(std::uint64_t{fibre} * options_.processors.size() /
                                           options_.fibres);
@@ -152,17 +159,17 @@ class Scheduler {
     }
     std::uint64_t idled(std::uint32_t worker, std::uint64_t now) const;
     double ns_per_tick() const;
-    // The fibre that a worker runs, and what that has run in ticks till `now`, with the stretch
-    // that it is in; null: there is none, or another by now.
+    // The fibre that a worker runs. `ran`: the ticks that this fibre has run until `now`, with its
+    // present stretch. Null: the worker runs none, or has switched to another meanwhile.
     const Fibre* running(std::uint32_t worker, std::uint64_t now, std::uint64_t& ran) const;
-    // Ticks that the calling fibre has run up to now: from one call to the next it never falls,
-    // as it would with what is yet to be accounted for (stretches.hpp) added.
+    // Ticks that the calling fibre has run, without those that are not yet accounted for
+    // (stretches.hpp), so that the value never falls from one call to the next.
     static std::uint64_t run_so_far(Fibre& self);
     std::uint32_t workers() const { return started_.load(std::memory_order_acquire); } // spare too
 
     const SchedulerOptions& options() const { return options_; }
     const Fibre& fibre(std::uint32_t number) const { return fibres_[number]; }
-    // Also of one that has yet to be started.
+    // Also for a worker that has not been started.
     const Worker& worker(std::uint32_t number) const { return *workers_[number]; }
     bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
@@ -171,7 +178,7 @@ class Scheduler {
         SpinLock lock;
         Fibre* first = nullptr;
         Fibre** end = &first;
-        Fibre* bells = nullptr; // those of all fibres that have ever waited for an event
+        Fibre* bells = nullptr; // of all fibres that have ever waited for an event
     };
 
     Bucket& bucket_of(const void* word) {
@@ -233,7 +240,7 @@ class Scheduler {
     static bool take_out_by_bell(const Bucket& bucket, const void* bell, Fibre*& taken);
     void release(const void* event, Worker& worker);
     static void show(Fibre& fibre);
-    // Whether it is worth it to see to timers and tellings.
+    // Whether timers or objects may be due, so that see_to_due() may have something to do.
     bool may_be_due() const { return timers_.earliest() != UINT64_MAX || object_waits_.are_due(); }
     void see_to_due();
     void expire_timers();

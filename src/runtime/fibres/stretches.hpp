@@ -1,25 +1,28 @@
-// Stretches: what fibres run between two switches of a worker, and whose time that is, without
-// reading the clock at each switch, which would take a quarter of it.
+// Stretches: counts how long each fibre runs between two switches of a worker, without reading the
+// clock at each switch, which would take a quarter of the switch.
 //
-// A worker that has seen many short stretches in a row reads the clock at two of about 16 switches,
-// one behind the other: what lies between them is one stretch, from which its fibre's usual one is
-// known. At the others the fibre that leaves is taken to have run as long as it usually does. What
-// that misses goes to who leaves at the next switch that reads the clock, so all time is somebody's
-// once. (A stretch that is timed takes longer than others by what reading the clock does, a third
-// of a switch: how much that is, is learnt from what then is left, or they would all seem longer
-// than there was time.) When it is more than two long stretches come to, one was long, and nobody
-// knows whose: then each switch reads the clock again, twice as often in a row as the time before,
-// unless that is seldom. A row of short ones is ended by a long one, too, unless that is seldom:
-// the system interrupts fibres some thousand times a second, or they would all be timed for that.
-// Seldom is what doesn't come to more than a thirtieth of the time, nor to more than some 20 µs at
-// once. So no more than that is counted for others on a worker. And the monitor, which looks at
-// workers every few milliseconds, has the next switch read the clock: so a stretch that it has seen
-// is its fibre's.
+// A stretch is the time between two switches of a worker. After many short stretches in a row, the
+// worker reads the clock at two of about 16 switches, one right after the other. The time between
+// these two is one stretch; it gives the usual length of its fibre's stretches. At the other
+// switches the fibre that leaves is taken to have run for its usual length. The difference to the
+// real time goes to the fibre that leaves at the next reading, so that all time is counted once.
 //
-// Where stretches have become shorter than the usual ones, fibres are taken to have run longer than
-// there was time. That is made up for by what runs next, which then counts as nothing; so when it
-// is more than four long stretches or so, each switch reads the clock again, too. Thread rule: by
-// what runs on the worker, if nothing else is said.
+// A timed stretch is longer than others by the reading itself, a third of a switch. How much that
+// is, is learnt from the differences; otherwise all stretches would seem longer than they are.
+//
+// If the difference exceeds two long stretches, one stretch was long, and nobody knows whose. Then
+// the worker reads the clock at each switch again, twice as many times as after the last such case,
+// unless such cases are seldom. A timed long stretch ends a series of short ones likewise, unless
+// it is seldom: the system interrupts fibres some thousand times a second. Seldom means that they
+// make up at most a thirtieth of the time, and at most some 20 µs at once. So at most that much
+// time is counted for the wrong fibre. The monitor, which looks at workers every few milliseconds,
+// makes the next switch read the clock, so that a stretch that the monitor has seen is counted for
+// its own fibre.
+//
+// If stretches have become shorter than usual, fibres are counted more time than has passed. The
+// next fibres are then counted nothing until that is made up. If more than about four long
+// stretches have to be made up, each switch reads the clock again. Thread rule: called by the fibre
+// that runs on the worker, unless said otherwise.
 #pragma once
 
 #include <algorithm>

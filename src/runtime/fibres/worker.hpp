@@ -19,17 +19,18 @@ namespace warren::fibre {
 struct Look {
     std::uint64_t switches = 0;
     std::uint64_t since = 0;
-    // When it was first seen with more than one fibre ready, of looks in a row, or has failed to
-    // be taken from; 0: not at the last.
+    // Since when each look has seen more than one ready fibre, or when taking from it failed last;
+    // 0: the last look saw at most one.
     std::uint64_t many_since = 0;
-    std::uint64_t ran_before = 0; // `ran` of who looks: a row ends when it has had something to do
+    std::uint64_t ran_before = 0; // the looking worker's `ran`: if it has changed, the series ends
 };
 
 struct alignas(64) Worker {
     ReadyQueue queue;
-    // Changes under the queue's lock; who clears it counts the worker as awake.
+    // Changes under the queue's lock; the thread that clears it counts the worker as awake.
     std::atomic<bool> sleeping{false};
-    std::atomic<bool> patrols{false}; // of one that sleeps: it looks at the others soon, uncalled
+    // It sleeps, but will soon wake by itself to look at the others.
+    std::atomic<bool> patrols{false};
     // The worker whose queue gets the fibres that are woken for this worker; null: this worker's
     // own. A blocked worker's deputy is the spare worker that stands in for it. A relieved spare
     // worker's deputy is the worker that it stood in for. A waker that read this before it changed
@@ -42,7 +43,7 @@ struct alignas(64) Worker {
     std::atomic<std::uint64_t> switches{0};
     std::atomic<std::uint64_t> unswitched{0}; // of them, those that only counted what was run
     std::atomic<Fibre*> running{nullptr};
-    // By what runs here: since the clock was looked at.
+    // Switches since the clock was read last. By the fibre that runs here.
     std::uint32_t unclocked = 0;
     std::atomic<bool> relieved{false}; // see principal
     Stretches stretches;               // since the last switch
@@ -51,18 +52,18 @@ struct alignas(64) Worker {
     std::atomic<int> processor{-1};      // -1: not bound
     std::atomic<int> thread{0};          // the kernel's number of it
     std::atomic<std::uint64_t> begin{0}; // ticks
-    // For a spare worker: for whom it stands in, never another spare one, and whether that one is
-    // back (`relieved`). It then hands on what comes to its queue.
+    // For a spare worker: the worker that it stands in for, never another spare worker. `relieved`
+    // says that this worker is back; the spare worker then hands on the fibres of its queue.
     std::atomic<Worker*> principal{nullptr};
     // The monitor's: what it saw last.
     std::uint64_t seen_switches = 0;
-    // How often any fibre has given way to nobody since others were looked at.
+    // How often fibres have yielded to nobody since the worker last looked at others.
     std::uint32_t gave_way_in_vain = 0;
     std::vector<Look> looks; // at all workers
-    std::uint64_t ran = 0;   // how many times it has had a fibre to run after none
-    Worker* spare = nullptr; // that stands in for this one
-    // Lists of the fibres that run here; there before the worker is started, and the same from then
-    // on, also when starting it fails and is tried again: a releaser may be looking.
+    std::uint64_t ran = 0;   // how many times it has got a fibre after having none
+    Worker* spare = nullptr; // stands in for this worker
+    // The event waiters that run here. Made before the worker is started and never replaced, even
+    // if starting fails and is tried again, because a releaser may be looking at them.
     std::unique_ptr<EventTable> event_table;
 };
 

@@ -20,17 +20,17 @@ constexpr std::uint32_t looks_before_sleep = 400;
 constexpr std::uint32_t turns_of_a_look = 8;
 // How often it looks for work that others don't get done when they are awake and it sleeps.
 constexpr std::uint64_t patrol_ns = 4'000'000;
-// A fibre that is alone in a queue is left there while its worker gets something done: it will be
-// the next, and what it needs is in the caches there. Ticks: some 20 µs.
+// A fibre that is alone in a queue is left there while its worker still switches: it will run next,
+// and its data is in the caches there. Ticks: some 20 µs.
 constexpr std::uint64_t patience_ticks = 50'000;
-// Many are shared out when they have been there for so long: who has just got them has perhaps only
-// been the first to (a release). Ticks: some 2 µs.
+// Several fibres of a queue are taken only after this time: a release may have put them there a
+// moment ago, and the worker has had no time to run them. Ticks: some 2 µs.
 constexpr std::uint64_t patience_of_many_ticks = 5'000;
-// Where a balancer says who is at home where: what is taken from there is back in a moment, and
-// only what the balancer has not foreseen is worth that: of a worker that has not switched for so
-// long, or has been seen so long ago with many, and at each look since. Ticks: some 50 µs.
+// With a balancer, a fibre that is taken from its home worker soon goes back there. Taking pays
+// only for what the balancer did not foresee: the worker has not switched for this time, or each
+// look in this time has found several ready fibres there. Ticks: some 50 µs.
 constexpr std::uint64_t patience_with_homes_ticks = 125'000;
-// How soon a standstill is looked at again when threads that are no workers may still end it.
+// When all fibres wait and only threads that are no workers could wake one: time to the next test.
 constexpr std::uint64_t deadlock_ns = 100'000'000;
 
 } // namespace
@@ -49,7 +49,7 @@ std::size_t Scheduler::count_threads() {
     return count;
 }
 
-// Refused: it runs where it did.
+// If the kernel refuses, the thread stays where it may run now.
 void Scheduler::bind(int thread, int processor) {
     if (processor >= 0) {
         cpu_set_t set;
@@ -132,13 +132,13 @@ Fibre* Scheduler::look_for_a_while(Worker& worker) {
     return nullptr;
 }
 
-// For whom a spare worker stands in; any other one itself.
+// The worker that a spare worker stands in for; for any other worker, itself.
 Worker& Scheduler::represented(Worker& worker) {
     Worker* const principal = worker.principal.load(std::memory_order_relaxed);
     return principal != nullptr ? *principal : worker;
 }
 
-// Who stands in for a worker does its work, also what another such one has.
+// Without stealing, workers take only from workers that stand in for the same worker.
 bool Scheduler::may_take(Worker& worker, Worker& from) const {
     return options_.steals || &represented(worker) == &represented(from);
 }
@@ -191,8 +191,8 @@ Fibre* Scheduler::steal(Worker& worker) {
         }
         ReadyQueue::Row row = other.queue.take_half();
         if (row.count == 0) {
-            // Not at once again: it may have cost everybody an interrupt, and who was at the list
-            // may have lost the processor.
+            // Not again at once: the attempt may have interrupted every processor, and the thread
+            // that uses the list may have lost its processor.
             look.since = now;
             look.many_since = ready > 1 ? now : 0;
             continue;

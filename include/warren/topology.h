@@ -273,7 +273,10 @@ warren_object warren_topology_next_inside(const warren_topology* topology, warre
 
 /* Name (of devices), subtype ("MCDRAM", "NVSwitch"), both null when there is none; other
    information by name, or one after the other: the count, and the index-th. With WARREN_NO_OBJECT:
-   of the topology. */
+   of the topology. Warren adds to hwloc's names, where the kernel's account of NUMA nodes lacks
+   memory of the machine: "NodeAccountBytes", of a node that has all of the machine's memory, is
+   what that account says of it; "BytesOutsideNodes", of the machine, is what is in no node's
+   account. */
 const char* warren_object_name(const warren_topology* topology, warren_object object);
 const char* warren_object_subtype(const warren_topology* topology, warren_object object);
 const char* warren_object_info(const warren_topology* topology, warren_object object,

@@ -62,5 +62,8 @@ inline bool is_object(const warren_topology* topology, warren_object object) {
 // The topology's own info with which an image says that it describes the machine that it was made
 // on.
 inline constexpr char this_system_key[] = "ThisSystem";
+// The infos of objects that warren/topology.h describes at warren_object_info.
+inline constexpr char node_account_key[] = "NodeAccountBytes";
+inline constexpr char outside_nodes_key[] = "BytesOutsideNodes";
 
 } // namespace warren::topology

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 
 namespace warren::tools {
 
@@ -36,6 +37,17 @@ const char* unit_of(std::uint32_t attribute) {
     default:
         return "";
     }
+}
+
+// Where the kernel's accounts of the machine's and of the nodes' memory differ: how.
+std::string account_text(const warren_topology* topology, warren_object object) {
+    if (const char* own = warren_object_info(topology, object, "NodeAccountBytes")) {
+        return " (by the node's account " + bytes_text(std::strtoull(own, nullptr, 10)) + ")";
+    }
+    if (const char* outside = warren_object_info(topology, object, "BytesOutsideNodes")) {
+        return " and " + bytes_text(std::strtoull(outside, nullptr, 10)) + " in no node's account";
+    }
+    return "";
 }
 
 } // namespace
@@ -76,7 +88,8 @@ std::string what_text(const warren_topology* topology, warren_object object) {
     warren_cache cache;
     if (type == WARREN_OBJECT_NUMA_NODE) {
         return text + (subtype != nullptr ? " " + std::string(subtype) : "") + " " +
-               bytes_text(warren_object_memory_bytes(topology, object));
+               bytes_text(warren_object_memory_bytes(topology, object)) +
+               account_text(topology, object);
     }
     if (warren_object_cache(topology, object, &cache) == WARREN_TOPOLOGY_SUCCESS) {
         return text + " " + bytes_text(cache.bytes);
@@ -97,7 +110,8 @@ std::string what_text(const warren_topology* topology, warren_object object) {
         text += " \"" + std::string(name) + "\"";
     }
     if (type == WARREN_OBJECT_MACHINE) {
-        text += " " + bytes_text(warren_object_memory_bytes(topology, object));
+        text += " " + bytes_text(warren_object_memory_bytes(topology, object)) +
+                account_text(topology, object);
     }
     return text;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "topology/values_file.hpp"
 
@@ -431,6 +432,21 @@ TEST(Available, IsReadFromTheSystemsFiles) {
     EXPECT_EQ(code(0), WARREN_MEM_ERR_NO_VALUE);
     put(node + "/meminfo", "Node 2 MemTotal:    9000 kB\nNode 2 MemFree:     1000 kB\n"
                            "Node 2 Active(file):  30 kB\nNode 2 Inactive(file): 200 kB\n");
+    EXPECT_EQ(code(0), 0);
+    EXPECT_EQ(bytes, 1230U * 1024);
+    // The machine's account counts where the node has all of its memory.
+    ASSERT_EQ(std::system(("mkdir -p " + root + "/proc").c_str()), 0);
+    put(root + "/proc/meminfo",
+        "MemTotal:    90000 kB\nMemFree:     7000 kB\nActive(file):  40 kB\n"
+        "Inactive(file): 500 kB\n");
+    for (const auto& [nodes, kibibytes] : {std::pair{"1-2\n", 1230U}, std::pair{"2\n", 7540U},
+                                           std::pair{"1\n", 1230U}, std::pair{"2,5\n", 1230U}}) {
+        put(root + "/sys/devices/system/node/has_memory", nodes);
+        EXPECT_EQ(code(0), 0);
+        EXPECT_EQ(bytes, kibibytes * 1024) << nodes;
+    }
+    put(root + "/sys/devices/system/node/has_memory", "2\n");
+    put(root + "/proc/meminfo", "MemFree:     70 kB\n"); // less: of a container, for example
     EXPECT_EQ(code(0), 0);
     EXPECT_EQ(bytes, 1230U * 1024);
     put(node + "/hugepages/hugepages-2048kB/free_hugepages", "3\n");

@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <initializer_list>
 #include <iterator>
 #include <linux/mempolicy.h>
+#include <numeric>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,19 +37,55 @@ bool set_policy(void* begin, std::size_t bytes, int mode, const NodeSet& nodes) 
     return syscall(SYS_mbind, begin, bytes, mode, nodes.words, node_limit + 1UL, 0U) == 0;
 }
 
-// The lines of a node's meminfo that are read are among its first ten.
+// The lines that are read of a node's meminfo, and of the machine's, are among the first twelve.
 constexpr std::size_t meminfo_bytes = 1024;
-
-bool read_meminfo(int node, char (&text)[meminfo_bytes]) {
-    char path[64];
-    std::snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
-    return read_start(path, text);
-}
+// Callers may have little of their stack left.
+constexpr std::size_t path_bytes = 256;
 
 // The figure behind a label, which is given in kB.
 std::int64_t bytes_of(const char* text, const char* label) {
     const char* found = std::strstr(text, label);
     return found != nullptr ? std::strtoll(found + std::strlen(label), nullptr, 10) * 1024 : 0;
+}
+
+// Whether no other node has memory.
+bool has_all_memory(int node, const char* root) {
+    for (const char* list : {"has_memory", "online"}) {
+        char path[path_bytes];
+        std::snprintf(path, sizeof path, "%s/sys/devices/system/node/%s", root, list);
+        char text[64]; // a list that is longer has several numbers
+        if (read_start(path, text)) {
+            const char* at = text;
+            std::uint64_t first = 0;
+            std::uint64_t last = 0;
+            return next_of_list(at, first, last) && first == last &&
+                   first == static_cast<std::uint64_t>(node) && !next_of_list(at, first, last);
+        }
+    }
+    return false;
+}
+
+// The sum behind these labels in a node's account of its memory, or in the machine's, if that is
+// more and the node's alone; -1: not known.
+std::int64_t bytes_of_node(int node, const char* root, std::initializer_list<const char*> labels) {
+    const auto sum = [labels](const char* path) {
+        char text[meminfo_bytes];
+        if (!read_start(path, text) || std::strstr(text, *labels.begin()) == nullptr) {
+            return std::int64_t{-1};
+        }
+        return std::accumulate(labels.begin(), labels.end(), std::int64_t{0},
+                               [&text](std::int64_t bytes, const char* label) {
+                                   return bytes + bytes_of(text, label);
+                               });
+    };
+    char path[path_bytes];
+    std::snprintf(path, sizeof path, "%s/sys/devices/system/node/node%d/meminfo", root, node);
+    const std::int64_t own = sum(path);
+    if (own < 0 || !has_all_memory(node, root)) {
+        return own;
+    }
+    std::snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    return std::max(own, sum(path));
 }
 
 } // namespace
@@ -93,16 +131,12 @@ NodeSet nodes_of_status(const char* root) {
     return nodes;
 }
 
-std::int64_t free_bytes(int node) {
-    char text[meminfo_bytes];
-    return read_meminfo(node, text) ? bytes_of(text, "MemFree:") : -1;
+std::int64_t free_bytes(int node, const char* root) {
+    return bytes_of_node(node, root, {"MemFree:"});
 }
 
-std::int64_t droppable_bytes(int node) {
-    char text[meminfo_bytes];
-    return read_meminfo(node, text) ? bytes_of(text, "MemFree:") + bytes_of(text, "Active(file):") +
-                                          bytes_of(text, "Inactive(file):")
-                                    : -1;
+std::int64_t droppable_bytes(int node, const char* root) {
+    return bytes_of_node(node, root, {"MemFree:", "Active(file):", "Inactive(file):"});
 }
 
 std::int64_t kept_back_bytes(int node, const char* root) {

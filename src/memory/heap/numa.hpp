@@ -30,11 +30,13 @@ NodeSet allowed_nodes();
 // As the process's status says; `root` is "" but in tests.
 NodeSet nodes_of_status(const char* root);
 
-// Bytes of the node's memory that nobody uses, from sysfs; -1 when it is not known.
-std::int64_t free_bytes(int node);
+// Bytes of the node's memory that nobody uses, from sysfs; -1 when it is not known. Where one node
+// has all memory, what /proc/meminfo says counts if it is more: the node's account may lack memory
+// that was added later. `root` is "" but in tests.
+std::int64_t free_bytes(int node, const char* root = "");
 
 // Free bytes plus those of file copies, which the kernel can drop: the most that can be had.
-std::int64_t droppable_bytes(int node);
+std::int64_t droppable_bytes(int node, const char* root = "");
 
 // Bytes of a node that the kernel keeps for itself and for zones of low addresses, counted as for
 // "MemAvailable". Leaving this much free keeps the kernel from reclaiming. 0 where it is not known.

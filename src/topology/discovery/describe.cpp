@@ -11,6 +11,7 @@
 
 #include "topology/details.hpp"
 #include "topology/discovery/isolated.hpp"
+#include "topology/discovery/memory_account.hpp"
 #include "topology/encode.hpp"
 #include "topology/guess.hpp"
 #include "topology/handle.hpp"
@@ -479,6 +480,9 @@ Error discover(const Source& source, topology::Description& description) {
     if (source.kind != SourceKind::native) { // what hwloc takes a dump's folder for
         std::erase_if(description.infos,
                       [](const auto& info) { return info.name == topology::this_system_key; });
+    }
+    if (source.kind == SourceKind::native || source.kind == SourceKind::dump) {
+        reconcile_memory(source.text, description);
     }
     std::string refused;
     if (source.kind == SourceKind::native || std::getenv("WARREN_MEMORY_VALUES") != nullptr) {

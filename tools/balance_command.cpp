@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/futex.hpp"
+#include "commands.hpp"
 #include "runtime/balance/balancer.hpp"
 
 namespace warren::tools {
@@ -39,7 +40,7 @@ bool read(const std::string& path, std::string& text) {
 
 int balance_command(const std::vector<std::string>& words) {
     if (words.empty() || words[0].starts_with("-")) {
-        std::fprintf(stderr, "usage:\n%s", balance_usage);
+        std::fputs(usage("balance").c_str(), stderr);
         return 2;
     }
     std::string text;

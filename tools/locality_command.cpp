@@ -15,12 +15,7 @@
 
 namespace warren::tools {
 
-namespace {
-
-constexpr int status_usage = 2;
-constexpr int status_failed = 125; // as env and timeout: the program's own are below
-
-const char* const help_text =
+const char* const locality_usage =
     "usage: warren locality record [OPTION …] [--] PROGRAM [ARGUMENT …]\n"
     "       warren locality report …     what a recording says: warren locality report --help\n"
     "       warren locality flags …      for compiling programs that count: warren locality flags "
@@ -51,6 +46,11 @@ const char* const help_text =
     "\n"
     "Programs can say more by warren/locality.h and MPI_Pcontrol. The exit status is the\n"
     "program's; 125 if it could not be recorded. A recording is kept whatever is killed.\n";
+
+namespace {
+
+constexpr int status_usage = 2;
+constexpr int status_failed = 125; // as env and timeout: the program's own are below
 
 // Reads a size such as "64K" in bytes.
 bool size_in(const std::string& text, std::uint64_t& bytes) {
@@ -168,7 +168,7 @@ int end_as(int status, int signal) {
 int locality_command(const std::vector<std::string>& words) {
     const std::string command = words.empty() ? "" : words[0];
     if (command == "help" || command == "--help") {
-        std::fputs(help_text, stdout);
+        std::fputs(locality_usage, stdout);
         return 0;
     }
     if (command == "report") {
@@ -178,7 +178,7 @@ int locality_command(const std::vector<std::string>& words) {
         return locality_flags(words);
     }
     if (command != "record") {
-        std::fputs(help_text, stderr);
+        std::fputs(locality_usage, stderr);
         return status_usage;
     }
     const std::vector<std::string> behind(words.begin() + 1, words.end());
@@ -190,9 +190,9 @@ int locality_command(const std::vector<std::string>& words) {
     }
     if (asked.help) {
         if (counts) {
-            show_counts_help();
+            std::fputs(counts_usage, stdout);
         } else {
-            std::fputs(help_text, stdout);
+            std::fputs(locality_usage, stdout);
         }
         return 0;
     }

@@ -6,6 +6,8 @@
 
 namespace warren::tools {
 
+extern const char* const locality_usage;
+
 // Runs `warren locality` with the words behind it; returns the exit status.
 int locality_command(const std::vector<std::string>& words);
 

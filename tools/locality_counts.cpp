@@ -22,14 +22,7 @@
 #include "locality_hooks.hpp"
 
 namespace warren::tools {
-namespace {
-
-using locality::counts::Settings;
-
-constexpr int status_usage = 2;
-constexpr int status_failed = 125; // as env and timeout: the program's own are below
-
-const char* const help_text =
+const char* const counts_usage =
     "usage: warren locality record --mode counts|sample|hooks [OPTION …] [--] PROGRAM [ARGUMENT "
     "…]\n"
     "\n"
@@ -103,6 +96,13 @@ const char* const help_text =
     "the program running, and its "
     "first\n"
     "touches unrecorded from then on.\n";
+
+namespace {
+
+using locality::counts::Settings;
+
+constexpr int status_usage = 2;
+constexpr int status_failed = 125; // as env and timeout: the program's own are below
 
 bool bytes_in(const std::string& text, std::uint64_t& bytes) {
     static constexpr char letters[] = "KMGT";
@@ -385,10 +385,6 @@ Asked asked_of(const std::vector<std::string>& words) {
     return asked;
 }
 
-void show_counts_help() {
-    std::fputs(help_text, stdout);
-}
-
 int record_counts(const std::vector<std::string>& words, int& signal) {
     Settings settings;
     std::vector<std::string> command;
@@ -417,10 +413,12 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
                 return failed(part + " can't be " + (part == engine ? "executed" : "read") + ": " +
                               std::strerror(EACCES));
             }
-            return failed("mode " + settings.mode + " needs DynamoRIO, and there is no " + part +
-                          ". Run analyser/dynamorio/build in Warren's source, then build Warren "
-                          "again. Without it mode first-touch works, and for programs that can be "
-                          "compiled anew mode hooks counts: see warren locality flags --help.");
+            return failed(
+                "mode " + settings.mode + " needs DynamoRIO, and there is no " + part +
+                ". ./quickstart in Warren's source builds both, or analyser/dynamorio/build "
+                "and then cmake --preset release and a build of the target product. Without it "
+                "mode first-touch works, and for programs that can be "
+                "compiled anew mode hooks counts: see warren locality flags --help.");
         }
         if (part.find_first_of(";'\"` ") != std::string::npos) {
             return failed(part + ": DynamoRIO can't be told of a name with a quote, a blank or a "

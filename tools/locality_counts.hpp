@@ -15,7 +15,7 @@ struct Asked {
 };
 Asked asked_of(const std::vector<std::string>& words);
 
-void show_counts_help();
+extern const char* const counts_usage;
 
 // Records in modes counts and sample. Mode counts returns the exit status only if the program is
 // not started. In mode sample `signal` is the signal that ended the program, if any.

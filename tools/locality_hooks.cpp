@@ -15,12 +15,7 @@
 #include "launch/mpiexec/own_place.hpp"
 
 namespace warren::tools {
-namespace {
-
-constexpr int status_usage = 2;
-constexpr int status_failed = 125;
-
-const char* const flags_text =
+const char* const flags_usage =
     "usage: warren locality flags [--clang] [--compile | --link]\n"
     "\n"
     "Prints what a compiler is to be told so that a program counts its accesses to memory itself,\n"
@@ -36,6 +31,11 @@ const char* const flags_text =
     "vectors with gcc, where a stencil has taken 6 times and a matrix product 40 times as long, "
     "and\n"
     "3 to 22 times with clang. Keep such a build beside the usual one.\n";
+
+namespace {
+
+constexpr int status_usage = 2;
+constexpr int status_failed = 125;
 
 std::string hooks_folder() {
     char* const found =
@@ -106,12 +106,12 @@ int locality_flags(const std::vector<std::string>& words) {
             compile = false;
         } else {
             const bool help = words[at] == "--help";
-            std::fputs(flags_text, help ? stdout : stderr);
+            std::fputs(flags_usage, help ? stdout : stderr);
             return help ? 0 : status_usage;
         }
     }
     if (!compile && !link) {
-        std::fputs(flags_text, stderr);
+        std::fputs(flags_usage, stderr);
         return status_usage;
     }
     const std::string folder = hooks_folder();

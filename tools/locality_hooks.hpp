@@ -9,6 +9,8 @@
 
 namespace warren::tools {
 
+extern const char* const flags_usage;
+
 // Prints the flags for compilers and linkers. words[0] is `flags`.
 int locality_flags(const std::vector<std::string>& words);
 

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "commands.hpp"
 #include "jobs.hpp"
 #include "launch/mpiexec/load_report.hpp"
 
@@ -39,7 +40,7 @@ bool read_request(const std::vector<std::string>& words, Request& request) {
         } else if (!word.empty() && word[0] != '-' && request.pid.empty()) {
             request.pid = word;
         } else {
-            std::fprintf(stderr, "usage:\n%s", ranks_usage);
+            std::fputs(usage("ranks").c_str(), stderr);
             return false;
         }
     }

@@ -23,17 +23,6 @@ extern char** environ;
 
 namespace warren::tools {
 
-const char* const topology_usage =
-    "       warren topo [--job [PID]] [-o FILE] [--format FORMAT] [SOURCE]   the node's "
-    "processors,\n"
-    "                            caches, memories and devices, or another machine's; FORMAT is\n"
-    "                            text, json, xml (hwloc's), svg or png (by rsvg-convert); without\n"
-    "                            it FILE's name says it. --job shows where its ranks are bound.\n"
-    "                            SOURCE: an image file, hwloc's XML, a folder with a copy of\n"
-    "                            /sys and /proc, or synthetic:DESCRIPTION; files and folders\n"
-    "                            of users other than you and root are refused\n"
-    "       warren topo publish FILE [SOURCE]   writes the image of it\n";
-
 namespace {
 
 using Topology = std::unique_ptr<warren_topology, decltype(&warren_topology_close)>;

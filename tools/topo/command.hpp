@@ -9,6 +9,4 @@ namespace warren::tools {
 // Runs `warren topo` with the words behind it; returns the exit code.
 int topology_command(const std::vector<std::string>& words);
 
-extern const char* const topology_usage;
-
 } // namespace warren::tools

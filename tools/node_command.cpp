@@ -1,0 +1,205 @@
+#include "node_command.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "base/futex.hpp"
+#include "commands.hpp"
+#include "jobs.hpp"
+#include "launch/mpiexec/binding.hpp"
+#include "launch/mpiexec/limits.hpp"
+#include "launch/mpiexec/state_report.hpp"
+#include "mpi/job/segment.hpp"
+#include "warren/version.h"
+
+namespace warren::tools {
+
+namespace {
+
+constexpr double mebibyte = 1024.0 * 1024.0;
+
+// Whether a process may read the memory of a sibling, as ranks do (which allow it to their
+// launcher's descendants). Large messages can then be copied once.
+std::string single_copy() {
+    int line[2]; // to the owner of the memory, which ends when our side is closed
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, line) != 0) {
+        return std::string("unknown: socketpair: ") + std::strerror(errno);
+    }
+    static const char word[] = "warren";
+    char byte = 0;
+    const pid_t owner = fork();
+    if (owner < 0) {
+        return std::string("unknown: fork: ") + std::strerror(errno);
+    }
+    if (owner == 0) {
+        close(line[1]);
+        prctl(PR_SET_PTRACER, static_cast<unsigned long>(getppid()), 0, 0, 0);
+        const bool told = write(line[0], &byte, 1) == 1;
+        _exit(told && read(line[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(line[0]);
+    const bool ready = read(line[1], &byte, 1) == 1;
+    const pid_t reader = ready ? fork() : -1;
+    if (reader == 0) {
+        char copy[sizeof(word)];
+        iovec here{copy, sizeof(copy)};
+        iovec there{const_cast<char*>(word), sizeof(word)};
+        const ssize_t bytes = process_vm_readv(owner, &here, 1, &there, 1, 0);
+        _exit(bytes == static_cast<ssize_t>(sizeof(word)) ? 0 : errno);
+    }
+    int status = 0;
+    const bool known = reader > 0 && waitpid(reader, &status, 0) == reader && WIFEXITED(status);
+    close(line[1]);
+    waitpid(owner, nullptr, 0);
+    if (!known) {
+        return "unknown";
+    }
+    const int refusal = WEXITSTATUS(status);
+    if (refusal == 0) {
+        return "allowed: large messages are copied once";
+    }
+    return std::string("refused (process_vm_readv: ") + std::strerror(refusal) +
+           "): large messages go through shared memory";
+}
+
+std::string memory_file() {
+    const int descriptor = memfd_create("warren-probe", MFD_CLOEXEC);
+    if (descriptor < 0) {
+        return std::string("refused (memfd_create: ") + std::strerror(errno) +
+               "): Warren cannot start jobs here";
+    }
+    close(descriptor);
+    return "allowed";
+}
+
+// The parts of the node, as "2 cores, 1 NUMA node", or why they are unknown.
+std::string parts_of_node(const launch::CpuSet& allowed) {
+    using launch::BindTo;
+    struct Kind {
+        BindTo kind;
+        const char* one;
+        const char* many;
+    };
+    std::string text;
+    for (const Kind& kind :
+         {Kind{BindTo::core, "core", "cores"}, Kind{BindTo::l3cache, "L3 cache", "L3 caches"},
+          Kind{BindTo::numa, "NUMA node", "NUMA nodes"},
+          Kind{BindTo::socket, "socket", "sockets"}}) {
+        std::vector<launch::Place> places;
+        if (Error error = launch::find_places(kind.kind, allowed, places)) {
+            error.drop(); // a machine need not have all kinds
+            continue;
+        }
+        text += (text.empty() ? "" : ", ") + std::to_string(places.size()) + " " +
+                (places.size() == 1 ? kind.one : kind.many);
+    }
+    return text.empty() ? "unknown" : text;
+}
+
+void show_version() {
+    std::printf("Warren %s, MPI standard ABI 1.0\n", warren_version());
+}
+
+void show_build() {
+    std::printf("built by       %s, C++ %ld%s\n",
+#if defined(__clang__)
+                __VERSION__,
+#else
+                "GCC " __VERSION__,
+#endif
+                __cplusplus / 100 % 100,
+#if defined(NDEBUG)
+                ""
+#else
+                ", with assertions"
+#endif
+    );
+}
+
+void show_node() {
+    const launch::CpuSet allowed = launch::CpuSet::allowed();
+    std::printf("processors     %u of %ld may be used (CPUs %s)\n", allowed.count(),
+                sysconf(_SC_NPROCESSORS_ONLN), allowed.text().c_str());
+    std::printf("of them        %s\n", parts_of_node(allowed).c_str());
+    if (const unsigned quota = launch::processor_quota()) {
+        std::printf("time limit     of %u processors (control group)\n", quota);
+    }
+    std::printf("hwloc          %s\n", launch::hwloc_version().c_str());
+    struct sysinfo memory {};
+    sysinfo(&memory);
+    std::printf("memory         %.0f MiB\n",
+                static_cast<double>(memory.totalram) * memory.mem_unit / mebibyte);
+    const std::string limit = launch::describe_memory_limit();
+    std::printf("memory limit   %s\n", limit.empty() ? "none" : limit.c_str());
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    std::printf("descriptors    %llu per process, can be raised to %llu: %llu ranks per mpiexec\n",
+                static_cast<unsigned long long>(files.rlim_cur),
+                static_cast<unsigned long long>(files.rlim_max),
+                static_cast<unsigned long long>(launch::ranks_within(files.rlim_max)));
+    std::printf("memory files   %s\n", memory_file().c_str());
+    std::printf("membarrier     %s\n", register_sleeper_fence()
+                                           ? "allowed: waking a rank needs no fence"
+                                           : "refused: every message pays a fence");
+    std::printf("single copy    %s\n", single_copy().c_str());
+    const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
+    if (!scope.empty() && scope != "0") {
+        std::printf("               (kernel.yama.ptrace_scope is %s)\n", scope.c_str());
+    }
+}
+
+} // namespace
+
+int version_command(const std::vector<std::string>& words) {
+    if (!words.empty()) {
+        return wrong_words;
+    }
+    show_version();
+    return 0;
+}
+
+int node_command(const std::vector<std::string>& words) {
+    if (!words.empty()) {
+        return wrong_words;
+    }
+    show_node();
+    return 0;
+}
+
+int info_command(const std::vector<std::string>& words) {
+    if (!words.empty()) {
+        return wrong_words;
+    }
+    show_version();
+    show_build();
+    show_node();
+    return 0;
+}
+
+int state_command(const std::vector<std::string>& words) {
+    if (words.size() > 1) {
+        return wrong_words;
+    }
+    node::Segment segment;
+    if (!attach_job(words.empty() ? "" : words[0], "state", segment)) {
+        return 1;
+    }
+    std::printf("job of mpiexec %u, %u ranks\n%s", segment.header().launcher_pid, segment.ranks(),
+                launch::report_states(segment, std::vector<launch::ObservedRank>(segment.ranks()),
+                                      monotonic_ns())
+                    .c_str());
+    return 0;
+}
+
+} // namespace warren::tools

@@ -291,6 +291,21 @@ def failing_rank_ends_without_init():
 
 
 @case
+def rank_fails_after_finalize_and_others_wait():
+    job = Job(["-n", "3", args.fake, "1", "finish", "3"])
+    job.ends(3, r"rank 1 .* exited with code 3", "rank 0 waits for what rank 1, which has "
+             "finalised and failed, will not do", messages=2)
+
+
+@case
+def rank_fails_after_finalize_and_others_go_on():
+    text = Job(["-n", "1", args.fake, "0", "finish", "3", ":", "-n", "1", "sh", "-c",
+                "sleep 2; echo went on"]).ends(3, r"rank 0 .* exited with code 3")
+    if "went on" not in text:
+        raise Fault(f"rank 1 did not go on: {text}")
+
+
+@case
 def rank_leaves_a_child_and_the_job_fails():
     Job(["-n", "2", args.fake, "1", "fork_and_leave", "3"]).ends(3, "without calling MPI_Finalize")
 
@@ -460,6 +475,16 @@ def program_is_missing():
     Job(["--no-such-option", "true"]).ends(2, "unknown option '--no-such-option'")
 
 
+@case
+def proc_is_missing():
+    wrapper = ["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
+    if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode != 0:
+        return SKIP
+    for kind in ("processes", "threads", "fibres"):
+        Job(["--ranks", kind, "-n", "2", "true"], wrapper).ends(1, "/proc is not mounted here")
+    return None
+
+
 # --- with the MPI library --------------------------------------------------------------------------
 
 @case
@@ -564,6 +589,33 @@ def traffic_of_two_programs_in_one_rank():
     twice = f"{args.traffic} finish 0 0 && {args.traffic} finish 0 0"
     Job(["-n", "2", "sh", "-c", twice]).ends(
         1, r"rank \d of this job has been process \d+ already")
+
+
+@case
+def traffic_and_a_rank_fails_after_finalize():
+    for kind in ("processes", "threads"):
+        Job(["--ranks", kind, "-n", "3", args.traffic, "depart", "2", "0"]).ends(
+            5, r"rank 2 .* exited with code 5",
+            "ranks 0-1 wait for what rank 2, which has finalised and failed, will not do",
+            messages=2)
+    # A host of fibres sees by itself that nobody goes on.
+    Job(["--ranks", "fibres", "-n", "3", args.traffic, "depart", "2", "0"]).ends(
+        5, r"rank 2 .* exited with code 5", messages=2)
+
+
+@case
+def traffic_in_a_child_of_a_rank():
+    """Without the rank's descriptors, as Python starts children."""
+    child = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode != 0)"
+    deed = [args.traffic, "finish", "0", "0"]
+    Job(["-n", "2", sys.executable, "-c", child, *deed]).ends(
+        1, r"this process was started by rank [01] of a job", "not the rank and can't use MPI")
+    for kind in ("threads", "fibres"):
+        Job(["--ranks", kind, "-n", "2", "sh", "-c", " ".join(deed) + "; exit $(($? != 0))"]).ends(
+            1, r"this process was started by rank [01] of a job", "not the rank and can't use MPI")
+    for kind in ("processes", "threads", "fibres"):
+        command = f"{args.mpiexec} -n 2 " + " ".join(deed)
+        Job(["--ranks", kind, "-n", "2", "sh", "-c", command]).ends(0, messages=0)
 
 
 @case

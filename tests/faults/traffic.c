@@ -4,7 +4,8 @@
    "forget": all end, but WHO has sent to its neighbour what nobody receives.
    "part": the ranks of odd number come together in a communicator that WHO, one of them, aborts
    with code 7; the others exchange a message and end well. "collectives": all do collective
-   operations of as many sizes without an end instead.
+   operations of as many sizes without an end instead. "depart": WHO finalises and ends with code
+   5, and the others wait for its message.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -78,6 +79,45 @@ static void collect(int rank, int size, int step, int* out, int* in) {
     }
 }
 
+static int depart(int rank, int who) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != who) {
+        int never;
+        MPI_Recv(&never, 1, MPI_INT, who, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Finalize();
+    return 5;
+}
+
+/* The ranks of one half go on when the other half's are aborted. */
+static void part(int rank, int who, char* out, char* in) {
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
+    MPI_Barrier(half);
+    if (rank == who) {
+        MPI_Abort(half, 7);
+    }
+    while (rank % 2 == 1) {
+        MPI_Barrier(half);
+    }
+    int place, places;
+    MPI_Comm_rank(half, &place);
+    MPI_Comm_size(half, &places);
+    exchange(place, places, 5, out, in, half);
+    puts("went on");
+    MPI_Comm_free(&half);
+}
+
+static void act(const char* deed) {
+    if (strcmp(deed, "abort") == 0) {
+        MPI_Abort(MPI_COMM_WORLD, 7);
+    } else if (strcmp(deed, "leave") == 0) {
+        exit(0);
+    } else if (strcmp(deed, "crash") == 0) {
+        raise(SIGSEGV);
+    }
+}
+
 int main(int count, char** words) {
     MPI_Init(&count, &words);
     if (count != 4) {
@@ -100,21 +140,10 @@ int main(int count, char** words) {
         MPI_Request_free(&request);
     }
     if (strcmp(deed, "part") == 0) {
-        MPI_Comm half;
-        MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
-        MPI_Barrier(half);
-        if (rank == who) {
-            MPI_Abort(half, 7);
-        }
-        while (rank % 2 == 1) {
-            MPI_Barrier(half);
-        }
-        int place, places;
-        MPI_Comm_rank(half, &place);
-        MPI_Comm_size(half, &places);
-        exchange(place, places, 5, out, in, half);
-        puts("went on");
-        MPI_Comm_free(&half);
+        part(rank, who, out, in);
+    }
+    if (strcmp(deed, "depart") == 0) {
+        return depart(rank, who);
     }
     if (forget || strcmp(deed, "finish") == 0 || strcmp(deed, "part") == 0) {
         for (; step < 64 && strcmp(deed, "part") != 0; ++step) {
@@ -133,13 +162,7 @@ int main(int count, char** words) {
     while (1) {
         exchange(rank, size, step++, out, in, MPI_COMM_WORLD);
         if (rank == who && MPI_Wtime() - start > seconds) {
-            if (strcmp(deed, "abort") == 0) {
-                MPI_Abort(MPI_COMM_WORLD, 7);
-            } else if (strcmp(deed, "leave") == 0) {
-                exit(0);
-            } else if (strcmp(deed, "crash") == 0) {
-                raise(SIGSEGV);
-            }
+            act(deed);
         }
     }
 }

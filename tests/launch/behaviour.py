@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What users see of mpiexec, with ordinary programs.
 
-    behaviour.py --mpiexec M --copied PROGRAM [--only PART | --case NAME] [--list]
+    behaviour.py --mpiexec M --copied PROGRAM --pieces PROGRAM [--only PART | --case NAME] [--list]
 """
 import argparse
 import os
@@ -45,14 +45,62 @@ def several_programs_with_directories_and_variables():
 
 @case
 def lines_of_ranks_stay_whole():
-    script = "for i in $(seq 300); do printf \"$WARREN_RANK-\"; printf \"$i-\"; echo end; done"
-    done = run("-n", "8", "sh", "-c", script)
+    # With tags also when a rank pauses within a line, as on a machine with more to do.
+    script = ("for i in $(seq 300); do printf \"$WARREN_RANK-\"; printf \"$i-\"; "
+              "test $i = 100 && sleep 0.3; echo end; done")
+    done = run("-l", "-n", "8", "sh", "-c", script)
     lines = done.stdout.splitlines()
     expect(len(lines) == 2400, len(lines))
-    expect(all(re.fullmatch(r"\d-\d+-end", line) for line in lines), "a line is mixed")
+    expect(all(re.fullmatch(r"\[(\d)\] \1-\d+-end", line) for line in lines), "a line is mixed")
     for rank in range(8):
-        numbers = [int(line.split("-")[1]) for line in lines if line.startswith(f"{rank}-")]
+        numbers = [int(line.split("-")[1]) for line in lines if line.startswith(f"[{rank}]")]
         expect(numbers == list(range(1, 301)), f"order of rank {rank}")
+
+
+def seen_pieces(kind, ranks, output, errors):
+    """What a job has written that waits until each of its ranks' unfinished lines has been seen."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "seen"
+        with subprocess.Popen([args.mpiexec, "--ranks", kind, "-n", str(ranks), args.pieces,
+                               str(file), "20", output, errors], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+            texts = ["", ""]
+            for index, piece in enumerate((output, errors)):
+                stream = (job.stdout, job.stderr)[index].fileno()
+                while texts[index].count(piece.split()[-1]) < ranks:
+                    more = os.read(stream, 1000).decode()
+                    expect(more and "end" not in more, (texts, more))
+                    texts[index] += more
+            file.touch()
+            rest = job.communicate(timeout=20)
+            expect(job.returncode == 0, job.returncode)
+    return [text + more.decode() for text, more in zip(texts, rest)]
+
+
+@case
+def unfinished_lines_are_seen_while_ranks_go_on():
+    for kind in ("processes", "threads", "fibres"):
+        for ranks in (1, 2):
+            output, errors = seen_pieces(kind, ranks, "half", "part")
+            for text, piece in ((output, "half"), (errors, "part")):
+                joined = text if ranks == 1 else text.replace("\n", "")
+                expect(joined == piece * ranks + ("seen\n" if ranks == 1 else "seenseen"), (kind, text))
+        # A progress bar: each state replaces the last.
+        output, errors = seen_pieces(kind, 2, "10%\r", "\r10%\r20%")
+        expect(output == "10%\r" * 2 + "seen\n" * 2, (kind, output))
+        expect(errors.startswith("\r10%\r") and errors.count("\r20%") + errors.count("\n20%") == 2,
+               (kind, errors))
+
+
+@case
+def lines_with_tags_wait_for_their_end():
+    for kind in ("processes", "threads", "fibres"):
+        for ranks in (1, 2):
+            done = run("-l", "--ranks", kind, "-n", str(ranks), args.pieces, "/none", "0.5", "half",
+                       "part")
+            for text, piece in ((done.stdout, "half"), (done.stderr, "part")):
+                expect(sorted(text.splitlines()) == [f"[{rank}] {piece}end" for rank in range(ranks)],
+                       (kind, done))
 
 
 @case
@@ -330,9 +378,37 @@ def processes_may_have_several_ranks():
 
 
 @case
+def the_folder_of_a_missing_mpi_library_is_named():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        (path / "program.c").write_text("int MPI_Finalize(void);\n"
+                                        "int main(void) { return MPI_Finalize(); }\n")
+        (path / "library.c").write_text("int MPI_Finalize(void) { return 0; }\n")
+        library = path / "libmpi_abi.so.1"
+        subprocess.run(["gcc", "-shared", "-Wl,-soname,libmpi_abi.so.1", "-o", library,
+                        path / "library.c"], check=True)
+        program = path / "program"
+        subprocess.run(["gcc", path / "program.c", library, "-o", program], check=True)
+        library.unlink()
+        environment = {name: value for name, value in os.environ.items()
+                       if name != "LD_LIBRARY_PATH"}
+        done = run("-n", "1", str(program), env=environment)
+        hint = re.search(r"exited with code 127; if it does not find libmpi_abi.so.1: add "
+                         r"LD_LIBRARY_PATH=(\S+)", done.stderr)
+        expect(done.returncode == 127 and hint, done)
+        expect((pathlib.Path(hint[1]) / "libmpi_abi.so.1").exists(), hint[1])
+        done = run("-n", "1", "sh", "-c", "exit 127")
+        expect("LD_LIBRARY_PATH" not in done.stderr, done)
+
+
+@case
 def help_and_version_and_mistakes():
     expect("usage: mpiexec" in run("--help").stdout, "help")
     expect(run("--version").stdout.startswith("mpiexec (Warren) "), "version")
+    done = run("-host", "localhost", "-ppn", "2", "-n", "2", "echo", "here")
+    expect(done.stdout == "here\nhere\n", done)
+    done = run("-n", "2", "-n", "3", "true")
+    expect(done.returncode == 2 and "the number of ranks is 2 already" in done.stderr, done)
     done = run("-n", "two", "true")
     expect(done.returncode == 2 and done.stderr.count("\n") == 1 and "'two'" in done.stderr, done)
     with tempfile.TemporaryDirectory() as folder:
@@ -346,5 +422,6 @@ def help_and_version_and_mistakes():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--copied", required=True, type=os.path.abspath)
+    parser.add_argument("--pieces", required=True, type=os.path.abspath)
     args = cases.parse(parser)
     sys.exit(cases.run(args))

@@ -68,6 +68,11 @@ def balanced():
         run(warren, "balance", matrix, "best", code=2)
         run(warren, "balance", program, code=1)
         run(warren, "balance", folder, code=1)
+        # What a balancer never looked at is not recorded, and not in silence.
+        os.remove(matrix)
+        done = run(mpiexec, "--ranks", "fibres", "--balance", "none", "--balance-at", "hints",
+                   "--balance-record", matrix, "-n", "2", "true")
+        assert not os.path.exists(matrix) and f"{matrix}: nothing is written" in done.stderr, done
     none = run(*fibres("--balance", "none", "--balance-at", "collectives=4", "--load-summary"))
     assert re.search(r"balanced \d+ times, 0 moves", none.stderr), none
     for refused in (("--balance", "best"), ("--balance-at", "noon"), ("--balance-at", "collectives=0"),

@@ -58,6 +58,14 @@ Error Parser::finish_program() {
                     made_.programs.empty() ? "no program to run; mpiexec --help explains"
                                            : "no program between ':' and the next ':' or the end");
     }
+    if (program_.ranks_per_node != 0 && !program_.ranks_given) {
+        program_.ranks = program_.ranks_per_node;
+    } else if (program_.ranks_per_node != 0 && program_.ranks > program_.ranks_per_node) {
+        return fail(MPI_ERR_ARG,
+                    "%u ranks of %s, %u per node, need more than one node, and this version of "
+                    "Warren starts ranks on its own node only",
+                    program_.ranks, program_.arguments[0].c_str(), program_.ranks_per_node);
+    }
     made_.programs.push_back(std::move(program_));
     program_ = {};
     if (made_.ranks() > node::rank_limit) {

@@ -56,6 +56,8 @@ struct HwlocSharing {
 
 struct Program {
     std::uint32_t ranks = 1;
+    bool ranks_given = false;
+    std::uint32_t ranks_per_node = 0;   // that may be; 0: not said
     std::vector<std::string> arguments; // the first is the program as written
     std::string directory = {};         // empty: where mpiexec was started
     std::vector<EnvironmentSetting> environment = {};

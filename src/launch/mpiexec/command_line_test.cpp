@@ -136,7 +136,6 @@ TEST(CommandLine, ErrorsNameTheOptionAndTheValue) {
     EXPECT_NE(refused({"--timeout", "nan", "a"}).find("'nan'"), std::string::npos);
     EXPECT_NE(refused({"-env", "A"}).find("needs a value"), std::string::npos);
     EXPECT_NE(refused({"-genv", "WARREN_RANK=3", "a"}).find("mpiexec's own"), std::string::npos);
-    EXPECT_NE(refused({"-hostfile", "x", "a"}).find("own node only"), std::string::npos);
     EXPECT_NE(refused({"-l=3", "a"}).find("takes no value"), std::string::npos);
 }
 
@@ -219,6 +218,35 @@ TEST(CommandLine, AProgramMustBeThere) {
     EXPECT_NE(refused({"-n", "3"}).find("no program"), std::string::npos);
     EXPECT_NE(refused({"a", ":"}).find("no program"), std::string::npos);
     EXPECT_NE(refused({":", "a"}).find("no program"), std::string::npos);
+}
+
+TEST(CommandLine, TheNumberOfRanksIsGivenOnce) {
+    const std::string error = refused({"-n", "2", "-n", "3", "a"});
+    EXPECT_NE(error.find("option -n 3: the number of ranks is 2 already"), std::string::npos)
+        << error;
+    EXPECT_NE(refused({"-n", "1", "-np", "3", "a"}), "");
+    EXPECT_EQ(parsed({"-n", "2", "-np", "2", "a"}).ranks(), 2U);
+    EXPECT_EQ(parsed({"-n", "2", "a", ":", "-n", "3", "b"}).ranks(), 5U);
+}
+
+TEST(CommandLine, HostsMayBeThisNode) {
+    EXPECT_EQ(parsed({"-host", "localhost", "-n", "2", "a"}).ranks(), 2U);
+    EXPECT_EQ(parsed({"--hosts=localhost:2,localhost", "a"}).ranks(), 1U);
+    EXPECT_NE(refused({"-host", "192.0.2.1", "a"}).find("own node only"), std::string::npos);
+    EXPECT_NE(refused({"-hostfile", "/nonexistent", "a"}).find("No such file"), std::string::npos);
+}
+
+TEST(CommandLine, RanksPerNodeAreThoseOfOneNode) {
+    EXPECT_EQ(parsed({"-ppn", "2", "-n", "2", "a"}).ranks(), 2U);
+    EXPECT_EQ(parsed({"-n", "2", "-ppn", "4", "a"}).ranks(), 2U);
+    EXPECT_EQ(parsed({"-npernode", "3", "a"}).ranks(), 3U);
+    EXPECT_NE(refused({"-ppn", "2", "-n", "4", "a"}).find("more than one node"), std::string::npos);
+    EXPECT_NE(refused({"-ppn", "0", "a"}).find("needs a number"), std::string::npos);
+}
+
+TEST(CommandLine, HelpNamesTheVariablesOfARank) {
+    EXPECT_NE(usage().find("WARREN_RANK"), std::string::npos);
+    EXPECT_NE(usage().find("WARREN_SIZE"), std::string::npos);
 }
 
 TEST(CommandLine, TheSumOfAllProgramsIsLimited) {

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
-#include <poll.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,8 +19,6 @@
 namespace warren::launch {
 
 namespace {
-
-constexpr std::size_t read_bytes = 64 * 1024;
 
 std::string in_seconds(std::uint64_t ns) {
     char text[32];
@@ -41,16 +37,11 @@ void close_descriptor(int& descriptor) {
 Job::Job(const CommandLine& line)
     : line_(line),
       started_ns_(monotonic_ns()),
-      name_(std::to_string(getpid()) + "." + std::to_string(started_ns_)),
-      buffer_(read_bytes) {
+      name_(std::to_string(getpid()) + "." + std::to_string(started_ns_)) {
     sigemptyset(&former_signals_);
 }
 
 Job::~Job() {
-    for (Streams& streams : streams_) {
-        close_descriptor(streams.output);
-        close_descriptor(streams.errors);
-    }
     for (Rank& rank : ranks_) {
         close_descriptor(rank.manager);
     }
@@ -58,7 +49,7 @@ Job::~Job() {
         close_descriptor(process.lifeline);
         close_descriptor(process.reports);
     }
-    for (int* descriptor : {&events_, &rank_output_, &signals_, &null_input_, &lifeline_number_}) {
+    for (int* descriptor : {&signals_, &null_input_, &lifeline_number_}) {
         close_descriptor(*descriptor);
     }
 }
@@ -74,6 +65,11 @@ int Job::run() {
 // --- prepare -----------------------------------------------------
 
 bool Job::prepare() {
+    if (access("/proc/self/fd", X_OK) != 0) {
+        fail_with(1, std::string("/proc is not mounted here (/proc/self/fd: ") +
+                         std::strerror(errno) + "), and mpiexec needs it");
+        return false;
+    }
     // Signals come through a descriptor. Blocked ones stay what they were for the ranks, which get
     // the former mask back. SIGTTIN and SIGPIPE become errors of read and write.
     sigset_t handled;
@@ -121,13 +117,11 @@ bool Job::prepare() {
     if (!plan_processors() || !make_segment()) {
         return false;
     }
-    events_ = epoll_create1(EPOLL_CLOEXEC);
-    rank_output_ = epoll_create1(EPOLL_CLOEXEC);
+    const bool waits = events_.open() && output_.open(events_);
     signals_ = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
     null_input_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    lifeline_number_ = fcntl(events_, F_DUPFD_CLOEXEC, 3);
-    if (events_ < 0 || rank_output_ < 0 || signals_ < 0 || null_input_ < 0 ||
-        lifeline_number_ < 0) {
+    lifeline_number_ = fcntl(events_.descriptor(), F_DUPFD_CLOEXEC, 3);
+    if (!waits || signals_ < 0 || null_input_ < 0 || lifeline_number_ < 0) {
         fail_with(1, std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
         return false;
     }
@@ -154,8 +148,7 @@ bool Job::prepare() {
         program.build_environment(line_.environment, own, environ);
         plan_forked_start(own, program);
     }
-    watch_descriptor(events_, signals_, Source::signals, 0);
-    watch_descriptor(events_, rank_output_, Source::all_output, 0);
+    events_.watch(signals_, Source::signals);
     if (line_.timeout_s > 0) {
         time_limit_ns_ = started_ns_ + static_cast<std::uint64_t>(line_.timeout_s * 1e9);
     }
@@ -265,6 +258,12 @@ void Job::clean_up() {
         watch();
     }
     report_topologies();
+    if (!line_.balance_record.empty() && !failed_ &&
+        segment_.loads().job->balancings.load(std::memory_order_relaxed) == 0) {
+        say("--balance-record " + line_.balance_record +
+            ": nothing is written, because the job ended before the balancer looked "
+            "(--balance-at)");
+    }
     if (line_.load_summary && segment_) {
         const std::string text = load_summary(sample_loads(segment_, {}));
         for (std::size_t begin = 0; begin < text.size();) {
@@ -279,38 +278,15 @@ void Job::clean_up() {
     if (failed_ && !ranks_.empty()) {
         kill_stragglers(name_);
     }
-    for (std::uint32_t number = 0; number < streams_.size(); ++number) {
-        drain(number);
-        streams_[number].output_lines.finish(number, output_);
-        streams_[number].error_lines.finish(number, errors_);
-    }
-    // Waits until slow readers have taken all output; a signal ends the wait.
-    while (true) {
-        output_.flush();
-        errors_.flush();
-        if (output_.empty() && errors_.empty()) {
-            break;
-        }
-        pollfd waits[3] = {{.fd = output_.empty() ? -1 : 1, .events = POLLOUT, .revents = 0},
-                           {.fd = errors_.empty() ? -1 : 2, .events = POLLOUT, .revents = 0},
-                           {.fd = signals_, .events = POLLIN, .revents = 0}};
-        poll(waits, 3, -1);
-        signalfd_siginfo signal;
-        if (signals_ >= 0 && (waits[2].revents & POLLIN) != 0 &&
-            read(signals_, &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal) &&
-            (signal.ssi_signo == SIGINT || signal.ssi_signo == SIGTERM ||
-             signal.ssi_signo == SIGHUP)) {
-            exit_code_ = 128 + static_cast<int>(signal.ssi_signo);
-            break;
-        }
+    if (const int number = output_.finish(signals_)) {
+        exit_code_ = 128 + number;
     }
 }
 
 // --- messages ----------------------------------------------------
 
 void Job::say(const std::string& text) {
-    errors_.append("mpiexec: " + text + "\n", Sink::own_writer);
-    errors_.flush();
+    output_.say("mpiexec: " + text + "\n");
 }
 
 void Job::explain(const std::string& text) {
@@ -328,8 +304,7 @@ void Job::print_states() {
     const std::uint64_t now = monotonic_ns();
     say("state of the " + std::to_string(ranks_.size()) + " ranks after " +
         in_seconds(now - started_ns_));
-    errors_.append(report_states(segment_, observed, now), Sink::own_writer);
-    errors_.flush();
+    output_.say(report_states(segment_, observed, now));
 }
 
 void Job::fail_with(int exit_code, const std::string& message) {

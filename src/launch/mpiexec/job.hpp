@@ -1,8 +1,6 @@
 // Job: all ranks of one mpiexec, from their start to the end of the last process.
 //
-// A process of the job has one or several ranks. Whoever writes output by itself has streams of its
-// own, a pipe each for output and errors: a process, or, where one host process has all ranks as
-// threads, each of those.
+// A process of the job has one or several ranks; a host process has all of them.
 //
 //     prepare    look up programs, choose bindings, make the node segment, start the guardian
 //     start      the processes, each with its streams and a lifeline
@@ -28,14 +26,15 @@
 
 #include "launch/mpiexec/binding.hpp"
 #include "launch/mpiexec/command_line.hpp"
+#include "launch/mpiexec/events.hpp"
 #include "launch/mpiexec/forked_start.hpp"
 #include "launch/mpiexec/guardian.hpp"
 #include "launch/mpiexec/host_plan.hpp"
 #include "launch/mpiexec/hwloc_publication.hpp"
 #include "launch/mpiexec/outcome.hpp"
-#include "launch/mpiexec/output.hpp"
 #include "launch/mpiexec/process_manager.hpp"
 #include "launch/mpiexec/program.hpp"
+#include "launch/mpiexec/rank_output.hpp"
 #include "launch/mpiexec/spawn.hpp"
 #include "launch/mpiexec/terminal_input.hpp"
 #include "launch/mpiexec/topology_publication.hpp"
@@ -54,12 +53,6 @@ class Job {
     int run();
 
   private:
-    struct Streams {
-        int output = -1;
-        int errors = -1;
-        LineAssembler output_lines;
-        LineAssembler error_lines;
-    };
     struct Rank {
         std::uint32_t program = 0;
         std::uint32_t process = 0;
@@ -78,21 +71,6 @@ class Job {
         int reports = -1;               // of a host process (host_plan.hpp)
         std::int64_t crashed_rank = -1; // who is about to end it by a signal, if known
         bool overflowed = false;        // …because its stack is full
-    };
-
-    // The origin of an epoll event. The event's number is that of streams (output, errors), a
-    // process (lifeline, reports) or a rank (manager).
-    enum class Source : std::uint32_t {
-        output,
-        errors,
-        lifeline,
-        reports,
-        manager,
-        topology, // requests, and reports of it
-        signals,
-        all_output,
-        sink,
-        input
     };
 
     // How far the end of the job has come.
@@ -131,13 +109,8 @@ class Job {
     void watch();
     void clean_up();
 
-    void watch_descriptor(int group, int descriptor, Source source, std::uint32_t number);
-    void read_stream(std::uint32_t number, Source source);
-    void drain(std::uint32_t number);
-    void close_stream(std::uint32_t number, Source source);
-    void read_some();
+    void take(const Event& event);
     void update_input();
-    void update_sinks();
 
     void take_signals();
     void take_ended();
@@ -151,6 +124,7 @@ class Job {
     void stop();
     void look_for_recorded_end();
     void look_for_missing_ranks();
+    void look_for_vain_waits();
     bool any_initialised() const;
 
     void fail_with(int exit_code, const std::string& message);
@@ -196,24 +170,17 @@ class Job {
     pid_t group_ = 0; // the guardian's number, also after its end
     std::vector<Rank> ranks_;
     std::vector<Process> processes_;
-    std::vector<Streams> streams_;
     std::uint32_t ranks_per_stream_ = 1; // of a host process
     std::unordered_map<pid_t, std::uint32_t> process_of_;
     std::uint32_t alive_ = 0; // processes
-    std::uint32_t open_streams_ = 0;
 
-    Sink output_{1};
-    Sink errors_{2};
+    Events events_;
+    RankOutput output_;
     TerminalInput input_;
-    std::vector<char> buffer_;
-    int events_ = -1;      // epoll: everything
-    int rank_output_ = -1; // epoll in it: the ranks' output, left out while a sink is full
     int signals_ = -1;
     int null_input_ = -1;
     int lifeline_number_ = -1; // a number that is free in mpiexec, for the ranks' end
-    bool reads_output_ = true;
     bool input_watched_ = false;
-    bool sink_watched_[2] = {false, false};
     sigset_t former_signals_;
     rlimit former_descriptors_ = {};
     bool descriptors_raised_ = false;
@@ -224,11 +191,12 @@ class Job {
     int forwarded_ = 0; // the signal
     bool ended_without_init_ = false;
     EndedRanks first_without_init_;
-    std::uint64_t kill_at_ns_ = 0;      // 0: none
-    std::uint64_t time_limit_ns_ = 0;   // 0: none
-    std::uint64_t look_again_ns_ = 0;   // 0: none
-    std::uint64_t show_prompt_ns_ = 0;  // 0: none
-    std::uint64_t linger_until_ns_ = 0; // 0: none
+    std::vector<std::uint32_t> failed_after_finalize_;
+    std::uint64_t look_for_waits_ns_ = 0; // 0: none
+    std::uint64_t kill_at_ns_ = 0;        // 0: none
+    std::uint64_t time_limit_ns_ = 0;     // 0: none
+    std::uint64_t look_again_ns_ = 0;     // 0: none
+    std::uint64_t linger_until_ns_ = 0;   // 0: none
 };
 
 } // namespace warren::launch

@@ -231,7 +231,7 @@ bool Job::start_host(Spawner& spawner) {
             planned.manager = ends[1];
             inherited.push_back(ends[1]);
             fcntl(ends[0], F_SETFL, O_NONBLOCK);
-            watch_descriptor(events_, ends[0], Source::manager, rank);
+            events_.watch(ends[0], Source::manager, rank);
         }
         if (!bindings_.sets.empty()) {
             planned.processors = std::make_shared<const CpuSet>(bindings_.sets[rank]);
@@ -291,7 +291,7 @@ bool Job::start_host(Spawner& spawner) {
         not_started(failure);
         return false;
     }
-    watch_descriptor(events_, host.reports, Source::reports, 0);
+    events_.watch(host.reports, Source::reports);
     return true;
 }
 
@@ -364,7 +364,7 @@ void Job::serve_manager(std::uint32_t rank) {
     }
     const ProcessManager::Abort& abort = manager_.abort();
     if (abort.asked && ending_ == Ending::not_yet) {
-        drain(ranks_[rank].streams);
+        output_.drain(ranks_[rank].streams);
         const int code = abort.code & 0xff;
         end_job(code != 0 ? code : 1, "rank " + std::to_string(rank) + " (" +
                                           programs_[ranks_[rank].program].name() +
@@ -375,7 +375,7 @@ void Job::serve_manager(std::uint32_t rank) {
 
 // One of several ranks of a process that goes on.
 void Job::rank_ended(std::uint32_t rank, pid_t pid, int wait_status) {
-    drain(ranks_[rank].streams);
+    output_.drain(ranks_[rank].streams);
     ranks_[rank].ended = true;
     look_for_recorded_end();
     if (ending_ == Ending::not_yet) {

@@ -44,7 +44,7 @@ void Job::divide_ranks() {
             segment_.slot(rank).process = process;
         }
     }
-    streams_.resize(ranks_.back().streams + 1);
+    output_.set_streams(ranks_.back().streams + 1);
 }
 
 // Decides whether this program's further processes are forked from its first, and makes the first
@@ -94,16 +94,7 @@ bool Job::start_processes() {
 
 // Makes the pipes of these streams; the ends to write to are the caller's.
 bool Job::open_streams(std::uint32_t number, int& output, int& errors) {
-    int output_ends[2];
-    int error_ends[2];
-    if (pipe2(output_ends, O_CLOEXEC) != 0 || pipe2(error_ends, O_CLOEXEC) != 0) {
-        return false;
-    }
-    Streams& streams = streams_[number];
-    streams.output = output_ends[0];
-    streams.errors = error_ends[0];
-    output = output_ends[1];
-    errors = error_ends[1];
+    std::string tag;
     if (line_.tag_output) {
         std::vector<std::uint32_t> writers;
         for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -111,14 +102,9 @@ bool Job::open_streams(std::uint32_t number, int& output, int& errors) {
                 writers.push_back(rank);
             }
         }
-        const std::string tag = "[" + describe_ranks(writers) + "] ";
-        streams.output_lines.set_tag(tag);
-        streams.error_lines.set_tag(tag);
+        tag = "[" + describe_ranks(writers) + "] ";
     }
-    open_streams_ += 2;
-    watch_descriptor(rank_output_, streams.output, Source::output, number);
-    watch_descriptor(rank_output_, streams.errors, Source::errors, number);
-    return true;
+    return output_.add(number, tag, output, errors);
 }
 
 // Starts a process that is a program.
@@ -165,6 +151,9 @@ bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spa
     process.lifeline = lifeline[0];
     request.rank = first;
     request.standard_input = first == 0 ? input_.open() : null_input_;
+    if (input_.active()) {
+        output_.expect_questions();
+    }
     request.lifeline = lifeline[1];
     request.lifeline_number = lifeline_number_;
     request.group = group_;
@@ -181,7 +170,7 @@ bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spa
         return false;
     }
     ++alive_;
-    watch_descriptor(events_, process.lifeline, Source::lifeline, number);
+    events_.watch(process.lifeline, Source::lifeline, number);
     if (!is_forked) {
         process_runs(number, pid);
         return true;
@@ -264,7 +253,5 @@ void Job::not_started(const SpawnFailure& failure) {
     }
     end_job(code, message);
 }
-
-// --- clean up ----------------------------------------------------
 
 } // namespace warren::launch

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -90,7 +89,7 @@ bool Job::publish_image(RankEnvironment& environment) {
         fail_with(1, error);
         return false;
     }
-    watch_descriptor(events_, topology_.socket(), Source::topology, 0);
+    events_.watch(topology_.socket(), Source::topology);
     environment.more.push_back({"WARREN_TOPOLOGY", std::to_string(topology_.file_of_ranks())});
     environment.more.push_back(
         {topology::socket_variable, std::to_string(topology_.socket_of_ranks())});
@@ -214,7 +213,7 @@ void Job::read_topology_socket() {
         }
     }
     if (got == 0) { // all ranks have closed their end
-        epoll_ctl(events_, EPOLL_CTL_DEL, topology_.socket(), nullptr);
+        events_.forget(topology_.socket());
     }
 }
 

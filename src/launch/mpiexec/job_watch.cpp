@@ -2,10 +2,7 @@
 #include "launch/mpiexec/job.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <poll.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +10,7 @@
 
 #include "base/futex.hpp"
 #include "launch/mpiexec/state_report.hpp"
+#include "launch/mpiexec/vain_waits.hpp"
 
 namespace warren::launch {
 
@@ -29,130 +27,57 @@ constexpr std::uint64_t signal_grace_ns = 10'000 * ms;
 // Children in the background may still write when all ranks have succeeded ("prog | tee log &").
 constexpr std::uint64_t linger_ns = 500 * ms;
 
+// How often ranks are looked at that may wait for one that has finalised and failed.
+constexpr std::uint64_t look_for_waits_ns = 250 * ms;
+
 // How often initialised ranks are looked for while a rank that ended without MPI_Init is missing.
 constexpr std::uint64_t look_again_ns = 250 * ms;
-
-// An unfinished line of rank 0 is a question when a user sits at the terminal.
-constexpr std::uint64_t prompt_ns = 150 * ms;
-
-constexpr int events_at_once = 64;
 
 } // namespace
 
 void Job::watch() {
-    std::array<epoll_event, events_at_once> events;
-    while (alive_ > 0 || (linger_until_ns_ > monotonic_ns() && open_streams_ > 0)) {
+    while (alive_ > 0 || (linger_until_ns_ > monotonic_ns() && output_.open_streams() > 0)) {
         update_input();
-        const int count =
-            epoll_wait(events_, events.data(), events_at_once, milliseconds_to_deadline());
         bool signals = false;
-        for (int index = 0; index < count; ++index) {
-            const std::uint64_t data = events[static_cast<std::size_t>(index)].data.u64;
-            const auto number = static_cast<std::uint32_t>(data);
-            switch (static_cast<Source>(data >> 32)) {
-            case Source::all_output:
-                read_some();
-                break;
-            case Source::lifeline:
-                // A byte: a rank aborts. The end of it: the process ends, which SIGCHLD tells.
-                epoll_ctl(events_, EPOLL_CTL_DEL, processes_[number].lifeline, nullptr);
-                look_for_recorded_end();
-                break;
-            case Source::reports:
-                read_reports(processes_[number]);
-                break;
-            case Source::manager:
-                serve_manager(number);
-                break;
-            case Source::topology:
-                read_topology_socket();
-                break;
-            case Source::signals:
+        for (const Event& event : events_.wait(milliseconds_to_deadline())) {
+            if (event.source == Source::signals) {
                 signals = true; // after the output that was there before
-                break;
-            case Source::input:
-                input_.pass_on();
-                break;
-            default: // a sink takes more: below
-                break;
+            } else {
+                take(event);
             }
         }
         if (signals) {
             take_signals();
         }
         pass_deadlines();
-        update_sinks();
+        output_.update_sinks();
     }
 }
 
-// --- streams -----------------------------------------------------
-
-void Job::watch_descriptor(int group, int descriptor, Source source, std::uint32_t number) {
-    epoll_event event = {};
-    event.events = source == Source::sink ? EPOLLOUT : EPOLLIN;
-    event.data.u64 = static_cast<std::uint64_t>(source) << 32 | number;
-    epoll_ctl(group, EPOLL_CTL_ADD, descriptor, &event);
-}
-
-void Job::read_some() {
-    std::array<epoll_event, events_at_once> events;
-    const int count = epoll_wait(rank_output_, events.data(), events_at_once, 0);
-    for (int index = 0; index < count; ++index) {
-        const std::uint64_t data = events[static_cast<std::size_t>(index)].data.u64;
-        read_stream(static_cast<std::uint32_t>(data), static_cast<Source>(data >> 32));
-    }
-}
-
-void Job::read_stream(std::uint32_t number, Source source) {
-    Streams& streams = streams_[number];
-    const bool is_output = source == Source::output;
-    Sink& sink = is_output ? output_ : errors_;
-    const int descriptor = is_output ? streams.output : streams.errors;
-    const ssize_t got = read(descriptor, buffer_.data(), buffer_.size());
-    if (got < 0 && errno == EINTR) {
-        return;
-    }
-    // When nobody reads mpiexec's output, the ranks get to know as in a plain pipeline.
-    if (got <= 0 || sink.broken()) {
-        close_stream(number, source);
-        return;
-    }
-    LineAssembler& lines = is_output ? streams.output_lines : streams.error_lines;
-    lines.feed({buffer_.data(), static_cast<std::size_t>(got)}, number, sink);
-    if (is_output && number == 0 && input_.active() && lines.unfinished()) {
-        show_prompt_ns_ = monotonic_ns() + prompt_ns;
-    }
-}
-
-void Job::close_stream(std::uint32_t number, Source source) {
-    Streams& streams = streams_[number];
-    const bool is_output = source == Source::output;
-    int& descriptor = is_output ? streams.output : streams.errors;
-    if (descriptor < 0) {
-        return;
-    }
-    (is_output ? streams.output_lines : streams.error_lines)
-        .finish(number, is_output ? output_ : errors_);
-    close(std::exchange(descriptor, -1));
-    --open_streams_;
-}
-
-void Job::drain(std::uint32_t number) {
-    Streams& streams = streams_[number];
-    while (true) {
-        pollfd waits[2] = {{.fd = streams.output, .events = POLLIN, .revents = 0},
-                           {.fd = streams.errors, .events = POLLIN, .revents = 0}};
-        if (poll(waits, 2, 0) <= 0) {
-            return;
-        }
-        for (int index = 0; index < 2; ++index) {
-            const Source source = index == 0 ? Source::output : Source::errors;
-            if ((waits[index].revents & POLLIN) != 0) {
-                read_stream(number, source);
-            } else if (waits[index].revents != 0) {
-                close_stream(number, source);
-            }
-        }
+void Job::take(const Event& event) {
+    switch (event.source) {
+    case Source::all_output:
+        output_.read_some();
+        break;
+    case Source::lifeline:
+        // A byte: a rank aborts. The end of it: the process ends, which SIGCHLD tells.
+        events_.forget(processes_[event.number].lifeline);
+        look_for_recorded_end();
+        break;
+    case Source::reports:
+        read_reports(processes_[event.number]);
+        break;
+    case Source::manager:
+        serve_manager(event.number);
+        break;
+    case Source::topology:
+        read_topology_socket();
+        break;
+    case Source::input:
+        input_.pass_on();
+        break;
+    default: // a sink takes more: the loop's end
+        break;
     }
 }
 
@@ -160,36 +85,7 @@ void Job::update_input() {
     const bool wanted = input_.readable_now();
     if (wanted != input_watched_) {
         input_watched_ = wanted;
-        if (wanted) {
-            watch_descriptor(events_, STDIN_FILENO, Source::input, 0);
-        } else {
-            epoll_ctl(events_, EPOLL_CTL_DEL, STDIN_FILENO, nullptr);
-        }
-    }
-}
-
-void Job::update_sinks() {
-    for (int index = 0; index < 2; ++index) {
-        Sink& sink = index == 0 ? output_ : errors_;
-        sink.flush();
-        const bool wanted = !sink.empty() && sink.pollable();
-        if (wanted != sink_watched_[index]) {
-            sink_watched_[index] = wanted;
-            if (wanted) {
-                watch_descriptor(events_, sink.descriptor(), Source::sink, 0);
-            } else {
-                epoll_ctl(events_, EPOLL_CTL_DEL, sink.descriptor(), nullptr);
-            }
-        }
-    }
-    const bool reads = !output_.full() && !errors_.full();
-    if (reads != reads_output_) {
-        reads_output_ = reads;
-        if (reads) {
-            watch_descriptor(events_, rank_output_, Source::all_output, 0);
-        } else {
-            epoll_ctl(events_, EPOLL_CTL_DEL, rank_output_, nullptr);
-        }
+        wanted ? events_.watch(STDIN_FILENO, Source::input) : events_.forget(STDIN_FILENO);
     }
 }
 
@@ -247,7 +143,7 @@ void Job::process_ended(Process& process, int wait_status) {
     std::vector<std::uint32_t> ended; // with the process
     for (std::uint32_t rank = process.first_rank; rank < process.first_rank + process.ranks;
          ++rank) {
-        drain(ranks_[rank].streams); // last words come before the message about the end
+        output_.drain(ranks_[rank].streams); // last words come before the message about the end
         if (!std::exchange(ranks_[rank].ended, true)) {
             ended.push_back(rank);
         }
@@ -282,7 +178,10 @@ void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait
         }
     }
     Outcome outcome = judge(ended);
-    if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGPIPE && output_.broken()) {
+    if (ended.state == node::RankStage::not_started && wait_status == exit_not_found << 8) {
+        outcome.message += programs_[ranks_[ended.ranks.front()].program].library_hint();
+    }
+    if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGPIPE && output_.reader_left()) {
         outcome.message = "nobody reads the standard output any more; the job is ended";
     }
     if (forwarded_ != 0 && outcome.verdict != Verdict::fine) {
@@ -292,6 +191,11 @@ void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait
     } else if (outcome.verdict == Verdict::failed ||
                (outcome.verdict == Verdict::ends_job && line_.keeps_going)) {
         fail_with(outcome.exit_code, outcome.message);
+        if (ended.state == node::RankStage::finalised && !line_.keeps_going) {
+            failed_after_finalize_.insert(failed_after_finalize_.end(), ended.ranks.begin(),
+                                          ended.ranks.end());
+            look_for_waits_ns_ = monotonic_ns() + look_for_waits_ns;
+        }
     } else if (outcome.verdict == Verdict::ends_job) {
         end_job(outcome.exit_code, outcome.message);
     }
@@ -316,7 +220,7 @@ void Job::look_for_recorded_end() {
     }
     const std::uint32_t rank = std::min(header.end_rank, segment_.ranks() - 1);
     const Outcome outcome = recorded_end(header, programs_[ranks_[rank].program].name());
-    drain(ranks_[rank].streams);
+    output_.drain(ranks_[rank].streams);
     // A rank that failed alone before explains less than this.
     failed_ = false;
     end_job(outcome.exit_code, outcome.message);
@@ -330,6 +234,28 @@ void Job::look_for_missing_ranks() {
     first_without_init_.others_initialised = true;
     const Outcome outcome = judge(first_without_init_);
     end_job(outcome.exit_code, outcome.message);
+}
+
+// Others may wait for a rank that has finalised and failed.
+void Job::look_for_vain_waits() {
+    const std::uint64_t now = monotonic_ns();
+    look_for_waits_ns_ = now + look_for_waits_ns;
+    if (ending_ != Ending::not_yet || forwarded_ != 0) {
+        return;
+    }
+    std::vector<bool> ended;
+    for (const Rank& rank : ranks_) {
+        ended.push_back(rank.ended);
+    }
+    const std::vector<std::uint32_t> waiting =
+        vain_waits(segment_, ended, failed_after_finalize_, now);
+    if (!waiting.empty()) {
+        say((waiting.size() == 1 ? "rank " : "ranks ") + describe_ranks(waiting) +
+            (waiting.size() == 1 ? " waits" : " wait") + " for what rank " +
+            describe_ranks(failed_after_finalize_) +
+            ", which has finalised and failed, will not do; the job is ended");
+        end_job(exit_code_, "");
+    }
 }
 
 void Job::forward(int number) {
@@ -388,7 +314,8 @@ void Job::signal_ranks(int number) {
 int Job::milliseconds_to_deadline() const {
     std::uint64_t next = UINT64_MAX;
     for (const std::uint64_t deadline :
-         {kill_at_ns_, time_limit_ns_, look_again_ns_, show_prompt_ns_, linger_until_ns_}) {
+         {kill_at_ns_, time_limit_ns_, look_again_ns_, look_for_waits_ns_, linger_until_ns_,
+          output_.deadline_ns()}) {
         if (deadline != 0) {
             next = std::min(next, deadline);
         }
@@ -402,10 +329,12 @@ int Job::milliseconds_to_deadline() const {
 }
 
 void Job::pass_deadlines() {
-    if ((kill_at_ns_ | time_limit_ns_ | look_again_ns_ | show_prompt_ns_) == 0) {
+    if ((kill_at_ns_ | time_limit_ns_ | look_again_ns_ | look_for_waits_ns_ |
+         output_.deadline_ns()) == 0) {
         return;
     }
     const std::uint64_t now = monotonic_ns();
+    output_.pass_on_held(now);
     const auto passed = [now](std::uint64_t& deadline) {
         if (deadline == 0 || now < deadline) {
             return false;
@@ -431,8 +360,8 @@ void Job::pass_deadlines() {
     if (passed(look_again_ns_)) {
         look_for_missing_ranks();
     }
-    if (passed(show_prompt_ns_)) {
-        streams_[0].output_lines.finish(0, output_);
+    if (passed(look_for_waits_ns_)) {
+        look_for_vain_waits();
     }
 }
 

@@ -1,10 +1,12 @@
 #include "launch/mpiexec/options.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/kind_list.hpp"
 #include "launch/mpiexec/cpu_set.hpp"
 #include "launch/mpiexec/option_values.hpp"
+#include "launch/mpiexec/this_node.hpp"
 #include "mpi.h"
 #include "mpi/job/segment.hpp"
 #include "runtime/balance/balancer.hpp"
@@ -27,11 +29,6 @@ Error set_to(OptionUse& use) {
 
 Error ignore(OptionUse& /*use*/) {
     return {};
-}
-
-Error refuse_other_nodes(OptionUse& use) {
-    return fail(MPI_ERR_ARG, "option %s: this version of Warren starts ranks on its own node only",
-                use.word.c_str());
 }
 
 Error set_ranks(const OptionUse& use, std::uint32_t& ranks) {
@@ -68,7 +65,28 @@ Error read_setting(OptionUse& use, bool value_may_lack, std::vector<EnvironmentS
 // --- Setters of one option
 
 Error set_number_of_ranks(OptionUse& use) {
-    return set_ranks(use, use.program.ranks);
+    const std::uint32_t before = use.program.ranks;
+    if (Error error = set_ranks(use, use.program.ranks)) {
+        return error;
+    }
+    if (std::exchange(use.program.ranks_given, true) && use.program.ranks != before) {
+        return fail(MPI_ERR_ARG,
+                    "option %s %s: the number of ranks is %u already; a ':' begins another program",
+                    use.word.c_str(), use.value.c_str(), before);
+    }
+    return {};
+}
+
+Error set_hosts(OptionUse& use) {
+    return check_hosts(described(use), use.value);
+}
+
+Error set_hostfile(OptionUse& use) {
+    return check_hostfile(described(use), use.value);
+}
+
+Error set_ranks_per_node(OptionUse& use) {
+    return set_ranks(use, use.program.ranks_per_node);
 }
 
 Error set_rank_kind(OptionUse& use) {
@@ -374,11 +392,23 @@ constexpr std::array table{
            ignore,
            "accepted: Warren does so anyway"},
     Option{others,
-           {"-host", "-hosts", "-hostfile", "-machinefile", "-f", "-ppn", "-npernode"},
-           Takes::value_after_equals,
-           "",
-           refuse_other_nodes,
-           "refused: this version starts ranks on its own node only"},
+           {"-host", "-hosts"},
+           Takes::value,
+           " LIST",
+           set_hosts,
+           "names of this node, with commas: ranks on other nodes are not there yet"},
+    Option{others,
+           {"-hostfile", "-machinefile", "-f"},
+           Takes::value,
+           " FILE",
+           set_hostfile,
+           "a file of names of this node; slots are not looked at"},
+    Option{others,
+           {"-ppn", "-npernode"},
+           Takes::value,
+           " N",
+           set_ranks_per_node,
+           "ranks per node: at least those of -n, or instead of it"},
 };
 
 } // namespace

@@ -20,11 +20,12 @@ void Sink::append(std::string_view text, std::uint32_t writer) {
     if (text.empty() || broken_) {
         return;
     }
-    if (line_open_ && writer != last_writer_) {
+    const bool line_open = last_ == '\r' ? writer == own_writer : last_ != '\n';
+    if (line_open && writer != last_writer_) {
         pending_ += '\n';
     }
     pending_ += text;
-    line_open_ = text.back() != '\n';
+    last_ = text.back();
     last_writer_ = writer;
     if (pending_.size() - written_ >= PIPE_BUF) {
         flush();
@@ -56,39 +57,74 @@ void Sink::flush() {
     written_ = 0;
 }
 
+namespace {
+
+// Bytes of the first line of `text` with its end; npos: it has none. A carriage return at the end
+// of `text` is none yet.
+std::size_t line_bytes(std::string_view text) {
+    const std::size_t end = text.find_first_of("\r\n");
+    if (end == std::string_view::npos || text[end] == '\n') {
+        return end == std::string_view::npos ? end : end + 1;
+    }
+    if (end + 1 == text.size()) {
+        return std::string_view::npos;
+    }
+    return text[end + 1] == '\n' ? end + 2 : end + 1;
+}
+
+// Bytes of the whole lines at the start of `text`.
+std::size_t whole_lines_bytes(std::string_view text) {
+    const std::size_t newline = text.rfind('\n');
+    std::size_t bytes = newline == std::string_view::npos ? 0 : newline + 1;
+    const std::size_t last_return = text.substr(0, text.size() - 1).rfind('\r');
+    if (last_return != std::string_view::npos) {
+        bytes = std::max(bytes, last_return + 1);
+    }
+    return bytes;
+}
+
+} // namespace
+
 void LineAssembler::pass_on(std::string_view text, std::uint32_t rank, Sink& sink) {
+    if (text.empty()) {
+        return;
+    }
     if (tag_.empty()) {
         sink.append(text, rank);
         return;
     }
     std::string tagged;
+    if (after_return_ && text.front() == '\n') { // the rest of an end that came in two pieces
+        tagged += '\n';
+        text.remove_prefix(1);
+    }
     while (!text.empty()) {
-        const std::size_t newline = text.find('\n');
-        const std::string_view line =
-            text.substr(0, newline == std::string_view::npos ? text.size() : newline + 1);
+        const std::string_view line = text.substr(0, line_bytes(text));
         if (!in_line_) {
             tagged += tag_;
         }
         tagged += line;
-        in_line_ = line.back() != '\n';
+        in_line_ = line.back() != '\n' && line.back() != '\r';
         text.remove_prefix(line.size());
     }
+    after_return_ = tagged.back() == '\r';
     sink.append(tagged, rank);
 }
 
 void LineAssembler::feed(std::string_view text, std::uint32_t rank, Sink& sink) {
-    const std::size_t last = text.rfind('\n');
-    if (last != std::string_view::npos) {
-        if (!partial_.empty()) {
-            partial_ += text.substr(0, last + 1);
-            pass_on(partial_, rank, sink);
-            partial_.clear();
-        } else {
-            pass_on(text.substr(0, last + 1), rank, sink);
-        }
-        text.remove_prefix(last + 1);
+    if (text.empty()) {
+        return;
     }
-    partial_ += text;
+    if (!partial_.empty()) {
+        partial_ += text;
+        const std::size_t whole = whole_lines_bytes(partial_);
+        pass_on(std::string_view(partial_).substr(0, whole), rank, sink);
+        partial_.erase(0, whole);
+    } else {
+        const std::size_t whole = whole_lines_bytes(text);
+        pass_on(text.substr(0, whole), rank, sink);
+        partial_ = text.substr(whole);
+    }
     if (partial_.size() >= line_limit_bytes) {
         finish(rank, sink);
     }

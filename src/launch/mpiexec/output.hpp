@@ -25,7 +25,8 @@ class Sink {
     explicit Sink(int descriptor);
 
     // Appends text of a writer (a rank; mpiexec itself is `own_writer`). When another writer has
-    // left an unfinished line, that one is ended first.
+    // left an unfinished line, that one is ended first. A carriage return ends lines of ranks for
+    // other ranks, whose progress bars take turns, but not for mpiexec's messages.
     void append(std::string_view text, std::uint32_t writer);
     static constexpr std::uint32_t own_writer = UINT32_MAX;
 
@@ -44,19 +45,25 @@ class Sink {
     int descriptor_;
     bool pollable_ = false;
     bool broken_ = false;
-    bool line_open_ = false;
+    char last_ = '\n'; // that was appended
     std::uint32_t last_writer_ = own_writer;
     std::size_t written_ = 0; // of pending_
     std::string pending_;
 };
 
+// A line that is not finished is held so long after its first byte, so that the pieces of a line
+// stay together, and then passed on: progress bars and questions are seen while they matter.
+inline constexpr std::uint64_t line_hold_ns = 100'000'000;
+
+// A newline ends a line, and so does a carriage return: the next text of a progress bar replaces
+// the last. Both together are one end.
 class LineAssembler {
   public:
     // `tag` is put before each line ("" for none).
     void set_tag(std::string tag) { tag_ = std::move(tag); }
 
     // Passes the whole lines of `text`, together with what was kept before, to the sink and keeps
-    // the rest.
+    // the rest. A carriage return is kept until it is known whether a newline follows.
     void feed(std::string_view text, std::uint32_t rank, Sink& sink);
 
     // Passes on the unfinished line: at the end of the stream a newline is not invented, but
@@ -64,13 +71,17 @@ class LineAssembler {
     void finish(std::uint32_t rank, Sink& sink);
 
     bool unfinished() const { return !partial_.empty(); }
+    // Nothing but a newline can still belong to what is kept.
+    bool ends_in_return() const { return partial_.ends_with('\r'); }
+    bool tagged() const { return !tag_.empty(); }
 
   private:
     void pass_on(std::string_view text, std::uint32_t rank, Sink& sink);
 
     std::string tag_;
     std::string partial_;
-    bool in_line_ = false; // the last piece passed on did not end its line
+    bool in_line_ = false;      // the last piece passed on did not end its line
+    bool after_return_ = false; // it ended in a carriage return
 };
 
 } // namespace warren::launch

@@ -83,6 +83,39 @@ TEST(Output, TagsEachLineOnce) {
     EXPECT_EQ(file.text(), "[7] a\n[7] \n[7] bc\n[7] end of it\n");
 }
 
+TEST(Output, ACarriageReturnEndsALine) {
+    const Collected file;
+    Sink sink(file.descriptor());
+    LineAssembler first;
+    LineAssembler second;
+    first.feed("10%\r20%\r", 0, sink); // what follows the second is not known
+    second.feed("a\r\n", 1, sink);
+    first.feed("30%", 0, sink);
+    EXPECT_FALSE(first.ends_in_return());
+    first.finish(0, sink);
+    sink.append("mpiexec: end\n", Sink::own_writer);
+    second.feed("b\r", 1, sink);
+    EXPECT_TRUE(second.ends_in_return());
+    second.finish(1, sink);
+    sink.append("mpiexec: end\n", Sink::own_writer);
+    sink.flush();
+    EXPECT_EQ(file.text(), "10%\ra\r\n20%\r30%\nmpiexec: end\nb\r\nmpiexec: end\n");
+}
+
+TEST(Output, TagsAfterCarriageReturns) {
+    const Collected file;
+    Sink sink(file.descriptor());
+    LineAssembler lines;
+    lines.set_tag("[7] ");
+    lines.feed("10%\r20%\r\n30%\r", 7, sink);
+    lines.finish(7, sink); // it was held long enough
+    lines.feed("\n40%\r", 7, sink);
+    lines.finish(7, sink);
+    lines.feed("50%\n", 7, sink);
+    sink.flush();
+    EXPECT_EQ(file.text(), "[7] 10%\r[7] 20%\r\n[7] 30%\r\n[7] 40%\r[7] 50%\n");
+}
+
 TEST(Output, ALineWithoutEndIsPassedOnInPieces) {
     const Collected file;
     Sink sink(file.descriptor());

@@ -69,6 +69,17 @@ Error refuse_foreign_launcher() {
     return {};
 }
 
+// What a rank starts has the rank's variables, but is no rank: another process is, or is yet to
+// be. Processes lose the descriptors that a rank has when they are executed.
+Error refuse_child_of_rank() {
+    return fail(MPI_ERR_OTHER,
+                "this process was started by rank %.20s of a job (WARREN_RANK is set), or below "
+                "it, without the rank's descriptors, as Python's multiprocessing (spawn) and "
+                "subprocess do: it is not the rank and can't use MPI; start it with mpiexec -n 1, "
+                "or unset WARREN_RANK and WARREN_SEGMENT, to make it a job of its own",
+                std::getenv("WARREN_RANK"));
+}
+
 void close_on_exec(int descriptor) {
     fcntl(descriptor, F_SETFD, fcntl(descriptor, F_GETFD) | FD_CLOEXEC);
 }
@@ -85,6 +96,9 @@ void watch_lifeline(int descriptor) {
 Error make_link(Link& link) {
     const long descriptor = environment_number("WARREN_SEGMENT");
     if (descriptor < 0) {
+        if (std::getenv("WARREN_RANK") != nullptr) { // below a thread or a fibre
+            return refuse_child_of_rank();
+        }
         if (Error error = refuse_foreign_launcher()) {
             return error;
         }
@@ -103,6 +117,9 @@ Error make_link(Link& link) {
                     "%s is \"%s\", not a number of ranks: start the program with "
                     "Warren's mpiexec",
                     process_ranks::count_variable, count);
+    }
+    if (!node::Segment::is_behind(static_cast<int>(descriptor))) {
+        return refuse_child_of_rank();
     }
     if (Error error = node::Segment::attach(static_cast<int>(descriptor), link.segment)) {
         return error;

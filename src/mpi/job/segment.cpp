@@ -172,6 +172,13 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
     return {};
 }
 
+bool Segment::is_behind(int descriptor) {
+    std::uint64_t magic = 0;
+    return pread(descriptor, &magic, sizeof magic, offsetof(SegmentHeader, magic)) ==
+               static_cast<ssize_t>(sizeof magic) &&
+           magic == segment_magic;
+}
+
 Error Segment::attach(int descriptor, Segment& made) {
     struct stat status;
     if (fstat(descriptor, &status) != 0) {

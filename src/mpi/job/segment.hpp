@@ -214,6 +214,9 @@ class Segment {
     // segment of this version.
     static Error attach(int descriptor, Segment& made);
 
+    // Whether this descriptor is open and a segment's, of whatever version.
+    static bool is_behind(int descriptor);
+
     explicit operator bool() const { return mapping_ != nullptr; }
     int descriptor() const { return descriptor_; }
     SegmentHeader& header() const { return *header_; }

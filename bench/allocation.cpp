@@ -384,95 +384,119 @@ void begin_again_with_room(char** argv) {
     }
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    begin_again_with_room(argv);
+struct Asked {
     std::vector<unsigned> threads = {1, 2};
     double seconds = 0.05;
     bool json = false;
     const char* only = nullptr;
+};
+
+// False: what was asked for can't be understood.
+bool read_options(int argc, char** argv, Asked& asked) {
     for (int i = 1; i < argc; ++i) {
         if (std::strcmp(argv[i], "--json") == 0) {
-            json = true;
+            asked.json = true;
         } else if (i + 1 < argc && std::strcmp(argv[i], "--threads") == 0) {
-            threads = numbers_of(argv[++i]);
+            asked.threads = numbers_of(argv[++i]);
         } else if (i + 1 < argc && std::strcmp(argv[i], "--seconds") == 0) {
-            seconds = std::strtod(argv[++i], nullptr);
+            asked.seconds = std::strtod(argv[++i], nullptr);
         } else if (i + 1 < argc && std::strcmp(argv[i], "--only") == 0) {
-            only = argv[++i];
+            asked.only = argv[++i];
         } else {
             std::fprintf(
                 stderr,
                 "usage: allocation [--threads 1,2] [--seconds 0.05] [--only NAMES] [--json]\n");
-            return 2;
+            return false;
         }
+    }
+    return true;
+}
+
+// Blocks of one size.
+void compare(const Asked& asked, const std::vector<Allocator>& measured, const char* pattern,
+             unsigned count, std::size_t bytes) {
+    const bool is_far = std::strcmp(pattern, "far") == 0;
+    const std::size_t together = std::strcmp(pattern, "one") == 0 ? 1
+                                 : is_far
+                                     ? far_blocks
+                                     : std::clamp<std::size_t>(most_bytes / bytes, 1, most_blocks);
+    std::vector<void*> far;
+    if (is_far && (far = make_far(bytes, count)).empty()) {
+        return;
+    }
+    std::vector<double> best(measured.size(), 1e300);
+    for (int round = 0; round < 5; ++round) {
+        for (std::size_t i = 0; i < measured.size(); ++i) {
+            best[i] = std::min(
+                best[i], measure(measured[i], bytes, together, count, asked.seconds / 5, far));
+        }
+    }
+    if (!asked.json) {
+        std::printf("%9zu", bytes);
+    }
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+        if (asked.json) {
+            std::printf("{\"benchmark\": \"allocation\", \"allocator\": \"%s\", "
+                        "\"pattern\": \"%s\", \"threads\": %u, \"bytes\": %zu, "
+                        "\"best_ns\": %.2f}\n",
+                        measured[i].name, pattern, count, bytes, best[i]);
+        } else {
+            std::printf(" %11.1f", best[i]);
+        }
+    }
+    if (!asked.json) {
+        std::printf("\n");
+    }
+    std::fflush(stdout);
+}
+
+// Blocks of all sizes.
+void compare(const Asked& asked, const std::vector<Allocator>& allocators, const char* pattern,
+             unsigned count) {
+    const bool is_far = std::strcmp(pattern, "far") == 0;
+    std::vector<Allocator> measured = allocators;
+    if (is_far) {
+        std::erase_if(measured,
+                      [](const Allocator& each) { return std::strcmp(each.name, "warren") != 0; });
+    }
+    if (measured.empty()) {
+        return;
+    }
+    if (!asked.json) {
+        std::printf("%u thread%s, %s at once: ns per allocation and free\n%9s", count,
+                    count == 1 ? "" : "s", pattern, "bytes");
+        for (const Allocator& allocator : measured) {
+            std::printf(" %11s", allocator.name);
+        }
+        std::printf("\n");
+    }
+    for (std::size_t bytes = 64; bytes <= (is_far ? 1 << 10 : 1 << 20); bytes *= 4) {
+        compare(asked, measured, pattern, count, bytes);
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    begin_again_with_room(argv);
+    Asked asked;
+    if (!read_options(argc, argv, asked)) {
+        return 2;
     }
     if (warren_mem_criteria_parse("bandwidth,capacity", &criteria) != WARREN_MEM_SUCCESS) {
         std::fprintf(stderr, "%s\n", warren_mem_error());
         return 1;
     }
     std::vector<Allocator> allocators = find_allocators();
-    if (only != nullptr) {
-        const std::string chosen = std::string(",") + only + ",";
+    if (asked.only != nullptr) {
+        const std::string chosen = std::string(",") + asked.only + ",";
         std::erase_if(allocators, [&](const Allocator& each) {
             return chosen.find(std::string(",") + each.name + ",") == std::string::npos;
         });
     }
-    for (const unsigned count : threads) {
+    for (const unsigned count : asked.threads) {
         for (const char* pattern : {"one", "many", "far"}) {
-            const bool is_far = std::strcmp(pattern, "far") == 0;
-            std::vector<Allocator> measured = allocators;
-            if (is_far) {
-                std::erase_if(measured, [](const Allocator& each) {
-                    return std::strcmp(each.name, "warren") != 0;
-                });
-            }
-            if (measured.empty()) {
-                continue;
-            }
-            if (!json) {
-                std::printf("%u thread%s, %s at once: ns per allocation and free\n%9s", count,
-                            count == 1 ? "" : "s", pattern, "bytes");
-                for (const Allocator& allocator : measured) {
-                    std::printf(" %11s", allocator.name);
-                }
-                std::printf("\n");
-            }
-            for (std::size_t bytes = 64; bytes <= (is_far ? 1 << 10 : 1 << 20); bytes *= 4) {
-                const std::size_t together =
-                    std::strcmp(pattern, "one") == 0 ? 1
-                    : is_far                         ? far_blocks
-                             : std::clamp<std::size_t>(most_bytes / bytes, 1, most_blocks);
-                std::vector<void*> far;
-                if (is_far && (far = make_far(bytes, count)).empty()) {
-                    continue;
-                }
-                std::vector<double> best(measured.size(), 1e300);
-                for (int round = 0; round < 5; ++round) {
-                    for (std::size_t i = 0; i < measured.size(); ++i) {
-                        best[i] = std::min(best[i], measure(measured[i], bytes, together, count,
-                                                            seconds / 5, far));
-                    }
-                }
-                if (!json) {
-                    std::printf("%9zu", bytes);
-                }
-                for (std::size_t i = 0; i < measured.size(); ++i) {
-                    if (json) {
-                        std::printf("{\"benchmark\": \"allocation\", \"allocator\": \"%s\", "
-                                    "\"pattern\": \"%s\", \"threads\": %u, \"bytes\": %zu, "
-                                    "\"best_ns\": %.2f}\n",
-                                    measured[i].name, pattern, count, bytes, best[i]);
-                    } else {
-                        std::printf(" %11.1f", best[i]);
-                    }
-                }
-                if (!json) {
-                    std::printf("\n");
-                }
-                std::fflush(stdout);
-            }
+            compare(asked, allocators, pattern, count);
         }
     }
     warren_mem_criteria_free(criteria);

@@ -57,6 +57,50 @@ static double weight(int rank, double middle, int ranks, double lambda) {
     return (1 + height * bump(rank, middle, ranks)) / (1 + height * mean);
 }
 
+/* How many turns take a microsecond: by one rank, while all others wait; the quickest of some. */
+static double measure_turns(int rank) {
+    double turns_per_us = 0;
+    if (rank == 0) {
+        for (int attempt = 0; attempt < 20; ++attempt) {
+            const double begin = MPI_Wtime();
+            turn(1e6);
+            const double speed = 1 / (MPI_Wtime() - begin);
+            turns_per_us = speed > turns_per_us ? speed : turns_per_us;
+        }
+    }
+    MPI_Bcast(&turns_per_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    return turns_per_us;
+}
+
+/* What each step's work is, before the clock runs: it takes longer the more ranks there are. After
+   `moves` steps all is as in the beginning. */
+static double* make_shares(int turns, int moves, int rank, int ranks, double lambda) {
+    double* const shares = malloc((size_t)turns * sizeof(double));
+    if (shares == NULL) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    for (int step = 0; step < turns; ++step) {
+        const double middle =
+            fmod(ranks / 4.0 + (moves > 0 ? (double)step * ranks / moves : 0), ranks);
+        shares[step] = weight(rank, middle, ranks, lambda);
+    }
+    return shares;
+}
+
+static void report(int rank, int ranks, int workers, double time, double done, double worked) {
+    double all = 0, most = 0, all_worked = 0;
+    MPI_Reduce(&done, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&worked, &all_worked, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&done, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (rank == 0) {
+        const double ideal = all_worked / workers;
+        const double quickest = all * 1e-6 / workers;
+        printf("ranks %d time %.4f ideal %.4f ratio %.3f quickest %.4f ratio %.3f lambda %.1f\n",
+               ranks, time, ideal, time / ideal, quickest, time / quickest,
+               100 * (most * ranks / all - 1));
+    }
+}
+
 int main(int argc, char** argv) {
     int rank, ranks;
     MPI_Init(&argc, &argv);
@@ -74,32 +118,12 @@ int main(int argc, char** argv) {
         }
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    /* How long a turn takes: by one rank, while all others wait; the quickest of some. */
-    double turns_per_us = 0;
-    if (rank == 0) {
-        for (int attempt = 0; attempt < 20; ++attempt) {
-            const double begin = MPI_Wtime();
-            turn(1e6);
-            const double speed = 1 / (MPI_Wtime() - begin);
-            turns_per_us = speed > turns_per_us ? speed : turns_per_us;
-        }
-    }
-    MPI_Bcast(&turns_per_us, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    const double turns_per_us = measure_turns(rank);
     const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     double halo[128] = {0}, from_left[128], from_right[128], sum = 0;
     double done = 0, worked = 0; /* microseconds as asked for; seconds as they passed */
-    /* What each step's work is, before the clock runs: it takes longer the more ranks there are.
-       After `moves` steps all is as in the beginning. */
     const int turns = moves > 0 && steps > 0 ? (moves < steps ? moves : steps) : 1;
-    double* const shares = malloc((size_t)turns * sizeof(double));
-    if (shares == NULL) {
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    for (int step = 0; step < turns; ++step) {
-        const double middle =
-            fmod(ranks / 4.0 + (moves > 0 ? (double)step * ranks / moves : 0), ranks);
-        shares[step] = weight(rank, middle, ranks, lambda);
-    }
+    double* const shares = make_shares(turns, moves, rank, ranks, lambda);
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     for (int step = 0; step < steps; ++step) {
@@ -119,17 +143,7 @@ int main(int argc, char** argv) {
         MPI_Allreduce(&own, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
     const double time = MPI_Wtime() - begin;
-    double all = 0, most = 0, all_worked = 0;
-    MPI_Reduce(&done, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&worked, &all_worked, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&done, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (rank == 0) {
-        const double ideal = all_worked / workers;
-        const double quickest = all * 1e-6 / workers;
-        printf("ranks %d time %.4f ideal %.4f ratio %.3f quickest %.4f ratio %.3f lambda %.1f\n",
-               ranks, time, ideal, time / ideal, quickest, time / quickest,
-               100 * (most * ranks / all - 1));
-    }
+    report(rank, ranks, workers, time, done, worked);
     free(shares);
     MPI_Finalize();
     return 0;

@@ -397,17 +397,17 @@ double median_of(std::vector<double>& values) {
     return values[values.size() / 2];
 }
 
-void issue(int size) {
-    // A world twice as large, as in the source: halves, odd ranks, shuffled ranks.
-    Node node(std::max(2, 2 * size / per_node));
-    const RankMap world = RankMap::affine(0, 1, node.world());
-    struct Subject {
-        std::string name;
-        RankMap map;
-        std::vector<double> rates[3];
-        std::vector<double> ratios; // to the 4-byte table, of passes that followed each other
-    };
-    const Members members = shuffled(node.world(), 2);
+struct Subject {
+    std::string name;
+    RankMap map;
+    std::vector<double> rates[3];
+    std::vector<double> ratios; // to the 4-byte table, of passes that followed each other
+};
+
+// Maps of so many ranks of a world twice as large, as in the source: halves, odd ranks, shuffled
+// ranks.
+std::vector<Subject> subjects_of(const RankMap& world, int size) {
+    const Members members = shuffled(world.size(), 2);
     RankForm blocks = RankForm::affine(0, 1, size);
     blocks.levels = 1;
     blocks.level[0] = {4, 4};
@@ -433,44 +433,56 @@ void issue(int size) {
         generation = generation.select_range(1, 2, generation.size() / 2);
         add(("generation " + std::to_string(k) + " of splits").c_str(), generation);
     }
+    return subjects;
+}
+
+// Short passes of the three in turn, since the machine's speed changes by the millisecond.
+void measure(Subject& subject, int turn, int part, std::uint32_t own, const Node& node,
+             NullTransport& transport) {
+    const int count = subject.map.size();
+    std::vector<std::uint32_t> four;
+    std::vector<std::uint64_t> eight;
+    for (int rank = 0; rank < count; ++rank) {
+        four.push_back(subject.map[rank]);
+        eight.push_back(subject.map[rank]);
+    }
+    Sender<RankMap> compressed{subject.map, count, 18, 0, own, node.addresses, transport};
+    Sender<PlainMap> plain{{four.data()}, count, 18, 0, own, node.addresses, transport};
+    Sender<PlainWideMap> wide{{eight.data()}, count, 18, 0, own, node.addresses, transport};
+    for (int first = 0; first < count; first += part) {
+        const int ranks = std::min(part, count - first);
+        const int rounds = part / ranks;
+        double rates[3] = {};
+        for (int k = 0; k < 3; ++k) {
+            switch ((k + turn) % 3) {
+            case 0:
+                rates[0] = pass(compressed, first, ranks, rounds);
+                break;
+            case 1:
+                rates[1] = pass(plain, first, ranks, rounds);
+                break;
+            default:
+                rates[2] = pass(wide, first, ranks, rounds);
+            }
+        }
+        for (int k = 0; k < 3; ++k) {
+            subject.rates[k].push_back(rates[k]);
+        }
+        subject.ratios.push_back(rates[0] / rates[1]);
+    }
+}
+
+void issue(int size) {
+    Node node(std::max(2, 2 * size / per_node));
+    const RankMap world = RankMap::affine(0, 1, node.world());
+    std::vector<Subject> subjects = subjects_of(world, size);
     NullTransport transport;
     const auto own = static_cast<std::uint32_t>(node.nodes() / 2);
-    // Short passes of the three in turn, since the machine's speed changes by the millisecond.
     constexpr int part = 1 << 15;
     const int turns = size > part ? 8 : 200;
     for (int turn = 0; turn < turns; ++turn) {
         for (Subject& subject : subjects) {
-            const int count = subject.map.size();
-            std::vector<std::uint32_t> four;
-            std::vector<std::uint64_t> eight;
-            for (int rank = 0; rank < count; ++rank) {
-                four.push_back(subject.map[rank]);
-                eight.push_back(subject.map[rank]);
-            }
-            Sender<RankMap> compressed{subject.map, count, 18, 0, own, node.addresses, transport};
-            Sender<PlainMap> plain{{four.data()}, count, 18, 0, own, node.addresses, transport};
-            Sender<PlainWideMap> wide{{eight.data()}, count, 18, 0, own, node.addresses, transport};
-            for (int first = 0; first < count; first += part) {
-                const int ranks = std::min(part, count - first);
-                const int rounds = part / ranks;
-                double rates[3] = {};
-                for (int k = 0; k < 3; ++k) {
-                    switch ((k + turn) % 3) {
-                    case 0:
-                        rates[0] = pass(compressed, first, ranks, rounds);
-                        break;
-                    case 1:
-                        rates[1] = pass(plain, first, ranks, rounds);
-                        break;
-                    default:
-                        rates[2] = pass(wide, first, ranks, rounds);
-                    }
-                }
-                for (int k = 0; k < 3; ++k) {
-                    subject.rates[k].push_back(rates[k]);
-                }
-                subject.ratios.push_back(rates[0] / rates[1]);
-            }
+            measure(subject, turn, part, own, node, transport);
         }
     }
     std::printf(

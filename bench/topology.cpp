@@ -288,34 +288,32 @@ hwloc_location at(hwloc_obj_t object) {
     return location;
 }
 
-void compare(hwloc_topology_t theirs, const warren_topology* ours) {
-    const Questions questions_asked = make_questions(theirs, ours);
-    // As arrays, and below captured by value: the loops look at nothing but the questions.
-    const struct {
-        const hwloc_obj_t *one, *other, *next, *node;
-        const warren_object *our_one, *our_other, *our_next;
-        const unsigned *cpu, *target;
-        const hwloc_bitmap_t* pair;
-        const warren_set* our_pair;
-    } asked{questions_asked.one.data(),      questions_asked.other.data(),
-            questions_asked.next.data(),     questions_asked.node.data(),
-            questions_asked.our_one.data(),  questions_asked.our_other.data(),
-            questions_asked.our_next.data(), questions_asked.cpu.data(),
-            questions_asked.target.data(),   questions_asked.pair.data(),
-            questions_asked.our_pair.data()};
-    std::printf("  %-44s %9s %9s %8s\n", "ns per look-up", "hwloc", "image", "ratio");
+// The questions as arrays, captured by value below: the loops look at nothing but them.
+struct Asked {
+    explicit Asked(const Questions& made)
+        : one(made.one.data()),
+          other(made.other.data()),
+          next(made.next.data()),
+          node(made.node.data()),
+          our_one(made.our_one.data()),
+          our_other(made.our_other.data()),
+          our_next(made.our_next.data()),
+          cpu(made.cpu.data()),
+          target(made.target.data()),
+          pair(made.pair.data()),
+          our_pair(made.our_pair.data()) {}
+
+    const hwloc_obj_t *one, *other, *next, *node;
+    const warren_object *our_one, *our_other, *our_next;
+    const unsigned *cpu, *target;
+    const hwloc_bitmap_t* pair;
+    const warren_set* our_pair;
+};
+
+void compare_nearest(hwloc_topology_t theirs, const warren_topology* ours, Asked asked) {
     const auto nearest = [=](std::size_t q) {
         return warren_topology_nearest_memory(ours, asked.our_one[q]);
     };
-    print(
-        "processing unit by OS index",
-        [=](std::size_t q) {
-            return reinterpret_cast<std::uintptr_t>(
-                hwloc_get_pu_obj_by_os_index(theirs, asked.cpu[q]));
-        },
-        [=](std::size_t q) {
-            return warren_topology_by_os_index(ours, WARREN_OBJECT_PU, asked.cpu[q]);
-        });
     print(
         "nearest memory (hwloc_get_local_numanode_objs)",
         [=](std::size_t q) {
@@ -338,6 +336,9 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
                                                                       : nullptr);
         },
         nearest);
+}
+
+void compare_ancestors(hwloc_topology_t theirs, const warren_topology* ours, Asked asked) {
     print(
         "common ancestor of two processing units",
         [=](std::size_t q) {
@@ -363,6 +364,9 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
                 hwloc_get_obj_covering_cpuset(theirs, asked.pair[q]));
         },
         [=](std::size_t q) { return warren_topology_covering(ours, asked.our_pair[q]); });
+}
+
+void compare_attributes(hwloc_topology_t theirs, const warren_topology* ours, Asked asked) {
     print(
         "value of an attribute",
         [=](std::size_t q) {
@@ -394,7 +398,25 @@ void compare(hwloc_topology_t theirs, const warren_topology* ours) {
                                                warren_topology_initiator_of_cpu(ours, asked.cpu[q]),
                                                0);
         });
-    for (hwloc_bitmap_t set : questions_asked.pair) {
+}
+
+void compare(hwloc_topology_t theirs, const warren_topology* ours) {
+    const Questions made = make_questions(theirs, ours);
+    const Asked asked(made);
+    std::printf("  %-44s %9s %9s %8s\n", "ns per look-up", "hwloc", "image", "ratio");
+    print(
+        "processing unit by OS index",
+        [=](std::size_t q) {
+            return reinterpret_cast<std::uintptr_t>(
+                hwloc_get_pu_obj_by_os_index(theirs, asked.cpu[q]));
+        },
+        [=](std::size_t q) {
+            return warren_topology_by_os_index(ours, WARREN_OBJECT_PU, asked.cpu[q]);
+        });
+    compare_nearest(theirs, ours, asked);
+    compare_ancestors(theirs, ours, asked);
+    compare_attributes(theirs, ours, asked);
+    for (hwloc_bitmap_t set : made.pair) {
         hwloc_bitmap_free(set);
     }
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks what no file of the repository should hold, in the files that git tracks.
 
-Paths of somebody's machine, lines without an end, tabs and blanks at the end of a line, source
-files too long to have one subject. Prints FILE:LINE: reason; the exit code is 1 if there is any.
+Paths of somebody's machine, lines without an end, tabs and blanks at the end of a line. Prints
+FILE:LINE: reason; the exit code is 1 if there is any.
 """
 
 import pathlib
@@ -11,8 +11,6 @@ import subprocess
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
-# A file has one subject; beyond this it has two. Data (abi/) is not read from top to bottom.
-LINE_LIMIT = 700
 SOURCES = {".cpp", ".hpp", ".c", ".h", ".py", ".sh", ".cmake"}
 # A folder of a person or of a machine; /root and /home belong to whoever runs the tools.
 MACHINE_PATHS = re.compile(r"(?<![\w.$}~-])/(home|Users|work|root|mnt)/[\w.-]+")
@@ -32,8 +30,6 @@ def violations_in(path):
     if text and not text.endswith("\n") and path.suffix != ".json":
         yield f"{name}: the last line has no end"
     lines = text.splitlines()
-    if path.suffix in SOURCES and len(lines) > LINE_LIMIT:
-        yield f"{name}: {len(lines)} lines, the limit is {LINE_LIMIT}: give each subject a file"
     for number, line in enumerate(lines, 1):
         where = f"{name}:{number}"
         if f"{TOP}/" in line or MACHINE_PATHS.search(line):

@@ -385,6 +385,59 @@ Asked asked_of(const std::vector<std::string>& words) {
     return asked;
 }
 
+namespace {
+
+// The parts that record, beside this program.
+struct Parts {
+    std::string client;
+    std::string engine;
+    std::string tracker;
+};
+
+// 0, or the exit code when one can't be used.
+int find_parts(const std::string& mode, Parts& parts) {
+    const std::string folder = launch::own_folder() + launch::library_folder + "warren/";
+    parts = {folder + "libwarren-counts.so", folder + "dynamorio/libdynamorio.so",
+             folder + "libwarren-tracker.so"};
+    for (const std::string& part : {parts.client, parts.engine, parts.tracker}) {
+        // libdynamorio.so is executed, the other files are only read.
+        const bool executed = part == parts.engine;
+        if (access(part.c_str(), executed ? R_OK | X_OK : R_OK) != 0) {
+            if (errno == EACCES) {
+                return failed(part + " can't be " + (executed ? "executed" : "read") + ": " +
+                              std::strerror(EACCES));
+            }
+            return failed("mode " + mode + " needs DynamoRIO, and there is no " + part +
+                          ". ./quickstart in Warren's source builds both, or "
+                          "analyser/dynamorio/build and then cmake --preset release and a build of "
+                          "the target product. Without it mode first-touch works, and for programs "
+                          "that can be compiled anew mode hooks counts: see warren locality flags "
+                          "--help.");
+        }
+        if (part.find_first_of(";'\"` ") != std::string::npos) {
+            return failed(part + ": DynamoRIO can't be told of a name with a quote, a blank or a "
+                                 "semicolon");
+        }
+    }
+    return 0;
+}
+
+// What the program's process is to be like when it starts.
+void prepare_process(const Parts& parts, const std::string& program) {
+    char* const real = realpath(program.c_str(), nullptr);
+    // Without randomisation programs and libraries have the same addresses in each run, with heap
+    // and libraries far apart. Addresses in recordings can be compared, and counters don't clash
+    // (counters.hpp).
+    personality(ADDR_NO_RANDOMIZE);
+    const char* const others = std::getenv("LD_PRELOAD");
+    const std::string& tracker = parts.tracker;
+    setenv("LD_PRELOAD", others != nullptr ? (tracker + ":" + others).c_str() : tracker.c_str(), 1);
+    setenv("DYNAMORIO_EXE_PATH", real != nullptr ? real : program.c_str(), 1);
+    setenv("DYNAMORIO_RUNUNDER", "1", 1);
+}
+
+} // namespace
+
 int record_counts(const std::vector<std::string>& words, int& signal) {
     Settings settings;
     std::vector<std::string> command;
@@ -402,28 +455,9 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
         const int wrong = make_folder(settings.folder);
         return wrong != 0 ? wrong : record_hooks(settings, program, command);
     }
-    const std::string parts = launch::own_folder() + launch::library_folder + "warren/";
-    const std::string client = parts + "libwarren-counts.so";
-    const std::string engine = parts + "dynamorio/libdynamorio.so";
-    const std::string tracker = parts + "libwarren-tracker.so";
-    for (const std::string& part : {client, engine, tracker}) {
-        // libdynamorio.so is executed, the other files are only read.
-        if (access(part.c_str(), part == engine ? R_OK | X_OK : R_OK) != 0) {
-            if (errno == EACCES) {
-                return failed(part + " can't be " + (part == engine ? "executed" : "read") + ": " +
-                              std::strerror(EACCES));
-            }
-            return failed(
-                "mode " + settings.mode + " needs DynamoRIO, and there is no " + part +
-                ". ./quickstart in Warren's source builds both, or analyser/dynamorio/build "
-                "and then cmake --preset release and a build of the target product. Without it "
-                "mode first-touch works, and for programs that can be "
-                "compiled anew mode hooks counts: see warren locality flags --help.");
-        }
-        if (part.find_first_of(";'\"` ") != std::string::npos) {
-            return failed(part + ": DynamoRIO can't be told of a name with a quote, a blank or a "
-                                 "semicolon");
-        }
+    Parts parts;
+    if (const int wrong = find_parts(settings.mode, parts)) {
+        return wrong;
     }
     std::string program = find_program(command[0]);
     if (program.empty()) {
@@ -435,35 +469,27 @@ int record_counts(const std::vector<std::string>& words, int& signal) {
     if (const int wrong = make_folder(settings.folder)) {
         return wrong;
     }
-    char* const real = realpath(program.c_str(), nullptr);
-    // Without randomisation programs and libraries have the same addresses in each run, with heap
-    // and libraries far apart. Addresses in recordings can be compared, and counters don't clash
-    // (counters.hpp).
-    personality(ADDR_NO_RANDOMIZE);
-    const char* const others = std::getenv("LD_PRELOAD");
-    setenv("LD_PRELOAD", others != nullptr ? (tracker + ":" + others).c_str() : tracker.c_str(), 1);
-    setenv("DYNAMORIO_EXE_PATH", real != nullptr ? real : program.c_str(), 1);
-    setenv("DYNAMORIO_RUNUNDER", "1", 1);
+    prepare_process(parts, program);
     Settings within = settings;
     within.limit_bytes = limit_beside_faults(settings);
     if (settings.mode == "sample") {
         within.faults = 1;
-        set_engine_options(client, within);
+        set_engine_options(parts.client, within);
         int status = 0;
-        if (record_faults(settings, engine, command, status, signal)) {
+        if (record_faults(settings, parts.engine, command, status, signal)) {
             return status;
         }
         within.faults = 0;
     }
-    set_engine_options(client, within);
+    set_engine_options(parts.client, within);
     std::vector<char*> arguments;
     arguments.reserve(command.size() + 1);
     for (std::string& word : command) {
         arguments.push_back(word.data());
     }
     arguments.push_back(nullptr);
-    execv(engine.c_str(), arguments.data());
-    return failed(engine + " can't be started: " + std::strerror(errno) +
+    execv(parts.engine.c_str(), arguments.data());
+    return failed(parts.engine + " can't be started: " + std::strerror(errno) +
                   ". Mode hooks works without, for programs that can be compiled anew: see warren "
                   "locality flags --help.");
 }

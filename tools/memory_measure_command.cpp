@@ -242,21 +242,95 @@ std::string today() {
     return text;
 }
 
+// What the user asks for.
+struct Asked {
+    double seconds = 60;
+    double repetitions = 5;
+    double mebibytes = 0; // 0: by the caches
+    topology::Bits from;
+    topology::Bits to;
+};
+
+// The pairs of processors and memory that are to be measured.
+std::vector<Job> jobs_of(const Asked& asked, const warren_topology* topology, warren_memory* memory,
+                         const topology::MachineIdentity& machine) {
+    std::vector<Job> jobs;
+    for (std::uint32_t row = 0; row < warren_topology_initiators(topology); ++row) {
+        warren_set cpus{};
+        warren_object device = WARREN_NO_OBJECT;
+        warren_topology_initiator(topology, row, &cpus, &device);
+        bool wanted = false;
+        topology::Bits bits;
+        for (std::uint32_t cpu = warren_set_next(cpus, 0); cpu != WARREN_NO_INDEX;
+             cpu = warren_set_next(cpus, cpu + 1)) {
+            bits.resize(std::max<std::size_t>(bits.size(), cpu / 64 + 1));
+            bits[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+            wanted = wanted || has_bit(asked.from, cpu);
+        }
+        if (device != WARREN_NO_OBJECT || !wanted) {
+            continue;
+        }
+        const std::vector<unsigned> cores = cores_of(topology, cpus);
+        if (cores.empty()) {
+            std::printf("from %s: none of these processors may be used; not measured\n",
+                        list_of(cpus).c_str());
+            continue;
+        }
+        for (const topology::MachineMemory& target : machine.memories) {
+            if (has_bit(asked.to, target.node)) {
+                const std::size_t bytes = asked.mebibytes != 0
+                                              ? static_cast<std::size_t>(asked.mebibytes * mebibyte)
+                                              : buffer_for(topology, memory, cpus, target.node);
+                jobs.push_back({row, list_of(cpus), bits, {cores, target.node, bytes}});
+            }
+        }
+    }
+    return jobs;
+}
+
+// Measures until the time is over; the number of pairs that were measured.
+std::size_t measure_all(const std::vector<Job>& jobs, unsigned repetitions, Progress& progress,
+                        topology::ValuesFile& file) {
+    std::size_t measured = 0;
+    for (const Job& job : jobs) {
+        if (progress.over()) {
+            break;
+        }
+        const std::string name = "from " + job.from + " to " + std::to_string(job.pair.node);
+        progress.show(name);
+        std::vector<Figure> figures;
+        const Effort effort{progress.left_per_figure() * 0.7, repetitions};
+        Error error = measure(
+            job.pair, effort, [&] { return progress.step(name); }, figures);
+        progress.end();
+        if (error) {
+            const std::unique_ptr<ErrorRecord> record(error.take());
+            std::printf("%s: not measured: %s\n", name.c_str(), record->text.c_str());
+            continue;
+        }
+        std::printf("%s (%zu MiB)\n", name.c_str(), job.pair.bytes >> 20);
+        for (const Figure& figure : figures) {
+            std::printf("    %s\n", describe(figure).c_str());
+        }
+        std::fflush(stdout);
+        keep(job, figures, file);
+        ++measured;
+    }
+    progress.end();
+    return measured;
+}
+
 } // namespace
 
 int measure_command(const std::vector<std::string>& arguments) {
     Options options({"--seconds", "--repetitions", "--size", "--from", "--to", "--output"}, {});
     std::vector<std::string> rest;
-    double seconds = 60;
-    double repetitions = 5;
-    double mebibytes = 0;
-    topology::Bits from;
-    topology::Bits to;
+    Asked asked;
     if (!options.read(arguments, rest) || !rest.empty() ||
-        !options.number("--seconds", 0.1, 86400, seconds) ||
-        !options.number("--repetitions", 1, 1000, repetitions) ||
-        !options.number("--size", 4, 1 << 20, mebibytes) || !listed(options, "--from", from) ||
-        !listed(options, "--to", to)) {
+        !options.number("--seconds", 0.1, 86400, asked.seconds) ||
+        !options.number("--repetitions", 1, 1000, asked.repetitions) ||
+        !options.number("--size", 4, 1 << 20, asked.mebibytes) ||
+        !listed(options, "--from", asked.from) || !listed(options, "--to", asked.to)) {
         std::fputs(memory_usage, stderr);
         return 2;
     }
@@ -283,70 +357,16 @@ int measure_command(const std::vector<std::string>& arguments) {
         return 1;
     }
 
-    std::vector<Job> jobs;
-    for (std::uint32_t row = 0; row < warren_topology_initiators(topology.get()); ++row) {
-        warren_set cpus{};
-        warren_object device = WARREN_NO_OBJECT;
-        warren_topology_initiator(topology.get(), row, &cpus, &device);
-        bool wanted = false;
-        topology::Bits bits;
-        for (std::uint32_t cpu = warren_set_next(cpus, 0); cpu != WARREN_NO_INDEX;
-             cpu = warren_set_next(cpus, cpu + 1)) {
-            bits.resize(std::max<std::size_t>(bits.size(), cpu / 64 + 1));
-            bits[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
-            wanted = wanted || has_bit(from, cpu);
-        }
-        if (device != WARREN_NO_OBJECT || !wanted) {
-            continue;
-        }
-        const std::vector<unsigned> cores = cores_of(topology.get(), cpus);
-        if (cores.empty()) {
-            std::printf("from %s: none of these processors may be used; not measured\n",
-                        list_of(cpus).c_str());
-            continue;
-        }
-        for (const topology::MachineMemory& target : file.machine.memories) {
-            if (has_bit(to, target.node)) {
-                const std::size_t bytes =
-                    mebibytes != 0 ? static_cast<std::size_t>(mebibytes * mebibyte)
-                                   : buffer_for(topology.get(), memory.get(), cpus, target.node);
-                jobs.push_back({row, list_of(cpus), bits, {cores, target.node, bytes}});
-            }
-        }
-    }
+    const std::vector<Job> jobs = jobs_of(asked, topology.get(), memory.get(), file.machine);
     if (jobs.empty()) {
         std::fputs("warren mem: there is nothing to measure\n", stderr);
         return 1;
     }
 
     file.remarks.assign(1, std::string("measured by warren ") + warren_version() + ", " + today());
-    Progress progress(jobs.size() * std::size(quantities), seconds);
-    std::size_t measured = 0;
-    for (const Job& job : jobs) {
-        if (progress.over()) {
-            break;
-        }
-        const std::string name = "from " + job.from + " to " + std::to_string(job.pair.node);
-        progress.show(name);
-        std::vector<Figure> figures;
-        const Effort effort{progress.left_per_figure() * 0.7, static_cast<unsigned>(repetitions)};
-        Error error = measure(
-            job.pair, effort, [&] { return progress.step(name); }, figures);
-        progress.end();
-        if (error) {
-            const std::unique_ptr<ErrorRecord> record(error.take());
-            std::printf("%s: not measured: %s\n", name.c_str(), record->text.c_str());
-            continue;
-        }
-        std::printf("%s (%zu MiB)\n", name.c_str(), job.pair.bytes >> 20);
-        for (const Figure& figure : figures) {
-            std::printf("    %s\n", describe(figure).c_str());
-        }
-        std::fflush(stdout);
-        keep(job, figures, file);
-        ++measured;
-    }
-    progress.end();
+    Progress progress(jobs.size() * std::size(quantities), asked.seconds);
+    const std::size_t measured =
+        measure_all(jobs, static_cast<unsigned>(asked.repetitions), progress, file);
     if (measured == 0) {
         std::fputs("warren mem: nothing could be measured\n", stderr);
         return 1;

@@ -245,80 +245,120 @@ std::string table_of(const Matrices& matrices) {
                : text;
 }
 
-// Draws a grid per attribute. The better a value, the darker its field, on a logarithmic scale,
-// since memories differ by factors.
-std::string picture_of(const Matrices& matrices) {
-    constexpr int left = 130;
-    constexpr int cell_width = 84;
-    constexpr int cell_height = 26;
-    const int width = left + cell_width * static_cast<int>(matrices.memories.size()) + 20;
-    const int height_of_one = 64 + cell_height * static_cast<int>(matrices.initiators.size());
-    const int height = height_of_one * static_cast<int>(matrices.matrices.size()) + 30;
-    char line[512];
-    std::snprintf(line, sizeof line,
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                  "font-family=\"sans-serif\" font-size=\"12\">\n"
-                  "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                  width, height);
-    std::string text = line;
-    const auto write = [&](int x, int y, const char* anchor, const char* colour,
-                           const std::string& what) {
-        std::snprintf(line, sizeof line, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\" fill=\"%s\">",
-                      x, y, anchor, colour);
-        text += line + escaped(what) + "</text>\n";
-    };
-    int top = 24;
-    for (const Matrix& matrix : matrices.matrices) {
-        write(10, top, "start", "black",
-              matrix.name + (matrix.unit.empty() ? "" : ", " + matrix.unit));
-        double least = INFINITY;
-        double most = 0;
+namespace {
+
+constexpr int left = 130;
+constexpr int cell_width = 84;
+constexpr int cell_height = 26;
+
+// A picture as it is drawn.
+class Drawing {
+  public:
+    Drawing(int width, int height) {
+        std::snprintf(line_, sizeof line_,
+                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                      "font-family=\"sans-serif\" font-size=\"12\">\n"
+                      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+                      width, height);
+        text_ = line_;
+    }
+
+    void write(int x, int y, const char* anchor, const char* colour, const std::string& what) {
+        std::snprintf(line_, sizeof line_,
+                      "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\" fill=\"%s\">", x, y, anchor,
+                      colour);
+        text_ += line_ + escaped(what) + "</text>\n";
+    }
+
+    void field(int x, int y, int shade) {
+        std::snprintf(line_, sizeof line_,
+                      "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
+                      "fill=\"rgb(%d,%d,245)\" stroke=\"white\"/>\n",
+                      x, y, cell_width, cell_height, shade, shade);
+        text_ += line_;
+    }
+
+    std::string finish() { return text_ + "</svg>\n"; }
+
+  private:
+    std::string text_;
+    char line_[512];
+};
+
+// How good a value is, from 0 to 1, on a logarithmic scale, since memories differ by factors.
+class Scale {
+  public:
+    explicit Scale(const Matrix& matrix) : more_is_better_(matrix.more_is_better) {
         for (const auto& row : matrix.rows) {
             for (const Cell& cell : row) {
                 if (cell.known && cell.value > 0) {
-                    least = std::min(least, static_cast<double>(cell.value));
-                    most = std::max(most, static_cast<double>(cell.value));
+                    least_ = std::min(least_, static_cast<double>(cell.value));
+                    most_ = std::max(most_, static_cast<double>(cell.value));
                 }
             }
         }
-        for (std::size_t target = 0; target < matrices.memories.size(); ++target) {
-            const MemoryRow& memory = matrices.memories[target];
-            write(left + cell_width * static_cast<int>(target) + cell_width / 2, top + 18, "middle",
-                  "black",
-                  "to " + std::to_string(memory.node) +
-                      (memory.kind.empty() ? "" : " " + memory.kind));
+    }
+
+    double of(const Cell& cell) const {
+        if (!cell.known || cell.value <= 0 || most_ <= least_) {
+            return 0;
         }
-        for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
-            const int y = top + 26 + cell_height * static_cast<int>(row);
-            std::string from = matrices.initiators[row];
-            if (from.size() > 14) {
-                from = from.substr(0, 13) + "…";
-            }
-            write(left - 8, y + 17, "end", "black", "from " + from);
-            for (std::size_t target = 0; target < matrix.rows[row].size(); ++target) {
-                const Cell& cell = matrix.rows[row][target];
-                double good = 0;
-                if (cell.known && cell.value > 0 && most > least) {
-                    good =
-                        std::log(static_cast<double>(cell.value) / least) / std::log(most / least);
-                    good = matrix.more_is_better ? good : 1 - good;
-                }
-                const int shade = 245 - static_cast<int>(good * 170);
-                std::snprintf(line, sizeof line,
-                              "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
-                              "fill=\"rgb(%d,%d,245)\" stroke=\"white\"/>\n",
-                              left + cell_width * static_cast<int>(target), y, cell_width,
-                              cell_height, shade, shade);
-                text += line;
-                write(left + cell_width * static_cast<int>(target) + cell_width / 2, y + 17,
-                      "middle", good > 0.7 ? "white" : "black",
-                      cell.known ? std::to_string(cell.value) + " " + letter_of(cell.origin) : "-");
-            }
+        const double high =
+            std::log(static_cast<double>(cell.value) / least_) / std::log(most_ / least_);
+        return more_is_better_ ? high : 1 - high;
+    }
+
+  private:
+    double least_ = INFINITY;
+    double most_ = 0;
+    bool more_is_better_;
+};
+
+void draw(Drawing& drawing, const Matrix& matrix, const Matrices& all, int top) {
+    drawing.write(10, top, "start", "black",
+                  matrix.name + (matrix.unit.empty() ? "" : ", " + matrix.unit));
+    for (std::size_t target = 0; target < all.memories.size(); ++target) {
+        const MemoryRow& memory = all.memories[target];
+        drawing.write(left + cell_width * static_cast<int>(target) + cell_width / 2, top + 18,
+                      "middle", "black",
+                      "to " + std::to_string(memory.node) +
+                          (memory.kind.empty() ? "" : " " + memory.kind));
+    }
+    const Scale scale(matrix);
+    for (std::size_t row = 0; row < matrix.rows.size(); ++row) {
+        const int y = top + 26 + cell_height * static_cast<int>(row);
+        std::string from = all.initiators[row];
+        if (from.size() > 14) {
+            from = from.substr(0, 13) + "…";
         }
+        drawing.write(left - 8, y + 17, "end", "black", "from " + from);
+        for (std::size_t target = 0; target < matrix.rows[row].size(); ++target) {
+            const Cell& cell = matrix.rows[row][target];
+            const double good = scale.of(cell);
+            const int x = left + cell_width * static_cast<int>(target);
+            drawing.field(x, y, 245 - static_cast<int>(good * 170));
+            drawing.write(x + cell_width / 2, y + 17, "middle", good > 0.7 ? "white" : "black",
+                          cell.known ? std::to_string(cell.value) + " " + letter_of(cell.origin)
+                                     : "-");
+        }
+    }
+}
+
+} // namespace
+
+// Draws a grid per attribute. The better a value, the darker its field.
+std::string picture_of(const Matrices& matrices) {
+    const int width = left + cell_width * static_cast<int>(matrices.memories.size()) + 20;
+    const int height_of_one = 64 + cell_height * static_cast<int>(matrices.initiators.size());
+    const int height = height_of_one * static_cast<int>(matrices.matrices.size()) + 30;
+    Drawing drawing(width, height);
+    int top = 24;
+    for (const Matrix& matrix : matrices.matrices) {
+        draw(drawing, matrix, matrices, top);
         top += height_of_one;
     }
-    write(10, top, "start", "#555", "f: firmware's, m: measured, g: guessed");
-    return text + "</svg>\n";
+    drawing.write(10, top, "start", "#555", "f: firmware's, m: measured, g: guessed");
+    return drawing.finish();
 }
 
 } // namespace warren::tools

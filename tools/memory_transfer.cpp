@@ -105,6 +105,58 @@ int import_command(const std::vector<std::string>& arguments) {
     return 0;
 }
 
+namespace {
+
+// Gives hwloc the known values of a memory for these processors, which are the row's.
+bool give_values(warren_topology* here, std::uint32_t row, const discovery::HwlocLibrary& hwloc,
+                 hwloc_topology_t topology, hwloc_obj_t node, hwloc_bitmap_t cpuset,
+                 std::size_t& values) {
+    // Attributes have hwloc's numbers.
+    for (std::uint32_t attribute = WARREN_ATTRIBUTE_BANDWIDTH;
+         attribute <= WARREN_ATTRIBUTE_WRITE_LATENCY; ++attribute) {
+        std::uint64_t value = 0;
+        int origin = 0;
+        hwloc_location from{};
+        from.type = HWLOC_LOCATION_TYPE_CPUSET;
+        from.location.cpuset = cpuset;
+        // Guessed values are left out: readers of the file would take them for known.
+        if (warren_topology_value(here, attribute, row, node->os_index, &value, &origin) ==
+                WARREN_TOPOLOGY_SUCCESS &&
+            origin != WARREN_ORIGIN_GUESSED) {
+            if (hwloc.memattr_set_value(topology, attribute, node, &from, 0, value) != 0) {
+                std::fprintf(stderr, "warren mem: hwloc does not take the %s of node %u\n",
+                             warren_topology_attribute_name(here, attribute), node->os_index);
+                return false;
+            }
+            ++values;
+        }
+    }
+    return true;
+}
+
+// Writes what hwloc would. It doesn't check whether the disk takes it.
+int write_xml(const discovery::HwlocLibrary& hwloc, hwloc_topology_t topology,
+              const std::string& path) {
+    char* text = nullptr;
+    int size = 0; // with the byte that ends it
+    if (hwloc.topology_export_xmlbuffer(topology, &text, &size, 0) != 0 || size < 1) {
+        return say(fail(WARREN_TOPOLOGY_ERR_DISCOVERY, "hwloc does not write its XML"));
+    }
+    const auto bytes = static_cast<std::size_t>(size) - 1;
+    std::FILE* file = std::fopen(path.c_str(), "we");
+    bool written = file != nullptr && std::fwrite(text, 1, bytes, file) == bytes;
+    written = file != nullptr && std::fclose(file) == 0 && written;
+    const int why = errno;
+    hwloc.free_xmlbuffer(topology, text);
+    if (!written) {
+        return say(
+            fail(WARREN_TOPOLOGY_ERR_FILE, "can't write %s: %s", path.c_str(), std::strerror(why)));
+    }
+    return 0;
+}
+
+} // namespace
+
 int export_command(const std::vector<std::string>& arguments) {
     Options options({}, {});
     std::vector<std::string> rest;
@@ -146,44 +198,13 @@ int export_command(const std::vector<std::string>& arguments) {
                  cpu = warren_set_next(cpus, cpu + 1)) {
                 hwloc->bitmap_set(cpuset.get(), cpu);
             }
-            // Attributes have hwloc's numbers.
-            for (std::uint32_t attribute = WARREN_ATTRIBUTE_BANDWIDTH;
-                 attribute <= WARREN_ATTRIBUTE_WRITE_LATENCY; ++attribute) {
-                std::uint64_t value = 0;
-                int origin = 0;
-                hwloc_location from{};
-                from.type = HWLOC_LOCATION_TYPE_CPUSET;
-                from.location.cpuset = cpuset.get();
-                // Guessed values are left out: readers of the file would take them for known.
-                if (warren_topology_value(here.get(), attribute, row, node->os_index, &value,
-                                          &origin) == WARREN_TOPOLOGY_SUCCESS &&
-                    origin != WARREN_ORIGIN_GUESSED) {
-                    if (hwloc->memattr_set_value(topology, attribute, node, &from, 0, value) != 0) {
-                        std::fprintf(stderr, "warren mem: hwloc does not take the %s of node %u\n",
-                                     warren_topology_attribute_name(here.get(), attribute),
-                                     node->os_index);
-                        return 1;
-                    }
-                    ++values;
-                }
+            if (!give_values(here.get(), row, *hwloc, topology, node, cpuset.get(), values)) {
+                return 1;
             }
         }
     }
-    // The file is not written by hwloc, which does not check whether the disk takes it.
-    char* text = nullptr;
-    int size = 0; // with the byte that ends it
-    if (hwloc->topology_export_xmlbuffer(topology, &text, &size, 0) != 0 || size < 1) {
-        return say(fail(WARREN_TOPOLOGY_ERR_DISCOVERY, "hwloc does not write its XML"));
-    }
-    const auto bytes = static_cast<std::size_t>(size) - 1;
-    std::FILE* file = std::fopen(rest[0].c_str(), "we");
-    bool written = file != nullptr && std::fwrite(text, 1, bytes, file) == bytes;
-    written = file != nullptr && std::fclose(file) == 0 && written;
-    const int why = errno;
-    hwloc->free_xmlbuffer(topology, text);
-    if (!written) {
-        return say(fail(WARREN_TOPOLOGY_ERR_FILE, "can't write %s: %s", rest[0].c_str(),
-                        std::strerror(why)));
+    if (const int wrong = write_xml(*hwloc, topology, rest[0])) {
+        return wrong;
     }
     std::printf("%zu values in %s\n", values, rest[0].c_str());
     return 0;

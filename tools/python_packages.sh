@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes build/python, a virtual environment with the Python packages that warren.locality needs
-# (python/requirements.txt). Quick, silent and without the network when it is there. Its python3 is
+# Makes build/python, a virtual environment with the Python packages that warren.locality and a check
+# need (python/requirements.txt). Quick, silent and without the network when it is there. Its python3 is
 # the one that `warren locality report` of a build uses, and the tests.
 set -eu
 cd "$(dirname "$(readlink -f "$0")")/.."

@@ -21,8 +21,8 @@ constexpr const char* untracked =
 
 } // namespace
 
-bool Recorder::describe(bool ended) {
-    ProcessDescription description;
+// Who was recorded, and how.
+void Recorder::describe_process(ProcessDescription& description) const {
     description.mode = settings_.mode;
     description.granularity = settings_.granularity;
     description.page_size = platform::page_bytes();
@@ -40,17 +40,12 @@ bool Recorder::describe(bool ended) {
         at += description.command.back().size() + 1;
     }
     description.executable = executable_;
-    description.start_ns = start_ns_;
-    description.start_unix_ns = start_unix_ns_;
-    description.end_ns = ended || !end_.empty() ? now_ns() : 0;
-    description.end = end_;
     description.limit_bytes = settings_.limit_bytes;
     description.threshold = settings_.threshold;
     description.faults = settings_.faults != 0;
-    description.bursts = bursts_ended_;
-    for (const Thread* thread : threads_) {
-        description.bursts += thread->bursts.bursts();
-    }
+}
+
+void Recorder::describe_missing(ProcessDescription& description) const {
     description.missing = missing_;
     if (samples()) {
         description.missing.emplace_back(estimated);
@@ -61,6 +56,10 @@ bool Recorder::describe(bool ended) {
     for (const std::string& limit : platform::limits(samples())) {
         description.missing.push_back(limit);
     }
+}
+
+// What was not counted.
+void Recorder::describe_uncounted(ProcessDescription& description) const {
     if (uncounted_threads_ != 0) {
         description.lost.push_back(
             {"threads", uncounted_threads_, "there was no address space for their counters"});
@@ -86,13 +85,16 @@ bool Recorder::describe(bool ended) {
             {"transfers", process_.lost_transfers,
              "they came from threads with numbers from " + std::to_string(most_producers) + " on"});
     }
+}
+
+// What was counted but could not be written. `last`: nothing is described after it.
+void Recorder::describe_unwritten(ProcessDescription& description, bool last) {
     const auto lose = [&](const std::string& what, std::uint64_t count, const std::string& why) {
         if (count != 0) {
             description.lost.push_back({what, count, why});
             // Each failed exec describes the losses again. A number that has been said is not
             // repeated.
-            if (std::uint64_t& told = told_losses_[what + why];
-                told != count && (ended || end_ == executed)) {
+            if (std::uint64_t& told = told_losses_[what + why]; told != count && last) {
                 told = count;
                 platform::say(std::to_string(count) + " " + what + " are lost: " + why);
             }
@@ -120,27 +122,48 @@ bool Recorder::describe(bool ended) {
     for (std::size_t number = 0; number < tracked_log_count; ++number) {
         lose(tracked_logs[number].what, logs_.of[number].lost(), no_space_for_log);
     }
-    if (ended || end_ == executed) { // else they go on
-        description.files = {thread_file_.sum(),
-                             module_file_.sum(),
-                             strings_file_.sum(strings_file),
-                             interval_file_.sum(),
-                             count_file_.sum(),
-                             first_file_.sum(),
-                             touch_stack_file_.sum(StackRecord::touches_file)};
-        if (process_.layout.communication()) {
-            description.files.push_back(communication_file_.sum());
+}
+
+void Recorder::describe_files(ProcessDescription& description) const {
+    description.files = {thread_file_.sum(),
+                         module_file_.sum(),
+                         strings_file_.sum(strings_file),
+                         interval_file_.sum(),
+                         count_file_.sum(),
+                         first_file_.sum(),
+                         touch_stack_file_.sum(StackRecord::touches_file)};
+    if (process_.layout.communication()) {
+        description.files.push_back(communication_file_.sum());
+    }
+    if (process_.layout.lines()) {
+        description.files.push_back(bytes_file_.sum());
+    }
+    for (std::size_t number = 0; number < tracked_log_count; ++number) {
+        if (const LogSum& log = logs_.of[number]; log.is_made()) {
+            FileSum sum{tracked_logs[number].file, 0, 0};
+            sum.bytes = log.bytes(tracked_logs[number].record_bytes, sum.crc32);
+            description.files.push_back(sum);
         }
-        if (process_.layout.lines()) {
-            description.files.push_back(bytes_file_.sum());
-        }
-        for (std::size_t number = 0; number < tracked_log_count; ++number) {
-            if (const LogSum& log = logs_.of[number]; log.is_made()) {
-                FileSum sum{tracked_logs[number].file, 0, 0};
-                sum.bytes = log.bytes(tracked_logs[number].record_bytes, sum.crc32);
-                description.files.push_back(sum);
-            }
-        }
+    }
+}
+
+bool Recorder::describe(bool ended) {
+    const bool last = ended || end_ == executed; // else the files go on
+    ProcessDescription description;
+    describe_process(description);
+    description.start_ns = start_ns_;
+    description.start_unix_ns = start_unix_ns_;
+    description.end_ns = ended || !end_.empty() ? now_ns() : 0;
+    description.end = end_;
+    description.bursts = bursts_ended_;
+    for (const Thread* thread : threads_) {
+        description.bursts += thread->bursts.bursts();
+    }
+    describe_missing(description);
+    describe_uncounted(description);
+    describe_unwritten(description, last);
+    if (last) {
+        describe_files(description);
     }
     return write_text(description_file_, to_json(description));
 }

@@ -142,7 +142,8 @@ void Recorder::for_new_firsts(const Thread& thread, const Use& use) {
     });
 }
 
-void Recorder::write_most_used(const std::vector<Thread*>& threads) {
+// Says of each unit, by its marks, which first touches of it there are.
+void Recorder::mark_firsts() {
     const auto marks = [&](std::uint64_t unit) -> std::uint8_t& {
         return process_.touched[process_.layout.index(unit)];
     };
@@ -158,6 +159,13 @@ void Recorder::write_most_used(const std::vector<Thread*>& threads) {
                               __ATOMIC_RELAXED);
         });
     }
+}
+
+void Recorder::write_most_used(const std::vector<Thread*>& threads) {
+    const auto marks = [&](std::uint64_t unit) -> std::uint8_t& {
+        return process_.touched[process_.layout.index(unit)];
+    };
+    mark_firsts();
     const auto bytes_of = [&](std::uint64_t unit) {
         const auto firsts =
             static_cast<unsigned>(std::popcount(marks(unit) & (0U + read_mark + write_mark)));

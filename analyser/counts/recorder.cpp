@@ -60,28 +60,9 @@ bool Recorder::start(const Settings& settings, std::string& problem) {
     return open(problem);
 }
 
-bool Recorder::open(std::string& problem) {
-    running_ = false;
-    process_.touched = static_cast<std::uint8_t*>(reserve(process_.layout.units()));
-    process_.owners = static_cast<std::uint32_t*>(reserve(4096));
-    ThreadCounters sink{};
-    if (process_.touched == nullptr || process_.owners == nullptr || !make_tables(sink, process_) ||
-        (process_.layout.communication() && !make_communication(process_))) {
-        problem = "the kernel refuses to reserve address space for counters (is it limited by "
-                  "`ulimit -v`, or vm.overcommit_memory 2?)";
-        return false;
-    }
-    sink.uncounted = true;
-    sink_ = sink;
-    rank_ = rank_in(variable);
-    // A rank's folder belongs to the first process with that rank, as its children inherit the
-    // environment.
-    const auto pid = static_cast<long>(getpid());
-    pid_ = pid;
-    parent_ = getppid();
-    // Asked once: under DynamoRIO it takes a lock, for which a save in the middle of the program's
-    // code must not wait.
-    executable_ = platform::executable();
+// A rank's folder belongs to the first process with that rank, as its children inherit the
+// environment.
+bool Recorder::make_folder() {
     char name[64];
     bool made = false;
     for (int attempt = 0; !made && attempt < 1000; ++attempt) {
@@ -89,9 +70,9 @@ bool Recorder::open(std::string& problem) {
             std::snprintf(name, sizeof name, "rank-%05d", rank_.rank);
         } else if (attempt <= 1) {
             rank_ = {};
-            std::snprintf(name, sizeof name, "process-%ld", pid);
+            std::snprintf(name, sizeof name, "process-%ld", pid_);
         } else {
-            std::snprintf(name, sizeof name, "process-%ld-%d", pid, attempt);
+            std::snprintf(name, sizeof name, "process-%ld-%d", pid_, attempt);
         }
         folder_ = settings_.folder + "/" + name;
         made = mkdir(folder_.c_str(), 0777) == 0;
@@ -99,10 +80,11 @@ bool Recorder::open(std::string& problem) {
             break;
         }
     }
-    if (!made) {
-        problem = folder_ + " can't be made: " + std::strerror(errno);
-        return false;
-    }
+    return made;
+}
+
+// Forgets what an image before this one has had.
+void Recorder::begin_recording() {
     start_ns_ = now_ns();
     clock_start_ = __rdtsc();
     start_unix_ns_ = static_cast<std::int64_t>(time_of(CLOCK_REALTIME));
@@ -128,13 +110,43 @@ bool Recorder::open(std::string& problem) {
     strings_bytes_ = 0;
     next_thread_ = 0;
     end_.clear();
-    running_ = thread_file_.open(folder_, quota_) && module_file_.open(folder_, quota_) &&
-               strings_file_.open(folder_ + "/" + strings_file, 1, 0, quota_) &&
-               interval_file_.open(folder_, quota_) && count_file_.open(folder_, quota_) &&
-               first_file_.open(folder_, quota_) &&
-               touch_stack_file_.open(folder_, quota_, StackRecord::touches_file) &&
-               (!process_.layout.communication() || communication_file_.open(folder_, quota_)) &&
-               (!process_.layout.lines() || bytes_file_.open(folder_, quota_));
+}
+
+bool Recorder::open_files() {
+    return thread_file_.open(folder_, quota_) && module_file_.open(folder_, quota_) &&
+           strings_file_.open(folder_ + "/" + strings_file, 1, 0, quota_) &&
+           interval_file_.open(folder_, quota_) && count_file_.open(folder_, quota_) &&
+           first_file_.open(folder_, quota_) &&
+           touch_stack_file_.open(folder_, quota_, StackRecord::touches_file) &&
+           (!process_.layout.communication() || communication_file_.open(folder_, quota_)) &&
+           (!process_.layout.lines() || bytes_file_.open(folder_, quota_));
+}
+
+bool Recorder::open(std::string& problem) {
+    running_ = false;
+    process_.touched = static_cast<std::uint8_t*>(reserve(process_.layout.units()));
+    process_.owners = static_cast<std::uint32_t*>(reserve(4096));
+    ThreadCounters sink{};
+    if (process_.touched == nullptr || process_.owners == nullptr || !make_tables(sink, process_) ||
+        (process_.layout.communication() && !make_communication(process_))) {
+        problem = "the kernel refuses to reserve address space for counters (is it limited by "
+                  "`ulimit -v`, or vm.overcommit_memory 2?)";
+        return false;
+    }
+    sink.uncounted = true;
+    sink_ = sink;
+    rank_ = rank_in(variable);
+    pid_ = getpid();
+    parent_ = getppid();
+    // Asked once: under DynamoRIO it takes a lock, for which a save in the middle of the program's
+    // code must not wait.
+    executable_ = platform::executable();
+    if (!make_folder()) {
+        problem = folder_ + " can't be made: " + std::strerror(errno);
+        return false;
+    }
+    begin_recording();
+    running_ = open_files();
     if (!running_) {
         problem = "files in " + folder_ + " can't be made";
         return false;

@@ -153,8 +153,16 @@ class Recorder {
     void finish();
 
   private:
+    bool make_folder();
+    void begin_recording();
+    bool open_files();
     bool open(std::string& problem);
     bool samples() const { return settings_.mode == "sample"; }
+    void describe_process(ProcessDescription& description) const;
+    void describe_missing(ProcessDescription& description) const;
+    void describe_uncounted(ProcessDescription& description) const;
+    void describe_unwritten(ProcessDescription& description, bool last);
+    void describe_files(ProcessDescription& description) const;
     bool describe(bool ended);                             // false: it could not be written
     std::uint32_t allocation_of(std::uint64_t unit) const; // the lowest in it
     std::uint32_t allocation_for(const Thread& thread, std::uint64_t unit) const;
@@ -203,6 +211,7 @@ class Recorder {
     bool fits_twice();                                     // else it says so
     std::uint64_t quota_beside(std::uint64_t bytes) const; // that are needed, twice the others
     void write_threads(const std::vector<Thread*>& threads, ThreadRecord::Event event);
+    void mark_firsts();
     // Writes the counts of these threads that are among the largest of all.
     void write_most_used(const std::vector<Thread*>& threads);
     void miss_locked(const std::string& what);

@@ -23,6 +23,7 @@
 #include "analyser/recorder/disk.hpp"
 #include "analyser/recorder/image_recording.hpp"
 #include "analyser/recorder/log_sum.hpp"
+#include "analyser/recorder/node.hpp"
 #include "analyser/recorder/perf_events.hpp"
 #include "analyser/recorder/rank_environment.hpp"
 #include "analyser/recorder/recording_folder.hpp"
@@ -45,40 +46,6 @@ const char* environment_variable(const char* name) {
     return std::getenv(name);
 }
 
-std::string host_name() {
-    char name[256] = "";
-    gethostname(name, sizeof name - 1);
-    return name;
-}
-
-// "0-3,5" of a file in /sys; empty if there is none.
-std::vector<int> numbers_in(const char* path) {
-    std::vector<int> numbers;
-    FILE* file = std::fopen(path, "r");
-    if (file == nullptr) {
-        return numbers;
-    }
-    int first = 0;
-    while (std::fscanf(file, "%d", &first) == 1) {
-        int last = first;
-        int next = std::fgetc(file);
-        if (next == '-') {
-            if (std::fscanf(file, "%d", &last) != 1) {
-                break;
-            }
-            next = std::fgetc(file);
-        }
-        for (int number = first; number <= last; ++number) {
-            numbers.push_back(number);
-        }
-        if (next != ',') {
-            break;
-        }
-    }
-    std::fclose(file);
-    return numbers;
-}
-
 class Recorder {
   public:
     explicit Recorder(const RecordOptions& options) : options_(options) {}
@@ -99,6 +66,9 @@ class Recorder {
     void take_signals();
     void answer();
     void welcome(int line, std::uint32_t pid, const Hello& hello);
+    void thread_began(const PerfEvent& event);
+    void executed(const PerfEvent& event);
+    void process(const PerfEvent& event);
     void process(const std::vector<PerfEvent>& events);
     void end_image(std::uint32_t pid, std::uint64_t time_ns, const std::string& how, bool alive);
     ImageRecording& image(std::uint32_t pid, std::uint64_t time_ns);
@@ -371,56 +341,67 @@ void Recorder::end_image(std::uint32_t pid, std::uint64_t time_ns, const std::st
     images_.erase(found);
 }
 
+void Recorder::thread_began(const PerfEvent& event) {
+    if (event.pid != event.parent_pid) {
+        end_image(event.pid, event.time_ns, "ended", false); // its number has come round
+        auto made =
+            std::make_unique<ImageRecording>(settings_, event.pid, event.parent_pid, event.time_ns);
+        if (const auto parent = images_.find(event.parent_pid); parent != images_.end()) {
+            made->inherit(*parent->second);
+        }
+        images_[event.pid] = std::move(made);
+    }
+    image(event.pid, event.time_ns).thread_began(event);
+}
+
+void Recorder::executed(const PerfEvent& event) {
+    std::uint32_t parent = 0;
+    if (const auto found = images_.find(event.pid); found != images_.end()) {
+        parent = static_cast<std::uint32_t>(found->second->description().parent);
+        end_image(event.pid, event.time_ns, "exec", false);
+    } else if (event.pid == static_cast<std::uint32_t>(child_)) {
+        parent = static_cast<std::uint32_t>(getpid());
+    }
+    images_[event.pid] =
+        std::make_unique<ImageRecording>(settings_, event.pid, parent, event.time_ns);
+    images_[event.pid]->thread_began(event);
+    if (options_.beside_another && event.pid == static_cast<std::uint32_t>(child_)) {
+        // If this process is killed, the missing end of this description tells why other
+        // images have no folder.
+        say(images_[event.pid]->open());
+    }
+}
+
+void Recorder::process(const PerfEvent& event) {
+    switch (event.kind) {
+    case PerfEvent::fault:
+        image(event.pid, event.time_ns).fault(event);
+        break;
+    case PerfEvent::mapped:
+        image(event.pid, event.time_ns).mapped(event);
+        break;
+    case PerfEvent::time:
+        if (const auto found = images_.find(event.pid); found != images_.end()) {
+            found->second->thread_time(event.tid, event.cpu_ns);
+        }
+        break;
+    case PerfEvent::began:
+        thread_began(event);
+        break;
+    case PerfEvent::ended:
+        if (const auto found = images_.find(event.pid); found != images_.end()) {
+            found->second->thread_ended(event);
+        }
+        break;
+    case PerfEvent::executed:
+        executed(event);
+        break;
+    }
+}
+
 void Recorder::process(const std::vector<PerfEvent>& events) {
     for (const PerfEvent& event : events) {
-        switch (event.kind) {
-        case PerfEvent::fault:
-            image(event.pid, event.time_ns).fault(event);
-            break;
-        case PerfEvent::mapped:
-            image(event.pid, event.time_ns).mapped(event);
-            break;
-        case PerfEvent::time:
-            if (const auto found = images_.find(event.pid); found != images_.end()) {
-                found->second->thread_time(event.tid, event.cpu_ns);
-            }
-            break;
-        case PerfEvent::began:
-            if (event.pid != event.parent_pid) {
-                end_image(event.pid, event.time_ns, "ended", false); // its number has come round
-                auto made = std::make_unique<ImageRecording>(settings_, event.pid, event.parent_pid,
-                                                             event.time_ns);
-                if (const auto parent = images_.find(event.parent_pid); parent != images_.end()) {
-                    made->inherit(*parent->second);
-                }
-                images_[event.pid] = std::move(made);
-            }
-            image(event.pid, event.time_ns).thread_began(event);
-            break;
-        case PerfEvent::ended:
-            if (const auto found = images_.find(event.pid); found != images_.end()) {
-                found->second->thread_ended(event);
-            }
-            break;
-        case PerfEvent::executed: {
-            std::uint32_t parent = 0;
-            if (const auto found = images_.find(event.pid); found != images_.end()) {
-                parent = static_cast<std::uint32_t>(found->second->description().parent);
-                end_image(event.pid, event.time_ns, "exec", false);
-            } else if (event.pid == static_cast<std::uint32_t>(child_)) {
-                parent = static_cast<std::uint32_t>(getpid());
-            }
-            images_[event.pid] =
-                std::make_unique<ImageRecording>(settings_, event.pid, parent, event.time_ns);
-            images_[event.pid]->thread_began(event);
-            if (options_.beside_another && event.pid == static_cast<std::uint32_t>(child_)) {
-                // If this process is killed, the missing end of this description tells why other
-                // images have no folder.
-                say(images_[event.pid]->open());
-            }
-            break;
-        }
-        }
+        process(event);
     }
     std::vector<std::uint32_t> ended;
     const std::uint64_t now = monotonic_ns();

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "support/buffer.hpp"
@@ -115,6 +116,50 @@ double error_of(const Array& array, double expected) {
     return sum / static_cast<double>(array.size()) / std::abs(expected);
 }
 
+void print_times(const Options& options, std::span<const Loop> loops) {
+    std::printf("%zu elements, %.1f MiB per array, memory \"%s\"\n", options.elements,
+                static_cast<double>(options.elements * sizeof(double)) / 1048576,
+                options.memory.c_str());
+    std::printf("loop    best MB/s   mean s    least s   most s\n");
+    for (const Loop& timed : loops) {
+        std::printf("%-6s %10.1f  %.6f  %.6f  %.6f\n", timed.name,
+                    timed.bytes * static_cast<double>(options.elements) / timed.best_s * 1e-6,
+                    timed.sum_s / (options.repetitions - 1), timed.best_s, timed.worst_s);
+    }
+}
+
+bool check_contents(const Array* const (&arrays)[3], const double (&expected)[3]) {
+    bool good = true;
+    for (int i = 0; i < 3; ++i) {
+        constexpr double tolerance = 1e-13;
+        const double error = error_of(*arrays[i], expected[i]);
+        if (!(error <= tolerance)) {
+            std::printf("WRONG: array %c differs from %g by %g on average\n", 'a' + i, expected[i],
+                        error);
+            good = false;
+        }
+    }
+    std::printf(good ? "the contents are right\n" : "the contents are WRONG\n");
+    return good;
+}
+
+bool check_placement(const Options& options, const Array* const (&arrays)[3]) {
+    bool good = true;
+    for (int i = 0; i < 3 && (options.where || options.least >= 0); ++i) {
+        const examples::Placement placement = arrays[i]->placement();
+        std::printf("array %c: %.2f %% of %zu pages on node", 'a' + i, placement.percent(),
+                    placement.pages);
+        for (const unsigned node : placement.wanted) {
+            std::printf(" %u", node);
+        }
+        const bool enough = placement.percent() >= options.least;
+        std::printf(", which %s wanted%s\n", placement.wanted.size() == 1 ? "is" : "are",
+                    enough ? "" : ": TOO FEW");
+        good = good && enough;
+    }
+    return good;
+}
+
 int run(const Options& options) {
     const examples::Criteria criteria(options.memory);
     Array a(options.elements, criteria);
@@ -151,42 +196,11 @@ int run(const Options& options) {
         expected[2] = expected[0] + expected[1];
         expected[0] = expected[1] + factor * expected[2];
     }
-
-    std::printf("%zu elements, %.1f MiB per array, memory \"%s\"\n", options.elements,
-                static_cast<double>(options.elements * sizeof(double)) / 1048576,
-                options.memory.c_str());
-    std::printf("loop    best MB/s   mean s    least s   most s\n");
-    for (const Loop& timed : loops) {
-        std::printf("%-6s %10.1f  %.6f  %.6f  %.6f\n", timed.name,
-                    timed.bytes * static_cast<double>(options.elements) / timed.best_s * 1e-6,
-                    timed.sum_s / (options.repetitions - 1), timed.best_s, timed.worst_s);
-    }
-
-    bool good = true;
-    const Array* arrays[] = {&a, &b, &c};
-    for (int i = 0; i < 3; ++i) {
-        constexpr double tolerance = 1e-13;
-        const double error = error_of(*arrays[i], expected[i]);
-        if (!(error <= tolerance)) {
-            std::printf("WRONG: array %c differs from %g by %g on average\n", 'a' + i, expected[i],
-                        error);
-            good = false;
-        }
-    }
-    std::printf(good ? "the contents are right\n" : "the contents are WRONG\n");
-    for (int i = 0; i < 3 && (options.where || options.least >= 0); ++i) {
-        const examples::Placement placement = arrays[i]->placement();
-        std::printf("array %c: %.2f %% of %zu pages on node", 'a' + i, placement.percent(),
-                    placement.pages);
-        for (const unsigned node : placement.wanted) {
-            std::printf(" %u", node);
-        }
-        const bool enough = placement.percent() >= options.least;
-        std::printf(", which %s wanted%s\n", placement.wanted.size() == 1 ? "is" : "are",
-                    enough ? "" : ": TOO FEW");
-        good = good && enough;
-    }
-    return good ? 0 : 1;
+    print_times(options, loops);
+    const Array* const arrays[] = {&a, &b, &c};
+    const bool right = check_contents(arrays, expected);
+    const bool placed = check_placement(options, arrays);
+    return right && placed ? 0 : 1;
 }
 
 } // namespace

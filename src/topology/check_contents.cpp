@@ -147,6 +147,42 @@ Error ImageCheck::check_distances() {
     return wrong ? damaged("impossible distances") : Error{};
 }
 
+// The values that the cells, so many, name: they are there, and have origins.
+Error ImageCheck::check_values(const AttributeRecord& attribute, std::uint64_t numbers,
+                               std::uint64_t values_end) {
+    std::uint64_t largest = 0;
+    const auto* first = reinterpret_cast<const std::uint8_t*>(view_.index_.attributes);
+    const std::uint8_t* cells = first + attribute.cells;
+    const std::uint32_t cell_width = cell_bytes(attribute);
+    if (cell_width == 1) {
+        largest = loops_.largest8(cells, numbers);
+    } else {
+        for (std::uint64_t at = 0; at < numbers; ++at) {
+            largest = std::max(largest, TopologyView::number(cells, cell_width, at));
+        }
+    }
+    // Eight bytes can be read where the last begins, behind its origin.
+    const std::uint64_t last = attribute.values + largest * attribute.value_stride;
+    if (last + 1 + sizeof(std::uint64_t) > values_end) {
+        return damaged("impossible values");
+    }
+    if (!may_look_at(largest)) {
+        return damaged("its attributes have too many values in common");
+    }
+    std::uint8_t largest_origin = 0;
+    std::uint8_t smallest_origin = WARREN_ORIGIN_GUESSED;
+    for (std::uint64_t value = 0; value <= largest; ++value) {
+        const std::uint8_t origin = first[attribute.values + value * attribute.value_stride];
+        largest_origin = std::max(largest_origin, origin);
+        smallest_origin = std::min(smallest_origin, origin);
+    }
+    lacks_values_ = smallest_origin == 0;
+    if (largest_origin > WARREN_ORIGIN_GUESSED) {
+        return damaged("impossible values");
+    }
+    return {};
+}
+
 Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
     const warren_topology_index& own = view_.index_;
     const auto is_width = [](std::uint32_t bytes, std::uint32_t most) {
@@ -188,33 +224,8 @@ Error ImageCheck::check_attribute(const AttributeRecord& attribute) {
     if (!may_look_at(numbers)) {
         return damaged("its attributes have too many pairs in common");
     }
-    std::uint64_t largest = 0;
-    const std::uint8_t* cells = first + attribute.cells;
-    if (cell_width == 1) {
-        largest = loops_.largest8(cells, numbers);
-    } else {
-        for (std::uint64_t at = 0; at < numbers; ++at) {
-            largest = std::max(largest, TopologyView::number(cells, cell_width, at));
-        }
-    }
-    // Eight bytes can be read where the last begins, behind its origin.
-    const std::uint64_t last = attribute.values + largest * attribute.value_stride;
-    if (last + 1 + sizeof(std::uint64_t) > values_end) {
-        return damaged("impossible values");
-    }
-    if (!may_look_at(largest)) {
-        return damaged("its attributes have too many values in common");
-    }
-    std::uint8_t largest_origin = 0;
-    std::uint8_t smallest_origin = WARREN_ORIGIN_GUESSED;
-    for (std::uint64_t value = 0; value <= largest; ++value) {
-        const std::uint8_t origin = first[attribute.values + value * attribute.value_stride];
-        largest_origin = std::max(largest_origin, origin);
-        smallest_origin = std::min(smallest_origin, origin);
-    }
-    lacks_values_ = smallest_origin == 0;
-    if (largest_origin > WARREN_ORIGIN_GUESSED) {
-        return damaged("impossible values");
+    if (Error error = check_values(attribute, numbers, values_end)) {
+        return error;
     }
     if (seen_count_ < seen_limit) {
         seen_[seen_count_++] = {attribute, numbers, lacks_values_};

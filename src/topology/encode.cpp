@@ -1,105 +1,13 @@
 #include "topology/encode.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <map>
 #include <string_view>
-#include <unordered_map>
 
-#include "topology/checksum.hpp"
-#include "topology/common_ancestors.hpp"
 #include "topology/details.hpp"
+#include "topology/encoder.hpp"
 
 namespace warren::topology {
-
-namespace {
-
-// Indices that are known to fit, and none.
-std::uint16_t narrow(std::size_t index) {
-    return static_cast<std::uint16_t>(index);
-}
-
-// The sections while they grow.
-class Encoder {
-  public:
-    explicit Encoder(const Description& description) : description_(description) {}
-
-    Error encode(std::vector<std::byte>& image);
-
-  private:
-    Error check_limits() const;
-    Error add_objects();
-    Error add_children(std::uint32_t number);
-    void add_nearest();
-    Error add_indices();
-    void add_row_indices();
-    Error add_names();
-    void add_infos(std::uint32_t object, const std::vector<Info>& infos);
-    void add_info(std::uint32_t object, const std::string& name, const std::string& value);
-    void add_distances();
-    void add_cpu_kinds();
-    void add_attributes();
-    void add_attribute(const AttributeMatrix& matrix);
-    Error write(std::vector<std::byte>& image) const;
-
-    std::uint32_t string(const std::string& text);
-    std::uint32_t set(const Bits& bits);
-    std::uint32_t words(const std::uint64_t* first, std::size_t count);
-    std::uint16_t details(const Words& words);
-    bool is_predefined(std::size_t attribute) const {
-        return attribute < std::size(predefined_attributes) &&
-               description_.matrices[attribute].name == predefined_attributes[attribute];
-    }
-
-    const Description& description_;
-    std::uint32_t tree_objects_ = 0;
-    CommonAncestors ancestors_;
-
-    std::vector<std::uint32_t> nested_; // within how many objects beside the tree, itself counted
-    std::vector<std::uint8_t> level_of_;
-    std::vector<std::uint8_t> flags_;
-    std::vector<std::uint16_t> arity_;
-    std::vector<std::uint16_t> details_of_;
-    std::vector<std::uint16_t> nodeset_of_;
-    std::vector<std::uint16_t> os_index_;
-    std::vector<std::uint16_t> parent_;
-    std::vector<std::uint16_t> first_child_;
-    std::vector<std::uint16_t> cpuset_of_;
-    std::vector<std::uint8_t> nearest_;
-    std::vector<LevelRecord> levels_;
-    std::vector<OtherChildren> other_children_;
-    std::vector<CompleteSets> complete_sets_;
-    std::vector<InfoRecord> infos_;
-    std::vector<std::uint16_t> children_;
-    std::vector<std::uint64_t> details_;
-    std::vector<SetRecord> sets_;
-    std::vector<std::uint64_t> words_;
-    std::vector<char> strings_;
-    std::vector<std::uint16_t> pu_by_os_;
-    std::vector<std::int16_t> node_by_os_;
-    std::vector<std::int16_t> row_by_os_;
-    std::vector<DistancesRecord> distances_;
-    std::vector<std::uint32_t> distance_objects_;
-    std::vector<std::uint8_t> distance_bytes_;
-    std::vector<CpuKindRecord> cpu_kinds_;
-    std::vector<InitiatorRecord> initiators_;
-    std::vector<AttributeRecord> attributes_;
-    std::vector<std::uint8_t> cells_;
-    std::vector<std::uint8_t> orders_;
-    std::vector<std::uint8_t> values_;
-    std::vector<WideOsIndex> wide_os_indices_;
-    std::vector<std::uint16_t> allowed_;
-
-    // Entries that have been written, with their indices, so that equal ones are written once.
-    std::unordered_map<std::string, std::uint32_t> string_index_;
-    std::map<std::vector<std::uint64_t>, std::uint32_t> set_index_;
-    std::map<std::vector<std::uint64_t>, std::uint32_t> word_index_;
-    std::map<Words, std::uint16_t> detail_index_;
-    std::map<std::vector<std::uint16_t>, std::uint16_t> order_index_;
-    std::unordered_map<std::string, std::uint32_t> cell_index_;
-    std::unordered_map<std::string, std::uint32_t> value_index_;
-};
 
 std::uint32_t Encoder::string(const std::string& text) {
     const auto [entry, is_new] =
@@ -275,6 +183,62 @@ Error Encoder::add_children(std::uint32_t number) {
     return {};
 }
 
+void Encoder::add_sets(std::uint32_t number, const Object& object) {
+    nodeset_of_.push_back(object.has_sets ? static_cast<std::uint16_t>(set(object.nodes)) : none16);
+    cpuset_of_.push_back(object.has_sets ? narrow(set(object.cpus)) : none16);
+    if (object.has_sets && (!includes(object.cpus, object.complete_cpus) ||
+                            !includes(object.nodes, object.complete_nodes))) {
+        flags_.back() |= object_flag::incomplete;
+        complete_sets_.push_back({narrow(number), narrow(set(object.complete_cpus)),
+                                  narrow(set(object.complete_nodes))});
+    }
+}
+
+void Encoder::add_object_infos(std::uint32_t number, const Object& object) {
+    if (!object.name && !object.subtype && object.infos.empty()) {
+        return;
+    }
+    flags_.back() |= object_flag::has_infos;
+    if (object.name) {
+        add_info(number, name_key, *object.name);
+    }
+    if (object.subtype) {
+        add_info(number, subtype_key, *object.subtype);
+    }
+    add_infos(number, object.infos);
+}
+
+Error Encoder::add_object(std::uint32_t number, const Level& level, std::size_t level_index) {
+    const Object& object = description_.objects[number];
+    if (number == 0 ? object.parent != none : object.parent >= number) {
+        return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "object %u comes before its parent", number);
+    }
+    const std::uint32_t nested =
+        level.depth >= 0 ? 0 : 1 + (number != 0 ? nested_[object.parent] : 0);
+    if (nested > max_nested) {
+        return fail(WARREN_TOPOLOGY_ERR_LIMIT,
+                    "more than %u objects beside the tree are within each other", max_nested);
+    }
+    nested_.push_back(nested);
+    level_of_.push_back(static_cast<std::uint8_t>(level_index));
+    flags_.push_back(object.symmetric ? object_flag::symmetric : std::uint8_t{0});
+    os_index_.push_back(narrow(object.os_index));
+    if (object.os_index != none && object.os_index >= wide16) {
+        os_index_.back() = wide16;
+        wide_os_indices_.push_back({number, object.os_index});
+    }
+    parent_.push_back(narrow(object.parent));
+    if (Error error = add_children(number)) {
+        return error;
+    }
+    if (detail_words(static_cast<ObjectType>(level.type)) > 0) {
+        details_of_.push_back(details(object.details));
+    }
+    add_sets(number, object);
+    add_object_infos(number, object);
+    return {};
+}
+
 Error Encoder::add_objects() {
     // The node sets first: their indices have 16 bits.
     for (const Object& object : description_.objects) {
@@ -296,51 +260,8 @@ Error Encoder::add_objects() {
         levels_.push_back({narrow(level.first), narrow(level.count), narrow(level.type),
                            has_details ? narrow(details_of_.size()) : std::uint16_t{0}});
         for (; number < level.first + level.count; ++number) {
-            const Object& object = description_.objects[number];
-            if (number == 0 ? object.parent != none : object.parent >= number) {
-                return fail(WARREN_TOPOLOGY_ERR_ARGUMENT, "object %u comes before its parent",
-                            number);
-            }
-            const std::uint32_t nested =
-                level.depth >= 0 ? 0 : 1 + (number != 0 ? nested_[object.parent] : 0);
-            if (nested > max_nested) {
-                return fail(WARREN_TOPOLOGY_ERR_LIMIT,
-                            "more than %u objects beside the tree are within each other",
-                            max_nested);
-            }
-            nested_.push_back(nested);
-            level_of_.push_back(static_cast<std::uint8_t>(index));
-            flags_.push_back(object.symmetric ? object_flag::symmetric : std::uint8_t{0});
-            os_index_.push_back(narrow(object.os_index));
-            if (object.os_index != none && object.os_index >= wide16) {
-                os_index_.back() = wide16;
-                wide_os_indices_.push_back({number, object.os_index});
-            }
-            parent_.push_back(narrow(object.parent));
-            if (Error error = add_children(number)) {
+            if (Error error = add_object(number, level, index)) {
                 return error;
-            }
-            if (has_details) {
-                details_of_.push_back(details(object.details));
-            }
-            nodeset_of_.push_back(object.has_sets ? static_cast<std::uint16_t>(set(object.nodes))
-                                                  : none16);
-            cpuset_of_.push_back(object.has_sets ? narrow(set(object.cpus)) : none16);
-            if (object.has_sets && (!includes(object.cpus, object.complete_cpus) ||
-                                    !includes(object.nodes, object.complete_nodes))) {
-                flags_.back() |= object_flag::incomplete;
-                complete_sets_.push_back({narrow(number), narrow(set(object.complete_cpus)),
-                                          narrow(set(object.complete_nodes))});
-            }
-            if (object.name || object.subtype || !object.infos.empty()) {
-                flags_.back() |= object_flag::has_infos;
-                if (object.name) {
-                    add_info(number, name_key, *object.name);
-                }
-                if (object.subtype) {
-                    add_info(number, subtype_key, *object.subtype);
-                }
-                add_infos(number, object.infos);
             }
         }
         if (level.depth >= 0) {
@@ -426,188 +347,6 @@ void Encoder::add_nearest() {
     }
 }
 
-// The smallest of 1, 2, 4 and 8 bytes that numbers up to `largest` fit in.
-std::uint32_t width_for(std::uint64_t largest) {
-    return largest <= 0xff ? 1 : largest <= 0xffff ? 2 : largest <= 0xffffffff ? 4 : 8;
-}
-
-void append(std::vector<std::uint8_t>& bytes, std::uint64_t number, std::uint32_t width) {
-    for (std::uint32_t byte = 0; byte < width; ++byte) {
-        bytes.push_back(static_cast<std::uint8_t>(number >> (8 * byte)));
-    }
-}
-
-void Encoder::add_distances() {
-    for (const Distances& matrix : description_.distances) {
-        const auto largest = std::max_element(matrix.values.begin(), matrix.values.end());
-        const std::uint32_t width = width_for(largest == matrix.values.end() ? 0 : *largest);
-        distances_.push_back({matrix.name ? string(*matrix.name) : 0, matrix.kind,
-                              static_cast<std::uint32_t>(matrix.objects.size()),
-                              static_cast<std::uint32_t>(distance_objects_.size()),
-                              static_cast<std::uint32_t>(distance_bytes_.size()), width});
-        distance_objects_.insert(distance_objects_.end(), matrix.objects.begin(),
-                                 matrix.objects.end());
-        for (const std::uint64_t value : matrix.values) {
-            append(distance_bytes_, value, width);
-        }
-    }
-}
-
-void Encoder::add_cpu_kinds() {
-    for (const CpuKind& kind : description_.cpu_kinds) {
-        cpu_kinds_.push_back({set(kind.cpus), kind.efficiency,
-                              static_cast<std::uint32_t>(infos_.size()),
-                              static_cast<std::uint32_t>(kind.infos.size())});
-        add_infos(none, kind.infos);
-    }
-    // The topology's own come last of all.
-    add_infos(none, description_.infos);
-}
-
-void Encoder::add_attribute(const AttributeMatrix& matrix) {
-    std::vector<AttributeMatrix::Cell> values = matrix.cells;
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-
-    const std::size_t index = attributes_.size();
-    AttributeRecord record{};
-    record.name = is_predefined(index) ? std::uint16_t{0} : narrow(string(matrix.name));
-    const std::uint32_t cell_width = width_for(values.empty() ? 0 : values.size() - 1);
-    // The last is the largest.
-    const std::uint32_t value_width = width_for(values.empty() ? 0 : values.back().value);
-    const auto targets = static_cast<std::uint32_t>(description_.targets().size());
-    record.flags = static_cast<std::uint8_t>(matrix.flags | cell_width * 16 |
-                                             (matrix.rows == 1 ? 0 : attribute_flag::by_initiator));
-    record.row = row_of(record, targets);
-    record.value_stride = static_cast<std::uint8_t>(value_width + 1);
-    std::vector<std::uint8_t> bytes;
-    for (const AttributeMatrix::Cell& cell : matrix.cells) {
-        const auto place = std::lower_bound(values.begin(), values.end(), cell) - values.begin();
-        append(bytes, static_cast<std::uint64_t>(place), cell_width);
-    }
-    // Contents that several attributes share are stored once: those of reading and writing often
-    // are the same.
-    const auto keep = [](auto& known, auto& all, const std::vector<std::uint8_t>& added) {
-        const auto [entry, is_new] = known.try_emplace(std::string(added.begin(), added.end()),
-                                                       static_cast<std::uint32_t>(all.size()));
-        if (is_new) {
-            all.insert(all.end(), added.begin(), added.end());
-        }
-        return entry->second;
-    };
-    record.cells = keep(cell_index_, cells_, bytes);
-    bytes.clear();
-    for (const AttributeMatrix::Cell& value : values) {
-        bytes.push_back(static_cast<std::uint8_t>(value.origin));
-        append(bytes, value.value, value_width);
-    }
-    record.values = keep(value_index_, values_, bytes);
-    const auto [entry, is_new] =
-        order_index_.try_emplace(matrix.order, static_cast<std::uint16_t>(order_index_.size()));
-    const std::uint32_t width = order_width(targets);
-    for (const std::uint16_t target : is_new ? matrix.order : std::vector<std::uint16_t>{}) {
-        append(orders_, target, width);
-    }
-    record.order = entry->second;
-    attributes_.push_back(record);
-}
-
-void Encoder::add_attributes() {
-    for (const AttributeMatrix& matrix : description_.matrices) {
-        add_attribute(matrix);
-    }
-    const std::size_t cells = attributes_.size() * sizeof(AttributeRecord);
-    const std::size_t values = cells + cells_.size();
-    values_.resize((values + values_.size() + value_margin + 7) / 8 * 8 - values);
-    for (AttributeRecord& record : attributes_) {
-        record.cells += static_cast<std::uint32_t>(cells);
-        record.values += static_cast<std::uint32_t>(values);
-    }
-}
-
-Error Encoder::write(std::vector<std::byte>& image) const {
-    std::vector<std::byte> counts;
-    std::vector<std::byte> sections;
-    const auto place = [&](Section section, const auto& elements) {
-        if (is_counted(section)) {
-            std::size_t count = elements.size();
-            for (; count > 0x7f; count >>= 7) {
-                counts.push_back(static_cast<std::byte>(count | 0x80));
-            }
-            counts.push_back(static_cast<std::byte>(count));
-        }
-        const auto* bytes = reinterpret_cast<const std::byte*>(elements.data());
-        sections.insert(sections.end(), bytes, bytes + elements.size() * sizeof elements[0]);
-    };
-    // In the order of Section.
-    place(Section::details, details_);
-    place(Section::words, words_);
-    place(Section::attributes, attributes_);
-    place(Section::cells, cells_);
-    place(Section::values, values_);
-    place(Section::sets, sets_);
-    place(Section::infos, infos_);
-    place(Section::distances, distances_);
-    place(Section::cpu_kinds, cpu_kinds_);
-    place(Section::wide_os_indices, wide_os_indices_);
-    place(Section::distance_objects, distance_objects_);
-    place(Section::levels, levels_);
-    place(Section::initiators, initiators_);
-    place(Section::other_children, other_children_);
-    place(Section::complete_sets, complete_sets_);
-    place(Section::allowed, allowed_);
-    place(Section::details_of, details_of_);
-    place(Section::arity, arity_);
-    place(Section::nodeset_of, nodeset_of_);
-    place(Section::os_index, os_index_);
-    place(Section::parent, parent_);
-    place(Section::first_child, first_child_);
-    place(Section::cpuset_of, cpuset_of_);
-    place(Section::places, ancestors_.places);
-    place(Section::above, ancestors_.above);
-    place(Section::partings, ancestors_.partings);
-    place(Section::children, children_);
-    place(Section::pu_by_os, pu_by_os_);
-    place(Section::node_by_os, node_by_os_);
-    place(Section::row_by_os, row_by_os_);
-    place(Section::level_of, level_of_);
-    place(Section::flags, flags_);
-    place(Section::nearest, nearest_);
-    place(Section::pairs, ancestors_.pairs);
-    place(Section::distance_bytes, distance_bytes_);
-    place(Section::orders, orders_);
-    place(Section::strings, strings_);
-    for (std::vector<std::byte>* part : {&counts, &sections}) {
-        part->resize((part->size() + 7) / 8 * 8);
-    }
-    const std::size_t bytes = sizeof(Header) + counts.size() + sections.size();
-    if (sets_.size() > none16) {
-        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "there are %zu different sets, more than %u",
-                    sets_.size(), unsigned{none16});
-    }
-    if (bytes > max_image_bytes || details_.size() > none16) {
-        return fail(WARREN_TOPOLOGY_ERR_LIMIT, "the image would have %zu bytes, %zu of details",
-                    bytes, details_.size() * sizeof(std::uint64_t));
-    }
-    Header header{};
-    header.magic = image_magic;
-    header.version = image_version;
-    header.bytes = static_cast<std::uint32_t>(bytes);
-    header.objects = narrow(description_.objects.size());
-    header.tree_objects = narrow(tree_objects_);
-    header.place_bits = static_cast<std::uint8_t>(ancestors_.place_bits);
-    header.parting_kinds = static_cast<std::uint8_t>(ancestors_.parting_kinds);
-    header.has_pairs = ancestors_.pairs.empty() ? 0 : 1;
-    header.sections = static_cast<std::uint8_t>(section_count);
-    image.resize(sizeof header);
-    std::memcpy(image.data(), &header, sizeof header);
-    image.insert(image.end(), counts.begin(), counts.end());
-    image.insert(image.end(), sections.begin(), sections.end());
-    header.checksum = checksum(image.data() + checksum_end, image.size() - checksum_end);
-    std::memcpy(image.data(), &header, sizeof header);
-    return {};
-}
-
 Error Encoder::encode(std::vector<std::byte>& image) {
     if (Error error = check_limits()) {
         return error;
@@ -625,8 +364,6 @@ Error Encoder::encode(std::vector<std::byte>& image) {
     add_attributes();
     return write(image);
 }
-
-} // namespace
 
 Error encode(const Description& description, std::vector<std::byte>& image) {
     Encoder encoder(description);

@@ -39,6 +39,8 @@ class ImageCheck {
     Error check_indices();
     Error check_distances();
     Error check_attributes();
+    Error check_values(const AttributeRecord& attribute, std::uint64_t numbers,
+                       std::uint64_t values_end);
     Error check_attribute(const AttributeRecord& attribute);
 
     std::uint32_t count(Section section) const {

@@ -82,14 +82,29 @@ Neighbours star(int rank, int size) {
     return made;
 }
 
-void test(const Neighbours& n, int count) {
-    int rank;
-    MPI_Comm_rank(n.comm, &rank);
-    const std::size_t in_degree = n.sources.size();
-    const std::size_t out_degree = n.destinations.size();
-    const auto width = static_cast<std::size_t>(count) + 1; // a gap after each block
-    std::vector<int> out(out_degree * width), one(width), in(in_degree * width);
-    const auto fill = [&] {
+// The operations on a neighbourhood, with blocks of so many elements.
+class Blocks {
+  public:
+    Blocks(const Neighbours& neighbours, int elements)
+        : n(neighbours),
+          count(elements),
+          in_degree(n.sources.size()),
+          out_degree(n.destinations.size()),
+          width(static_cast<std::size_t>(count) + 1),
+          out(out_degree * width),
+          one(width),
+          in(in_degree * width) {
+        MPI_Comm_rank(n.comm, &rank);
+        for (std::size_t e = 0; e < in_degree; ++e) {
+            places.push_back(static_cast<int>(e * width));
+        }
+    }
+
+    void equal();
+    void uneven();
+
+  private:
+    void fill() {
         for (std::size_t e = 0; e < out_degree; ++e) {
             for (int i = 0; i < count; ++i) {
                 out[e * width + static_cast<std::size_t>(i)] = value(rank, static_cast<int>(e), i);
@@ -99,9 +114,11 @@ void test(const Neighbours& n, int count) {
             one[static_cast<std::size_t>(i)] = value(rank, 99, i);
         }
         in.assign(in.size(), gap);
-    };
+    }
+
     // `size(e)`: how much of block e has been received.
-    const auto check = [&](const char* operation, bool all_the_same, std::size_t step, auto size) {
+    template <typename Size>
+    void check(const char* operation, bool all_the_same, std::size_t step, Size size) {
         bool good = true;
         for (std::size_t e = 0; e < in_degree; ++e) {
             const bool nobody = n.sources[e] == MPI_PROC_NULL;
@@ -114,7 +131,18 @@ void test(const Neighbours& n, int count) {
             }
         }
         expect(good, operation, n.name + ", count " + std::to_string(count));
-    };
+    }
+
+    const Neighbours& n;
+    int count;
+    int rank = 0;
+    std::size_t in_degree, out_degree;
+    std::size_t width; // with a gap after each block
+    std::vector<int> out, one, in;
+    std::vector<int> places;
+};
+
+void Blocks::equal() {
     const auto whole = [&](std::size_t) { return count; };
     const auto dense = static_cast<std::size_t>(count);
 
@@ -123,10 +151,7 @@ void test(const Neighbours& n, int count) {
          count, MPI_INT, in.data(), count, MPI_INT, n.comm);
     check("MPI_Neighbor_allgather", true, dense, whole);
 
-    std::vector<int> counts(in_degree, count), places;
-    for (std::size_t e = 0; e < in_degree; ++e) {
-        places.push_back(static_cast<int>(e * width));
-    }
+    const std::vector<int> counts(in_degree, count);
     fill();
     call(MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, MPI_Neighbor_allgatherv_init,
          one.data(), count, MPI_INT, in.data(), counts.data(), places.data(), MPI_INT, n.comm);
@@ -141,9 +166,11 @@ void test(const Neighbours& n, int count) {
     call(MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, MPI_Neighbor_alltoall_init, packed.data(),
          count, MPI_INT, in.data(), count, MPI_INT, n.comm);
     check("MPI_Neighbor_alltoall", false, dense, whole);
+}
 
-    // Counts that differ by edge: edge e of a rank's destinations has count - e elements, or none.
-    std::vector<int> out_counts, out_places;
+// Counts that differ by edge: edge e of a rank's destinations has count - e elements, or none.
+void Blocks::uneven() {
+    std::vector<int> counts(in_degree), out_counts, out_places;
     std::vector<MPI_Aint> out_bytes, in_bytes;
     std::vector<MPI_Datatype> out_types(out_degree, MPI_INT), in_types(in_degree, MPI_INT);
     const auto elements = [&](int edge) { return std::max(0, count - edge); };
@@ -156,17 +183,23 @@ void test(const Neighbours& n, int count) {
         counts[e] = elements(n.feeding[e]);
         in_bytes.push_back(static_cast<MPI_Aint>(e * width * sizeof(int)));
     }
-    const auto uneven = [&](std::size_t e) { return counts[e]; };
+    const auto received = [&](std::size_t e) { return counts[e]; };
     fill();
     call(MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, MPI_Neighbor_alltoallv_init, out.data(),
          out_counts.data(), out_places.data(), MPI_INT, in.data(), counts.data(), places.data(),
          MPI_INT, n.comm);
-    check("MPI_Neighbor_alltoallv", false, width, uneven);
+    check("MPI_Neighbor_alltoallv", false, width, received);
     fill();
     call(MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, MPI_Neighbor_alltoallw_init, out.data(),
          out_counts.data(), out_bytes.data(), out_types.data(), in.data(), counts.data(),
          in_bytes.data(), in_types.data(), n.comm);
-    check("MPI_Neighbor_alltoallw", false, width, uneven);
+    check("MPI_Neighbor_alltoallw", false, width, received);
+}
+
+void test(const Neighbours& n, int count) {
+    Blocks blocks(n, count);
+    blocks.equal();
+    blocks.uneven();
 }
 
 } // namespace

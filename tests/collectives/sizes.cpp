@@ -39,6 +39,18 @@ struct Run {
     MPI_Op first;
     int rank, size;
 
+    // One operation, as drawn.
+    struct Drawn {
+        int root;
+        const Layout& layout; // of this rank
+        const Layout& plain;
+        int elements; // of layout
+        int ints;     // the same in ints
+        bool in_place;
+        bool here; // in place, at the root
+        std::string text;
+    };
+
     void operation(Random& random) const {
         const int kind = random(11);
         const int root = random(size);
@@ -60,98 +72,114 @@ struct Run {
         const std::string text = std::to_string(ints) + " ints as " + ours.name + ", root " +
                                  std::to_string(root) + " of " + std::to_string(size) +
                                  (in_place ? ", in place" : "");
-        bool good = true;
+        const Drawn drawn{root, layout, plain, elements, ints, in_place, here, text};
         switch (kind) {
-        case 0: {
-            Buffer buffer(layout, 1, elements);
-            if (rank == root) {
-                buffer.fill(0, root, 0);
-            }
-            MPI_Bcast(buffer.data(), elements, layout.type, root, comm);
-            expect(buffer.take(0, root, 0) && buffer.untouched(), "MPI_Bcast", text);
-            break;
-        }
-        case 1: {
-            Buffer out(plain, 1, ints);
-            Buffer in(layout, rank == root ? size : 0, elements);
-            out.fill(0, rank, root);
-            if (here) {
-                in.fill(root, root, root);
-            }
-            MPI_Gather(here ? MPI_IN_PLACE : out.data(), ints, MPI_INT, in.data(), elements,
-                       layout.type, root, comm);
-            for (int r = 0; r < size && rank == root; ++r) {
-                good = in.take(r, r, root) && good;
-            }
-            expect(good && in.untouched(), "MPI_Gather", text);
-            break;
-        }
-        case 2: {
-            Buffer out(layout, rank == root ? size : 0, elements);
-            Buffer in(plain, 1, ints);
-            for (int r = 0; r < size && rank == root; ++r) {
-                out.fill(r, root, r);
-            }
-            MPI_Scatter(out.data(), elements, layout.type, here ? MPI_IN_PLACE : in.data(), ints,
-                        MPI_INT, root, comm);
-            expect((here || in.take(0, root, rank)) && in.untouched(), "MPI_Scatter", text);
-            break;
-        }
-        case 3: {
-            Buffer out(plain, 1, ints);
-            Buffer in(layout, size, elements);
-            out.fill(0, rank, 0);
-            if (in_place) {
-                in.fill(rank, rank, 0);
-            }
-            MPI_Allgather(in_place ? MPI_IN_PLACE : out.data(), ints, MPI_INT, in.data(), elements,
-                          layout.type, comm);
-            for (int r = 0; r < size; ++r) {
-                good = in.take(r, r, 0) && good;
-            }
-            expect(good && in.untouched(), "MPI_Allgather", text);
-            break;
-        }
-        case 4: {
-            Buffer out(plain, size, ints);
-            Buffer in(layout, size, elements);
-            for (int r = 0; r < size; ++r) {
-                (in_place ? in : out).fill(r, rank, r);
-            }
-            MPI_Alltoall(in_place ? MPI_IN_PLACE : out.data(), ints, MPI_INT, in.data(), elements,
-                         layout.type, comm);
-            for (int r = 0; r < size; ++r) {
-                good = in.take(r, r, rank) && good;
-            }
-            expect(good && in.untouched(), "MPI_Alltoall", text);
-            break;
-        }
-        case 5: {
-            // Each rank r has its block r % 3 times.
-            std::vector<int> counts, places;
-            for (int r = 0; r < size; ++r) {
-                counts.push_back(r % 3 == 0 ? ints : ints / 2);
-                places.push_back(r * ints);
-            }
-            Buffer all(plain, size, ints);
-            const int own = counts[static_cast<std::size_t>(rank)];
-            for (int i = 0; i < own; ++i) {
-                all.at(rank, i) = value(rank, 0, i);
-            }
-            MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, all.data(), counts.data(), places.data(),
-                           MPI_INT, comm);
-            for (int r = 0; r < size; ++r) {
-                for (int i = 0; i < counts[static_cast<std::size_t>(r)]; ++i) {
-                    good = good && all.at(r, i) == value(r, 0, i);
-                    all.at(r, i) = gap;
-                }
-            }
-            expect(good && all.untouched(), "MPI_Allgatherv", text);
-            break;
-        }
+        case 0:
+            return bcast(drawn);
+        case 1:
+            return gather(drawn);
+        case 2:
+            return scatter(drawn);
+        case 3:
+            return allgather(drawn);
+        case 4:
+            return alltoall(drawn);
+        case 5:
+            return allgatherv(drawn);
         default:
-            reduction(kind, ints, op, root, in_place, summed, text);
+            return reduction(kind, ints, op, root, in_place, summed, text);
         }
+    }
+
+    void bcast(const Drawn& d) const {
+        Buffer buffer(d.layout, 1, d.elements);
+        if (rank == d.root) {
+            buffer.fill(0, d.root, 0);
+        }
+        MPI_Bcast(buffer.data(), d.elements, d.layout.type, d.root, comm);
+        expect(buffer.take(0, d.root, 0) && buffer.untouched(), "MPI_Bcast", d.text);
+    }
+
+    void gather(const Drawn& d) const {
+        bool good = true;
+        Buffer out(d.plain, 1, d.ints);
+        Buffer in(d.layout, rank == d.root ? size : 0, d.elements);
+        out.fill(0, rank, d.root);
+        if (d.here) {
+            in.fill(d.root, d.root, d.root);
+        }
+        MPI_Gather(d.here ? MPI_IN_PLACE : out.data(), d.ints, MPI_INT, in.data(), d.elements,
+                   d.layout.type, d.root, comm);
+        for (int r = 0; r < size && rank == d.root; ++r) {
+            good = in.take(r, r, d.root) && good;
+        }
+        expect(good && in.untouched(), "MPI_Gather", d.text);
+    }
+
+    void scatter(const Drawn& d) const {
+        Buffer out(d.layout, rank == d.root ? size : 0, d.elements);
+        Buffer in(d.plain, 1, d.ints);
+        for (int r = 0; r < size && rank == d.root; ++r) {
+            out.fill(r, d.root, r);
+        }
+        MPI_Scatter(out.data(), d.elements, d.layout.type, d.here ? MPI_IN_PLACE : in.data(),
+                    d.ints, MPI_INT, d.root, comm);
+        expect((d.here || in.take(0, d.root, rank)) && in.untouched(), "MPI_Scatter", d.text);
+    }
+
+    void allgather(const Drawn& d) const {
+        bool good = true;
+        Buffer out(d.plain, 1, d.ints);
+        Buffer in(d.layout, size, d.elements);
+        out.fill(0, rank, 0);
+        if (d.in_place) {
+            in.fill(rank, rank, 0);
+        }
+        MPI_Allgather(d.in_place ? MPI_IN_PLACE : out.data(), d.ints, MPI_INT, in.data(),
+                      d.elements, d.layout.type, comm);
+        for (int r = 0; r < size; ++r) {
+            good = in.take(r, r, 0) && good;
+        }
+        expect(good && in.untouched(), "MPI_Allgather", d.text);
+    }
+
+    void alltoall(const Drawn& d) const {
+        bool good = true;
+        Buffer out(d.plain, size, d.ints);
+        Buffer in(d.layout, size, d.elements);
+        for (int r = 0; r < size; ++r) {
+            (d.in_place ? in : out).fill(r, rank, r);
+        }
+        MPI_Alltoall(d.in_place ? MPI_IN_PLACE : out.data(), d.ints, MPI_INT, in.data(), d.elements,
+                     d.layout.type, comm);
+        for (int r = 0; r < size; ++r) {
+            good = in.take(r, r, rank) && good;
+        }
+        expect(good && in.untouched(), "MPI_Alltoall", d.text);
+    }
+
+    void allgatherv(const Drawn& d) const {
+        bool good = true;
+        // Each rank r has its block r % 3 times.
+        std::vector<int> counts, places;
+        for (int r = 0; r < size; ++r) {
+            counts.push_back(r % 3 == 0 ? d.ints : d.ints / 2);
+            places.push_back(r * d.ints);
+        }
+        Buffer all(d.plain, size, d.ints);
+        const int own = counts[static_cast<std::size_t>(rank)];
+        for (int i = 0; i < own; ++i) {
+            all.at(rank, i) = value(rank, 0, i);
+        }
+        MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, all.data(), counts.data(), places.data(), MPI_INT,
+                       comm);
+        for (int r = 0; r < size; ++r) {
+            for (int i = 0; i < counts[static_cast<std::size_t>(r)]; ++i) {
+                good = good && all.at(r, i) == value(r, 0, i);
+                all.at(r, i) = gap;
+            }
+        }
+        expect(good && all.untouched(), "MPI_Allgatherv", d.text);
     }
 
     // Values small enough for sums.

@@ -23,6 +23,58 @@ void sum_in(MPI_Comm comm) {
     EXPECT(sum == world_size * (world_size - 1) / 2);
 }
 
+// Each keeps its messages to itself.
+void exchange(MPI_Comm* comms, int count) {
+    const int next = (world_rank + 1) % world_size;
+    const int previous = (world_rank + world_size - 1) % world_size;
+    for (int i = 0; i < count; ++i) {
+        MPI_Request request;
+        MPI_Isend(&comms[i], 1, MPI_AINT, next, 0, comms[i], &request);
+        MPI_Request_free(&request);
+    }
+    for (int i = count; i-- > 0;) {
+        MPI_Aint from;
+        MPI_Recv(&from, 1, MPI_AINT, previous, 0, comms[i], MPI_STATUS_IGNORE);
+    }
+}
+
+void with_hints(MPI_Comm parent) {
+    MPI_Info info, got;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "colour", "brown");
+    MPI_Comm comm;
+    MPI_Request request;
+    MPI_Comm_idup_with_info(parent, info, &comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    char text[16];
+    int length = sizeof text, flag;
+    MPI_Comm_get_info(comm, &got);
+    MPI_Info_get_string(got, "colour", &length, text, &flag);
+    EXPECT(flag != 0);
+    MPI_Info_free(&got);
+    MPI_Info_free(&info);
+    MPI_Comm_free(&comm);
+}
+
+// Freed while the request is under way, and refused by an attribute everywhere; frees the parent.
+void refused(MPI_Comm parent) {
+    MPI_Comm comm;
+    MPI_Request request;
+    int refusing;
+    MPI_Comm_create_keyval(refuse, MPI_COMM_NULL_DELETE_FN, &refusing, nullptr);
+    MPI_Comm_set_attr(parent, refusing, nullptr);
+    MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+    EXPECT(MPI_Comm_idup(parent, &comm, &request) != MPI_SUCCESS);
+    EXPECT(comm == MPI_COMM_NULL);
+    MPI_Comm_delete_attr(parent, refusing);
+    EXPECT(MPI_Comm_idup(parent, &comm, &request) == MPI_SUCCESS);
+    MPI_Comm_free(&parent);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    sum_in(comm);
+    MPI_Comm_free(&comm);
+    MPI_Comm_free_keyval(&refusing);
+}
+
 void several() {
     constexpr int count = 6;
     int keyval, value = 1, later = 2;
@@ -60,18 +112,7 @@ void several() {
             EXPECT(flag != 0 && *static_cast<int*>(got) == 1);
             sum_in(comm);
         }
-        // Each keeps its messages to itself.
-        const int next = (world_rank + 1) % world_size;
-        const int previous = (world_rank + world_size - 1) % world_size;
-        for (int i = 0; i < count; ++i) {
-            MPI_Request request;
-            MPI_Isend(&comms[i], 1, MPI_AINT, next, 0, comms[i], &request);
-            MPI_Request_free(&request);
-        }
-        for (int i = count; i-- > 0;) {
-            MPI_Aint from;
-            MPI_Recv(&from, 1, MPI_AINT, previous, 0, comms[i], MPI_STATUS_IGNORE);
-        }
+        exchange(comms, count);
         for (MPI_Comm& comm : comms) {
             sum_in(comm);
             MPI_Comm_free(&comm);
@@ -79,35 +120,8 @@ void several() {
         MPI_Comm_free(&plain);
         MPI_Comm_set_attr(parent, keyval, &value);
     }
-    // With hints; freed while the request is under way; and refused by an attribute everywhere.
-    MPI_Info info, got;
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "colour", "brown");
-    MPI_Comm comm;
-    MPI_Request request;
-    MPI_Comm_idup_with_info(parent, info, &comm, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    char text[16];
-    int length = sizeof text, flag;
-    MPI_Comm_get_info(comm, &got);
-    MPI_Info_get_string(got, "colour", &length, text, &flag);
-    EXPECT(flag != 0);
-    MPI_Info_free(&got);
-    MPI_Info_free(&info);
-    MPI_Comm_free(&comm);
-    int refusing;
-    MPI_Comm_create_keyval(refuse, MPI_COMM_NULL_DELETE_FN, &refusing, nullptr);
-    MPI_Comm_set_attr(parent, refusing, nullptr);
-    MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
-    EXPECT(MPI_Comm_idup(parent, &comm, &request) != MPI_SUCCESS);
-    EXPECT(comm == MPI_COMM_NULL);
-    MPI_Comm_delete_attr(parent, refusing);
-    EXPECT(MPI_Comm_idup(parent, &comm, &request) == MPI_SUCCESS);
-    MPI_Comm_free(&parent);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    sum_in(comm);
-    MPI_Comm_free(&comm);
-    MPI_Comm_free_keyval(&refusing);
+    with_hints(parent);
+    refused(parent);
     MPI_Comm_free_keyval(&keyval);
 }
 

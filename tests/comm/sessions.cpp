@@ -31,20 +31,8 @@ void check_sum(MPI_Comm comm) {
     EXPECT(sum == world_size * (world_size - 1) / 2);
 }
 
-void one_session() {
-    MPI_Session session, other;
-    EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
-    EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &other) == MPI_SUCCESS);
-    EXPECT(session != other);
-    EXPECT(MPI_Session_fromint(MPI_Session_toint(session)) == session);
+void process_sets(MPI_Session session) {
     int flag;
-    MPI_Initialized(&flag);
-    MPI_Comm comm = world_of(session, "one");
-    MPI_Comm second = world_of(other, "one");
-    check_sum(comm);
-    check_sum(second);
-
-    // Process sets.
     int sets;
     MPI_Session_get_num_psets(session, MPI_INFO_NULL, &sets);
     EXPECT(sets == 2);
@@ -71,8 +59,28 @@ void one_session() {
         EXPECT(std::strcmp(name, "mpi") == 0 && few == length);
     }
     EXPECT(found_world && found_self);
+}
 
-    // Own group; and the even ones, in falling order.
+// Between two groups that make up the world.
+void between(MPI_Group all, MPI_Group even) {
+    MPI_Group odd;
+    MPI_Group_difference(all, even, &odd);
+    MPI_Comm inter, merged;
+    const bool is_even = world_rank % 2 == 0;
+    MPI_Intercomm_create_from_groups(is_even ? even : odd, 0, is_even ? odd : even, 0, "both",
+                                     MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter);
+    int remote;
+    MPI_Comm_remote_size(inter, &remote);
+    EXPECT(remote + size_of(inter) == world_size);
+    MPI_Intercomm_merge(inter, is_even ? 1 : 0, &merged);
+    check_sum(merged);
+    MPI_Comm_free(&merged);
+    MPI_Comm_disconnect(&inter);
+    MPI_Group_free(&odd);
+}
+
+// The own group; and the even ranks, in falling order.
+void groups(MPI_Session session) {
     MPI_Group self, all, even;
     MPI_Comm alone;
     MPI_Group_from_session_pset(session, "mpi://self", &self);
@@ -94,20 +102,7 @@ void one_session() {
         MPI_Comm_free(&evens);
     }
     if (world_size > 1) {
-        MPI_Group odd;
-        MPI_Group_difference(all, even, &odd);
-        MPI_Comm inter, merged;
-        const bool is_even = world_rank % 2 == 0;
-        MPI_Intercomm_create_from_groups(is_even ? even : odd, 0, is_even ? odd : even, 0, "both",
-                                         MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter);
-        int remote;
-        MPI_Comm_remote_size(inter, &remote);
-        EXPECT(remote + size_of(inter) == world_size);
-        MPI_Intercomm_merge(inter, is_even ? 1 : 0, &merged);
-        check_sum(merged);
-        MPI_Comm_free(&merged);
-        MPI_Comm_disconnect(&inter);
-        MPI_Group_free(&odd);
+        between(all, even);
     }
     MPI_Comm none;
     EXPECT(MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "none", MPI_INFO_NULL, MPI_ERRORS_RETURN,
@@ -115,8 +110,10 @@ void one_session() {
     EXPECT(none == MPI_COMM_NULL);
     MPI_Group_free(&even);
     MPI_Group_free(&all);
+}
 
-    // Errors belong to the session.
+// Errors belong to the session.
+void errors(MPI_Session session, MPI_Session other) {
     MPI_Errhandler own, got;
     MPI_Session_create_errhandler(handler, &own);
     EXPECT(MPI_Session_set_errhandler(session, own) == MPI_SUCCESS);
@@ -132,6 +129,24 @@ void one_session() {
     EXPECT(handled == 2 && handled_code == MPI_ERR_OTHER);
     EXPECT(MPI_Group_from_session_pset(other, "mpi://NOWHERE", &wrong) != MPI_SUCCESS);
     EXPECT(handled == 2);
+}
+
+void one_session() {
+    MPI_Session session, other;
+    EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
+    EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &other) == MPI_SUCCESS);
+    EXPECT(session != other);
+    EXPECT(MPI_Session_fromint(MPI_Session_toint(session)) == session);
+    int flag;
+    MPI_Initialized(&flag);
+    MPI_Comm comm = world_of(session, "one");
+    MPI_Comm second = world_of(other, "one");
+    check_sum(comm);
+    check_sum(second);
+
+    process_sets(session);
+    groups(session);
+    errors(session, other);
 
     check_sum(comm);
     MPI_Comm_free(&comm);

@@ -4,6 +4,36 @@
 
 namespace {
 
+// Each row of each dimension, and each point.
+void parts(MPI_Comm comm, const std::vector<int>& dims, const std::vector<int>& periods,
+           int dimensions, const int* coords) {
+    const int own = rank_in(comm);
+    for (int kept = 0; kept < dimensions; ++kept) {
+        int remain[4] = {};
+        remain[kept] = 1;
+        MPI_Comm row;
+        MPI_Cart_sub(comm, remain, &row);
+        EXPECT(size_of(row) == dims[static_cast<std::size_t>(kept)]);
+        EXPECT(rank_in(row) == coords[kept]);
+        int row_dims, row_period, row_coord;
+        MPI_Cart_get(row, 1, &row_dims, &row_period, &row_coord);
+        EXPECT(row_dims == dims[static_cast<std::size_t>(kept)]);
+        EXPECT(row_period == periods[static_cast<std::size_t>(kept)]);
+        EXPECT(row_coord == coords[kept]);
+        int sum;
+        MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, row);
+        MPI_Comm_free(&row);
+    }
+    int none[4] = {};
+    MPI_Comm point;
+    MPI_Cart_sub(comm, none, &point);
+    EXPECT(size_of(point) == 1);
+    int kind;
+    MPI_Topo_test(point, &kind);
+    EXPECT(kind == MPI_CART);
+    MPI_Comm_free(&point);
+}
+
 void grids() {
     for (int dimensions = 0; dimensions <= 4; ++dimensions) {
         std::vector<int> dims(4), periods = {1, 0, 1, 0};
@@ -50,30 +80,7 @@ void grids() {
             MPI_Cart_rank(comm, other, &back);
             EXPECT(back == rank);
         }
-        // Each row of each dimension.
-        for (int kept = 0; kept < dimensions; ++kept) {
-            int remain[4] = {};
-            remain[kept] = 1;
-            MPI_Comm row;
-            MPI_Cart_sub(comm, remain, &row);
-            EXPECT(size_of(row) == dims[static_cast<std::size_t>(kept)]);
-            EXPECT(rank_in(row) == coords[kept]);
-            int row_dims, row_period, row_coord;
-            MPI_Cart_get(row, 1, &row_dims, &row_period, &row_coord);
-            EXPECT(row_dims == dims[static_cast<std::size_t>(kept)]);
-            EXPECT(row_period == periods[static_cast<std::size_t>(kept)]);
-            EXPECT(row_coord == coords[kept]);
-            int sum;
-            MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, row);
-            MPI_Comm_free(&row);
-        }
-        int none[4] = {};
-        MPI_Comm point;
-        MPI_Cart_sub(comm, none, &point);
-        EXPECT(size_of(point) == 1);
-        MPI_Topo_test(point, &kind);
-        EXPECT(kind == MPI_CART);
-        MPI_Comm_free(&point);
+        parts(comm, dims, periods, dimensions, coords);
         MPI_Comm_free(&twin);
         MPI_Comm_free(&comm);
     }

@@ -18,8 +18,8 @@ static void check_one(int index, const int values[count], const MPI_Status* stat
     check_status(status, 0, index, 4, what);
 }
 
-static void receiver(void) {
-    int values[count], indices[count], flag = -1, index = -1, done = -1;
+static void waits(void) {
+    int values[count], indices[count], index = -1, done = -1;
     MPI_Request requests[count];
     MPI_Status status, statuses[count];
 
@@ -45,6 +45,12 @@ static void receiver(void) {
         check_one(i, values, &statuses[i], "MPI_Waitall");
         CHECK(requests[i] == MPI_REQUEST_NULL, "MPI_Waitall leaves request %d", i);
     }
+}
+
+static void tests(void) {
+    int values[count], indices[count], flag = -1, index = -1, done = -1;
+    MPI_Request requests[count];
+    MPI_Status status, statuses[count];
 
     post(values, requests);
     for (int left = count; left > 0; left -= flag) {
@@ -74,6 +80,12 @@ static void receiver(void) {
     for (int i = 0; i < count; i++) {
         check_one(i, values, &statuses[i], "MPI_Testall");
     }
+}
+
+static void single_requests(void) {
+    int values[count], flag = -1;
+    MPI_Request requests[count];
+    MPI_Status status;
 
     post(values, requests);
     for (int i = count - 1; i >= 0; i--) {
@@ -98,6 +110,12 @@ static void receiver(void) {
     for (int i = 0; i < count; i++) {
         CHECK(values[i] == 7 * i, "value %d without statuses", i);
     }
+}
+
+static void receiver(void) {
+    waits();
+    tests();
+    single_requests();
 }
 
 static void sender(void) {

@@ -256,7 +256,7 @@ static void expect(int code, int error_class, const char* what) {
           error_class);
 }
 
-static void errors(void) {
+static void errors_of_making(void) {
     int out[4] = {1, 2, 3, 4}, in[4], flag;
     MPI_Request plain, none = MPI_REQUEST_NULL;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -286,7 +286,10 @@ static void errors(void) {
     expect(MPI_Pready(0, plain), MPI_ERR_REQUEST, "another persistent request");
     expect(MPI_Parrived(plain, 0, &flag), MPI_ERR_REQUEST, "another persistent request arrived");
     MPI_Request_free(&plain);
+}
 
+static void errors_of_use(void) {
+    int out[4] = {1, 2, 3, 4}, in[4], flag;
     MPI_Request send = send_of(out, 4, 1, MPI_INT, 0);
     MPI_Request receive = receive_of(in, 2, 2, MPI_INT, 0);
     expect(MPI_Pready(0, send), MPI_ERR_REQUEST, "not started");
@@ -316,10 +319,12 @@ static void errors(void) {
     CHECK(in[0] == 1 && in[1] == 2 && in[2] == 3 && in[3] == 4, "wrong data");
     MPI_Request_free(&send);
     MPI_Request_free(&receive);
+}
 
-    /* More than the receiver has room for. */
-    send = send_of(out, 4, 1, MPI_INT, 0);
-    receive = receive_of(in, 1, 3, MPI_INT, 0);
+static void more_than_there_is_room_for(void) {
+    int out[4] = {1, 2, 3, 4}, in[4];
+    MPI_Request send = send_of(out, 4, 1, MPI_INT, 0);
+    MPI_Request receive = receive_of(in, 1, 3, MPI_INT, 0);
     in[3] = -1;
     MPI_Start(&send);
     MPI_Start(&receive);
@@ -347,7 +352,9 @@ int main(int argc, char** argv) {
     gaps();
     order();
     corners();
-    errors();
+    errors_of_making();
+    errors_of_use();
+    more_than_there_is_room_for();
     /* A send that nobody receives, a receive that nothing is sent to, both without use. */
     static int last;
     MPI_Request unused[2] = {send_of(&last, 1, 1, MPI_INT, 77),

@@ -4,6 +4,64 @@
 
 #include <stdint.h>
 
+static void send_in(int mode, int tag, unsigned char* data, int bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check_fill(data, (size_t)bytes, (unsigned)tag);
+    if (mode % 4 == 2) {
+        /* Ready: the receiver says that it has posted. */
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 9999, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    switch (mode) {
+    case 0:
+        MPI_Send(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
+        break;
+    case 1:
+        MPI_Bsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
+        break;
+    case 2:
+        MPI_Rsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
+        break;
+    case 3:
+        MPI_Ssend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
+        break;
+    case 4:
+        MPI_Isend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
+        break;
+    case 5:
+        MPI_Ibsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
+        break;
+    case 6:
+        MPI_Irsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
+        break;
+    case 7:
+        MPI_Issend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
+        break;
+    }
+    if (mode >= 4) {
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(request == MPI_REQUEST_NULL, "MPI_Wait leaves the request of mode %d", mode);
+    }
+    /* The buffer is the sender's again. */
+    memset(data, 0xee, (size_t)bytes);
+    MPI_Recv(NULL, 0, MPI_BYTE, 1, 9998, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void receive_from(int mode, int tag, unsigned char* data, int bytes) {
+    MPI_Request request;
+    MPI_Status status;
+    memset(data, 0x11, (size_t)bytes);
+    if (mode % 4 == 2) {
+        MPI_Irecv(data, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &request);
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 9999, MPI_COMM_WORLD);
+        MPI_Wait(&request, &status);
+    } else {
+        MPI_Recv(data, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &status);
+    }
+    check_status(&status, 0, tag, bytes, "received");
+    check_pattern(data, (size_t)bytes, (unsigned)tag, "send mode");
+    MPI_Send(NULL, 0, MPI_BYTE, 0, 9998, MPI_COMM_WORLD);
+}
+
 static void every_size(int rank) {
     const int buffered_space = 2 * (CHECK_LARGEST + MPI_BSEND_OVERHEAD);
     unsigned char* data = check_buffer(CHECK_LARGEST);
@@ -14,60 +72,9 @@ static void every_size(int rank) {
         for (int mode = 0; mode < 8; mode++) {
             const int tag = 10 * i + mode;
             if (rank == 0) {
-                MPI_Request request = MPI_REQUEST_NULL;
-                check_fill(data, (size_t)bytes, (unsigned)tag);
-                if (mode % 4 == 2) {
-                    /* Ready: the receiver says that it has posted. */
-                    MPI_Recv(NULL, 0, MPI_BYTE, 1, 9999, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-                }
-                switch (mode) {
-                case 0:
-                    MPI_Send(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
-                    break;
-                case 1:
-                    MPI_Bsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
-                    break;
-                case 2:
-                    MPI_Rsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
-                    break;
-                case 3:
-                    MPI_Ssend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
-                    break;
-                case 4:
-                    MPI_Isend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
-                    break;
-                case 5:
-                    MPI_Ibsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
-                    break;
-                case 6:
-                    MPI_Irsend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
-                    break;
-                case 7:
-                    MPI_Issend(data, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request);
-                    break;
-                }
-                if (mode >= 4) {
-                    MPI_Wait(&request, MPI_STATUS_IGNORE);
-                    CHECK(request == MPI_REQUEST_NULL, "MPI_Wait leaves the request of mode %d",
-                          mode);
-                }
-                /* The buffer is the sender's again. */
-                memset(data, 0xee, (size_t)bytes);
-                MPI_Recv(NULL, 0, MPI_BYTE, 1, 9998, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                send_in(mode, tag, data, bytes);
             } else if (rank == 1) {
-                MPI_Request request;
-                MPI_Status status;
-                memset(data, 0x11, (size_t)bytes);
-                if (mode % 4 == 2) {
-                    MPI_Irecv(data, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &request);
-                    MPI_Send(NULL, 0, MPI_BYTE, 0, 9999, MPI_COMM_WORLD);
-                    MPI_Wait(&request, &status);
-                } else {
-                    MPI_Recv(data, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &status);
-                }
-                check_status(&status, 0, tag, bytes, "received");
-                check_pattern(data, (size_t)bytes, (unsigned)tag, "send mode");
-                MPI_Send(NULL, 0, MPI_BYTE, 0, 9998, MPI_COMM_WORLD);
+                receive_from(mode, tag, data, bytes);
             }
         }
     }

@@ -35,17 +35,7 @@ void write(const std::string& folder, std::initializer_list<Record> records,
     failures += file.lost() == 0 ? 0 : 1;
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    if (argc != 2) {
-        return 2;
-    }
-    const std::string top = argv[1];
-    const std::string folder = top + "/rank-00003";
-    mkdir(top.c_str(), 0777);
-    mkdir(folder.c_str(), 0777);
-
+void write_description(const std::string& folder) {
     ProcessDescription process;
     process.mode = "first-touch";
     process.granularity = process.page_size = 4096;
@@ -61,7 +51,9 @@ int main(int argc, char** argv) {
     DescriptionFile description;
     must(description.open(folder));
     must(description.write(process));
+}
 
+void write_threads(const std::string& folder) {
     // Tid 20 belongs first to thread 1 and then to thread 2.
     write<ThreadRecord>(folder, {{ThreadRecord::began, 0, 10, no_thread, 1000, 0, 0, "main"},
                                  {ThreadRecord::began, 1, 20, 0, 2000, 0, 0, "one"},
@@ -69,6 +61,9 @@ int main(int argc, char** argv) {
                                  {ThreadRecord::began, 2, 20, 0, 4000, 0, 0, "two"},
                                  {ThreadRecord::ended, 2, 20, 0, 5000, 800, 12, "two"},
                                  {ThreadRecord::ended, 0, 10, no_thread, 9000, 900, 0, "main"}});
+}
+
+void write_modules(const std::string& folder) {
     Allowance allowance;
     ByteFile strings;
     must(strings.open(folder + "/" + strings_file, allowance));
@@ -84,6 +79,9 @@ int main(int argc, char** argv) {
     module.build_id_bytes = 3;
     std::memcpy(module.build_id, "\x12\x00\xff", 3);
     write<ModuleRecord>(folder, {module});
+}
+
+void write_accesses(const std::string& folder) {
     write<StackRecord>(folder, {{StackRecord::return_address, 0, 0x400100},
                                 {StackRecord::return_address, 1, 0x400200}});
     write<StackRecord>(
@@ -101,6 +99,9 @@ int main(int argc, char** argv) {
         folder, {{FirstRecord::valid | FirstRecord::write, 1, 0x7000, 2600, 0x400400, 1, 2}});
     write<CommunicationRecord>(folder, {{1, 1, 2, 0, 9, 72}});
     write<BytesRecord>(folder, {{1, 2, 0x7000, 1, 0, 0xf0, std::uint64_t{0xff} << 56, 0x400400}});
+}
+
+void write_names(const std::string& folder) {
     PhaseRecord phase{};
     phase.event = PhaseRecord::pcontrol;
     phase.tid = 20;
@@ -116,5 +117,22 @@ int main(int argc, char** argv) {
     name.time_ns = 2800;
     std::strcpy(name.name, "uBuffer");
     write<NameRecord>(folder, {name});
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2) {
+        return 2;
+    }
+    const std::string top = argv[1];
+    const std::string folder = top + "/rank-00003";
+    mkdir(top.c_str(), 0777);
+    mkdir(folder.c_str(), 0777);
+    write_description(folder);
+    write_threads(folder);
+    write_modules(folder);
+    write_accesses(folder);
+    write_names(folder);
     return failures == 0 ? 0 : 1;
 }

@@ -403,13 +403,9 @@ bool Machine::is_allowed(std::uint32_t node) const {
     return allowed_.empty() || has_bit(allowed_, node);
 }
 
-Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) const {
-    Users users;
-    if (Error error = resolve(criteria.initiator, users)) {
-        return error;
-    }
+// The memories that the criteria allow, in the topology's order by nearness.
+std::vector<Candidate> Machine::candidates_of(const Criteria& criteria, const Users& users) const {
     std::vector<Candidate> candidates;
-    // The topology's order by nearness.
     for (std::uint32_t index = 0; index < nodes_.size(); ++index) {
         const std::uint32_t node = warren_topology_best_target(topology_, WARREN_ATTRIBUTE_LOCALITY,
                                                                users.rows.front(), index);
@@ -421,14 +417,38 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
             candidates.push_back(candidate);
         }
     }
-    if (candidates.empty()) {
-        return fail(WARREN_MEM_ERR_NO_TARGET,
-                    "no memory is as the criteria '%s' demand: of %zu, all are elsewhere or not "
-                    "allowed to this process",
-                    criteria.text().c_str(), nodes_.size());
+    return candidates;
+}
+
+// An attribute's values of these memories; one of them has to be known.
+Error Machine::values_of(int attribute, const Attribute& described, const Criteria& criteria,
+                         const Users& users, const std::vector<Candidate>& candidates,
+                         std::vector<std::uint64_t>& column) const {
+    bool known = false;
+    for (const Candidate& candidate : candidates) {
+        Value seen{no_value, 0};
+        Error error = attribute == WARREN_MEM_AVAILABLE && this_node_
+                          ? read_available("", candidate.node,
+                                           criteria.reserved ? criteria.page_bytes : 0, seen.value)
+                          : value(attribute, users, candidate.node, seen);
+        known = known || !error;
+        column.push_back(error ? no_value : seen.value);
+        error.drop();
     }
-    std::vector<std::vector<std::uint64_t>> values;
-    std::vector<Column> columns;
+    if (!known) {
+        return fail(WARREN_MEM_ERR_NO_VALUE,
+                    "no memory that the criteria '%s' allow has a known %.*s",
+                    criteria.text().c_str(), static_cast<int>(described.name.size()),
+                    described.name.data());
+    }
+    return {};
+}
+
+// A column for each attribute that the criteria name, and for what decides among equals.
+Error Machine::columns_of(const Criteria& criteria, const Users& users,
+                          const std::vector<Candidate>& candidates,
+                          std::vector<std::vector<std::uint64_t>>& values,
+                          std::vector<Column>& columns) const {
     double performance = -1; // the widest tolerance of those terms; -1: there is none
     for (const Term& term : criteria.terms) {
         int attribute = term.attribute;
@@ -443,24 +463,8 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
             return error;
         }
         std::vector<std::uint64_t>& column = values.emplace_back();
-        bool known = false;
-        std::string reason;
-        for (const Candidate& candidate : candidates) {
-            Value seen{no_value, 0};
-            Error error =
-                attribute == WARREN_MEM_AVAILABLE && this_node_
-                    ? read_available("", candidate.node,
-                                     criteria.reserved ? criteria.page_bytes : 0, seen.value)
-                    : value(attribute, users, candidate.node, seen);
-            known = known || !error;
-            column.push_back(error ? no_value : seen.value);
-            error.drop();
-        }
-        if (!known) {
-            return fail(WARREN_MEM_ERR_NO_VALUE,
-                        "no memory that the criteria '%s' allow has a known %.*s",
-                        criteria.text().c_str(), static_cast<int>(described.name.size()),
-                        described.name.data());
+        if (Error error = values_of(attribute, described, criteria, users, candidates, column)) {
+            return error;
         }
         const double tolerance =
             term.tolerance >= 0 ? term.tolerance : default_tolerance(described);
@@ -485,6 +489,26 @@ Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) 
     }
     for (std::size_t column = 0; column < columns.size(); ++column) {
         columns[column].values = values[column];
+    }
+    return {};
+}
+
+Error Machine::ordering(const Criteria& criteria, std::vector<Target>& targets) const {
+    Users users;
+    if (Error error = resolve(criteria.initiator, users)) {
+        return error;
+    }
+    const std::vector<Candidate> candidates = candidates_of(criteria, users);
+    if (candidates.empty()) {
+        return fail(WARREN_MEM_ERR_NO_TARGET,
+                    "no memory is as the criteria '%s' demand: of %zu, all are elsewhere or not "
+                    "allowed to this process",
+                    criteria.text().c_str(), nodes_.size());
+    }
+    std::vector<std::vector<std::uint64_t>> values;
+    std::vector<Column> columns;
+    if (Error error = columns_of(criteria, users, candidates, values, columns)) {
+        return error;
     }
     targets.clear();
     for (const Placed& placed : order(candidates, columns)) {

@@ -100,6 +100,14 @@ class Machine {
 
     Error check_node(std::uint32_t node) const;
     Error add_processors(warren_set set, Users& users) const;
+    std::vector<Candidate> candidates_of(const Criteria& criteria, const Users& users) const;
+    Error values_of(int attribute, const Attribute& described, const Criteria& criteria,
+                    const Users& users, const std::vector<Candidate>& candidates,
+                    std::vector<std::uint64_t>& column) const;
+    Error columns_of(const Criteria& criteria, const Users& users,
+                     const std::vector<Candidate>& candidates,
+                     std::vector<std::vector<std::uint64_t>>& values,
+                     std::vector<Column>& columns) const;
     Error value_of_row(int attribute, std::uint32_t row, std::uint32_t node, Value& value) const;
     bool is_allowed(std::uint32_t node) const;
     std::uint64_t cache_bytes(std::uint32_t node) const; // of memory-side caches before it

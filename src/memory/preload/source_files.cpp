@@ -1,5 +1,7 @@
 #include "memory/preload/source_files.hpp"
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 
 namespace warren::memory {
@@ -91,84 +93,91 @@ class Cursor {
     bool good_;
 };
 
+// How long a form is, by DWARF's numbers (DWARF 5, 7.5.6; 0x01 is DW_FORM_addr).
+enum class FormLength : std::uint8_t {
+    unknown,
+    none,
+    of_1,
+    of_2,
+    of_3,
+    of_4,
+    of_8,
+    of_16,
+    address,
+    offset,
+    packed,
+    text,
+    block_1, // behind its length, which has so many bytes
+    block_2,
+    block_4,
+    block_packed
+};
+
+constexpr std::array<FormLength, 0x2d> form_lengths = [] {
+    using enum FormLength;
+    return std::array<FormLength, 0x2d>{
+        unknown,      address,      unknown, block_2, block_4, of_2,   of_4,    of_8,   // 0x00
+        text,         block_packed, block_1, of_1,    of_1,    packed, offset,  packed, // 0x08
+        offset,       of_1,         of_2,    of_4,    of_8,    packed, unknown, offset, // 0x10
+        block_packed, none,         packed,  packed,  of_4,    offset, of_16,   offset, // 0x18
+        of_8,         none,         packed,  packed,  of_8,    of_1,   of_2,    of_3,   // 0x20
+        of_4,         of_1,         of_2,    of_3,    of_4                              // 0x28
+    };
+}();
+static_assert(form_implicit_const == 0x21);
+
 // False: a form that is not known, so nobody knows where the next one begins.
 bool skip_form(std::uint64_t form, std::size_t offset_bytes, std::size_t address_bytes,
                Cursor& die) {
-    switch (form) {
-    case 0x01:
-        die.skip(address_bytes);
-        return true;
-    case 0x03: // blocks
-        die.skip(die.number(2));
-        return true;
-    case 0x04:
-        die.skip(die.number(4));
-        return true;
-    case 0x0a:
-        die.skip(die.number(1));
-        return true;
-    case 0x09:
-    case 0x18:
-        die.skip(die.packed());
-        return true;
-    case 0x08:
-        die.text();
-        return true;
-    case 0x0b: // of one byte
-    case 0x0c:
-    case 0x11:
-    case 0x25:
-    case 0x29:
-        die.skip(1);
-        return true;
-    case 0x05:
-    case 0x12:
-    case 0x26:
-    case 0x2a:
-        die.skip(2);
-        return true;
-    case 0x27:
-    case 0x2b:
-        die.skip(3);
-        return true;
-    case 0x06:
-    case 0x13:
-    case 0x1c:
-    case 0x28:
-    case 0x2c:
-        die.skip(4);
-        return true;
-    case 0x07:
-    case 0x14:
-    case 0x20:
-    case 0x24:
-        die.skip(8);
-        return true;
-    case 0x1e:
-        die.skip(16);
-        return true;
-    case 0x0e: // offsets
-    case 0x10:
-    case 0x17:
-    case 0x1d:
-    case 0x1f:
-        die.skip(offset_bytes);
-        return true;
-    case 0x0d: // packed numbers
-    case 0x0f:
-    case 0x15:
-    case 0x1a:
-    case 0x1b:
-    case 0x22:
-    case 0x23:
-        die.packed();
-        return true;
-    case 0x19:
-    case form_implicit_const:
-        return true;
-    default:
+    switch (form < form_lengths.size() ? form_lengths[form] : FormLength::unknown) {
+    case FormLength::unknown:
         return false;
+    case FormLength::none:
+        break;
+    case FormLength::of_1:
+        die.skip(1);
+        break;
+    case FormLength::of_2:
+        die.skip(2);
+        break;
+    case FormLength::of_3:
+        die.skip(3);
+        break;
+    case FormLength::of_4:
+        die.skip(4);
+        break;
+    case FormLength::of_8:
+        die.skip(8);
+        break;
+    case FormLength::of_16:
+        die.skip(16);
+        break;
+    case FormLength::address:
+        die.skip(address_bytes);
+        break;
+    case FormLength::offset:
+        die.skip(offset_bytes);
+        break;
+    case FormLength::packed:
+        die.packed();
+        break;
+    case FormLength::text:
+        die.text();
+        break;
+    case FormLength::block_1:
+        die.skip(die.number(1));
+        break;
+    case FormLength::block_2:
+        die.skip(die.number(2));
+        break;
+    case FormLength::block_4:
+        die.skip(die.number(4));
+        break;
+    case FormLength::block_packed:
+        die.skip(die.packed());
+        break;
     }
+    return true;
 }
 
 // The abbreviation's attributes; not good: there is none of this number.

@@ -110,38 +110,6 @@ int Scheduler::make(void* stack, std::size_t bytes, void (*function)(void*), voi
     return error;
 }
 
-int Scheduler::start() {
-    awake_.store(started_, std::memory_order_relaxed);
-    begin_ns_ = monotonic_ns();
-    begin_ticks_ = ticks();
-    if (balancing_ != nullptr) {
-        balancing_->begin();
-    }
-    for (std::uint32_t number = 0; number < started_; ++number) {
-        if (const int error = start_worker(*workers_[number])) {
-            return error;
-        }
-    }
-    pthread_t monitor;
-    const int error = pthread_create(&monitor, nullptr, run_monitor, nullptr);
-    if (error == 0) {
-        pthread_detach(monitor);
-    }
-    return error;
-}
-
-int Scheduler::start_worker(Worker& worker) {
-    const std::uint64_t now = ticks();
-    worker.stretches.begin(now);
-    worker.begin.store(now, std::memory_order_release); // who sees it, sees its event waiters
-    pthread_t thread;
-    const int error = pthread_create(&thread, nullptr, run_worker, &worker);
-    if (error == 0) {
-        pthread_detach(thread);
-    }
-    return error;
-}
-
 Fibre* Scheduler::current() {
     return current_fibre;
 }

@@ -1,4 +1,4 @@
-// Workers that have no fibre to run.
+// Workers: how they start, and what those do that have no fibre to run.
 #include <algorithm>
 #include <dirent.h>
 #include <mutex>
@@ -34,6 +34,38 @@ constexpr std::uint64_t patience_with_homes_ticks = 125'000;
 constexpr std::uint64_t deadlock_ns = 100'000'000;
 
 } // namespace
+
+int Scheduler::start() {
+    awake_.store(started_, std::memory_order_relaxed);
+    begin_ns_ = monotonic_ns();
+    begin_ticks_ = ticks();
+    if (balancing_ != nullptr) {
+        balancing_->begin();
+    }
+    for (std::uint32_t number = 0; number < started_; ++number) {
+        if (const int error = start_worker(*workers_[number])) {
+            return error;
+        }
+    }
+    pthread_t monitor;
+    const int error = pthread_create(&monitor, nullptr, run_monitor, nullptr);
+    if (error == 0) {
+        pthread_detach(monitor);
+    }
+    return error;
+}
+
+int Scheduler::start_worker(Worker& worker) {
+    const std::uint64_t now = ticks();
+    worker.stretches.begin(now);
+    worker.begin.store(now, std::memory_order_release); // who sees it, sees its event waiters
+    pthread_t thread;
+    const int error = pthread_create(&thread, nullptr, run_worker, &worker);
+    if (error == 0) {
+        pthread_detach(thread);
+    }
+    return error;
+}
 
 // The kernel threads of this process.
 std::size_t Scheduler::count_threads() {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/scoped_variable.hpp"
-#include "mpi.h"
 #include "topology/discovery/hwloc_library.hpp"
 
 namespace warren::launch {
@@ -32,7 +32,7 @@ Kind kind_of(BindTo bind_to) {
 }
 
 Error no_hwloc(const std::string& problem) {
-    return fail(MPI_ERR_OTHER, "binding needs hwloc 2.9 or newer: %s", problem.c_str());
+    return fail(exit_failure, "binding needs hwloc 2.9 or newer: %s", problem.c_str());
 }
 
 } // namespace
@@ -96,7 +96,7 @@ Error find_places(BindTo bind_to, const CpuSet& allowed, std::vector<Place>& pla
     }
     hwloc.topology_destroy(topology);
     if (places.empty()) {
-        return fail(MPI_ERR_OTHER, "hwloc finds no %s on this machine", kind.name);
+        return fail(exit_failure, "hwloc finds no %s on this machine", kind.name);
     }
     return {};
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/options.hpp"
-#include "mpi.h"
 #include "mpi/job/segment.hpp"
 
 namespace warren::launch {
@@ -33,13 +33,13 @@ Error Parser::option(const std::string& word) {
     const std::size_t equals = bare.find('=');
     const Option* found = find_option(bare.substr(0, equals));
     if (found == nullptr) {
-        return fail(MPI_ERR_ARG, "unknown option '%s'; mpiexec --help lists the options",
+        return fail(exit_usage, "unknown option '%s'; mpiexec --help lists the options",
                     word.c_str());
     }
     OptionUse use{.line = made_, .program = program_, .words = words_, .next = next_, .word = word};
     if (equals != std::string_view::npos) {
         if (found->takes == Takes::nothing) {
-            return fail(MPI_ERR_ARG, "option %s takes no value", word.c_str());
+            return fail(exit_usage, "option %s takes no value", word.c_str());
         }
         use.has_value = true;
         use.value = bare.substr(equals + 1);
@@ -54,14 +54,14 @@ Error Parser::option(const std::string& word) {
 
 Error Parser::finish_program() {
     if (program_.arguments.empty()) {
-        return fail(MPI_ERR_ARG, "%s",
+        return fail(exit_usage, "%s",
                     made_.programs.empty() ? "no program to run; mpiexec --help explains"
                                            : "no program between ':' and the next ':' or the end");
     }
     if (program_.ranks_per_node != 0 && !program_.ranks_given) {
         program_.ranks = program_.ranks_per_node;
     } else if (program_.ranks_per_node != 0 && program_.ranks > program_.ranks_per_node) {
-        return fail(MPI_ERR_ARG,
+        return fail(exit_usage,
                     "%u ranks of %s, %u per node, need more than one node, and this version of "
                     "Warren starts ranks on its own node only",
                     program_.ranks, program_.arguments[0].c_str(), program_.ranks_per_node);
@@ -69,7 +69,7 @@ Error Parser::finish_program() {
     made_.programs.push_back(std::move(program_));
     program_ = {};
     if (made_.ranks() > node::rank_limit) {
-        return fail(MPI_ERR_ARG, "a node holds at most %u ranks", node::rank_limit);
+        return fail(exit_usage, "a node holds at most %u ranks", node::rank_limit);
     }
     return {};
 }
@@ -118,34 +118,34 @@ namespace {
 // processes.
 Error check_fibres(const CommandLine& line) {
     if (line.rank_kind != RankKind::fibre) {
-        return line.workers != 0 ? fail(MPI_ERR_ARG, "--workers is for --ranks fibres")
+        return line.workers != 0 ? fail(exit_usage, "--workers is for --ranks fibres")
                : !line.balancer.empty() || line.balance_at_given || !line.balance_record.empty() ||
                        !line.steals || line.migrates_pages
-                   ? fail(MPI_ERR_ARG, "--balance, --balance-at, --balance-record, --migrate-pages "
-                                       "and --no-stealing are for --ranks fibres: the system moves "
-                                       "processes and threads")
-               : line.load_summary ? fail(MPI_ERR_ARG, "--load-summary is for --ranks fibres; "
-                                                       "`warren ranks` shows what others do")
+                   ? fail(exit_usage, "--balance, --balance-at, --balance-record, --migrate-pages "
+                                      "and --no-stealing are for --ranks fibres: the system moves "
+                                      "processes and threads")
+               : line.load_summary ? fail(exit_usage, "--load-summary is for --ranks fibres; "
+                                                      "`warren ranks` shows what others do")
                                    : Error{};
     }
     if (line.balancer.empty() && (line.balance_at_given || !line.balance_record.empty())) {
-        return fail(MPI_ERR_ARG, "--balance-at and --balance-record are for --balance");
+        return fail(exit_usage, "--balance-at and --balance-record are for --balance");
     }
     if (line.migrates_pages && (line.balancer.empty() || line.balancer == "none")) {
-        return fail(MPI_ERR_ARG, "--migrate-pages is for a --balance that moves ranks: their pages "
-                                 "follow them");
+        return fail(exit_usage, "--migrate-pages is for a --balance that moves ranks: their pages "
+                                "follow them");
     }
     if (!line.library.empty()) {
-        return fail(MPI_ERR_ARG, "--library is for --ranks threads: another library's waits would "
-                                 "keep the worker from other fibres");
+        return fail(exit_usage, "--library is for --ranks threads: another library's waits would "
+                                "keep the worker from other fibres");
     }
     if (line.bind_to != BindTo::automatic && line.bind_to != BindTo::none) {
-        return fail(MPI_ERR_ARG, "--bind-to is not for --ranks fibres: workers are bound, to a "
-                                 "processor each, and ranks move among them");
+        return fail(exit_usage, "--bind-to is not for --ranks fibres: workers are bound, to a "
+                                "processor each, and ranks move among them");
     }
     for (const Program& program : line.programs) {
         if (program.directory != line.programs[0].directory) {
-            return fail(MPI_ERR_ARG,
+            return fail(exit_usage,
                         "--ranks fibres: fibres share a working directory, and %s and "
                         "%s are to be started in different ones",
                         line.programs[0].arguments[0].c_str(), program.arguments[0].c_str());
@@ -160,18 +160,18 @@ Error check_combinations(const CommandLine& line) {
     const std::uint32_t together = line.ranks_per_process;
     for (const Program& program : line.programs) {
         if (program.ranks % together != 0) {
-            return fail(MPI_ERR_ARG,
+            return fail(exit_usage,
                         "--ranks-per-process %u: the %u ranks of %s do not make whole processes",
                         together, program.ranks, program.arguments[0].c_str());
         }
     }
     if (!line.library.empty() && !line.library.ends_with("/" + std::string(library_name))) {
-        return fail(MPI_ERR_ARG, "--library needs a path that ends in /%s, not '%s'", library_name,
+        return fail(exit_usage, "--library needs a path that ends in /%s, not '%s'", library_name,
                     line.library.c_str());
     }
     if (line.rank_kind == RankKind::process && line.stack_bytes != 0) {
-        return fail(MPI_ERR_ARG, "--stack-size is for --ranks threads or fibres; processes go by "
-                                 "the limit (ulimit -s)");
+        return fail(exit_usage, "--stack-size is for --ranks threads or fibres; processes go by "
+                                "the limit (ulimit -s)");
     }
     if (Error error = check_fibres(line)) {
         return error;
@@ -179,22 +179,22 @@ Error check_combinations(const CommandLine& line) {
     if (line.rank_kind == RankKind::process) {
         return line.library.empty()
                    ? Error{}
-                   : fail(MPI_ERR_ARG, "--library is for --ranks threads; processes take another "
-                                       "library from LD_LIBRARY_PATH, under its own mpiexec");
+                   : fail(exit_usage, "--library is for --ranks threads; processes take another "
+                                      "library from LD_LIBRARY_PATH, under its own mpiexec");
     }
     if (together > 1) {
-        return fail(MPI_ERR_ARG,
+        return fail(exit_usage,
                     "--ranks-per-process is for programs whose threads become ranks by themselves; "
                     "with --ranks threads all ranks are in one process already");
     }
     if (line.hwloc.asked && line.hwloc.way == HwlocWay::shmem) {
-        return fail(MPI_ERR_ARG, "--hwloc-shmem=shmem: hwloc maps a shared topology once per "
-                                 "process, and all threads are in one; they can read XML "
-                                 "(--hwloc-shmem or --hwloc-shmem=xml), or warren/topology.h");
+        return fail(exit_usage, "--hwloc-shmem=shmem: hwloc maps a shared topology once per "
+                                "process, and all threads are in one; they can read XML "
+                                "(--hwloc-shmem or --hwloc-shmem=xml), or warren/topology.h");
     }
     if (line.keeps_going) {
-        return fail(MPI_ERR_ARG, "--keep-going needs ranks that fail alone, which threads of one "
-                                 "process do not; use --ranks processes");
+        return fail(exit_usage, "--keep-going needs ranks that fail alone, which threads of one "
+                                "process do not; use --ranks processes");
     }
     return {};
 }

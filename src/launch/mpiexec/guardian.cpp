@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/limits.hpp"
-#include "mpi.h"
 
 namespace warren::launch {
 
@@ -144,12 +144,12 @@ Error Guardian::start(const node::Segment& segment, const std::string& job) {
     int lifeline[2];
     int answer[2];
     if (pipe2(lifeline, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) {
-        return fail(MPI_ERR_OTHER, "a pipe to the guardian process: %s", std::strerror(errno));
+        return fail(exit_failure, "a pipe to the guardian process: %s", std::strerror(errno));
     }
     const pid_t mpiexec = getpid();
     pid_ = fork();
     if (pid_ < 0) {
-        return fail(MPI_ERR_OTHER, "starting the guardian process: %s", std::strerror(errno));
+        return fail(exit_failure, "starting the guardian process: %s", std::strerror(errno));
     }
     if (pid_ == 0) {
         close(lifeline[1]);
@@ -177,12 +177,11 @@ Error Guardian::wait_for_memory(const node::Segment& segment) {
     const auto kilobytes = static_cast<unsigned long long>(segment.header().committed_bytes >> 10);
     if (got == 0) { // ended by the kernel
         const std::string limit = describe_memory_limit();
-        return fail(MPI_ERR_NO_MEM,
-                    "the node segment of %u ranks needs %llu kB, which do not fit %s",
+        return fail(exit_failure, "the node segment of %u ranks needs %llu kB, which do not fit %s",
                     segment.ranks(), kilobytes,
                     limit.empty() ? "the memory of this machine" : limit.c_str());
     }
-    return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB of memory: %s",
+    return fail(exit_failure, "the node segment of %u ranks needs %llu kB of memory: %s",
                 segment.ranks(), kilobytes, std::strerror(problem));
 }
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpi.h"
+#include "launch/mpiexec/errors.hpp"
 
 namespace warren::launch {
 
@@ -87,6 +87,43 @@ class Reader {
     bool sound_ = true;
 };
 
+bool read_programs(Reader& reader, HostPlan& plan) {
+    bool sound = true;
+    plan.programs.resize(reader.count());
+    for (HostPlan::Program& program : plan.programs) {
+        program.path = reader.text();
+        program.directory = reader.text();
+        program.own_allocator = reader.number() != 0;
+        program.arguments = reader.texts();
+        program.environment = reader.texts();
+        sound = sound && !program.arguments.empty() && !program.environment.empty();
+    }
+    return sound;
+}
+
+bool read_ranks(Reader& reader, HostPlan& plan) {
+    bool sound = true;
+    plan.ranks.resize(reader.count());
+    for (HostPlan::Rank& rank : plan.ranks) {
+        rank.program = static_cast<std::uint32_t>(reader.number());
+        rank.input = reader.descriptor();
+        rank.output = reader.descriptor();
+        rank.errors = reader.descriptor();
+        rank.manager = reader.descriptor();
+        std::vector<std::uint64_t> words(reader.count());
+        for (std::uint64_t& word : words) {
+            word = reader.number();
+        }
+        sound = sound && rank.program < plan.programs.size();
+        if (!words.empty()) {
+            auto set = std::make_shared<CpuSet>();
+            sound = sound && set->assign(words);
+            rank.processors = std::move(set);
+        }
+    }
+    return sound;
+}
+
 } // namespace
 
 Error HostPlan::write(int& descriptor) const {
@@ -146,7 +183,7 @@ Error HostPlan::write(int& descriptor) const {
     const std::string& bytes = writer.bytes();
     if (descriptor < 0 ||
         ::write(descriptor, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-        return fail(MPI_ERR_OTHER, "the plan for the process of all ranks: %s",
+        return fail(exit_failure, "the plan for the process of all ranks: %s",
                     std::strerror(errno));
     }
     return {};
@@ -155,12 +192,12 @@ Error HostPlan::write(int& descriptor) const {
 Error HostPlan::read(int descriptor, HostPlan& plan) {
     struct stat status;
     if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-        return fail(MPI_ERR_OTHER, "descriptor %d is no plan: this program is for mpiexec only",
+        return fail(exit_failure, "descriptor %d is no plan: this program is for mpiexec only",
                     descriptor);
     }
     std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
     if (pread(descriptor, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-        return fail(MPI_ERR_OTHER, "reading the plan: %s", std::strerror(errno));
+        return fail(exit_failure, "reading the plan: %s", std::strerror(errno));
     }
     Reader reader(bytes);
     plan = {};
@@ -194,35 +231,10 @@ Error HostPlan::read(int descriptor, HostPlan& plan) {
     for (int& one : plan.kept) {
         one = reader.descriptor();
     }
-    plan.programs.resize(reader.count());
-    for (Program& program : plan.programs) {
-        program.path = reader.text();
-        program.directory = reader.text();
-        program.own_allocator = reader.number() != 0;
-        program.arguments = reader.texts();
-        program.environment = reader.texts();
-        sound = sound && !program.arguments.empty() && !program.environment.empty();
-    }
-    plan.ranks.resize(reader.count());
-    for (Rank& rank : plan.ranks) {
-        rank.program = static_cast<std::uint32_t>(reader.number());
-        rank.input = reader.descriptor();
-        rank.output = reader.descriptor();
-        rank.errors = reader.descriptor();
-        rank.manager = reader.descriptor();
-        std::vector<std::uint64_t> words(reader.count());
-        for (std::uint64_t& word : words) {
-            word = reader.number();
-        }
-        sound = sound && rank.program < plan.programs.size();
-        if (!words.empty()) {
-            auto set = std::make_shared<CpuSet>();
-            sound = sound && set->assign(words);
-            rank.processors = std::move(set);
-        }
-    }
+    sound = read_programs(reader, plan) && sound;
+    sound = read_ranks(reader, plan) && sound;
     if (!sound || !reader.sound() || !reader.at_end() || plan.ranks.empty()) {
-        return fail(MPI_ERR_OTHER, "the plan in descriptor %d is damaged, or of another version",
+        return fail(exit_failure, "the plan in descriptor %d is damaged, or of another version",
                     descriptor);
     }
     return {};

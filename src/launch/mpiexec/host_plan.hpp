@@ -62,7 +62,7 @@ struct HostPlan {
     std::vector<Program> programs;
     std::vector<Rank> ranks; // of this process, in order
 
-    // Writes it to a new file. Errors: class MPI_ERR_OTHER.
+    // Writes it to a new file. Errors: class exit_failure.
     Error write(int& descriptor) const;
     // Reads what write has written; anything else is refused.
     static Error read(int descriptor, HostPlan& plan);

@@ -12,9 +12,9 @@
 
 #include "base/futex.hpp"
 #include "launch/mpiexec/address_hole.hpp"
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/limits.hpp"
 #include "launch/mpiexec/scoped_variable.hpp"
-#include "mpi.h"
 #include "topology/discovery/hwloc_library.hpp"
 #include "topology/discovery/hwloc_xml.hpp"
 #include "topology/discovery/named_source.hpp"
@@ -39,12 +39,12 @@ struct Hwloc {
         std::string problem;
         library = discovery::HwlocLibrary::get(problem);
         if (library == nullptr) {
-            return fail(MPI_ERR_OTHER, "%s", problem.c_str());
+            return fail(exit_failure, "%s", problem.c_str());
         }
         calls = std::unique_lock(discovery::HwlocLibrary::calls());
         if (library->topology_init(&topology) != 0) {
             topology = nullptr;
-            return fail(MPI_ERR_OTHER, "hwloc_topology_init fails");
+            return fail(exit_failure, "hwloc_topology_init fails");
         }
         return {};
     }
@@ -81,7 +81,7 @@ Error read_content(const std::string& source, Content& content) {
 }
 
 Error wrong_source(const std::string& source, const char* why) {
-    return fail(MPI_ERR_ARG, "--topology %s: %s", source.c_str(), why);
+    return fail(exit_failure, "--topology %s: %s", source.c_str(), why);
 }
 
 // An image as hwloc reads it.
@@ -134,7 +134,7 @@ Error load(const Hwloc& hwloc, bool with_devices, const std::string& source,
         }
     }
     if (library.topology_load(hwloc.topology) != 0) {
-        return fail(MPI_ERR_OTHER, "%s%s: hwloc_topology_load: %s",
+        return fail(exit_failure, "%s%s: hwloc_topology_load: %s",
                     source.empty() ? "this machine" : "--topology ", source.c_str(),
                     std::strerror(errno));
     }
@@ -179,7 +179,7 @@ bool refresh_attributes(const Hwloc& hwloc, int file, std::uint64_t offset, void
 Error write_copies(const Hwloc& hwloc, const HwlocSharing& asked, HwlocOffer& offer) {
     std::size_t length = 0;
     if (hwloc.library->shmem_topology_get_length(hwloc.topology, &length, 0) != 0) {
-        return fail(MPI_ERR_OTHER, "hwloc_shmem_topology_get_length: %s", std::strerror(errno));
+        return fail(exit_failure, "hwloc_shmem_topology_get_length: %s", std::strerror(errno));
     }
     const std::uint64_t all = length * asked.copies;
     offer.length = length;
@@ -189,14 +189,14 @@ Error write_copies(const Hwloc& hwloc, const HwlocSharing& asked, HwlocOffer& of
         offer.address = find_hole(asked.place, all);
     }
     if (offer.address == 0) {
-        return fail(MPI_ERR_OTHER, "the address space has no such hole");
+        return fail(exit_failure, "the address space has no such hole");
     }
     if (Error error = check_memory_room(all)) {
         return error;
     }
     const int file = new_memory_file("warren-hwloc");
     if (file < 0) {
-        return fail(MPI_ERR_OTHER, "memfd_create: %s", std::strerror(errno));
+        return fail(exit_failure, "memfd_create: %s", std::strerror(errno));
     }
     for (unsigned index = 0; index < asked.copies; ++index) {
         const std::uint64_t offset = index * offer.length;
@@ -211,13 +211,13 @@ Error write_copies(const Hwloc& hwloc, const HwlocSharing& asked, HwlocOffer& of
         }
         if (error != 0) {
             close(file);
-            return error == EBUSY ? fail(MPI_ERR_OTHER, "0x%llx is not free in mpiexec",
+            return error == EBUSY ? fail(exit_failure, "0x%llx is not free in mpiexec",
                                          static_cast<unsigned long long>(offer.address) + offset)
-                                  : fail(MPI_ERR_OTHER, "writing it: %s", std::strerror(error));
+                                  : fail(exit_failure, "writing it: %s", std::strerror(error));
         }
     }
     offer.shmem = seal(file);
-    return offer.shmem >= 0 ? Error{} : fail(MPI_ERR_OTHER, "sealing: %s", std::strerror(errno));
+    return offer.shmem >= 0 ? Error{} : fail(exit_failure, "sealing: %s", std::strerror(errno));
 }
 
 Error write_xml(const Hwloc& hwloc, HwlocOffer& offer, std::size_t& bytes) {
@@ -225,7 +225,7 @@ Error write_xml(const Hwloc& hwloc, HwlocOffer& offer, std::size_t& bytes) {
     int size = 0; // with the byte that ends it
     if (hwloc.library->topology_export_xmlbuffer(hwloc.topology, &text, &size, 0) != 0 ||
         size < 1) {
-        return fail(MPI_ERR_OTHER, "hwloc_topology_export_xmlbuffer: %s", std::strerror(errno));
+        return fail(exit_failure, "hwloc_topology_export_xmlbuffer: %s", std::strerror(errno));
     }
     bytes = static_cast<std::size_t>(size) - 1;
     const int file = new_memory_file("warren-hwloc-xml");
@@ -243,10 +243,10 @@ Error write_xml(const Hwloc& hwloc, HwlocOffer& offer, std::size_t& bytes) {
         if (file >= 0) {
             close(file);
         }
-        return fail(MPI_ERR_OTHER, "a memory file: %s", std::strerror(error));
+        return fail(exit_failure, "a memory file: %s", std::strerror(error));
     }
     offer.xml = seal(file);
-    return offer.xml >= 0 ? Error{} : fail(MPI_ERR_OTHER, "sealing: %s", std::strerror(errno));
+    return offer.xml >= 0 ? Error{} : fail(exit_failure, "sealing: %s", std::strerror(errno));
 }
 
 std::string text_of(Error& error) {

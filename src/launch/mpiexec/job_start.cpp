@@ -1,15 +1,19 @@
 // Starts the job's processes: divides ranks among them, executes them or has them forked.
+#include "launch/mpiexec/job_start.hpp"
+
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <memory>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
 
 #include "base/futex.hpp"
-#include "launch/mpiexec/job.hpp"
+#include "launch/mpiexec/errors.hpp"
+#include "launch/mpiexec/limits.hpp"
+#include "launch/mpiexec/outcome.hpp"
 
 namespace warren::launch {
 
@@ -25,36 +29,133 @@ constexpr std::uint32_t most_executed_per_processor = 2;
 
 } // namespace
 
-// Which ranks are in which process, with which program and streams.
-void Job::divide_ranks() {
-    ranks_.resize(line_.ranks());
-    std::uint32_t rank = 0;
-    for (std::uint32_t program = 0; program < programs_.size(); ++program) {
-        for (std::uint32_t turn = 0; turn < programs_[program].ranks(); ++turn, ++rank) {
-            if (has_host() ? rank == 0 : turn % line_.ranks_per_process == 0) {
-                processes_.push_back(
-                    {.first_rank = rank,
-                     .ranks = has_host() ? line_.ranks() : line_.ranks_per_process});
-            }
-            const auto process = static_cast<std::uint32_t>(processes_.size() - 1);
-            ranks_[rank] = {.program = program,
-                            .process = process,
-                            .streams = has_host() ? rank / ranks_per_stream_ : process};
-            segment_.slot(rank).application = program;
-            segment_.slot(rank).process = process;
+JobStart::~JobStart() {
+    for (const int descriptor : {null_input_, lifeline_number_}) {
+        if (descriptor >= 0) {
+            close(descriptor);
         }
     }
-    output_.set_streams(ranks_.back().streams + 1);
+}
+
+bool JobStart::prepare() {
+    if (Error error = raise_descriptor_limit(plan_.descriptors(job_.line), former_descriptors_,
+                                             descriptors_raised_)) {
+        job_.report.fail(std::move(error));
+        return false;
+    }
+    return make_segment() && open_descriptors() && make_environments();
+}
+
+bool JobStart::make_segment() {
+    const node::SegmentOptions options = {.ranks = job_.line.ranks(),
+                                          .cores = plan_.processors,
+                                          .verbose = job_.line.verbose,
+                                          .keeps_going = job_.line.keeps_going,
+                                          .crowded = job_.has_fibres(),
+                                          .commit = false};
+    if (Error error = node::Segment::create(options, job_.segment)) {
+        job_.report.fail(exit_failure, error);
+        return false;
+    }
+    const std::uint64_t committed = job_.segment.header().committed_bytes;
+    if (Error error = check_memory_room(committed)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        job_.report.fail(exit_failure, "the node segment of " + std::to_string(job_.line.ranks()) +
+                                           " ranks needs " + std::to_string(committed >> 10) +
+                                           " kB, which do not fit " + record->text);
+        return false;
+    }
+    if (Error error = job_.guardian.start(job_.segment, job_.name)) {
+        job_.report.fail(exit_failure, error);
+        return false;
+    }
+    if (Error error = job_.guardian.wait_for_memory(job_.segment)) {
+        job_.report.fail(exit_failure, error);
+        return false;
+    }
+    job_.group = job_.guardian.pid();
+    if (job_.has_fibres() && !job_.segment.commit_loads()) {
+        job_.report.fail(exit_failure,
+                         std::string("memory for the loads of ranks: ") + std::strerror(errno));
+        return false;
+    }
+    job_.report.explain("the node segment takes " + std::to_string(committed >> 10) + " kB");
+    // Ranks inherit it under this number.
+    fcntl(job_.segment.descriptor(), F_SETFD, 0);
+    return true;
+}
+
+bool JobStart::open_descriptors() {
+    null_input_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    lifeline_number_ = fcntl(job_.events.descriptor(), F_DUPFD_CLOEXEC, 3);
+    if (null_input_ < 0 || lifeline_number_ < 0) {
+        job_.report.fail(exit_failure,
+                         std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+// The environment of each program's processes, or of the host process and each rank in it.
+bool JobStart::make_environments() {
+    RankEnvironment environment = {.size = job_.line.ranks(),
+                                   .segment = job_.segment.descriptor(),
+                                   .lifeline = lifeline_number_,
+                                   .ranks_here = job_.has_host() ? job_.line.ranks()
+                                                 : job_.line.ranks_per_process > 1
+                                                     ? job_.line.ranks_per_process
+                                                     : 0,
+                                   .job = job_.name};
+    if (!topology_.publish(environment)) {
+        return false;
+    }
+    if (job_.has_host()) {
+        host_environment_.build(job_.line.environment, plan_.programs[0].settings(), environment,
+                                environ);
+        environment = {.size = job_.line.ranks(), .job = job_.name, .more = environment.more};
+    }
+    for (ResolvedProgram& program : plan_.programs) {
+        RankEnvironment own = environment;
+        if (!own.preload.empty()) {
+            own.preload = JobTopology::preloaded_before(program) + own.preload;
+        }
+        program.build_environment(job_.line.environment, own, environ);
+        plan_forked_start(own, program);
+    }
+    return true;
+}
+
+// Which ranks are in which process, with which program and streams.
+void JobStart::divide_ranks() {
+    job_.ranks.resize(job_.line.ranks());
+    std::uint32_t rank = 0;
+    for (std::uint32_t program = 0; program < plan_.programs.size(); ++program) {
+        for (std::uint32_t turn = 0; turn < plan_.programs[program].ranks(); ++turn, ++rank) {
+            if (job_.has_host() ? rank == 0 : turn % job_.line.ranks_per_process == 0) {
+                job_.processes.push_back(
+                    {.first_rank = rank,
+                     .ranks = job_.has_host() ? job_.line.ranks() : job_.line.ranks_per_process});
+            }
+            const auto process = static_cast<std::uint32_t>(job_.processes.size() - 1);
+            job_.ranks[rank] = {.program = program,
+                                .process = process,
+                                .streams =
+                                    job_.has_host() ? rank / plan_.ranks_per_stream : process};
+            job_.segment.slot(rank).application = program;
+            job_.segment.slot(rank).process = process;
+        }
+    }
+    job_.output.set_streams(job_.ranks.back().streams + 1);
 }
 
 // Decides whether this program's further processes are forked from its first, and makes the first
 // one's environment for that. Without a socket or the library they are executed.
-void Job::plan_forked_start(const RankEnvironment& environment, ResolvedProgram& program) {
+void JobStart::plan_forked_start(const RankEnvironment& environment, ResolvedProgram& program) {
     std::unique_ptr<ForkedProgram>& forked = forked_programs_.emplace_back();
     const std::string library = ForkedStart::library();
-    const std::uint32_t processes = program.ranks() / line_.ranks_per_process;
-    if (has_host() || processes <= most_executed_per_processor * processors_ || library.empty() ||
-        !ForkedStart::fits(program)) {
+    const std::uint32_t processes = program.ranks() / job_.line.ranks_per_process;
+    if (job_.has_host() || processes <= most_executed_per_processor * plan_.processors ||
+        library.empty() || !ForkedStart::fits(program)) {
         return;
     }
     auto made = std::make_unique<ForkedProgram>();
@@ -64,18 +165,18 @@ void Job::plan_forked_start(const RankEnvironment& environment, ResolvedProgram&
     RankEnvironment own = environment;
     own.more.push_back(made->forked_start.setting());
     own.preload += (own.preload.empty() ? "" : ":") + library;
-    made->of_first.build(line_.environment, program.settings(), own, environ);
+    made->of_first.build(job_.line.environment, program.settings(), own, environ);
     forked = std::move(made);
-    explain(program.name() + ": further processes are forked from the first");
+    job_.report.explain(program.name() + ": further processes are forked from the first");
 }
 
-bool Job::start_processes() {
+bool JobStart::start_processes() {
     divide_ranks();
-    process_of_.reserve(processes_.size());
-    Spawner spawner(std::min(processors_, starts_at_once));
+    job_.process_of.reserve(job_.processes.size());
+    Spawner spawner(std::min(plan_.processors, starts_at_once));
     bool all_started = true;
-    for (std::uint32_t number = 0; all_started && number < processes_.size(); ++number) {
-        all_started = has_host() ? start_host(spawner) : start_program(number, spawner);
+    for (std::uint32_t number = 0; all_started && number < job_.processes.size(); ++number) {
+        all_started = job_.has_host() ? start_host(spawner) : start_program(number, spawner);
     }
     if (!finish_forked() || !all_started) {
         return false;
@@ -87,37 +188,38 @@ bool Job::start_processes() {
     }
     char text[64];
     std::snprintf(text, sizeof text, "all ranks started after %.1f ms",
-                  static_cast<double>(monotonic_ns() - started_ns_) * 1e-6);
-    explain(text);
+                  static_cast<double>(monotonic_ns() - job_.started_ns) * 1e-6);
+    job_.report.explain(text);
     return true;
 }
 
 // Makes the pipes of these streams; the ends to write to are the caller's.
-bool Job::open_streams(std::uint32_t number, int& output, int& errors) {
+bool JobStart::open_streams(std::uint32_t number, int& output, int& errors) {
     std::string tag;
-    if (line_.tag_output) {
+    if (job_.line.tag_output) {
         std::vector<std::uint32_t> writers;
-        for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-            if (ranks_[rank].streams == number) {
+        for (std::uint32_t rank = 0; rank < job_.ranks.size(); ++rank) {
+            if (job_.ranks[rank].streams == number) {
                 writers.push_back(rank);
             }
         }
         tag = "[" + describe_ranks(writers) + "] ";
     }
-    return output_.add(number, tag, output, errors);
+    return job_.output.add(number, tag, output, errors);
 }
 
 // Starts a process that is a program.
-bool Job::start_program(std::uint32_t number, Spawner& spawner) {
-    const std::uint32_t first = processes_[number].first_rank;
-    ResolvedProgram& program = programs_[ranks_[first].program];
+bool JobStart::start_program(std::uint32_t number, Spawner& spawner) {
+    const std::uint32_t first = job_.processes[number].first_rank;
+    ResolvedProgram& program = plan_.programs[job_.ranks[first].program];
     int output = -1;
     int errors = -1;
     if (!open_streams(number, output, errors)) {
-        end_job(1, "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
+        job_.report.fail(exit_failure,
+                         "rank " + std::to_string(first) + ": pipes: " + std::strerror(errno));
         return false;
     }
-    ForkedProgram* forked = forked_programs_[ranks_[first].program].get();
+    ForkedProgram* forked = forked_programs_[job_.ranks[first].program].get();
     const bool is_first = forked != nullptr && forked->forked_start.socket_of_first() >= 0;
     const bool started = start_process(
         number,
@@ -129,7 +231,7 @@ bool Job::start_program(std::uint32_t number, Spawner& spawner) {
          .standard_output = output,
          .standard_error = errors,
          .forked_start = is_first ? forked->forked_start.socket_of_first() : -1,
-         .processors = bindings_.sets.empty() ? nullptr : &bindings_.sets[first]},
+         .processors = plan_.bindings.sets.empty() ? nullptr : &plan_.bindings.sets[first]},
         spawner);
     if (is_first) {
         forked->forked_start.close_theirs();
@@ -140,61 +242,63 @@ bool Job::start_program(std::uint32_t number, Spawner& spawner) {
 }
 
 // Starts a process of the job; the request says what it runs and where its output goes.
-bool Job::start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner) {
-    Process& process = processes_[number];
+bool JobStart::start_process(std::uint32_t number, SpawnRequest request, Spawner& spawner) {
+    JobProcess& process = job_.processes[number];
     const std::uint32_t first = process.first_rank;
     int lifeline[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lifeline) != 0) {
-        end_job(1, "rank " + std::to_string(first) + ": a socket pair: " + std::strerror(errno));
+        job_.report.fail(exit_failure, "rank " + std::to_string(first) +
+                                           ": a socket pair: " + std::strerror(errno));
         return false;
     }
     process.lifeline = lifeline[0];
     request.rank = first;
-    request.standard_input = first == 0 ? input_.open() : null_input_;
-    if (input_.active()) {
-        output_.expect_questions();
+    request.standard_input = first == 0 ? job_.input.open() : null_input_;
+    if (job_.input.active()) {
+        job_.output.expect_questions();
     }
     request.lifeline = lifeline[1];
     request.lifeline_number = lifeline_number_;
-    request.group = group_;
+    request.group = job_.group;
     request.signals = &former_signals_;
     request.descriptors = descriptors_raised_ ? &former_descriptors_ : nullptr;
     const bool is_forked = start_forked(number, request);
     pid_t pid = -1;
     const SpawnFailure failure = is_forked ? SpawnFailure() : spawner.start(request, pid);
-    input_.close_reader();
+    job_.input.close_reader();
     close(lifeline[1]);
     if (!is_forked && pid < 0) {
         process.ended = true;
         not_started(failure);
         return false;
     }
-    ++alive_;
-    events_.watch(process.lifeline, Source::lifeline, number);
+    ++job_.alive;
+    job_.events.watch(process.lifeline, Source::lifeline, number);
     if (!is_forked) {
         process_runs(number, pid);
         return true;
     }
-    return take_forked(forked_programs_[ranks_[first].program]->forked_start, ForkedStart::window);
+    return take_forked(forked_programs_[job_.ranks[first].program]->forked_start,
+                       ForkedStart::window);
 }
 
-void Job::process_runs(std::uint32_t number, pid_t pid) {
-    Process& process = processes_[number];
+void JobStart::process_runs(std::uint32_t number, pid_t pid) {
+    JobProcess& process = job_.processes[number];
     process.pid = pid;
     for (std::uint32_t rank = process.first_rank; rank < process.first_rank + process.ranks;
          ++rank) {
         // MPI_Init may have stored the number of a process further down already.
         std::int32_t none = 0;
-        segment_.slot(rank).pid.compare_exchange_strong(none, pid, std::memory_order_relaxed);
+        job_.segment.slot(rank).pid.compare_exchange_strong(none, pid, std::memory_order_relaxed);
     }
-    process_of_.emplace(pid, number);
+    job_.process_of.emplace(pid, number);
 }
 
 // --- processes forked from first processes
 
 // Requests a fork; false when this process has to be executed.
-bool Job::start_forked(std::uint32_t number, const SpawnRequest& request) {
-    const std::uint32_t program = ranks_[processes_[number].first_rank].program;
+bool JobStart::start_forked(std::uint32_t number, const SpawnRequest& request) {
+    const std::uint32_t program = job_.ranks[job_.processes[number].first_rank].program;
     ForkedProgram* forked =
         program < forked_programs_.size() ? forked_programs_[program].get() : nullptr;
     return forked != nullptr && request.forked_start < 0 && forked->forked_start.ready() &&
@@ -202,7 +306,7 @@ bool Job::start_forked(std::uint32_t number, const SpawnRequest& request) {
 }
 
 // Records the forked processes that run, until at most `limit` requests are under way.
-bool Job::take_forked(ForkedStart& forked_start, std::size_t limit) {
+bool JobStart::take_forked(ForkedStart& forked_start, std::size_t limit) {
     std::vector<ForkedStart::Started> answers;
     if (!forked_start.collect(limit, answers)) {
         forked_start.give_up(answers);
@@ -210,12 +314,12 @@ bool Job::take_forked(ForkedStart& forked_start, std::size_t limit) {
     const SpawnFailure* first = nullptr;
     for (const ForkedStart::Started& answer : answers) {
         if (answer.failure.error_number == 0) {
-            process_runs(ranks_[answer.rank].process, answer.pid);
+            process_runs(job_.ranks[answer.rank].process, answer.pid);
             continue;
         }
-        Process& process = processes_[ranks_[answer.rank].process];
+        JobProcess& process = job_.processes[job_.ranks[answer.rank].process];
         process.ended = true;
-        --alive_;
+        --job_.alive;
         first = first == nullptr ? &answer.failure : first;
     }
     if (first != nullptr) {
@@ -225,7 +329,7 @@ bool Job::take_forked(ForkedStart& forked_start, std::size_t limit) {
 }
 
 // Lets the first processes go on, too.
-bool Job::finish_forked() {
+bool JobStart::finish_forked() {
     bool all_run = true;
     for (const std::unique_ptr<ForkedProgram>& forked : forked_programs_) {
         if (forked != nullptr) {
@@ -236,22 +340,22 @@ bool Job::finish_forked() {
     return all_run;
 }
 
-void Job::not_started(const SpawnFailure& failure) {
-    const Rank& rank = ranks_[failure.rank];
+void JobStart::not_started(const SpawnFailure& failure) {
+    const JobRank& rank = job_.ranks[failure.rank];
     const int code = failure.error_number == EACCES   ? exit_not_executable
                      : failure.error_number == ENOENT ? exit_not_found
-                                                      : 1;
+                                                      : exit_failure;
     std::string message = "rank " + std::to_string(failure.rank) + " (" +
-                          programs_[rank.program].name() + "): " + failure.step + ": " +
+                          plan_.programs[rank.program].name() + "): " + failure.step + ": " +
                           std::strerror(failure.error_number);
     if (failure.error_number == EAGAIN) {
         message += "; the limit of processes (ulimit -u, or pids.max of a control group) is too "
                    "low for " +
-                   std::to_string(line_.ranks()) + " ranks";
+                   std::to_string(job_.line.ranks()) + " ranks";
     } else if (failure.error_number == ENOENT) {
         message += " (is the interpreter in its first line there?)";
     }
-    end_job(code, message);
+    job_.report.fail(code, message);
 }
 
 } // namespace warren::launch

@@ -1,6 +1,4 @@
-// The part of a job that gives its ranks the node's topology: as an image, when one of them asks,
-// and in hwloc's forms, with --hwloc-shmem.
-#include "launch/mpiexec/job.hpp"
+#include "launch/mpiexec/job_topology.hpp"
 
 #include <cerrno>
 #include <cstdlib>
@@ -10,8 +8,8 @@
 #include <unistd.h>
 
 #include "image/elf_file.hpp"
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/own_place.hpp"
-#include "mpi.h"
 #include "topology/discovery/named_source.hpp"
 #include "topology/request.hpp"
 
@@ -56,7 +54,7 @@ Error discovery_of(const std::string& text, EnvironmentSetting& setting) {
     }
     const std::string& source = named.source.text;
     if (named.is_image) {
-        return fail(MPI_ERR_ARG,
+        return fail(exit_failure,
                     "--topology %s: hwloc discovers nothing from an image; it does "
                     "from XML (warren topo --format xml)",
                     text.c_str());
@@ -69,7 +67,7 @@ Error discovery_of(const std::string& text, EnvironmentSetting& setting) {
     const std::unique_ptr<char, decltype(&std::free)> path(realpath(source.c_str(), nullptr),
                                                            std::free);
     if (!path) {
-        return fail(MPI_ERR_ARG, "--topology %s: %s", text.c_str(), std::strerror(errno));
+        return fail(exit_failure, "--topology %s: %s", text.c_str(), std::strerror(errno));
     }
     setting = {named.source.kind == discovery::SourceKind::dump ? "HWLOC_FSROOT" : "HWLOC_XMLFILE",
                path.get()};
@@ -80,66 +78,68 @@ Error discovery_of(const std::string& text, EnvironmentSetting& setting) {
 
 // Publishes the node's topology to the ranks. False: the topology that the user asked for can't be
 // had.
-bool Job::publish_topology(RankEnvironment& environment) {
+bool JobTopology::publish(RankEnvironment& environment) {
     return publish_image(environment) && publish_hwloc(environment);
 }
 
-bool Job::publish_image(RankEnvironment& environment) {
+bool JobTopology::publish_image(RankEnvironment& environment) {
     if (Error error = topology_.open()) {
-        fail_with(1, error);
+        job_.report.fail(1, error);
         return false;
     }
-    events_.watch(topology_.socket(), Source::topology);
+    job_.events.watch(topology_.socket(), Source::topology);
     environment.more.push_back({"WARREN_TOPOLOGY", std::to_string(topology_.file_of_ranks())});
     environment.more.push_back(
         {topology::socket_variable, std::to_string(topology_.socket_of_ranks())});
-    return line_.topology.empty() || make_image();
+    return job_.line.topology.empty() || make_image();
 }
 
 // False when what the user named is wrong; ranks discover by themselves else.
-bool Job::make_image() {
+bool JobTopology::make_image() {
     std::string note;
-    if (Error error = topology_.make(line_.topology, note)) {
+    if (Error error = topology_.make(job_.line.topology, note)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
-        if (!line_.topology.empty()) {
-            fail_with(1, "--topology " + line_.topology + ": " + record->text);
+        if (!job_.line.topology.empty()) {
+            job_.report.fail(1, "--topology " + job_.line.topology + ": " + record->text);
             return false;
         }
         note = "there is no topology image, ranks discover by themselves: " + record->text;
     }
-    explain(note);
+    job_.report.explain(note);
     return true;
 }
 
-bool Job::publish_hwloc(RankEnvironment& environment) {
-    if (!line_.hwloc.asked) {
+bool JobTopology::publish_hwloc(RankEnvironment& environment) {
+    if (!job_.line.hwloc.asked) {
         return true;
     }
-    HwlocSharing wanted = line_.hwloc;
-    if (has_host() && wanted.way == HwlocWay::automatic) {
-        explain("hwloc maps a shared topology once per process: ranks that are threads read XML");
+    HwlocSharing wanted = job_.line.hwloc;
+    if (job_.has_host() && wanted.way == HwlocWay::automatic) {
+        job_.report.explain(
+            "hwloc maps a shared topology once per process: ranks that are threads read XML");
         wanted.way = HwlocWay::xml;
     }
-    if (Error error = hwloc_.make(wanted, line_.topology)) {
-        if (line_.hwloc.way != HwlocWay::automatic || !line_.topology.empty()) {
-            fail_with(1, error);
+    if (Error error = hwloc_.make(wanted, job_.line.topology)) {
+        if (job_.line.hwloc.way != HwlocWay::automatic || !job_.line.topology.empty()) {
+            job_.report.fail(1, error);
             return false;
         }
         const std::unique_ptr<ErrorRecord> record(error.take());
-        say("ranks discover hwloc's topology by themselves: " + record->text);
+        job_.report.say("ranks discover hwloc's topology by themselves: " + record->text);
         return true;
     }
     for (const std::string& note : hwloc_.notes()) {
-        explain(note);
+        job_.report.explain(note);
     }
-    if (wanted.way == HwlocWay::native && !line_.topology.empty() && line_.topology != "native") {
-        if (Error error = discovery_of(line_.topology, environment.more.emplace_back())) {
-            fail_with(1, error);
+    if (wanted.way == HwlocWay::native && !job_.line.topology.empty() &&
+        job_.line.topology != "native") {
+        if (Error error = discovery_of(job_.line.topology, environment.more.emplace_back())) {
+            job_.report.fail(1, error);
             return false;
         }
     }
     const HwlocOffer& offer = hwloc_.offer();
-    if (has_host()) {
+    if (job_.has_host()) {
         // hwloc asks for the process's descriptors, but each thread has its own.
         if (offer.xml >= 0 && std::getenv("HWLOC_XMLFILE") == nullptr) {
             environment.more.push_back(
@@ -152,19 +152,21 @@ bool Job::publish_hwloc(RankEnvironment& environment) {
 }
 
 // Gives process ranks hwloc's topology: the files, and the stand-in library that reads them.
-bool Job::offer_hwloc(HwlocOffer offer, RankEnvironment& environment) {
+bool JobTopology::offer_hwloc(HwlocOffer offer, RankEnvironment& environment) {
     environment.preload = own_folder() + library_folder + stand_in;
     if (access(environment.preload.c_str(), R_OK) != 0) {
-        fail_with(1, "--hwloc-shmem needs " + environment.preload + ": " + std::strerror(errno));
+        job_.report.fail(1, "--hwloc-shmem needs " + environment.preload + ": " +
+                                std::strerror(errno));
         return false;
     }
     if (environment.preload.find_first_of(" :") != std::string::npos) {
-        fail_with(1, "--hwloc-shmem: nothing can be preloaded from a folder with a space or a "
-                     "colon in its name: " +
-                         environment.preload);
+        job_.report.fail(1,
+                         "--hwloc-shmem: nothing can be preloaded from a folder with a space or a "
+                         "colon in its name: " +
+                             environment.preload);
         return false;
     }
-    offer.report = line_.verbose ? topology_.socket_of_ranks() : -1;
+    offer.report = job_.line.verbose ? topology_.socket_of_ranks() : -1;
     environment.more.push_back({"WARREN_HWLOC", hwloc_text(offer).data()});
     if (offer.shmem >= 0) {
         environment.more.push_back({"WARREN_HWLOC_SHMEM", hwloc_shmem_text(offer).data()});
@@ -175,13 +177,13 @@ bool Job::offer_hwloc(HwlocOffer offer, RankEnvironment& environment) {
     return true;
 }
 
-std::string Job::preloaded_before(const ResolvedProgram& program) {
+std::string JobTopology::preloaded_before(const ResolvedProgram& program) {
     const std::string first = first_library_of(program.full_path());
     return first.empty() ? "" : first + ":";
 }
 
 // Requests for the image, and with -v reports of what hwloc did.
-void Job::read_topology_socket() {
+void JobTopology::read_socket() {
     union {
         HwlocReport report;
         topology::ImageRequest request;
@@ -192,43 +194,50 @@ void Job::read_topology_socket() {
     while ((got = recv(topology_.socket(), &message, sizeof message, 0)) > 0) {
         if (got == static_cast<ssize_t>(sizeof request)) {
             if (request.magic == topology::ImageRequest::magic_number && !topology_.is_made()) {
-                explain("rank " + std::to_string(request.rank) + " asks for the topology");
+                job_.report.explain("rank " + std::to_string(request.rank) +
+                                    " asks for the topology");
                 make_image();
             }
             continue;
         }
         if (got != static_cast<ssize_t>(sizeof report) ||
-            report.magic != HwlocReport::magic_number || report.way >= topologies_loaded_.size()) {
+            report.magic != HwlocReport::magic_number || report.way >= loaded_.size()) {
             continue;
         }
-        ++topologies_loaded_[report.way];
+        ++loaded_[report.way];
         const auto way = static_cast<HwlocWay>(report.way);
         const std::string reason = plain(report.reason.data(), report.reason.size());
         if (way != HwlocWay::shmem && !reason.empty()) {
-            explain("rank " + std::to_string(report.rank) + ": hwloc's topology " +
-                    (way == HwlocWay::xml      ? "is read from XML"
-                     : way == HwlocWay::native ? "is discovered by itself"
-                                               : "can't be had") +
-                    ": " + reason);
+            job_.report.explain("rank " + std::to_string(report.rank) + ": hwloc's topology " +
+                                (way == HwlocWay::xml      ? "is read from XML"
+                                 : way == HwlocWay::native ? "is discovered by itself"
+                                                           : "can't be had") +
+                                ": " + reason);
         }
     }
     if (got == 0) { // all ranks have closed their end
-        events_.forget(topology_.socket());
+        job_.events.forget(topology_.socket());
     }
 }
 
-void Job::report_topologies() {
-    if (!line_.hwloc.asked || has_host() || topology_.socket() < 0) {
+void JobTopology::report() {
+    if (!job_.line.hwloc.asked || job_.has_host() || topology_.socket() < 0) {
         return;
     }
-    read_topology_socket();
+    read_socket();
     const auto count = [&](HwlocWay way) {
-        return std::to_string(topologies_loaded_[static_cast<std::size_t>(way)]);
+        return std::to_string(loaded_[static_cast<std::size_t>(way)]);
     };
-    explain("hwloc's topology was loaded from shared memory " + count(HwlocWay::shmem) +
-            " times, from XML " + count(HwlocWay::xml) + " times, discovered " +
-            count(HwlocWay::native) + " times, and could not be had " + count(HwlocWay::automatic) +
-            " times");
+    job_.report.explain("hwloc's topology was loaded from shared memory " + count(HwlocWay::shmem) +
+                        " times, from XML " + count(HwlocWay::xml) + " times, discovered " +
+                        count(HwlocWay::native) + " times, and could not be had " +
+                        count(HwlocWay::automatic) + " times");
+}
+
+std::vector<int> JobTopology::descriptors() const {
+    std::vector<int> all = hwloc_.descriptors();
+    all.insert(all.end(), {topology_.file_of_ranks(), topology_.socket_of_ranks()});
+    return all;
 }
 
 } // namespace warren::launch

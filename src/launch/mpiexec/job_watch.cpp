@@ -1,20 +1,33 @@
-// The part of a job's life between the start of its ranks and their end.
-#include "launch/mpiexec/job.hpp"
+#include "launch/mpiexec/job_watch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
 
 #include "base/futex.hpp"
+#include "launch/mpiexec/errors.hpp"
+#include "launch/mpiexec/host_plan.hpp"
 #include "launch/mpiexec/state_report.hpp"
 #include "launch/mpiexec/vain_waits.hpp"
 
 namespace warren::launch {
 
 namespace {
+
+std::string in_seconds(std::uint64_t ns) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) * 1e-9);
+    return text;
+}
 
 constexpr std::uint64_t ms = 1'000'000;
 
@@ -33,13 +46,52 @@ constexpr std::uint64_t look_for_waits_ns = 250 * ms;
 // How often initialised ranks are looked for while a rank that ended without MPI_Init is missing.
 constexpr std::uint64_t look_again_ns = 250 * ms;
 
+// Exit codes are 8 bits; a report may hold anything.
+constexpr int wait_status_of(const HostReport& report) {
+    return (report.value & 0xff) << 8;
+}
+
 } // namespace
 
-void Job::watch() {
-    while (alive_ > 0 || (linger_until_ns_ > monotonic_ns() && output_.open_streams() > 0)) {
+JobWatch::~JobWatch() {
+    if (signals_ >= 0) {
+        close(signals_);
+    }
+}
+
+bool JobWatch::open() {
+    // Signals come through a descriptor. Blocked ones stay what they were for the ranks, which get
+    // the former mask back. SIGTTIN and SIGPIPE become errors of read and write.
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (const int number :
+         {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2, SIGQUIT}) {
+        sigaddset(&handled, number);
+    }
+    sigset_t blocked = handled;
+    for (const int number : {SIGPIPE, SIGTTIN, SIGTTOU}) {
+        sigaddset(&blocked, number);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, &former_signals_);
+    signals_ = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals_ < 0 || !job_.events.open() || !job_.output.open(job_.events)) {
+        job_.report.fail(exit_failure,
+                         std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
+        return false;
+    }
+    job_.events.watch(signals_, Source::signals);
+    if (job_.line.timeout_s > 0) {
+        time_limit_ns_ = job_.started_ns + static_cast<std::uint64_t>(job_.line.timeout_s * 1e9);
+    }
+    return true;
+}
+
+void JobWatch::run() {
+    while (job_.alive > 0 ||
+           (linger_until_ns_ > monotonic_ns() && job_.output.open_streams() > 0)) {
         update_input();
         bool signals = false;
-        for (const Event& event : events_.wait(milliseconds_to_deadline())) {
+        for (const Event& event : job_.events.wait(milliseconds_to_deadline())) {
             if (event.source == Source::signals) {
                 signals = true; // after the output that was there before
             } else {
@@ -50,48 +102,48 @@ void Job::watch() {
             take_signals();
         }
         pass_deadlines();
-        output_.update_sinks();
+        job_.output.update_sinks();
     }
 }
 
-void Job::take(const Event& event) {
+void JobWatch::take(const Event& event) {
     switch (event.source) {
     case Source::all_output:
-        output_.read_some();
+        job_.output.read_some();
         break;
     case Source::lifeline:
         // A byte: a rank aborts. The end of it: the process ends, which SIGCHLD tells.
-        events_.forget(processes_[event.number].lifeline);
+        job_.events.forget(job_.processes[event.number].lifeline);
         look_for_recorded_end();
         break;
     case Source::reports:
-        read_reports(processes_[event.number]);
+        read_reports(job_.processes[event.number]);
         break;
     case Source::manager:
         serve_manager(event.number);
         break;
     case Source::topology:
-        read_topology_socket();
+        topology_.read_socket();
         break;
     case Source::input:
-        input_.pass_on();
+        job_.input.pass_on();
         break;
     default: // a sink takes more: the loop's end
         break;
     }
 }
 
-void Job::update_input() {
-    const bool wanted = input_.readable_now();
+void JobWatch::update_input() {
+    const bool wanted = job_.input.readable_now();
     if (wanted != input_watched_) {
         input_watched_ = wanted;
-        wanted ? events_.watch(STDIN_FILENO, Source::input) : events_.forget(STDIN_FILENO);
+        wanted ? job_.events.watch(STDIN_FILENO, Source::input) : job_.events.forget(STDIN_FILENO);
     }
 }
 
 // --- signals and ends --------------------------------------------
 
-void Job::take_signals() {
+void JobWatch::take_signals() {
     signalfd_siginfo signal;
     while (read(signals_, &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
         const int number = static_cast<int>(signal.ssi_signo);
@@ -118,17 +170,17 @@ void Job::take_signals() {
     }
 }
 
-void Job::take_ended() {
+void JobWatch::take_ended() {
     int status = 0;
     pid_t pid = 0;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        const auto found = process_of_.find(pid);
-        if (found != process_of_.end()) {
-            process_ended(processes_[found->second], status);
-        } else if (pid == guardian_.pid()) {
-            guardian_.forget();
+        const auto found = job_.process_of.find(pid);
+        if (found != job_.process_of.end()) {
+            process_ended(job_.processes[found->second], status);
+        } else if (pid == job_.guardian.pid()) {
+            job_.guardian.forget();
             if (ending_ != Ending::killed) {
-                end_job(1,
+                end_job(exit_failure,
                         "the guardian process (pid " + std::to_string(pid) + ") " +
                             (WIFSIGNALED(status) ? "was killed by " + signal_name(WTERMSIG(status))
                                                  : "ended") +
@@ -138,13 +190,14 @@ void Job::take_ended() {
     }
 }
 
-void Job::process_ended(Process& process, int wait_status) {
+void JobWatch::process_ended(JobProcess& process, int wait_status) {
     read_reports(process);
     std::vector<std::uint32_t> ended; // with the process
     for (std::uint32_t rank = process.first_rank; rank < process.first_rank + process.ranks;
          ++rank) {
-        output_.drain(ranks_[rank].streams); // last words come before the message about the end
-        if (!std::exchange(ranks_[rank].ended, true)) {
+        job_.output.drain(
+            job_.ranks[rank].streams); // last words come before the message about the end
+        if (!std::exchange(job_.ranks[rank].ended, true)) {
             ended.push_back(rank);
         }
     }
@@ -152,8 +205,8 @@ void Job::process_ended(Process& process, int wait_status) {
         ended = {static_cast<std::uint32_t>(process.crashed_rank)};
     }
     process.ended = true;
-    if (--alive_ == 0) {
-        linger_until_ns_ = failed_ ? 0 : monotonic_ns() + linger_ns;
+    if (--job_.alive == 0) {
+        linger_until_ns_ = job_.report.failed() ? 0 : monotonic_ns() + linger_ns;
     }
     look_for_recorded_end();
     if (ending_ == Ending::not_yet && !ended.empty()) {
@@ -162,13 +215,13 @@ void Job::process_ended(Process& process, int wait_status) {
 }
 
 // Decides what the end of these ranks, all of one process, means for the job.
-void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status) {
-    EndedRanks ended = gravest(ranks, segment_, WIFSIGNALED(wait_status));
+void JobWatch::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait_status) {
+    EndedRanks ended = gravest(ranks, job_.segment, WIFSIGNALED(wait_status));
     ended.pid = pid;
     ended.wait_status = wait_status;
-    ended.program = programs_[ranks_[ended.ranks.front()].program].name();
+    ended.program = plan_.programs[job_.ranks[ended.ranks.front()].program].name();
     ended.forwarded_signal = forwarded_;
-    ended.overflowed = processes_[ranks_[ended.ranks.front()].process].overflowed;
+    ended.overflowed = job_.processes[job_.ranks[ended.ranks.front()].process].overflowed;
     if (ended.state == node::RankStage::not_started) {
         ended.others_initialised = any_initialised();
         if (!ended_without_init_) {
@@ -179,19 +232,19 @@ void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait
     }
     Outcome outcome = judge(ended);
     if (ended.state == node::RankStage::not_started && wait_status == exit_not_found << 8) {
-        outcome.message += programs_[ranks_[ended.ranks.front()].program].library_hint();
+        outcome.message += plan_.programs[job_.ranks[ended.ranks.front()].program].library_hint();
     }
-    if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGPIPE && output_.reader_left()) {
+    if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGPIPE && job_.output.reader_left()) {
         outcome.message = "nobody reads the standard output any more; the job is ended";
     }
     if (forwarded_ != 0 && outcome.verdict != Verdict::fine) {
         // They end because they were told to, each in its own time.
-        fail_with(outcome.exit_code,
-                  signal_name(forwarded_) + " was passed on to the ranks: " + outcome.message);
+        job_.report.fail(outcome.exit_code, signal_name(forwarded_) +
+                                                " was passed on to the ranks: " + outcome.message);
     } else if (outcome.verdict == Verdict::failed ||
-               (outcome.verdict == Verdict::ends_job && line_.keeps_going)) {
-        fail_with(outcome.exit_code, outcome.message);
-        if (ended.state == node::RankStage::finalised && !line_.keeps_going) {
+               (outcome.verdict == Verdict::ends_job && job_.line.keeps_going)) {
+        job_.report.fail(outcome.exit_code, outcome.message);
+        if (ended.state == node::RankStage::finalised && !job_.line.keeps_going) {
             failed_after_finalize_.insert(failed_after_finalize_.end(), ended.ranks.begin(),
                                           ended.ranks.end());
             look_for_waits_ns_ = monotonic_ns() + look_for_waits_ns;
@@ -201,32 +254,33 @@ void Job::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int wait
     }
 }
 
-bool Job::any_initialised() const {
-    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-        if (!ranks_[rank].ended && segment_.slot(rank).state.load(std::memory_order_relaxed) ==
-                                       node::RankStage::initialised) {
+bool JobWatch::any_initialised() const {
+    for (std::uint32_t rank = 0; rank < job_.ranks.size(); ++rank) {
+        if (!job_.ranks[rank].ended &&
+            job_.segment.slot(rank).state.load(std::memory_order_relaxed) ==
+                node::RankStage::initialised) {
             return true;
         }
     }
     return false;
 }
 
-void Job::look_for_recorded_end() {
-    const node::SegmentHeader& header = segment_.header();
+void JobWatch::look_for_recorded_end() {
+    const node::SegmentHeader& header = job_.segment.header();
     const node::JobEnd end = header.job_end.load(std::memory_order_acquire);
     if (ending_ != Ending::not_yet ||
         (end != node::JobEnd::aborted && end != node::JobEnd::fatal_error)) {
         return;
     }
-    const std::uint32_t rank = std::min(header.end_rank, segment_.ranks() - 1);
-    const Outcome outcome = recorded_end(header, programs_[ranks_[rank].program].name());
-    output_.drain(ranks_[rank].streams);
+    const std::uint32_t rank = std::min(header.end_rank, job_.segment.ranks() - 1);
+    const Outcome outcome = recorded_end(header, plan_.programs[job_.ranks[rank].program].name());
+    job_.output.drain(job_.ranks[rank].streams);
     // A rank that failed alone before explains less than this.
-    failed_ = false;
+    job_.report.take_back();
     end_job(outcome.exit_code, outcome.message);
 }
 
-void Job::look_for_missing_ranks() {
+void JobWatch::look_for_missing_ranks() {
     look_again_ns_ = monotonic_ns() + look_again_ns;
     if (ending_ != Ending::not_yet || !any_initialised()) {
         return;
@@ -237,30 +291,30 @@ void Job::look_for_missing_ranks() {
 }
 
 // Others may wait for a rank that has finalised and failed.
-void Job::look_for_vain_waits() {
+void JobWatch::look_for_vain_waits() {
     const std::uint64_t now = monotonic_ns();
     look_for_waits_ns_ = now + look_for_waits_ns;
     if (ending_ != Ending::not_yet || forwarded_ != 0) {
         return;
     }
     std::vector<bool> ended;
-    for (const Rank& rank : ranks_) {
+    for (const JobRank& rank : job_.ranks) {
         ended.push_back(rank.ended);
     }
     const std::vector<std::uint32_t> waiting =
-        vain_waits(segment_, ended, failed_after_finalize_, now);
+        vain_waits(job_.segment, ended, failed_after_finalize_, now);
     if (!waiting.empty()) {
-        say((waiting.size() == 1 ? "rank " : "ranks ") + describe_ranks(waiting) +
-            (waiting.size() == 1 ? " waits" : " wait") + " for what rank " +
-            describe_ranks(failed_after_finalize_) +
-            ", which has finalised and failed, will not do; the job is ended");
-        end_job(exit_code_, "");
+        job_.report.say((waiting.size() == 1 ? "rank " : "ranks ") + describe_ranks(waiting) +
+                        (waiting.size() == 1 ? " waits" : " wait") + " for what rank " +
+                        describe_ranks(failed_after_finalize_) +
+                        ", which has finalised and failed, will not do; the job is ended");
+        end_job(job_.report.exit_code(), "");
     }
 }
 
-void Job::forward(int number) {
+void JobWatch::forward(int number) {
     if (forwarded_ != 0 || ending_ != Ending::not_yet) {
-        fail_with(128 + number, "ended by " + signal_name(number));
+        job_.report.fail(128 + number, "ended by " + signal_name(number));
         kill_ranks();
         return;
     }
@@ -270,14 +324,14 @@ void Job::forward(int number) {
     kill_at_ns_ = monotonic_ns() + signal_grace_ns;
 }
 
-void Job::stop() {
+void JobWatch::stop() {
     signal_ranks(SIGTSTP);
     kill(getpid(), SIGSTOP);
     // Here again after SIGCONT, which take_signals() passes on.
 }
 
-void Job::end_job(int exit_code, const std::string& message) {
-    fail_with(exit_code, message);
+void JobWatch::end_job(int exit_code, const std::string& message) {
+    job_.report.fail(exit_code, message);
     if (ending_ != Ending::not_yet) {
         return;
     }
@@ -287,23 +341,23 @@ void Job::end_job(int exit_code, const std::string& message) {
     kill_at_ns_ = monotonic_ns() + failure_grace_ns;
 }
 
-void Job::kill_ranks() {
+void JobWatch::kill_ranks() {
     ending_ = Ending::killed;
     kill_at_ns_ = 0;
     signal_ranks(SIGKILL);
 }
 
-void Job::signal_ranks(int number) {
-    if (group_ <= 0) {
+void JobWatch::signal_ranks(int number) {
+    if (job_.group <= 0) {
         return;
     }
     // The group, when it has a member for certain: it may be somebody else's by now otherwise.
-    if (guardian_.running() || alive_ > 0) {
-        kill(-group_, number);
+    if (job_.guardian.running() || job_.alive > 0) {
+        kill(-job_.group, number);
     }
-    for (const Process& process : processes_) {
+    for (const JobProcess& process : job_.processes) {
         // timeout(1) and interactive shells leave the group.
-        if (process.pid > 0 && !process.ended && getpgid(process.pid) != group_) {
+        if (process.pid > 0 && !process.ended && getpgid(process.pid) != job_.group) {
             kill(process.pid, number);
         }
     }
@@ -311,11 +365,11 @@ void Job::signal_ranks(int number) {
 
 // --- deadlines ---------------------------------------------------
 
-int Job::milliseconds_to_deadline() const {
+int JobWatch::milliseconds_to_deadline() const {
     std::uint64_t next = UINT64_MAX;
     for (const std::uint64_t deadline :
          {kill_at_ns_, time_limit_ns_, look_again_ns_, look_for_waits_ns_, linger_until_ns_,
-          output_.deadline_ns()}) {
+          job_.output.deadline_ns()}) {
         if (deadline != 0) {
             next = std::min(next, deadline);
         }
@@ -328,13 +382,13 @@ int Job::milliseconds_to_deadline() const {
     return static_cast<int>(std::min<std::uint64_t>(left_ms, 1'000'000));
 }
 
-void Job::pass_deadlines() {
+void JobWatch::pass_deadlines() {
     if ((kill_at_ns_ | time_limit_ns_ | look_again_ns_ | look_for_waits_ns_ |
-         output_.deadline_ns()) == 0) {
+         job_.output.deadline_ns()) == 0) {
         return;
     }
     const std::uint64_t now = monotonic_ns();
-    output_.pass_on_held(now);
+    job_.output.pass_on_held(now);
     const auto passed = [now](std::uint64_t& deadline) {
         if (deadline == 0 || now < deadline) {
             return false;
@@ -345,15 +399,16 @@ void Job::pass_deadlines() {
     if (passed(time_limit_ns_) && ending_ == Ending::not_yet) {
         print_states();
         char text[64];
-        std::snprintf(text, sizeof text, "%g s", line_.timeout_s);
+        std::snprintf(text, sizeof text, "%g s", job_.line.timeout_s);
         end_job(exit_timeout,
                 "the time limit of " + std::string(text) + " is over; the job is ended");
     }
     if (passed(kill_at_ns_)) {
         if (forwarded_ != 0) {
-            fail_with(128 + forwarded_, "ranks did not end within " +
-                                            std::to_string(signal_grace_ns / ms / 1000) + " s of " +
-                                            signal_name(forwarded_) + "; they are killed");
+            job_.report.fail(128 + forwarded_, "ranks did not end within " +
+                                                   std::to_string(signal_grace_ns / ms / 1000) +
+                                                   " s of " + signal_name(forwarded_) +
+                                                   "; they are killed");
         }
         kill_ranks();
     }
@@ -363,6 +418,106 @@ void Job::pass_deadlines() {
     if (passed(look_for_waits_ns_)) {
         look_for_vain_waits();
     }
+}
+
+void JobWatch::read_reports(JobProcess& process) {
+    std::array<HostReport, 256> reports;
+    while (process.reports >= 0) {
+        const ssize_t got = read(process.reports, reports.data(), sizeof reports);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got == 0) {
+            close(std::exchange(process.reports, -1));
+        }
+        if (got <= 0) {
+            return;
+        }
+        for (std::size_t index = 0; index < static_cast<std::size_t>(got) / sizeof(HostReport);
+             ++index) {
+            const HostReport& report = reports[index];
+            if (report.rank >= process.ranks) {
+                continue;
+            }
+            const std::uint32_t rank = process.first_rank + report.rank;
+            switch (report.kind) {
+            case HostReport::Kind::started:
+                job_.ranks[rank].thread = report.value;
+                break;
+            case HostReport::Kind::ended:
+                rank_ended(rank, process.pid, wait_status_of(report));
+                break;
+            case HostReport::Kind::overflowed:
+                process.overflowed = true;
+                [[fallthrough]];
+            case HostReport::Kind::crashed:
+                process.crashed_rank = rank; // the process ends next
+                break;
+            case HostReport::Kind::stuck:
+                all_ranks_wait();
+                break;
+            }
+        }
+    }
+}
+
+// A host of fibres knows: nothing will happen any more.
+void JobWatch::all_ranks_wait() {
+    if (ending_ == Ending::not_yet) {
+        print_states();
+        end_job(exit_deadlock, "deadlock: all ranks that have not ended wait, for what none of "
+                               "them will do; the job is ended");
+    }
+}
+
+// Another MPI library asks for what its own launcher would tell it.
+void JobWatch::serve_manager(std::uint32_t rank) {
+    int& socket = job_.ranks[rank].manager;
+    std::array<char, 4096> text;
+    const ssize_t got = read(socket, text.data(), text.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+        return;
+    }
+    if (got <= 0) {
+        close(std::exchange(socket, -1));
+        return;
+    }
+    for (const ProcessManager::Reply& reply : job_.manager.take(
+             rank, job_.ranks[rank].program, {text.data(), static_cast<std::size_t>(got)})) {
+        // Each waits for a line or two: they fit the socket. Who has gone needs none.
+        send(job_.ranks[reply.rank].manager, reply.line.data(), reply.line.size(), MSG_NOSIGNAL);
+    }
+    const ProcessManager::Abort& abort = job_.manager.abort();
+    if (abort.asked && ending_ == Ending::not_yet) {
+        job_.output.drain(job_.ranks[rank].streams);
+        const int code = abort.code & 0xff;
+        end_job(code != 0 ? code : 1, "rank " + std::to_string(rank) + " (" +
+                                          plan_.programs[job_.ranks[rank].program].name() +
+                                          ") aborted with code " + std::to_string(abort.code) +
+                                          (abort.message.empty() ? "" : ": " + abort.message));
+    }
+}
+
+// One of several ranks of a process that goes on.
+void JobWatch::rank_ended(std::uint32_t rank, pid_t pid, int wait_status) {
+    job_.output.drain(job_.ranks[rank].streams);
+    job_.ranks[rank].ended = true;
+    look_for_recorded_end();
+    if (ending_ == Ending::not_yet) {
+        judge_end({rank}, pid, wait_status);
+    }
+}
+
+void JobWatch::print_states() {
+    std::vector<ObservedRank> observed;
+    for (const JobRank& rank : job_.ranks) {
+        observed.push_back(
+            {.pid = job_.processes[rank.process].pid, .thread = rank.thread, .ended = rank.ended});
+    }
+    const std::uint64_t now = monotonic_ns();
+    job_.report.say("state of the " + std::to_string(job_.ranks.size()) + " ranks after " +
+                    in_seconds(now - job_.started_ns));
+    job_.output.say(report_states(job_.segment, observed, now));
 }
 
 } // namespace warren::launch

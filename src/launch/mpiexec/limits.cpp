@@ -9,7 +9,7 @@
 #include <functional>
 #include <unistd.h>
 
-#include "mpi.h"
+#include "launch/mpiexec/errors.hpp"
 
 namespace warren::launch {
 
@@ -140,7 +140,7 @@ Error check_memory_room(std::uint64_t bytes) {
     if (limit.limit == no_limit || bytes <= limit.room()) {
         return {};
     }
-    return fail(MPI_ERR_NO_MEM, "%s", describe(limit).c_str());
+    return fail(exit_failure, "%s", describe(limit).c_str());
 }
 
 std::string describe_memory_limit() {
@@ -195,7 +195,7 @@ Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised)
         return {};
     }
     if (former.rlim_max < needed) {
-        return fail(MPI_ERR_OTHER,
+        return fail(exit_failure,
                     "%llu file descriptors are needed, but the hard limit is %llu (ulimit -Hn)",
                     static_cast<unsigned long long>(needed),
                     static_cast<unsigned long long>(former.rlim_max));
@@ -203,7 +203,7 @@ Error raise_descriptor_limit(std::uint64_t needed, rlimit& former, bool& raised)
     rlimit higher = former;
     higher.rlim_cur = needed;
     if (setrlimit(RLIMIT_NOFILE, &higher) != 0) {
-        return fail(MPI_ERR_OTHER, "raising the limit of file descriptors to %llu: %s",
+        return fail(exit_failure, "raising the limit of file descriptors to %llu: %s",
                     static_cast<unsigned long long>(needed), std::strerror(errno));
     }
     raised = true;

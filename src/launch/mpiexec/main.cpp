@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "launch/mpiexec/command_line.hpp"
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/job.hpp"
 #include "launch/mpiexec/option_values.hpp"
-#include "mpi.h"
 #include "warren/version.h"
 
 using namespace warren;
@@ -46,7 +46,7 @@ void leave_outer_job() {
 // libraries.
 Error use_library(const std::string& path) {
     if (access(path.c_str(), R_OK) != 0) {
-        return fail(MPI_ERR_ARG, "--library %s: %s", path.c_str(), std::strerror(errno));
+        return fail(exit_usage, "--library %s: %s", path.c_str(), std::strerror(errno));
     }
     const char* others = std::getenv("LD_LIBRARY_PATH");
     const std::string folders =
@@ -93,7 +93,7 @@ int main(int count, char** words) {
     if (Error error = read_request({words + 1, words + count}, line)) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         std::fprintf(stderr, "mpiexec: %s\n", record->text.c_str());
-        return exit_usage;
+        return record->error_class;
     }
     switch (line.request) {
     case CommandLine::Request::help:

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpi.h"
+#include "launch/mpiexec/errors.hpp"
 
 namespace warren::launch {
 
@@ -44,7 +44,7 @@ Error parse_timeout(const std::string& what, const std::string& value, double& s
     seconds = std::strtod(value.c_str(), &end);
     // A year: keeps the arithmetic in range; catches nan too.
     if (value.empty() || *end != '\0' || !(seconds > 0 && seconds < 3.2e7)) {
-        return fail(MPI_ERR_ARG, "%s needs a time in seconds above 0, not '%s'", what.c_str(),
+        return fail(exit_usage, "%s needs a time in seconds above 0, not '%s'", what.c_str(),
                     value.c_str());
     }
     return {};
@@ -64,7 +64,7 @@ Error parse_size(const std::string& what, const std::string& value, std::uint64_
         bytes <<= sound ? 10 * (unit + 1) : 0;
     }
     if (!sound || bytes < least || bytes > most) {
-        return fail(MPI_ERR_ARG, "%s needs a size from 64k to 1024G, not '%s'", what.c_str(),
+        return fail(exit_usage, "%s needs a size from 64k to 1024G, not '%s'", what.c_str(),
                     value.c_str());
     }
     return {};
@@ -72,7 +72,7 @@ Error parse_size(const std::string& what, const std::string& value, std::uint64_
 
 Error parse_rank_kind(const std::string& what, const std::string& value, RankKind& kind) {
     if (value != "processes" && value != "threads" && value != "fibres") {
-        return fail(MPI_ERR_ARG, "%s needs processes, threads or fibres, not '%s'", what.c_str(),
+        return fail(exit_usage, "%s needs processes, threads or fibres, not '%s'", what.c_str(),
                     value.c_str());
     }
     kind = value == "threads"  ? RankKind::thread
@@ -85,7 +85,7 @@ Error parse_bind_to(const std::string& what, const std::string& value, BindTo& b
     const auto* found = std::find_if(bind_to_names.begin(), bind_to_names.end(),
                                      [&](const BindToName& name) { return name.name == value; });
     if (found == bind_to_names.end()) {
-        return fail(MPI_ERR_ARG,
+        return fail(exit_usage,
                     "%s needs auto, core, hwthread, l3cache, numa, socket or none, not '%s'",
                     what.c_str(), value.c_str());
     }
@@ -105,7 +105,7 @@ Error parse_hwloc_sharing(const std::string& what, const std::string& value,
         if (word != "io") {
             std::string& before = chosen[word.starts_with("copies=") ? 2 : word.starts_with("at=")];
             if (!before.empty() && before != word) {
-                return fail(MPI_ERR_ARG, "%s: '%s' and '%s' contradict each other", what.c_str(),
+                return fail(exit_usage, "%s: '%s' and '%s' contradict each other", what.c_str(),
                             before.c_str(), word.c_str());
             }
             before = word;
@@ -127,12 +127,12 @@ Error parse_hwloc_sharing(const std::string& what, const std::string& value,
             const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
             if (*rest != '\0' || errno != 0 || sharing.address == 0 ||
                 sharing.address % page != 0) {
-                return fail(MPI_ERR_ARG, "%s: '%s' is no address of a page", what.c_str(),
+                return fail(exit_usage, "%s: '%s' is no address of a page", what.c_str(),
                             word.c_str());
             }
         } else if (!word.starts_with("copies=") ||
                    !whole_number(word.substr(7), copies_limit, sharing.copies)) {
-            return fail(MPI_ERR_ARG,
+            return fail(exit_usage,
                         "%s understands auto, shmem, xml, native, io, at=largest, at=before-heap, "
                         "at=after-heap, at=0xADDRESS and copies=1 to %u, with commas between "
                         "them, not '%s'",
@@ -162,7 +162,7 @@ Error parse_balance_at(const std::string& what, const std::string& value, Comman
     line.balance_period_s = std::strtod(value.c_str(), &end);
     if (value.empty() || *end != '\0' ||
         !(line.balance_period_s >= 0.005 && line.balance_period_s <= 1e6)) {
-        return fail(MPI_ERR_ARG,
+        return fail(exit_usage,
                     "%s needs hints, collectives, collectives=N, or a time from 0.005 seconds, "
                     "not '%s'",
                     what.c_str(), value.c_str());
@@ -174,15 +174,15 @@ Error parse_balance_record(const std::string& what, const std::string& value, st
     std::error_code error;
     const std::filesystem::path absolute = std::filesystem::absolute(value, error);
     if (value.empty() || error) {
-        return fail(MPI_ERR_ARG, "%s needs the name of a file", what.c_str());
+        return fail(exit_usage, "%s needs the name of a file", what.c_str());
     }
     struct stat status {};
     if (stat(absolute.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-        return fail(MPI_ERR_ARG, "%s: %s is no file that can be replaced", what.c_str(),
+        return fail(exit_usage, "%s: %s is no file that can be replaced", what.c_str(),
                     value.c_str());
     }
     if (!absolute.has_filename() || access(absolute.parent_path().c_str(), W_OK | X_OK) != 0) {
-        return fail(MPI_ERR_ARG, "%s: %s can't be written: %s", what.c_str(), value.c_str(),
+        return fail(exit_usage, "%s: %s can't be written: %s", what.c_str(), value.c_str(),
                     std::strerror(absolute.has_filename() ? errno : EISDIR));
     }
     path = absolute;

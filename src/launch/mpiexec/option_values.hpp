@@ -1,5 +1,5 @@
 // Values of options and variables: reads them from text. `what` names the option or variable in
-// errors, which are of class MPI_ERR_ARG. Thread rule: functions of their arguments.
+// errors, which are of class exit_usage. Thread rule: functions of their arguments.
 #pragma once
 
 #include <cstdint>

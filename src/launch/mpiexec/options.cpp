@@ -5,6 +5,7 @@
 
 #include "base/kind_list.hpp"
 #include "launch/mpiexec/cpu_set.hpp"
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/option_values.hpp"
 #include "launch/mpiexec/this_node.hpp"
 #include "mpi.h"
@@ -34,7 +35,7 @@ Error ignore(OptionUse& /*use*/) {
 Error set_ranks(const OptionUse& use, std::uint32_t& ranks) {
     return whole_number(use.value, node::rank_limit, ranks)
                ? Error{}
-               : fail(MPI_ERR_ARG, "option %s needs a number of ranks from 1 to %u, not '%s'",
+               : fail(exit_usage, "option %s needs a number of ranks from 1 to %u, not '%s'",
                       use.word.c_str(), node::rank_limit, use.value.c_str());
 }
 
@@ -44,8 +45,8 @@ Error read_setting(OptionUse& use, bool value_may_lack, std::vector<EnvironmentS
     const std::size_t equals = use.value.find('=');
     set.name = use.value.substr(0, equals);
     if (set.name.empty()) {
-        return fail(MPI_ERR_ARG, "option %s %s: the name of the variable is empty",
-                    use.word.c_str(), use.value.c_str());
+        return fail(exit_usage, "option %s %s: the name of the variable is empty", use.word.c_str(),
+                    use.value.c_str());
     }
     if (equals != std::string::npos) {
         set.value = use.value.substr(equals + 1);
@@ -55,7 +56,7 @@ Error read_setting(OptionUse& use, bool value_may_lack, std::vector<EnvironmentS
         return error;
     }
     if (set.name.starts_with("WARREN_")) {
-        return fail(MPI_ERR_ARG, "option %s %s: names that start with WARREN_ are mpiexec's own",
+        return fail(exit_usage, "option %s %s: names that start with WARREN_ are mpiexec's own",
                     use.word.c_str(), use.value.c_str());
     }
     settings.push_back(std::move(set));
@@ -70,7 +71,7 @@ Error set_number_of_ranks(OptionUse& use) {
         return error;
     }
     if (std::exchange(use.program.ranks_given, true) && use.program.ranks != before) {
-        return fail(MPI_ERR_ARG,
+        return fail(exit_usage,
                     "option %s %s: the number of ranks is %u already; a ':' begins another program",
                     use.word.c_str(), use.value.c_str(), before);
     }
@@ -97,7 +98,7 @@ Error set_rank_kind(OptionUse& use) {
 Error set_workers(OptionUse& use) {
     return whole_number(use.value, CpuSet::limit, use.line.workers)
                ? Error{}
-               : fail(MPI_ERR_ARG, "option %s needs a number of workers from 1 to %zu, not '%s'",
+               : fail(exit_usage, "option %s needs a number of workers from 1 to %zu, not '%s'",
                       use.word.c_str(), CpuSet::limit, use.value.c_str());
 }
 
@@ -115,7 +116,7 @@ Error set_balancer(OptionUse& use) {
         for (const balance::Balancer& one : balance::balancers()) {
             names += (names.empty() ? " " : ", ") + std::string(one.name);
         }
-        return fail(MPI_ERR_ARG, "option %s knows%s, not '%s'", use.word.c_str(), names.c_str(),
+        return fail(exit_usage, "option %s knows%s, not '%s'", use.word.c_str(), names.c_str(),
                     use.value.c_str());
     }
     use.line.balancer = use.value;
@@ -137,7 +138,7 @@ Error set_library(OptionUse& use) {
 
 Error set_directory(OptionUse& use) {
     if (use.value.empty()) {
-        return fail(MPI_ERR_ARG, "option %s needs a directory", use.word.c_str());
+        return fail(exit_usage, "option %s needs a directory", use.word.c_str());
     }
     use.program.directory = use.value;
     return {};
@@ -145,7 +146,7 @@ Error set_directory(OptionUse& use) {
 
 Error set_memory_kinds(OptionUse& use) {
     if (!is_list_of_kinds(use.value) || use.value.size() >= MPI_MAX_INFO_VAL) {
-        return fail(MPI_ERR_ARG,
+        return fail(exit_usage,
                     "option %s needs kinds of memory with commas between them and restrictors "
                     "behind colons, as in system,mpi:alloc_mem, not '%.80s'",
                     use.word.c_str(), use.value.c_str());
@@ -179,7 +180,7 @@ Error set_hwloc_sharing(OptionUse& use) {
 
 Error set_topology(OptionUse& use) {
     if (use.value.empty()) {
-        return fail(MPI_ERR_ARG, "option %s needs a file, a folder or synthetic:…",
+        return fail(exit_usage, "option %s needs a file, a folder or synthetic:…",
                     use.word.c_str());
     }
     use.line.topology = use.value;
@@ -415,7 +416,7 @@ constexpr std::array table{
 
 Error OptionUse::take_value(const std::string& what, std::string& taken) {
     if (next >= words.size()) {
-        return fail(MPI_ERR_ARG, "option %s needs a value", what.c_str());
+        return fail(exit_usage, "option %s needs a value", what.c_str());
     }
     taken = words[next++];
     return {};

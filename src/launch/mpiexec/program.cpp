@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "image/elf_file.hpp"
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/own_place.hpp"
-#include "mpi.h"
 
 namespace warren::launch {
 
@@ -74,26 +74,24 @@ bool is_of_outer_job(const char* entry) {
 
 } // namespace
 
-Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made, int& exit_code) {
+Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made) {
     made.program_ = program;
     const std::string& name = program.arguments[0];
     const std::string& directory = program.directory;
     struct stat status;
     if (!directory.empty() && (stat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))) {
-        exit_code = exit_usage;
-        return fail(MPI_ERR_ARG, "working directory '%s' of %s is no directory", directory.c_str(),
+        return fail(exit_usage, "working directory '%s' of %s is no directory", directory.c_str(),
                     name.c_str());
     }
-    exit_code = exit_not_found;
     std::string blocked;
     if (name.empty()) {
-        return fail(MPI_ERR_ARG, "the name of the program is empty");
+        return fail(exit_not_found, "the name of the program is empty");
     }
     if (name.find('/') != std::string::npos) {
         made.path_ = name;
         const std::string full = in_directory(directory, name);
         if (stat(full.c_str(), &status) != 0) {
-            return fail(MPI_ERR_ARG, "program '%s': %s", full.c_str(), std::strerror(errno));
+            return fail(exit_not_found, "program '%s': %s", full.c_str(), std::strerror(errno));
         }
         if (!runs(full)) {
             blocked = S_ISDIR(status.st_mode) ? full + " (a directory)" : full;
@@ -103,15 +101,13 @@ Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made, in
         made.path_ = find_in_path(name, directory, blocked);
     }
     if (made.path_.empty() && !blocked.empty()) {
-        exit_code = exit_not_executable;
-        return fail(MPI_ERR_ARG, "program '%s' is not executable", blocked.c_str());
+        return fail(exit_not_executable, "program '%s' is not executable", blocked.c_str());
     }
     if (made.path_.empty()) {
         const bool here = runs(in_directory(directory, "./" + name));
-        return fail(MPI_ERR_ARG, "program '%s' is not in PATH%s%s%s", name.c_str(),
+        return fail(exit_not_found, "program '%s' is not in PATH%s%s%s", name.c_str(),
                     here ? "; did you mean ./" : "", here ? name.c_str() : "", here ? " ?" : "");
     }
-    exit_code = 0;
 
     Program& own = made.program_;
     static char shell[] = "/bin/sh";

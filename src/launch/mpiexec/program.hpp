@@ -14,13 +14,6 @@
 
 namespace warren::launch {
 
-// Exit codes of mpiexec itself; the last two are the shell's.
-inline constexpr int exit_usage = 2;
-inline constexpr int exit_timeout = 124;
-inline constexpr int exit_deadlock = 125;
-inline constexpr int exit_not_executable = 126;
-inline constexpr int exit_not_found = 127;
-
 // Variables that every rank finds in its environment beside WARREN_RANK.
 struct RankEnvironment {
     std::uint32_t size = 0;
@@ -61,8 +54,8 @@ class ResolvedProgram {
     ResolvedProgram(const ResolvedProgram&) = delete; // holds pointers into itself
     ResolvedProgram& operator=(const ResolvedProgram&) = delete;
 
-    // Looks the program up. On failure `exit_code` is the one to end with.
-    static Error resolve(const Program& program, ResolvedProgram& made, int& exit_code);
+    // Looks the program up.
+    static Error resolve(const Program& program, ResolvedProgram& made);
 
     void build_environment(const std::vector<EnvironmentSetting>& global,
                            const RankEnvironment& rank, char** inherited) {

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "launch/mpiexec/errors.hpp"
+
 namespace warren::launch {
 namespace {
 
@@ -19,10 +21,8 @@ std::set<std::string> environment_of(ResolvedProgram& program) {
 
 TEST(Program, IsFoundInPath) {
     ResolvedProgram program;
-    int code = -1;
-    Error error = ResolvedProgram::resolve({.arguments = {"sh", "-c", "x"}}, program, code);
+    Error error = ResolvedProgram::resolve({.arguments = {"sh", "-c", "x"}}, program);
     EXPECT_FALSE(error);
-    EXPECT_EQ(code, 0);
     EXPECT_TRUE(program.path().ends_with("/sh"));
     EXPECT_STREQ(program.arguments()[0], "sh"); // as written
     EXPECT_STREQ(program.arguments()[2], "x");
@@ -39,20 +39,18 @@ TEST(Program, MistakesHaveTheShellsCodes) {
                                                     {"", exit_not_found}};
     for (const auto& [name, expected] : mistakes) {
         ResolvedProgram program;
-        int code = 0;
-        Error error = ResolvedProgram::resolve({.arguments = {name}}, program, code);
+        Error error = ResolvedProgram::resolve({.arguments = {name}}, program);
         const std::unique_ptr<ErrorRecord> record(error.take());
         ASSERT_NE(record, nullptr) << name;
         EXPECT_NE(record->text.find(name), std::string::npos);
-        EXPECT_EQ(code, expected) << name;
+        EXPECT_EQ(record->error_class, expected) << name;
     }
 }
 
 TEST(Program, ItsOwnSettingsWinOverGlobalAndInheritedOnes) {
     ResolvedProgram program;
-    int code = 0;
     Error error = ResolvedProgram::resolve(
-        {.arguments = {"sh"}, .environment = {{"A", "own"}, {"NEW", ""}}}, program, code);
+        {.arguments = {"sh"}, .environment = {{"A", "own"}, {"NEW", ""}}}, program);
     ASSERT_FALSE(error);
     char a[] = "A=inherited";
     char b[] = "B=inherited";

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpi.h"
+#include "launch/mpiexec/errors.hpp"
 
 namespace warren::launch {
 
@@ -72,7 +72,7 @@ Error check_host(const std::string& what, const std::string& host) {
     if (is_this_node(host) || (has_slots && is_this_node(host.substr(0, colon)))) {
         return {};
     }
-    return fail(MPI_ERR_ARG,
+    return fail(exit_usage,
                 "%s: '%.80s' is not this node, and this version of Warren starts ranks on its own "
                 "node only",
                 what.c_str(), host.c_str());
@@ -95,14 +95,14 @@ Error check_hosts(const std::string& what, const std::string& list) {
             return error;
         }
     }
-    return any ? Error{} : fail(MPI_ERR_ARG, "%s needs the name of a node", what.c_str());
+    return any ? Error{} : fail(exit_usage, "%s needs the name of a node", what.c_str());
 }
 
 Error check_hostfile(const std::string& what, const std::string& path) {
     struct stat status;
     std::ifstream file(path);
     if (!file || stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) {
-        return fail(MPI_ERR_ARG, "%s %s: %s", what.c_str(), path.c_str(),
+        return fail(exit_usage, "%s %s: %s", what.c_str(), path.c_str(),
                     std::strerror(file ? EISDIR : errno));
     }
     bool any = false;
@@ -117,7 +117,7 @@ Error check_hostfile(const std::string& what, const std::string& path) {
             return error;
         }
     }
-    return any ? Error{} : fail(MPI_ERR_ARG, "%s %s names no node", what.c_str(), path.c_str());
+    return any ? Error{} : fail(exit_usage, "%s %s names no node", what.c_str(), path.c_str());
 }
 
 } // namespace warren::launch

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/futex.hpp"
-#include "mpi.h"
+#include "launch/mpiexec/errors.hpp"
 #include "topology/discovery/named_source.hpp"
 #include "topology/mapping.hpp"
 
@@ -31,7 +31,7 @@ Error TopologyPublication::open() {
     reader_ = ::open(("/proc/self/fd/" + std::to_string(file_)).c_str(), O_RDONLY);
     int ends[2] = {-1, -1};
     if (reader_ < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        return fail(MPI_ERR_OTHER, "descriptors for the topology: %s", std::strerror(errno));
+        return fail(exit_failure, "descriptors for the topology: %s", std::strerror(errno));
     }
     socket_ = ends[0];
     socket_of_ranks_ = ends[1];

@@ -1,0 +1,196 @@
+// Starts the host process of ranks that are threads or fibres: its plan, and what it inherits.
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <string_view>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include "launch/mpiexec/errors.hpp"
+#include "launch/mpiexec/host_plan.hpp"
+#include "launch/mpiexec/job_start.hpp"
+#include "launch/mpiexec/own_place.hpp"
+#include "runtime/balance/balancer.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+std::vector<std::string> strings(char* const* list) {
+    std::vector<std::string> made;
+    for (; *list != nullptr; ++list) {
+        made.emplace_back(*list);
+    }
+    return made;
+}
+
+// Images take no libraries from there, which tools are often given by.
+bool has_preloaded(char* const* environment) {
+    constexpr std::string_view name = "LD_PRELOAD=";
+    for (; *environment != nullptr; ++environment) {
+        const std::string_view text = *environment;
+        if (text.starts_with(name) && text != name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+void JobStart::plan_balancing(HostPlan& plan) {
+    plan.nodes = plan_.worker_nodes;
+    plan.steals = job_.line.steals;
+    plan.balancer = job_.line.balancer;
+    if (const balance::Balancer* balancer = balance::find_balancer(job_.line.balancer)) {
+        plan.balance_period_ns = static_cast<std::uint64_t>(job_.line.balance_period_s * 1e9);
+        plan.balance_collectives = job_.line.balance_collectives;
+        plan.balance_record = job_.line.balance_record;
+        if (balancer->uses_distances || !job_.line.balance_record.empty()) {
+            plan.distances = distances_of(plan_.workers);
+        }
+    }
+}
+
+// The programs, and what each gets.
+void JobStart::describe_programs(HostPlan& plan) {
+    for (ResolvedProgram& program : plan_.programs) {
+        if (has_preloaded(program.environment())) {
+            job_.report.say("LD_PRELOAD is for the process of all ranks only: the calls of '" +
+                            program.name() +
+                            "' to MPI don't go through its libraries (they do when it is linked to "
+                            "them, or with --ranks processes)");
+        }
+        plan.programs.push_back({program.path(), program.directory(), strings(program.arguments()),
+                                 strings(program.environment()),
+                                 plan_.own_allocators[plan.programs.size()]});
+    }
+}
+
+// Makes this rank's pipes and, for another MPI library, its socket. What the host inherits is added
+// to `inherited`. False, with errno, when there is none; `what` says which.
+bool JobStart::connect_rank(std::uint32_t rank, HostPlan& plan, std::vector<int>& inherited,
+                            std::string& what) {
+    what = "rank " + std::to_string(rank) + ": pipes";
+    HostPlan::Rank& planned = plan.ranks.emplace_back();
+    planned.program = job_.ranks[rank].program;
+    planned.input = rank == 0 ? STDIN_FILENO : -1;
+    if (rank % plan_.ranks_per_stream != 0) {
+        planned.output = plan.ranks[rank - 1].output;
+        planned.errors = plan.ranks[rank - 1].errors;
+    } else if (open_streams(job_.ranks[rank].streams, planned.output, planned.errors)) {
+        inherited.insert(inherited.end(), {planned.output, planned.errors});
+    } else {
+        return false;
+    }
+    if (!job_.line.library.empty()) {
+        what = "rank " + std::to_string(rank) + ": a socket pair";
+        int ends[2];
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+            return false;
+        }
+        job_.ranks[rank].manager = ends[0];
+        planned.manager = ends[1];
+        inherited.push_back(ends[1]);
+        fcntl(ends[0], F_SETFL, O_NONBLOCK);
+        job_.events.watch(ends[0], Source::manager, rank);
+    }
+    if (!plan_.bindings.sets.empty()) {
+        planned.processors = std::make_shared<const CpuSet>(plan_.bindings.sets[rank]);
+    }
+    return true;
+}
+
+// What is the same for all ranks.
+void JobStart::describe_host(HostPlan& plan) {
+    const std::string& library = job_.line.library;
+    plan.library = library.empty() ? own_folder() + library_folder + library_name : "";
+    plan.workers = plan_.workers;
+    plan.verbose = job_.line.verbose;
+    plan.segment = job_.segment.descriptor();
+    plan.loads_offset = job_.segment.header().loads_offset;
+    plan_balancing(plan);
+    plan.stack_bytes = job_.line.stack_bytes;
+    plan.kept = topology_.descriptors();
+    plan.kept.insert(plan.kept.end(), {job_.segment.descriptor(), lifeline_number_});
+}
+
+// Connects all ranks and writes the plan to a file that the host inherits. -1: the report has the
+// reason.
+int JobStart::write_host_plan(HostPlan& plan, std::vector<int>& inherited) {
+    std::string what;
+    const auto give_up = [&] {
+        job_.report.fail(exit_failure, what + ": " + std::strerror(errno));
+        return -1;
+    };
+    describe_programs(plan);
+    for (std::uint32_t rank = 0; rank < job_.ranks.size(); ++rank) {
+        if (!connect_rank(rank, plan, inherited, what)) {
+            return give_up();
+        }
+    }
+    int reports[2];
+    if (pipe2(reports, O_CLOEXEC) != 0) {
+        what = "a pipe for the host process";
+        return give_up();
+    }
+    job_.processes[0].reports = reports[0];
+    plan.reports = reports[1];
+    fcntl(reports[0], F_SETFL, O_NONBLOCK);
+    inherited.push_back(plan.reports);
+    job_.manager = ProcessManager(job_.line.ranks(), "warren-" + job_.name);
+    describe_host(plan);
+    int file = -1;
+    if (Error error = plan.write(file)) {
+        job_.report.fail(std::move(error));
+        return -1;
+    }
+    inherited.push_back(file);
+    return file;
+}
+
+// Starts the one process of all ranks.
+bool JobStart::start_host(Spawner& spawner) {
+    HostPlan plan;
+    std::vector<int> inherited; // by the host only, which closes what it starts nobody with
+    const int file = write_host_plan(plan, inherited);
+    bool started = false;
+    if (file >= 0) {
+        for (const int one : inherited) {
+            fcntl(one, F_SETFD, 0);
+        }
+        std::string number = std::to_string(file);
+        std::string path = plan_.host_path;
+        // The arguments tell ps and top what the process is for.
+        std::vector<char*> arguments{path.data(), number.data()};
+        for (char* const* argument = plan_.programs[0].arguments(); *argument != nullptr;
+             ++argument) {
+            arguments.push_back(*argument);
+        }
+        arguments.push_back(nullptr);
+        started = start_process(0,
+                                {.path = path.c_str(),
+                                 .arguments = arguments.data(),
+                                 .shell_arguments = arguments.data(),
+                                 .environment = host_environment_.pointers(),
+                                 .standard_output = plan.ranks[0].output,
+                                 .standard_error = plan.ranks[0].errors},
+                                spawner);
+        const SpawnFailure failure = spawner.finish(); // what it reads is gone afterwards
+        if (started && failure.error_number != 0) {
+            not_started(failure);
+            started = false;
+        }
+    }
+    for (const int one : inherited) {
+        close(one);
+    }
+    if (started) {
+        job_.events.watch(job_.processes[0].reports, Source::reports);
+    }
+    return started;
+}
+
+} // namespace warren::launch

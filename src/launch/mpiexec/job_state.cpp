@@ -1,0 +1,29 @@
+#include "launch/mpiexec/job_state.hpp"
+
+#include <unistd.h>
+
+#include "base/futex.hpp"
+
+namespace warren::launch {
+
+JobState::JobState(const CommandLine& its_line)
+    : line(its_line),
+      started_ns(monotonic_ns()),
+      name(std::to_string(getpid()) + "." + std::to_string(started_ns)) {}
+
+JobState::~JobState() {
+    const auto end = [](int descriptor) {
+        if (descriptor >= 0) {
+            close(descriptor);
+        }
+    };
+    for (const JobRank& rank : ranks) {
+        end(rank.manager);
+    }
+    for (const JobProcess& process : processes) {
+        end(process.lifeline);
+        end(process.reports);
+    }
+}
+
+} // namespace warren::launch

@@ -1,0 +1,35 @@
+#include "launch/mpiexec/report.hpp"
+
+#include <memory>
+
+namespace warren::launch {
+
+void Report::say(const std::string& text) {
+    output_.say("mpiexec: " + text + "\n");
+}
+
+void Report::explain(const std::string& text) {
+    if (verbose_) {
+        say(text);
+    }
+}
+
+void Report::fail(int exit_code, const std::string& message) {
+    if (!failed_) {
+        failed_ = true;
+        exit_code_ = exit_code;
+        say(message);
+    }
+}
+
+void Report::fail(int exit_code, Error error) {
+    const std::unique_ptr<ErrorRecord> record(error.take());
+    fail(exit_code, record->text);
+}
+
+void Report::fail(Error error) {
+    const int exit_code = error.error_class();
+    fail(exit_code, std::move(error));
+}
+
+} // namespace warren::launch

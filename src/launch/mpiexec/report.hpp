@@ -1,0 +1,41 @@
+// Report: what mpiexec says about a job, and the exit code that follows.
+//
+// The first failure decides the exit code and the message; what happens to the other ranks because
+// of it is not reported. Thread rule: mpiexec's only thread.
+#pragma once
+
+#include <string>
+
+#include "base/error.hpp"
+#include "launch/mpiexec/rank_output.hpp"
+
+namespace warren::launch {
+
+class Report {
+  public:
+    Report(RankOutput& output, bool verbose) : output_(output), verbose_(verbose) {}
+
+    void say(const std::string& text);
+    void explain(const std::string& text); // with -v
+
+    void fail(int exit_code, const std::string& message);
+    // An error of another room.
+    void fail(int exit_code, Error error);
+    // One of the launcher's own (errors.hpp).
+    void fail(Error error);
+    // The next failure explains more than the one that was told.
+    void take_back() { failed_ = false; }
+    // A signal has ended mpiexec.
+    void end_by(int signal) { exit_code_ = 128 + signal; }
+
+    bool failed() const { return failed_; }
+    int exit_code() const { return exit_code_; }
+
+  private:
+    RankOutput& output_;
+    bool verbose_;
+    bool failed_ = false;
+    int exit_code_ = 0;
+};
+
+} // namespace warren::launch

@@ -110,18 +110,6 @@ ActivityPtr watch(Program& program, const CommPtr& comm, const Message& m,
 // --- A list of messages
 
 namespace {
-
-struct Plan {
-    CommPtr comm;
-    Message message;
-    int from_side = 0, from = 0, to = 0; // in their groups
-    Mode mode = Mode::standard;
-    How how = How::nonblocking;
-    bool early = false, any_source = false;
-    int delay = 0; // steps until it is received
-    bool persistent = false;
-};
-
 template <typename Send, typename Isend, typename Init>
 void send_with(Program& program, const Plan& plan, const ActivityPtr& activity, const End& end,
                int to, Send send, Isend isend, Init init) {
@@ -182,6 +170,29 @@ ActivityPtr send(Program& program, const Plan& plan) {
     return activity;
 }
 
+// Receives when it may; later, if the receive is persistent.
+void receive_later(Program& program, const Plan& plan, const ActivityPtr& activity,
+                   const End& end) {
+    const MPI_Comm comm = plan.comm->handle;
+    const Message& m = plan.message;
+    const int source = plan.any_source ? MPI_ANY_SOURCE : m.source;
+    const MPI_Datatype type = end.type->handle;
+    if (plan.persistent || program.own().one_in(3)) {
+        activity->persistent = true;
+        MUST(MPI_Recv_init(end.address, end.count, type, source, m.tag, comm, &activity->request));
+        if (plan.persistent) {
+            return;
+        }
+        activity->once = true;
+        MUST(MPI_Start(&activity->request));
+    } else if (program.own().one_in(4)) {
+        MUST(MPI_Irecv_c(end.address, end.count, type, source, m.tag, comm, &activity->request));
+    } else {
+        MUST(MPI_Irecv(end.address, end.count, type, source, m.tag, comm, &activity->request));
+    }
+    program.pend(activity);
+}
+
 ActivityPtr receive(Program& program, const Plan& plan, bool blocking) {
     const Message& m = plan.message;
     const auto end = std::make_shared<End>(make_receive(program, m));
@@ -194,23 +205,7 @@ ActivityPtr receive(Program& program, const Plan& plan, bool blocking) {
     MPI_Message matched = MPI_MESSAGE_NULL;
     int flag = 0;
     if (!blocking || plan.persistent) {
-        if (plan.persistent || program.own().one_in(3)) {
-            activity->persistent = true;
-            MUST(MPI_Recv_init(end->address, end->count, type, source, m.tag, comm,
-                               &activity->request));
-            if (plan.persistent) {
-                return activity;
-            }
-            activity->once = true;
-            MUST(MPI_Start(&activity->request));
-        } else if (program.own().one_in(4)) {
-            MUST(MPI_Irecv_c(end->address, end->count, type, source, m.tag, comm,
-                             &activity->request));
-        } else {
-            MUST(
-                MPI_Irecv(end->address, end->count, type, source, m.tag, comm, &activity->request));
-        }
-        program.pend(activity);
+        receive_later(program, plan, activity, *end);
         return activity;
     }
     // What a probe says is compared as elements of the receive's datatype too.
@@ -258,6 +253,8 @@ ActivityPtr receive(Program& program, const Plan& plan, bool blocking) {
     return activity;
 }
 
+} // namespace
+
 Plan draw_plan(Program& program, Draw& draw, const CommPtr& comm) {
     Plan plan;
     plan.comm = comm;
@@ -284,6 +281,8 @@ bool receives(Program& program, const Plan& plan) {
     return plan.comm->handle != MPI_COMM_NULL &&
            group[static_cast<std::size_t>(plan.to)] == program.rank();
 }
+
+namespace {
 
 // Memory for the buffered sends of a step.
 class SendBuffer {
@@ -495,92 +494,6 @@ void cancel_receive(Program& program, Draw& draw) {
     }
     if (persistent) {
         MUST(MPI_Request_free(&request));
-    }
-}
-
-// Whether a send is cancelled or received is for MPI to say, but it must be one of them: the sender
-// tells its receiver which.
-void cancel_send(Program& program, Draw& draw) {
-    const CommPtr comm = program.any_communicator(draw);
-    const Plan plan = draw_plan(program, draw, comm);
-    const int word_tag = program.next_tag();
-    const bool early = draw.one_in(2), synchronous = draw.one_in(2);
-    const int stride = draw.between(1, 2);
-    program.at("cancelling a send", comm.get());
-    if (!program.executes()) {
-        return;
-    }
-    const int tag = plan.message.tag, bytes = plan.message.units;
-    const auto size = static_cast<std::size_t>(bytes);
-    const auto byte_at = [&](std::size_t i) {
-        return static_cast<unsigned char>(hash(plan.message.key, i));
-    };
-    MPI_Status status;
-    int cancelled = 0, word = -1, flag = 0;
-
-    std::vector<unsigned char> received(size + 1, 7);
-    MPI_Request receive = MPI_REQUEST_NULL, hears = MPI_REQUEST_NULL;
-    if (receives(program, plan)) {
-        MUST(MPI_Irecv(&word, 1, MPI_INT, plan.from, word_tag, comm->handle, &hears));
-        if (early) {
-            MUST(MPI_Irecv(received.data(), bytes + 1, MPI_BYTE, plan.from, tag, comm->handle,
-                           &receive));
-        }
-    }
-    if (sends(program, plan)) {
-        std::vector<unsigned char> sent(size * static_cast<std::size_t>(stride) + 1);
-        for (std::size_t i = 0; i < size; ++i) {
-            sent[i * static_cast<std::size_t>(stride)] = byte_at(i);
-        }
-        MPI_Datatype type;
-        MUST(MPI_Type_create_resized(MPI_BYTE, 0, stride, &type));
-        MUST(MPI_Type_commit(&type));
-        MPI_Request request;
-        MUST((synchronous ? MPI_Issend : MPI_Isend)(sent.data(), bytes, type, plan.to, tag,
-                                                    comm->handle, &request));
-        MUST(MPI_Type_free(&type));
-        if (program.own().one_in(2)) {
-            program.finish_some(false);
-        }
-        MUST(MPI_Cancel(&request));
-        MUST(MPI_Wait(&request, &status));
-        MUST(MPI_Test_cancelled(&status, &cancelled));
-        sent.assign(sent.size(), 0xee);
-        MPI_Request tells;
-        MUST(MPI_Isend(&cancelled, 1, MPI_INT, plan.to, word_tag, comm->handle, &tells));
-        if (hears != MPI_REQUEST_NULL) { // from itself
-            MUST(MPI_Wait(&hears, MPI_STATUS_IGNORE));
-        }
-        MUST(MPI_Wait(&tells, MPI_STATUS_IGNORE));
-    }
-    if (!receives(program, plan)) {
-        return;
-    }
-    MUST(MPI_Wait(&hears, MPI_STATUS_IGNORE));
-    if (word == 0) {
-        if (!early) {
-            MUST(MPI_Irecv(received.data(), bytes + 1, MPI_BYTE, plan.from, tag, comm->handle,
-                           &receive));
-        }
-        MUST(MPI_Wait(&receive, &status));
-        for (std::size_t i = 0; i < size; ++i) {
-            if (received[i] != byte_at(i)) {
-                fail("byte %zu of a send that was not cancelled is %d, expected %d", i, received[i],
-                     byte_at(i));
-            }
-        }
-    } else if (early) {
-        MUST(MPI_Cancel(&receive));
-        MUST(MPI_Wait(&receive, &status));
-        MUST(MPI_Test_cancelled(&status, &flag));
-        if (flag == 0 || received[0] != 7) {
-            fail("a send was cancelled, and has arrived");
-        }
-    } else {
-        MUST(MPI_Iprobe(plan.from, tag, comm->handle, &flag, MPI_STATUS_IGNORE));
-        if (flag != 0) {
-            fail("a send was cancelled, and is there");
-        }
     }
 }
 

@@ -42,4 +42,19 @@ End make_receive(Program& program, const Message& message);
 ActivityPtr watch(Program& program, const CommPtr& comm, const Message& message,
                   const std::shared_ptr<End>& end, bool sending);
 
+struct Plan {
+    CommPtr comm;
+    Message message;
+    int from_side = 0, from = 0, to = 0; // in their groups
+    Mode mode = Mode::standard;
+    How how = How::nonblocking;
+    bool early = false, any_source = false;
+    int delay = 0; // steps until it is received
+    bool persistent = false;
+};
+Plan draw_plan(Program& program, Draw& draw, const CommPtr& comm);
+// Whether this rank does.
+bool sends(Program& program, const Plan& plan);
+bool receives(Program& program, const Plan& plan);
+
 } // namespace programs

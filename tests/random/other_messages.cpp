@@ -6,6 +6,83 @@
 
 namespace programs {
 
+namespace {
+
+struct Sent {
+    int side, from, to;
+    Message message;
+    bool arrived;
+};
+
+std::vector<Sent> draw_messages(Program& program, Draw& draw, const Communicator& comm,
+                                const Unit& unit) {
+    std::vector<Sent> all;
+    for (int n = draw.between(1, 20); n > 0; --n) {
+        Sent sent;
+        sent.side = comm.inter ? draw.below(2) : 0;
+        const int other = comm.inter ? 1 - sent.side : 0;
+        sent.from = draw.below(static_cast<long>(comm.groups[sent.side].size()));
+        sent.to = draw.below(static_cast<long>(comm.groups[other].size()));
+        sent.message.source = sent.from;
+        sent.message.tag = program.next_tag();
+        sent.message.unit = unit;
+        sent.message.units = std::min(draw_units(draw, unit, program.options().bytes / 4), 20000);
+        sent.message.key = hash(program.key(), sent.message.tag);
+        sent.arrived = false;
+        all.push_back(sent);
+    }
+    return all;
+}
+
+void receive_anything(Draw& own, const End& end, MPI_Comm comm, MPI_Status& status) {
+    MPI_Message matched;
+    const MPI_Datatype type = end.type->handle;
+    switch (own.below(3)) {
+    case 0:
+        MUST(MPI_Recv(end.address, end.count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &status));
+        break;
+    case 1:
+        MUST(MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &status));
+        MUST(MPI_Recv(end.address, end.count, type, status.MPI_SOURCE, status.MPI_TAG, comm,
+                      &status));
+        break;
+    default:
+        MUST(MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &matched, &status));
+        MUST(MPI_Mrecv(end.address, end.count, type, &matched, &status));
+    }
+}
+
+// Finds the message among all those of the step, and its data in the buffer.
+void check_anything(const View& view, int other, const Unit& unit, const End& end,
+                    const MPI_Status& status, std::vector<Sent>& all, std::vector<int>& last) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Sent& sent) {
+        return sent.side == other && sent.to == view.me && !sent.arrived &&
+               sent.from == status.MPI_SOURCE && sent.message.tag == status.MPI_TAG;
+    });
+    if (found == all.end()) {
+        fail("a message from %d with tag %d, which nobody sent", status.MPI_SOURCE, status.MPI_TAG);
+    }
+    found->arrived = true;
+    const int place = static_cast<int>(found - all.begin());
+    int& before = last[static_cast<std::size_t>(found->from)];
+    if (place < before) {
+        fail("the message with tag %d from %d overtook an earlier one", status.MPI_TAG,
+             status.MPI_SOURCE);
+    }
+    before = place;
+    const Message& m = found->message;
+    check_status(status,
+                 {m.source, m.tag, end.block.type, m.units * static_cast<long>(unit.basics.size())},
+                 "a receive of anything");
+    // The buffer's expectation follows from what has come.
+    end.buffer->expect_gaps();
+    end.buffer->put(Buffer::expected, end.block, hash(m.key, 0),
+                    m.units * static_cast<long>(unit.basics.size()));
+    end.buffer->check("a receive of anything");
+}
+
+} // namespace
+
 // Receives of any source and any tag: each takes some message of the step, which its status names.
 // A barrier ends the step, so that they meet no later one.
 void exchange_wildly(Program& program, Draw& draw) {
@@ -15,28 +92,7 @@ void exchange_wildly(Program& program, Draw& draw) {
     }
     program.at("messages to receives of anything", comm.get());
     const Unit unit = draw_unit(draw);
-    struct Sent {
-        int side, from, to;
-        Message message;
-        bool arrived;
-    };
-    std::vector<Sent> all;
-    int most = 0;
-    for (int n = draw.between(1, 20); n > 0; --n) {
-        Sent sent;
-        sent.side = comm->inter ? draw.below(2) : 0;
-        const int other = comm->inter ? 1 - sent.side : 0;
-        sent.from = draw.below(static_cast<long>(comm->groups[sent.side].size()));
-        sent.to = draw.below(static_cast<long>(comm->groups[other].size()));
-        sent.message.source = sent.from;
-        sent.message.tag = program.next_tag();
-        sent.message.unit = unit;
-        sent.message.units = std::min(draw_units(draw, unit, program.options().bytes / 4), 20000);
-        sent.message.key = hash(program.key(), sent.message.tag);
-        sent.arrived = false;
-        most = std::max(most, sent.message.units);
-        all.push_back(sent);
-    }
+    std::vector<Sent> all = draw_messages(program, draw, *comm, unit);
     if (!program.executes() || comm->handle == MPI_COMM_NULL) {
         return;
     }
@@ -63,7 +119,10 @@ void exchange_wildly(Program& program, Draw& draw) {
     std::vector<MPI_Request> requests(ends.size(), MPI_REQUEST_NULL);
     Message largest;
     largest.unit = unit;
-    largest.units = most;
+    largest.units = 0;
+    for (const Sent& sent : all) {
+        largest.units = std::max(largest.units, sent.message.units);
+    }
     for (std::size_t i = 0; i < ends.size(); ++i) {
         ends[i] = make_receive(program, largest);
         if (posted) {
@@ -74,58 +133,91 @@ void exchange_wildly(Program& program, Draw& draw) {
     for (std::size_t i = 0; i < ends.size(); ++i) {
         const End& end = ends[i];
         MPI_Status status;
-        MPI_Message matched;
-        const MPI_Datatype type = end.type->handle;
         if (posted) {
             MUST(MPI_Wait(&requests[i], &status));
         } else {
-            switch (own.below(3)) {
-            case 0:
-                MUST(MPI_Recv(end.address, end.count, type, MPI_ANY_SOURCE, MPI_ANY_TAG,
-                              comm->handle, &status));
-                break;
-            case 1:
-                MUST(MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm->handle, &status));
-                MUST(MPI_Recv(end.address, end.count, type, status.MPI_SOURCE, status.MPI_TAG,
-                              comm->handle, &status));
-                break;
-            default:
-                MUST(MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm->handle, &matched, &status));
-                MUST(MPI_Mrecv(end.address, end.count, type, &matched, &status));
-            }
+            receive_anything(own, end, comm->handle, status);
         }
-        const auto found = std::find_if(all.begin(), all.end(), [&](const Sent& sent) {
-            return sent.side == other && sent.to == view.me && !sent.arrived &&
-                   sent.from == status.MPI_SOURCE && sent.message.tag == status.MPI_TAG;
-        });
-        if (found == all.end()) {
-            fail("a message from %d with tag %d, which nobody sent", status.MPI_SOURCE,
-                 status.MPI_TAG);
-        }
-        found->arrived = true;
-        const int place = static_cast<int>(found - all.begin());
-        int& before = last[static_cast<std::size_t>(found->from)];
-        if (place < before) {
-            fail("the message with tag %d from %d overtook an earlier one", status.MPI_TAG,
-                 status.MPI_SOURCE);
-        }
-        before = place;
-        const Message& m = found->message;
-        check_status(
-            status,
-            {m.source, m.tag, end.block.type, m.units * static_cast<long>(unit.basics.size())},
-            "a receive of anything");
-        // The buffer's expectation follows from what has come.
-        end.buffer->expect_gaps();
-        end.buffer->put(Buffer::expected, end.block, hash(m.key, 0),
-                        m.units * static_cast<long>(unit.basics.size()));
-        end.buffer->check("a receive of anything");
+        check_anything(view, other, unit, end, status, all, last);
     }
     for (const ActivityPtr& activity : sends) {
         program.finish(activity);
     }
     MUST(MPI_Barrier(comm->handle));
 }
+
+namespace {
+
+struct Shift {
+    Program& program;
+    CommPtr comm;
+    int tag;
+    Message out, in;
+    int from;      // who sends to this rank, perhaps
+    bool receives; // it does
+    int dest;      // MPI_PROC_NULL: to nobody
+    int source;    // MPI_PROC_NULL: from nobody
+    bool immediate;
+    std::shared_ptr<End> sent;
+    long leaves; // that are received
+
+    void replace() const;
+    void into_another() const;
+};
+
+void Shift::replace() const {
+    MPI_Status status;
+    const ActivityPtr activity = program.begin("sendrecv_replace", comm);
+    Buffer& buffer = *sent->buffer;
+    activity->kept = {sent};
+    activity->buffers = {{"buffer", sent->buffer}};
+    buffer.put(Buffer::both, sent->block, out.key);
+    if (receives) {
+        buffer.put(Buffer::expected, sent->block, in.key);
+        const Expected expected = {from, tag, sent->block.type, leaves};
+        activity->check = [expected](const MPI_Status& got) {
+            check_status(got, expected, "sendrecv_replace");
+        };
+    }
+    if (immediate) {
+        MUST(MPI_Isendrecv_replace(sent->address, sent->count, sent->type->handle, dest, tag,
+                                   source, tag, comm->handle, &activity->request));
+        program.pend(activity);
+    } else {
+        MUST(MPI_Sendrecv_replace(sent->address, sent->count, sent->type->handle, dest, tag, source,
+                                  tag, comm->handle, &status));
+        program.check(*activity, status);
+    }
+}
+
+void Shift::into_another() const {
+    MPI_Status status;
+    auto received = std::make_shared<End>(make_receive(program, in));
+    const ActivityPtr activity = program.begin("sendrecv", comm);
+    activity->kept = {sent, received};
+    activity->buffers = {{"send buffer", sent->buffer}, {"receive buffer", received->buffer}};
+    sent->fill(true, out);
+    if (receives) {
+        received->fill(false, in);
+        const Expected expected = {from, tag, received->block.type, leaves};
+        activity->check = [expected](const MPI_Status& got) {
+            check_status(got, expected, "sendrecv");
+        };
+    }
+    if (immediate) {
+        MUST(MPI_Isendrecv(sent->address, sent->count, sent->type->handle, dest, tag,
+                           received->address, received->count, received->type->handle, source, tag,
+                           comm->handle, &activity->request));
+        program.pend(activity);
+    } else {
+        MUST(MPI_Sendrecv(sent->address, sent->count, sent->type->handle, dest, tag,
+                          received->address, received->count, received->type->handle, source, tag,
+                          comm->handle, &status));
+        program.check(*activity, status);
+    }
+}
+
+} // namespace
 
 // Every rank sends to one and receives from one, or from and to nobody.
 void shift_data(Program& program, Draw& draw) {
@@ -163,55 +255,14 @@ void shift_data(Program& program, Draw& draw) {
     const int dest = sends ? to[static_cast<std::size_t>(view.me)] : MPI_PROC_NULL;
     const int source = !receives ? MPI_PROC_NULL : own.one_in(4) ? MPI_ANY_SOURCE : from;
     const bool immediate = own.one_in(2) && !program.without("isendrecv");
-    MPI_Status status;
-    auto sent = std::make_shared<End>(make_send(program, out));
+    const auto sent = std::make_shared<End>(make_send(program, out));
     const auto leaves = static_cast<long>(unit.basics.size()) * in.units;
+    const Shift shift{program,  comm, tag,    out,       in,   from,
+                      receives, dest, source, immediate, sent, leaves};
     if (replace) {
-        const ActivityPtr activity = program.begin("sendrecv_replace", comm);
-        Buffer& buffer = *sent->buffer;
-        activity->kept = {sent};
-        activity->buffers = {{"buffer", sent->buffer}};
-        buffer.put(Buffer::both, sent->block, out.key);
-        if (receives) {
-            buffer.put(Buffer::expected, sent->block, in.key);
-            const Expected expected = {from, tag, sent->block.type, leaves};
-            activity->check = [expected](const MPI_Status& got) {
-                check_status(got, expected, "sendrecv_replace");
-            };
-        }
-        if (immediate) {
-            MUST(MPI_Isendrecv_replace(sent->address, sent->count, sent->type->handle, dest, tag,
-                                       source, tag, comm->handle, &activity->request));
-            program.pend(activity);
-        } else {
-            MUST(MPI_Sendrecv_replace(sent->address, sent->count, sent->type->handle, dest, tag,
-                                      source, tag, comm->handle, &status));
-            program.check(*activity, status);
-        }
-        return;
-    }
-    auto received = std::make_shared<End>(make_receive(program, in));
-    const ActivityPtr activity = program.begin("sendrecv", comm);
-    activity->kept = {sent, received};
-    activity->buffers = {{"send buffer", sent->buffer}, {"receive buffer", received->buffer}};
-    sent->fill(true, out);
-    if (receives) {
-        received->fill(false, in);
-        const Expected expected = {from, tag, received->block.type, leaves};
-        activity->check = [expected](const MPI_Status& got) {
-            check_status(got, expected, "sendrecv");
-        };
-    }
-    if (immediate) {
-        MUST(MPI_Isendrecv(sent->address, sent->count, sent->type->handle, dest, tag,
-                           received->address, received->count, received->type->handle, source, tag,
-                           comm->handle, &activity->request));
-        program.pend(activity);
+        shift.replace();
     } else {
-        MUST(MPI_Sendrecv(sent->address, sent->count, sent->type->handle, dest, tag,
-                          received->address, received->count, received->type->handle, source, tag,
-                          comm->handle, &status));
-        program.check(*activity, status);
+        shift.into_another();
     }
 }
 

@@ -78,6 +78,114 @@ void Program::finish_all(const CommPtr& on) {
     }
 }
 
+// Completes some of these activities (null: a null request is in their place) by one call.
+class Program::Completion {
+  public:
+    Completion(Program& its_program, const std::vector<ActivityPtr>& activities)
+        : program(its_program), chosen(activities) {
+        for (const ActivityPtr& activity : chosen) {
+            requests.push_back(activity != nullptr ? activity->request : MPI_REQUEST_NULL);
+        }
+        statuses.resize(requests.size());
+        indices.resize(requests.size());
+        n = static_cast<int>(requests.size());
+    }
+
+    void wait(int call);
+    void test(int call);
+
+  private:
+    void one(int which, const MPI_Status& status) {
+        if (which < 0 || which >= n || chosen[static_cast<std::size_t>(which)] == nullptr) {
+            fail("a call that completes requests named index %d of %d, which it may not", which, n);
+        }
+        const auto place = static_cast<std::size_t>(which);
+        program.completed(chosen[place], requests[place], status);
+    }
+    void all() {
+        for (int i = 0; i < n; ++i) {
+            if (chosen[static_cast<std::size_t>(i)] != nullptr) {
+                one(i, statuses[static_cast<std::size_t>(i)]);
+            }
+        }
+    }
+    void some() {
+        for (int i = 0; i < count; ++i) {
+            one(indices[static_cast<std::size_t>(i)], statuses[static_cast<std::size_t>(i)]);
+        }
+    }
+
+    Program& program;
+    const std::vector<ActivityPtr>& chosen;
+    std::vector<MPI_Request> requests;
+    std::vector<MPI_Status> statuses;
+    std::vector<int> indices;
+    int n = 0, count = 0, flag = 0, index = -1;
+};
+
+void Program::Completion::wait(int call) {
+    switch (call) {
+    case 0:
+        MUST(MPI_Wait(requests.data(), statuses.data()));
+        one(0, statuses[0]);
+        break;
+    case 1:
+        MUST(MPI_Waitany(n, requests.data(), &index, statuses.data()));
+        one(index, statuses[0]);
+        break;
+    case 2:
+        MUST(MPI_Waitsome(n, requests.data(), &count, indices.data(), statuses.data()));
+        if (count < 1) {
+            fail("MPI_Waitsome completed %d of %d", count, n);
+        }
+        some();
+        break;
+    default:
+        MUST(MPI_Waitall(n, requests.data(), statuses.data()));
+        all();
+        break;
+    }
+}
+
+void Program::Completion::test(int call) {
+    switch (call) {
+    case 0:
+    case 4:
+        MUST(MPI_Request_get_status(requests[0], &flag, statuses.data()));
+        if (flag != 0) { // then it is, and says the same again
+            MUST(MPI_Test(requests.data(), &flag, statuses.data()));
+            if (flag == 0) {
+                fail("MPI_Request_get_status said that it is complete, MPI_Test doesn't");
+            }
+            one(0, statuses[0]);
+        }
+        break;
+    case 1:
+    case 5:
+        MUST(MPI_Testany(n, requests.data(), &index, &flag, statuses.data()));
+        if (flag != 0) {
+            one(index, statuses[0]);
+        }
+        break;
+    case 2:
+    case 6:
+        MUST(MPI_Testsome(n, requests.data(), &count, indices.data(), statuses.data()));
+        some();
+        break;
+    case 3:
+        MUST(MPI_Testall(n, requests.data(), &flag, statuses.data()));
+        if (flag != 0) {
+            all();
+        }
+        break;
+    default:
+        MUST(MPI_Test(requests.data() + n - 1, &flag, statuses.data()));
+        if (flag != 0 && chosen.back() != nullptr) {
+            one(n - 1, statuses[0]);
+        }
+    }
+}
+
 void Program::finish_some(bool blocking) {
     std::vector<ActivityPtr> chosen;
     for (const ActivityPtr& activity : pending_) {
@@ -94,90 +202,14 @@ void Program::finish_some(bool blocking) {
     if (own_.one_in(3) && call % 4 != 0) {
         chosen.insert(chosen.begin() + own_.below(static_cast<long>(chosen.size())), nullptr);
     }
-    std::vector<MPI_Request> requests;
-    for (const ActivityPtr& activity : chosen) {
-        requests.push_back(activity != nullptr ? activity->request : MPI_REQUEST_NULL);
-    }
-    const int n = static_cast<int>(requests.size());
-    std::vector<MPI_Status> statuses(requests.size());
-    std::vector<int> indices(requests.size());
-    int count = 0, flag = 0, index = -1;
-    const auto one = [&](int which, const MPI_Status& status) {
-        if (which < 0 || which >= n || chosen[static_cast<std::size_t>(which)] == nullptr) {
-            fail("a call that completes requests named index %d of %d, which it may not", which, n);
-        }
-        const auto place = static_cast<std::size_t>(which);
-        completed(chosen[place], requests[place], status);
-    };
-    const auto all = [&] {
-        for (int i = 0; i < n; ++i) {
-            if (chosen[static_cast<std::size_t>(i)] != nullptr) {
-                one(i, statuses[static_cast<std::size_t>(i)]);
-            }
-        }
-    };
-    const auto some = [&] {
-        for (int i = 0; i < count; ++i) {
-            one(indices[static_cast<std::size_t>(i)], statuses[static_cast<std::size_t>(i)]);
-        }
-    };
     if (!blocking && call % 4 == 0 && without("get-status")) {
         return;
     }
-    switch (blocking ? call % 4 : 4 + call) {
-    case 0:
-        MUST(MPI_Wait(requests.data(), statuses.data()));
-        one(0, statuses[0]);
-        break;
-    case 1:
-        MUST(MPI_Waitany(n, requests.data(), &index, statuses.data()));
-        one(index, statuses[0]);
-        break;
-    case 2:
-        MUST(MPI_Waitsome(n, requests.data(), &count, indices.data(), statuses.data()));
-        if (count < 1) {
-            fail("MPI_Waitsome completed %d of %d", count, n);
-        }
-        some();
-        break;
-    case 3:
-        MUST(MPI_Waitall(n, requests.data(), statuses.data()));
-        all();
-        break;
-    case 4:
-    case 8:
-        MUST(MPI_Request_get_status(requests[0], &flag, statuses.data()));
-        if (flag != 0) { // then it is, and says the same again
-            MUST(MPI_Test(requests.data(), &flag, statuses.data()));
-            if (flag == 0) {
-                fail("MPI_Request_get_status said that it is complete, MPI_Test doesn't");
-            }
-            one(0, statuses[0]);
-        }
-        break;
-    case 5:
-    case 9:
-        MUST(MPI_Testany(n, requests.data(), &index, &flag, statuses.data()));
-        if (flag != 0) {
-            one(index, statuses[0]);
-        }
-        break;
-    case 6:
-    case 10:
-        MUST(MPI_Testsome(n, requests.data(), &count, indices.data(), statuses.data()));
-        some();
-        break;
-    case 7:
-        MUST(MPI_Testall(n, requests.data(), &flag, statuses.data()));
-        if (flag != 0) {
-            all();
-        }
-        break;
-    default:
-        MUST(MPI_Test(requests.data() + n - 1, &flag, statuses.data()));
-        if (flag != 0 && chosen.back() != nullptr) {
-            one(n - 1, statuses[0]);
-        }
+    Completion completion(*this, chosen);
+    if (blocking) {
+        completion.wait(call % 4);
+    } else {
+        completion.test(call);
     }
 }
 

@@ -120,6 +120,7 @@ class Program {
     void execute(int step);
     void arrive();
     void remove(const ActivityPtr& activity);
+    class Completion; // pending.cpp
     void completed(const ActivityPtr& activity, MPI_Request request, const MPI_Status& status);
 
     const Options& options_;

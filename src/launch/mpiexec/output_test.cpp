@@ -137,7 +137,8 @@ TEST(Output, ASlowReaderIsNotWaitedFor) {
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
     Sink sink(ends[1]);
     ASSERT_TRUE(sink.pollable());
-    const std::string line = std::string(999, 'y') + "\n";
+    std::string line(999, 'y');
+    line += '\n';
     std::size_t appended = 0;
     while (!sink.full()) {
         sink.append(line, 0);

@@ -16,8 +16,9 @@ constexpr std::string_view start =
 
 constexpr std::string_view end =
     "\n"
-    "Each rank has its number and that of all ranks in the variables WARREN_RANK and\n"
-    "WARREN_SIZE (thread and fibre ranks: where the program looks them up by itself).\n"
+    "Each rank finds its number and that of all ranks in the variables WARREN_RANK and\n"
+    "WARREN_SIZE.\n"
+    "\n"
     "Standard input goes to rank 0. Ctrl-C is passed on to the ranks; a second one ends\n"
     "them. SIGUSR1 or SIGQUIT (Ctrl-\\) prints what every rank waits for, and so does\n"
     "`warren state PID` from another terminal.\n"

@@ -121,6 +121,14 @@ TEST(Filter, shows_what_is_left_of_a_restricted_topology) {
             ASSERT_EQ(warren_topology_restrict(ours, &own_cpus, &own_nodes), 0);
             warren_filter filter{};
             ASSERT_EQ(warren_filter_make(ours, WARREN_ALL_TYPES, 0, &filter), 0);
+            // hwloc 2.12 drops the level of dies when it restricts and one is left of each package.
+            if (hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_DIE) == 0 &&
+                warren_filter_count(ours, &filter, WARREN_OBJECT_DIE) ==
+                    warren_filter_count(ours, &filter, WARREN_OBJECT_PACKAGE)) {
+                ASSERT_EQ(warren_filter_make(ours, WARREN_ALL_TYPES & ~(1U << WARREN_OBJECT_DIE), 0,
+                                             &filter),
+                          0);
+            }
             compare(hwloc_get_root_obj(theirs), ours, filter, 0);
             EXPECT_EQ(warren_filter_count(ours, &filter, WARREN_OBJECT_PU),
                       static_cast<unsigned>(hwloc_get_nbobjs_by_type(theirs, HWLOC_OBJ_PU)));

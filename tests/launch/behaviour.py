@@ -44,6 +44,20 @@ def several_programs_with_directories_and_variables():
 
 
 @case
+def crowded_ranks_get_threads_that_share_processors():
+    ranks = str(4 * len(os.sched_getaffinity(0)))
+    show = ["sh", "-c", "echo $OMP_NUM_THREADS $OMP_WAIT_POLICY"]
+    none = {name: value for name, value in os.environ.items()
+            if not name.startswith(("OMP_", "KMP_", "OPENBLAS_"))}
+    expect(set(run("-n", ranks, *show, env=none).stdout.splitlines()) == {"1 passive"}, ranks)
+    expect(set(run("-n", ranks, "-x", "OMP_NUM_THREADS=3", *show, env=none).stdout.splitlines())
+           == {"3 passive"}, "the option's number")
+    mine = none | {"OMP_WAIT_POLICY": "active"}
+    expect(set(run("-n", ranks, *show, env=mine).stdout.splitlines()) == {"1 active"}, "mine")
+    expect(run("-n", "1", *show, env=none).stdout == "\n", "one rank")
+
+
+@case
 def lines_of_ranks_stay_whole():
     # With tags also when a rank pauses within a line, as on a machine with more to do.
     script = ("for i in $(seq 300); do printf \"$WARREN_RANK-\"; printf \"$i-\"; "

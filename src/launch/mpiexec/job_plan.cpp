@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "launch/mpiexec/limits.hpp"
 #include "launch/mpiexec/memory_nodes.hpp"
 #include "launch/mpiexec/own_place.hpp"
+#include "launch/mpiexec/thread_defaults.hpp"
 
 namespace warren::launch {
 
@@ -197,6 +199,35 @@ void plan_streams(const CommandLine& line, Report& report, JobPlan& plan) {
 }
 
 } // namespace
+
+std::vector<EnvironmentSetting> plan_threads(const CommandLine& line,
+                                             const ResolvedProgram& program, Report& report,
+                                             const JobPlan& plan) {
+    const auto variable = [&](const char* name) {
+        const char* value = std::getenv(name);
+        for (const auto* settings : {&line.environment, &program.settings()}) {
+            for (const EnvironmentSetting& setting : *settings) {
+                value = setting.name == name ? setting.value.c_str() : value;
+            }
+        }
+        return value;
+    };
+    std::uint32_t visible = CpuSet::allowed().count();
+    for (const CpuSet& bound : plan.bindings.sets) {
+        visible = std::min(visible, bound.count());
+    }
+    std::vector<EnvironmentSetting> defaults =
+        thread_defaults({.ranks = line.ranks(),
+                         .processors = plan.processors,
+                         .visible = std::max(1U, visible),
+                         .makes_its_ranks = line.ranks_per_process > 1},
+                        variable);
+    if (!defaults.empty()) {
+        report.explain("threads of " + program.name() + " share the processors: " +
+                       text_of(defaults) + " (set these variables to have it otherwise)");
+    }
+    return defaults;
+}
 
 std::vector<std::uint32_t> distances_of(const std::vector<int>& workers) {
     std::vector<std::uint32_t> distances;

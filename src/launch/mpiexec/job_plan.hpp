@@ -31,6 +31,12 @@ struct JobPlan {
 // False when the job can't be; the report has the reason.
 bool make_plan(const CommandLine& line, Report& report, JobPlan& plan);
 
+// Variables for the thread run-times of a program's ranks (thread_defaults.hpp): what the user has
+// not set, in mpiexec's environment or by its options.
+std::vector<EnvironmentSetting> plan_threads(const CommandLine& line,
+                                             const ResolvedProgram& program, Report& report,
+                                             const JobPlan& plan);
+
 // Distance between fibres' workers, by what their processors share: 1 for the same core, and 1 more
 // for each of L3 cache, NUMA node and socket that they don't share.
 std::vector<std::uint32_t> distances_of(const std::vector<int>& workers);

@@ -119,6 +119,9 @@ bool JobStart::make_environments() {
         if (!own.preload.empty()) {
             own.preload = JobTopology::preloaded_before(program) + own.preload;
         }
+        for (EnvironmentSetting& setting : plan_threads(job_.line, program, job_.report, plan_)) {
+            own.more.push_back(std::move(setting));
+        }
         program.build_environment(job_.line.environment, own, environ);
         plan_forked_start(own, program);
     }

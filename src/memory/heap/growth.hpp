@@ -1,12 +1,14 @@
-// Who adds memory to a heap, and who has to know that nobody does.
+// Growth: a lock of a heap that threads hold shared while they add memory, and one thread holds
+// alone.
 //
-// Any number of threads add memory at once. One that was refused it while others were at it may
-// have been so for what they are about to have: it waits until they are done, and tries again
-// alone. Who forks keeps all of them out, so that the child has what they were making.
+// Any number of threads may add memory at once. If the system refuses memory to one of them, the
+// others may just be taking the last of it and then keep more than they need. The refused thread
+// therefore waits until the others are done and tries again alone. A thread that forks holds the
+// lock alone, so that the child finds no half-made regions.
 //
-// A lock of our own, as the C library's shared one can't be given back by a child of fork, who is
-// another thread to it. Waits are the kernel's: a fibre keeps its thread in the middle of an
-// allocation. errno stays. Thread rule: any thread at any time; not in itself.
+// The C library's read-write lock does not do: a child of fork could not release it, since the
+// child is another thread for it. Waits are kernel waits: a fibre keeps its worker in the middle of
+// an allocation. errno is preserved. Thread rule: any thread; not recursive.
 #pragma once
 
 #include <atomic>
@@ -17,7 +19,7 @@ namespace warren::memory {
 
 class Growth {
   public:
-    // One of those who add memory: from the constructor to end().
+    // The calling thread adds memory, from the constructor to end().
     class Turn {
       public:
         explicit Turn(Growth& growth);
@@ -37,12 +39,12 @@ class Growth {
     void unlock();
 
   private:
-    static constexpr std::uint32_t alone = 1; // somebody is, or wants to be
+    static constexpr std::uint32_t alone = 1; // a thread holds the lock alone, or wants to
     static constexpr std::uint32_t one = 2;
 
     std::mutex alone_mutex_;
     std::atomic<std::uint32_t> turns_ = 0; // `one` for each, and `alone`
-    std::atomic<std::uint32_t> begun_ = 0; // turns ever
+    std::atomic<std::uint32_t> begun_ = 0; // number of turns so far
 };
 
 } // namespace warren::memory

@@ -118,8 +118,8 @@ void Heap::take_new(Batch& batch) {
     take_listed(batch, true);
 }
 
-// For who was refused memory that others may only have been about to have. `refusals` is the
-// class's number before.
+// For a thread that got no memory while others were adding some. `refusals` is the class's number
+// from before that attempt.
 void Heap::take_alone(Batch& batch, std::uint64_t refusals) {
     const std::lock_guard alone(growth_);
     Class& own = classes_[batch.size_class];

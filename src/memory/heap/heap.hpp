@@ -9,11 +9,11 @@
 // (2.6 kB) must be there when the process starts, so that a library with it can't be loaded later
 // (by Python, or a plug-in), and placing must be able to fail per piece.
 //
-// Thread rule: any thread at any time. Who adds a span to a class has a turn of growth (growth.hpp)
-// from before its pages are looked for until it is listed. Locks are taken in the order growth,
-// class, pages; of them only growth, of one who tries alone, is held while memory is placed. Around
-// fork all are held, and nobody has a turn. What other threads have taken or keep is lost in the
-// child, with those threads. Errors are null and errno.
+// Thread rule: any thread at any time. A thread that adds a span to a class has a turn of growth
+// (growth.hpp) from before it searches pages until the span is listed. Locks are taken in the order
+// growth, class, pages. While memory is placed, none is held but growth by a thread that tries
+// alone. Around fork the forking thread holds all locks. A child of fork loses the blocks that
+// other threads had taken or kept. Functions report errors by null and errno.
 //
 // In three files: heap.cpp has blocks and spans, heap_pages.cpp their pages, heap_large.cpp blocks
 // with a region of their own.
@@ -41,24 +41,25 @@ class Heap {
     bool each_alone() const { return page_size() > region_bytes; }
     unsigned index() const { return index_; }
 
-    // Up to `count` blocks of the class, linked through their first words; *taken says how many.
-    // Null and ENOMEM when there is not one. Of spans with free blocks those are preferred that the
-    // same `taker` (a thread's cache; null: nobody in particular) had blocks of last.
+    // Takes up to `count` blocks of the class, linked through their first words; *taken says how
+    // many. Null and ENOMEM if there is none. Prefers spans from which the same `taker` (a thread's
+    // cache, or null) took blocks last.
     void* take_blocks(unsigned size_class, unsigned count, unsigned* taken, const void* taker);
 
     // Takes back the first `count` blocks of a list, all of the class and of this heap. Returns the
     // rest of the list.
     void* give_blocks(unsigned size_class, void* list, unsigned count);
 
-    // True if the block is among those of its span that came back. For the search for double frees.
+    // Whether the block is in its span's list of free blocks. For finding double frees.
     bool is_free(unsigned size_class, const void* block);
 
-    // A block with a region of its own; bytes > 0, alignment a power of two. Zero.
+    // A block with a region of its own, filled with zeros; bytes > 0, alignment a power of two.
     void* take_large(std::size_t bytes, std::size_t alignment);
     static void give_large(Region& region);
 
-    // Whether the system's reserve had no pages for a block of so many bytes a moment ago. Who
-    // tried all it could remembers that; `returned`: reserved_pages_returned() before the last try.
+    // Whether the system's reserve had no pages for a block of so many bytes a moment ago; and the
+    // note that it had none, after all attempts. `returned`: reserved_pages_returned() before the
+    // last attempt.
     bool was_refused(std::size_t bytes) const { return refuses(placed_at_once(bytes)); }
     void remember_refusal(std::size_t bytes, std::uint64_t returned);
 
@@ -67,11 +68,11 @@ class Heap {
         return (bytes + page_size() - 1) / page_size() * page_size();
     }
 
-    // For threads that keep large blocks, beyond what all threads do: false when others have all
-    // there is on loan.
+    // For threads that keep large blocks beyond what every thread may keep: takes `bytes` of the
+    // heap's loan. False if other threads have taken all of it.
     bool lend(std::size_t bytes);
     void take_loan_back(std::size_t bytes) { lent_.fetch_sub(bytes, std::memory_order_relaxed); }
-    // In a child of fork: of all loans the only one that is left.
+    // In a child of fork: the calling thread's loan is the only one that is left.
     void keep_loan(std::size_t bytes) { lent_.store(bytes, std::memory_order_relaxed); }
     std::size_t lent_bytes() const { return lent_.load(std::memory_order_relaxed); }
 
@@ -81,7 +82,7 @@ class Heap {
     // For the handlers around fork: keeps all of the heap as it is.
     void lock();
     void unlock();
-    static void lock_large(); // what large blocks of all heaps have in common
+    static void lock_large(); // the lock of the large blocks of all heaps
     static void unlock_large();
 
     // Bytes that are placed in regions of pages (not large blocks).
@@ -91,7 +92,7 @@ class Heap {
     struct Class {
         std::mutex mutex;
         Span* spans = nullptr;      // with free blocks
-        std::uint64_t refusals = 0; // of memory, to those who tried alone
+        std::uint64_t refusals = 0; // how often a thread that tried alone got no memory
     };
     struct Batch {
         unsigned size_class;

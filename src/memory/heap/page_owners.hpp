@@ -1,13 +1,13 @@
-// Page owners: for whom each page of the process's heap was last allocated, where several owners
-// (ranks of one process) share an allocator that keeps what they get apart by itself, as arenas of
-// the C library do.
+// PageOwners: the owner (a rank of the process) that allocated in each page of the process's heap
+// last. The allocator is shared by the owners but mostly keeps their blocks in separate pages, as
+// the arenas of the C library do.
 //
-// A table of one word per page, in leaves for 64 MiB of addresses each, which are made when
-// something in them is first claimed and stay. So it knows nothing of the allocator, and a claim is
-// two loads and a comparison when it says nothing new. Small blocks of two owners may share a page:
-// the last one has it. What was freed stays its last owner's until somebody else claims it.
-// Thread rule: any thread at any time, without locks. Claims of one page by two threads at once:
-// one of them counts.
+// The table has one word per page, in leaves for 64 MiB of addresses each. A leaf is made when a
+// page in it is first claimed, and stays. The table needs no knowledge of the allocator. A claim
+// that changes nothing is two loads and a comparison. If blocks of two owners share a page, the
+// page belongs to the one that claimed last. A freed block's pages stay with their owner until
+// another claims them. Thread rule: any thread at any time, without locks. If two threads claim a
+// page at once, one of the claims counts.
 #pragma once
 
 #include <atomic>
@@ -27,9 +27,9 @@ class PageOwners {
     PageOwners& operator=(const PageOwners&) = delete;
     ~PageOwners();
 
-    // All pages with a byte of the block. Where there is no memory for the table, nothing happens.
+    // Claims all pages with a byte of the block. Does nothing if there is no memory for the table.
     void claim(const void* block, std::size_t bytes, std::uint32_t owner);
-    // All pages that are within the block are nobody's.
+    // Gives up all pages that lie within the block.
     void release(const void* block, std::size_t bytes);
     std::uint32_t owner_of(const void* address) const;
 

@@ -1,11 +1,11 @@
 // Regions: stretches of address space that heaps manage, and the table that finds the region of an
 // address.
 //
-// A region begins at a multiple of region_bytes. One of pages is region_bytes long and cut into
-// spans, runs of pages with blocks of one size class; a large one is one block. What is known of a
-// region stands beside, in ordinary memory, so that all of the region is the user's and nothing of
-// it is touched by looking. Thread rule: find_region and the bytes page_class by any thread at any
-// time; the rest says.
+// A region begins at a multiple of region_bytes. A region of pages is region_bytes long and divided
+// into spans; a span is a run of pages with blocks of one size class. A large region is one block.
+// The description of a region lies elsewhere, in ordinary memory, so that the user has all of the
+// region and look-ups touch none of it. Thread rule: any thread may call find_region and read
+// page_class at any time; other members say their rule.
 #pragma once
 
 #include <atomic>
@@ -33,20 +33,21 @@ struct Span {
     std::uint16_t used;   // blocks handed out
     std::uint16_t formed; // blocks that have been handed out once: those behind were never touched
     bool listed;          // among its class's spans with free blocks
-    const void* taker;    // who took blocks last (Heap::take_blocks)
+    const void* taker;    // the thread cache that took blocks last (Heap::take_blocks)
     void* free;           // blocks that came back, linked through their first words
     Span* previous;
     Span* next;
 };
 
-// Whoever asks about a foreign address may look at the region of another thread's large block while
-// that is freed and the description serves another one: then `large` stays, and `begin` is another.
+// A thread that looks up an address may read the description of another thread's large block while
+// that block is freed and the description is used again: then `large` keeps its value, and `begin`
+// changes.
 struct Region {
     std::atomic<Heap*> heap;  // changes when a large block moves
     std::uint32_t heap_index; // of a region of pages, which stays; of large ones: heap_limit
     bool large;               // for good
-    std::atomic<char*> begin; // relaxed: who may use it has it from the table
-    std::size_t bytes;        // that the user may have; looked at by the block's user only
+    std::atomic<char*> begin; // relaxed: a thread that may use it has found it in the table
+    std::size_t bytes;        // usable size; read only for the user of the block
     std::size_t mapped;       // bytes from begin that are mapped
 
     char* start() const { return begin.load(std::memory_order_relaxed); }

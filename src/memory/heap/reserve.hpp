@@ -1,11 +1,11 @@
-// The system's reserve of pages of a larger size (hugetlbfs): pages that the administrator sets
-// apart per NUMA node, and that are there for who asks for them by their size. Placement
-// (placement.hpp) takes the pages of such kinds from it.
+// The system's reserve of huge pages (hugetlbfs): pages of a larger size that the administrator
+// sets apart per NUMA node. A program gets them only if it asks for that page size. Placement
+// (placement.hpp) takes the pages of such kinds from the reserve.
 //
-// A range becomes pages of the reserve when it is placed, whole or not at all. The system commits
-// to them then, so that no later write finds the reserve used up, but those of a child of fork,
-// which the system ends if there is none for its copy. They are not of the memory that others want:
-// neither the job's shares nor what is left for others counts. First come, first served.
+// Placement replaces a whole range by pages of the reserve, or fails. The system commits the pages
+// at that time, so that no later write finds the reserve empty. A child of fork is the exception:
+// the system kills it if there is no page for its copy. Fair shares do not count these pages,
+// because other memory is not reduced by them. First come, first served.
 //
 // Thread rule: any thread at any time, on ranges of its own. Nothing here allocates from the heap.
 #pragma once
@@ -23,7 +23,8 @@ namespace warren::memory {
 bool place_reserved(const Kind& kind, void* begin, std::size_t bytes);
 void displace_reserved(void* begin, std::size_t bytes);
 
-// How often this process has given pages back to the reserve. For who remembers that it was empty.
+// How often this process has given pages back to the reserve. A heap that has found the reserve
+// empty tries again when this number has changed.
 std::uint64_t reserved_pages_returned();
 
 enum class Reserve : std::uint8_t {

@@ -28,7 +28,7 @@ set(WARREN_NO_PYTHON "build/python isn't there (run tools/python_packages.sh, th
 # optimising assertions. So they share the headers, precompiled, and are optimised little: not at all
 # with a sanitizer, but where their own loops are long.
 set(unit_test_optimisation -O1)
-set(optimised_unit_tests coll_shared_test coll_shared_data_test datatype_construct_test datatype_random_types_test
+set(optimised_unit_tests coll_small_collectives_test coll_shared_data_test datatype_construct_test datatype_random_types_test
                          locality_bursts_test message_engine_test)
 if(WARREN_SANITIZE)
   set(unit_test_optimisation -O0)

@@ -26,6 +26,29 @@ struct Told {
     bool must_be = true; // a root only sends, or others only send to it: they may not learn of it
 };
 
+// What the last rank sends to itself is not what it receives; or the root.
+Told call_with_own(const Case& what, int* a, int* b, int* c, MPI_Comm comm) {
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    const bool first = rank == 0;
+    const int usual = what.usual;
+    const int wrong = what.wrong;
+    const int count = rank == size - 1 ? wrong : usual;
+    const auto is = [&](const char* name) { return what.operation == name; };
+    if (is("own_gather")) {
+        const int received = first ? wrong : usual;
+        return {MPI_Gather(a, usual, MPI_INT, b, received, MPI_INT, 0, comm), first};
+    }
+    if (is("own_scatter")) {
+        return {MPI_Scatter(b, first ? wrong : usual, MPI_INT, a, usual, MPI_INT, 0, comm)};
+    }
+    if (is("own_allgather")) {
+        return {MPI_Allgather(a, usual, MPI_INT, b, count, MPI_INT, comm)};
+    }
+    return {MPI_Alltoall(b, count, MPI_INT, c, usual, MPI_INT, comm)}; // "own_alltoall"
+}
+
 Told call(const Case& what, MPI_Comm comm) {
     int rank, size;
     MPI_Comm_rank(comm, &rank);
@@ -74,19 +97,8 @@ Told call(const Case& what, MPI_Comm comm) {
     if (is("scan")) {
         return {MPI_Scan(a, b, count, MPI_INT, MPI_SUM, comm), last};
     }
-    // What the last rank sends to itself is not what it receives; or the root.
-    if (is("own_gather")) {
-        const int received = first ? wrong : usual;
-        return {MPI_Gather(a, usual, MPI_INT, b, received, MPI_INT, 0, comm), first};
-    }
-    if (is("own_scatter")) {
-        return {MPI_Scatter(b, first ? wrong : usual, MPI_INT, a, usual, MPI_INT, 0, comm)};
-    }
-    if (is("own_allgather")) {
-        return {MPI_Allgather(a, usual, MPI_INT, b, count, MPI_INT, comm)};
-    }
-    if (is("own_alltoall")) {
-        return {MPI_Alltoall(b, count, MPI_INT, c, usual, MPI_INT, comm)};
+    if (what.operation.starts_with("own_")) {
+        return call_with_own(what, a, b, c, comm);
     }
     if (is("alltoallv") && last) { // goes by messages, the others' operation does not
         const std::vector<int> counts(static_cast<std::size_t>(size), wrong);

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "mpi/coll/collectives.hpp"
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/slot_pool.hpp"
+#include "mpi/coll/small_collectives.hpp"
 
 namespace warren::coll {
 
@@ -23,8 +24,8 @@ NewCommunicator take_new(Rank& rank, int members, Kind kind) {
 void give_back(Rank& rank, const NewCommunicator& agreed) {
     for (const std::uint32_t context : {agreed.context, agreed.local_context}) {
         const std::uint32_t slot = comm::ContextIds::give_back(rank.segment, context);
-        if (slot != 0 && slot != SharedSlot::refused) {
-            SharedSlot::give_back(rank.segment, slot - 1);
+        if (slot != 0 && slot != slot_pool::refused) {
+            slot_pool::give_back(rank.segment, slot - 1);
         }
     }
 }
@@ -90,8 +91,8 @@ Error agree_among(const Channel& channel, const std::vector<int>& members, Kind 
 
 Error agree_on_split(message::Engine& engine, comm::Communicator& parent, int colour, int key,
                      std::vector<int>& members, NewCommunicator& agreed) {
-    if (SharedSlot::find_place(engine, parent)) {
-        SharedSlot slot(engine, parent);
+    if (slot_pool::find(engine.rank().segment, parent)) {
+        SmallCollectives slot(engine, parent);
         agreed.context = slot.split(colour, key, members);
         if (Error error = slot.outcome()) {
             return error;

@@ -2,11 +2,10 @@
 //
 // A parent on one node agrees in its collective slot: each rank writes its colour and key there,
 // and the last to arrive assigns contexts and places for all, so that each rank is scheduled once
-// (SharedSlot::split). Otherwise the first rank of the new communicator takes the context, and the
-// others receive it by messages: O(log P) per rank.
-// The collective slot of a new communicator is taken from the node's at its first collective
-// operation, by whoever comes first (find_place in shared.hpp): most communicators never need one.
-// Thread rule: under the rank's lock.
+// (SmallCollectives::split). Otherwise the first rank of the new communicator takes the context,
+// and the others receive it by messages: O(log P) per rank. The collective slot of a new
+// communicator is taken from the node's at its first collective operation, by whoever comes first
+// (slot_pool.hpp): most communicators never need one. Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 #include "mpi/coll/algorithms.hpp"
 #include "mpi/coll/inter.hpp"
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/tuning.hpp"
 
 namespace warren::coll {
 

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "mpi/coll/choice.hpp"
-#include "mpi/coll/shared.hpp"
 #include "mpi/coll/shared_data.hpp"
 #include "mpi/coll/shared_direct.hpp"
 #include "mpi/coll/short_blocks.hpp"
@@ -16,7 +15,7 @@ bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome,
                              const Operation& operation) {
     const int ranks = communicator_.size();
     const Rank& rank = engine_.rank();
-    if (bytes == 0 || !SharedSlot::has_place(communicator_) || ranks == 1) {
+    if (bytes == 0 || !slot_pool::has_slot(communicator_) || ranks == 1) {
         return false;
     }
     if constexpr (std::is_invocable_v<Operation, SharedDirect&>) {
@@ -43,8 +42,8 @@ bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome,
 }
 
 Error Collectives::pass(Tag kind, int root, OpKind op) {
-    if (SharedSlot::has_place(communicator_)) {
-        SharedSlot slot(engine_, communicator_);
+    if (slot_pool::has_slot(communicator_)) {
+        SmallCollectives slot(engine_, communicator_);
         slot.pass(kind, root, op);
         return slot.outcome();
     }
@@ -59,8 +58,8 @@ Error Collectives::barrier() {
     if (alone()) {
         return {};
     }
-    if (SharedSlot::has_place(communicator_)) [[likely]] {
-        SharedSlot slot(engine_, communicator_);
+    if (slot_pool::has_slot(communicator_)) [[likely]] {
+        SmallCollectives slot(engine_, communicator_);
         slot.barrier();
         return slot.outcome();
     }
@@ -77,15 +76,15 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
     if (bytes == 0 && !communicator_.inter()) [[unlikely]] {
         return pass(Tag::bcast, root);
     }
-    if (bytes <= shared_bytes && SharedSlot::has_place(communicator_)) {
+    if (bytes <= line_data_bytes && slot_pool::has_slot(communicator_)) {
         // Datatypes may differ between ranks, but not the number of bytes.
-        alignas(16) std::byte packed_data[shared_bytes];
+        alignas(16) std::byte packed_data[line_data_bytes];
         const bool direct = buffer.type->contiguous;
         void* data = direct ? buffer.base : packed_data;
         if (!direct && communicator_.rank() == root) {
             buffer.type->pack(buffer.base, buffer.count, data);
         }
-        SharedSlot slot(engine_, communicator_);
+        SmallCollectives slot(engine_, communicator_);
         slot.bcast(data, bytes, root);
         if (!direct && communicator_.rank() != root) {
             buffer.type->unpack(data, bytes, buffer.base, buffer.count);
@@ -216,8 +215,8 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
 }
 
 bool Collectives::fits_slot(MPI_Count count, const datatype::Datatype& type) const {
-    return type.contiguous && count * type.size <= shared_bytes &&
-           SharedSlot::has_place(communicator_);
+    return type.contiguous && count * type.size <= line_data_bytes &&
+           slot_pool::has_slot(communicator_);
 }
 
 Error Collectives::reduce(const void* in, void* out, MPI_Count count,
@@ -230,7 +229,7 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         return {};
     }
     if (fits_slot(count, type)) {
-        SharedSlot slot(engine_, communicator_);
+        SmallCollectives slot(engine_, communicator_);
         slot.reduce(in, out, count, type, op, root);
         return slot.outcome();
     }
@@ -259,7 +258,7 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
         return {};
     }
     if (fits_slot(count, type)) [[likely]] {
-        SharedSlot slot(engine_, communicator_);
+        SmallCollectives slot(engine_, communicator_);
         slot.allreduce(in, out, count, type, op);
         return slot.outcome();
     }

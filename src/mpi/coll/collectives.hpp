@@ -1,6 +1,6 @@
 // Blocking collective operations. A few bytes move in the lines of the communicator's collective
-// slot (shared.hpp), more through its staging areas (shared_data.hpp), if choice.hpp says so. All
-// others are steps of an algorithm over messages.
+// slot (small_collectives.hpp), more through its staging areas (shared_data.hpp), if choice.hpp
+// says so. All others are steps of an algorithm over messages.
 //
 // Arguments have been checked. Where the standard has MPI_IN_PLACE, the caller passes the same
 // memory as input and output. Thread rule: under the rank's lock; waits release it.
@@ -9,7 +9,8 @@
 #include "base/error.hpp"
 #include "mpi/coll/blocks.hpp"
 #include "mpi/coll/immediate.hpp"
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/slot_pool.hpp"
+#include "mpi/coll/small_collectives.hpp"
 #include "mpi/coll/steps.hpp"
 #include "mpi/comm/communicator.hpp"
 #include "mpi/message/engine.hpp"
@@ -22,7 +23,7 @@ class Collectives {
   public:
     Collectives(message::Engine& engine, comm::Communicator& communicator)
         : engine_(engine), communicator_(communicator) {
-        SharedSlot::find_place(engine, communicator);
+        slot_pool::find(engine.rank().segment, communicator);
     }
 
     Error barrier();
@@ -50,8 +51,8 @@ class Collectives {
     // `plan`: the operation's steps.
     template <typename Plan>
     Error refuse(Error error, Plan plan) {
-        if (SharedSlot::has_place(communicator_)) {
-            SharedSlot(engine_, communicator_).refuse();
+        if (slot_pool::has_slot(communicator_)) {
+            SmallCollectives(engine_, communicator_).refuse();
             return error;
         }
         Immediate steps(engine_, communicator_);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mpi/coll/channel.hpp"
+#include "mpi/coll/unlocked_op.hpp"
 
 namespace warren::coll {
 
@@ -27,9 +28,9 @@ Immediate::~Immediate() {
 
 void Immediate::name(Tag tag) {
     tag_ = static_cast<std::int32_t>(tag);
-    if (slot_) {
+    if (ring_) {
         // So that messages of a call that failed are not taken for a later call's.
-        const std::uint64_t call = slot_->begin_messages(tag, common_) % calls_told_apart;
+        const std::uint64_t call = ring_->call().begin_messages(tag, common_) % calls_told_apart;
         tag_ += static_cast<std::int32_t>(call) * tags_of_call;
         knows_next_ = false;
         knows_previous_ = false;
@@ -106,7 +107,7 @@ void Immediate::finish() {
         under_way_ = request.next_stepping;
         if (!request.complete) [[unlikely]] {
             engine_.orphan(request);
-            keep(slot_->outcome());
+            keep(ring_->call().outcome());
             continue;
         }
         if (request.outcome.error_class != MPI_SUCCESS || is_short(request)) [[unlikely]] {
@@ -121,15 +122,15 @@ void Immediate::finish() {
 
 // Waits for a request unless its peer turns out to be elsewhere.
 void Immediate::await(message::Request& request) {
-    if (!slot_) {
+    if (!ring_) {
         engine_.wait(request);
     } else if (!request.complete) {
         const int peer = request.outcome.source;
         engine_.wait_unless(
-            request, [&] { return slot_->unequal() && slot_->differs_at(peer); },
+            request, [&] { return ring_->call().unequal() && ring_->call().differs_at(peer); },
             [&] {
                 tell_sleepers();
-                return slot_->differs_at(peer);
+                return ring_->call().differs_at(peer);
             });
     }
 }
@@ -201,8 +202,8 @@ void Immediate::combine(const Reduction& reduction, const void* in, void* inout,
 }
 
 void Immediate::tell_sleepers() {
-    if ((!knows_next_ || !knows_previous_) && slot_->tell_sleepers(!knows_next_, !knows_previous_))
-        [[unlikely]] {
+    if ((!knows_next_ || !knows_previous_) &&
+        ring_->call().tell_sleepers(!knows_next_, !knows_previous_)) [[unlikely]] {
         knows_next_ = true;
         knows_previous_ = true;
     }
@@ -210,12 +211,12 @@ void Immediate::tell_sleepers() {
 
 Error Immediate::end() {
     finish();
-    if (slot_) {
+    if (ring_) {
         tell_sleepers();
-        if (slot_->unequal()) [[unlikely]] {
-            keep(slot_->outcome());
-            if (!slot_->all_take_messages()) {
-                slot_->arrive_aside();
+        if (ring_->call().unequal()) [[unlikely]] {
+            keep(ring_->call().outcome());
+            if (!ring_->call().all_take_messages()) {
+                ring_->arrive_aside();
             }
         }
     }

@@ -11,7 +11,8 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/phase_ring.hpp"
+#include "mpi/coll/slot_pool.hpp"
 #include "mpi/coll/steps.hpp"
 
 namespace warren::coll {
@@ -22,8 +23,8 @@ class Immediate final : public Steps {
     Immediate(message::Engine& engine, comm::Communicator& communicator,
               const InCommon& common = {})
         : Steps(engine, communicator), common_(common) {
-        if (SharedSlot::has_place(communicator)) {
-            slot_.emplace(engine, communicator);
+        if (slot_pool::has_slot(communicator)) {
+            ring_.emplace(engine, communicator);
         }
     }
     ~Immediate();
@@ -51,12 +52,14 @@ class Immediate final : public Steps {
     void keep_under_way(message::Request& request, int peer);
     void finish_keeping(const datatype::Datatype& type);
     // Whether a rank is known to take no part in the messages of this call.
-    bool is_elsewhere(int peer) { return slot_ && slot_->unequal() && slot_->differs_at(peer); }
+    bool is_elsewhere(int peer) {
+        return ring_ && ring_->call().unequal() && ring_->call().differs_at(peer);
+    }
     void await(message::Request& request);
     void heard(int from) {
-        if (slot_) {
-            knows_next_ = knows_next_ || slot_->is_next(from);
-            knows_previous_ = knows_previous_ || slot_->is_previous(from);
+        if (ring_) {
+            knows_next_ = knows_next_ || from == ring_->slot().next();
+            knows_previous_ = knows_previous_ || from == ring_->slot().previous();
         }
     }
     // Before this rank sleeps, too: for who is late, it may be the one that finds them.
@@ -64,7 +67,7 @@ class Immediate final : public Steps {
     void keep(Error error);
 
     const InCommon common_;
-    std::optional<SharedSlot> slot_;
+    std::optional<PhaseRing> ring_;
     std::int32_t tag_ = static_cast<std::int32_t>(Tag::barrier);
     message::Request* under_way_ = nullptr; // a list by next_stepping
     // The neighbour makes the same call: it has sent a message. Or one doesn't, and all have been

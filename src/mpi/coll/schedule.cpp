@@ -1,7 +1,7 @@
 #include "mpi/coll/schedule.hpp"
 
 #include "mpi/coll/channel.hpp"
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/unlocked_op.hpp"
 
 namespace warren::coll {
 

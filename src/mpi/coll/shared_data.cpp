@@ -13,7 +13,7 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
     const auto height = static_cast<std::size_t>(rows);
     Cut made;
     made.rows = which;
-    if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
+    if (bytes * width <= static_cast<std::size_t>(line_data_bytes)) {
         made.piece = bytes;
         made.stride = bytes;
         return made;
@@ -24,11 +24,11 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
         made.stride = staging_block_stride(piece);
         made.pitch = staging_row_pitch(made.stride * width);
         return piece != 0 && made.pitch * height <= made.phase_bytes &&
-               (made.area = slot_.staging_area(kind)) != nullptr;
+               (made.area = ring_.staging_area(kind)) != nullptr;
     };
     const std::size_t wanted = std::max(std::min(bytes, limit) / unit * unit, unit);
     if (fits(StagingKind::small, wanted) || fits(StagingKind::large, wanted) ||
-        (slot_.is_pair() &&
+        (ring_.is_pair() &&
          (fits(StagingKind::wide, wanted) ||
           fits(StagingKind::large, std::min(wanted, pair_piece_bytes / unit * unit))))) {
         return made;
@@ -55,16 +55,16 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
 std::byte* SharedData::place(const Cut& cut, Operation operation, int rank, int block) const {
     const std::size_t in_row = static_cast<std::size_t>(block) * cut.stride;
     if (cut.area == nullptr) {
-        return slot_.line_data(operation, rank) + in_row;
+        return ring_.line_data(operation, rank) + in_row;
     }
     const int row = cut.rows == Rows::first         ? 0
-                    : cut.rows == Rows::alternating ? slot_.alternating_row(operation, rank)
+                    : cut.rows == Rows::alternating ? ring_.alternating_row(operation, rank)
                                                     : rank;
     std::byte* row_place = cut.area + operation % node::collective_phases * cut.phase_bytes +
                            static_cast<std::size_t>(row) * cut.pitch;
     if (cut.turns > 1) {
         const std::uint64_t before =
-            (operation - slot_.first_operation()) / node::collective_phases;
+            (operation - ring_.call().first_operation()) / node::collective_phases;
         row_place += before % cut.turns * cut.turn_bytes;
     }
     return row_place + in_row;
@@ -97,7 +97,7 @@ void SharedData::write(std::byte* to, const void* from, std::size_t bytes) const
 }
 
 void SharedData::begin_writing(std::size_t bytes) {
-    if (!transport::LargeCopy::can_pass || size_ != 2 || !slot_.flat() ||
+    if (!transport::LargeCopy::can_pass || size_ != 2 || !ring_.is_flat() ||
         bytes < passing_from_bytes) {
         return;
     }
@@ -113,7 +113,7 @@ void SharedData::time_from_here() {
 }
 
 void SharedData::end_writing(std::size_t bytes) {
-    if (timed_ && !slot_.unequal()) {
+    if (timed_ && !ring_.call().unequal()) {
         trial_.ended = message::node_time_ns();
         writing_->end(bytes, trial_);
     }
@@ -151,23 +151,23 @@ void SharedData::copy_own(const Buffer& from, const Buffer& to, std::size_t firs
 
 // Both limits are at least short_block_bytes: ShortBlocks cuts nothing.
 std::size_t SharedData::flow_limit(std::size_t bytes) const {
-    if (!slot_.flat()) {
+    if (!ring_.is_flat()) {
         return bytes;
     }
     return bytes <= 16384 ? 4096 : (bytes <= 65536 ? 8192 : 16384);
 }
 
 std::size_t SharedData::exchange_limit(std::size_t bytes) const {
-    if (!slot_.flat()) {
+    if (!ring_.is_flat()) {
         return bytes;
     }
-    return std::min(bytes, !slot_.is_pair()          ? piece_bytes
+    return std::min(bytes, !ring_.is_pair()          ? piece_bytes
                            : bytes < wide_from_bytes ? pair_piece_bytes
                                                      : wide_piece_bytes);
 }
 
 bool SharedData::is_too_fine(const Cut& cut, std::size_t bytes) const {
-    return cut.piece == 0 || (slot_.is_pair() && cut.piece < std::min(bytes, piece_bytes));
+    return cut.piece == 0 || (ring_.is_pair() && cut.piece < std::min(bytes, piece_bytes));
 }
 
 // --- Data that moves
@@ -178,10 +178,10 @@ bool SharedData::bcast(const Buffer& buffer, int root) {
     if (cut.piece == 0) {
         return false;
     }
-    slot_.begin(Tag::bcast, buffer.bytes(), root);
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
+    ring_.call().begin(Tag::bcast, buffer.bytes(), root);
+    for (std::size_t first = 0; first < bytes && !ring_.call().unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
-        slot_.from_root(
+        ring_.from_root(
             root, [&](Operation op) { put(buffer, first, part, place(cut, op, root)); },
             [&](Operation op) { get(place(cut, op, root), buffer, first, part); });
     }
@@ -194,15 +194,15 @@ bool SharedData::gather(const Buffer& own, const Blocks& blocks, int root) {
     if (cut.piece == 0) {
         return false;
     }
-    slot_.begin(Tag::gather, own.bytes(), root);
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
+    ring_.call().begin(Tag::gather, own.bytes(), root);
+    for (std::size_t first = 0; first < bytes && !ring_.call().unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
-        slot_.to_root(
+        ring_.to_root(
             root, [&](Operation op) { put(own, first, part, place(cut, op, rank_)); },
             [&](Operation op) {
                 for (int r = 0; r < size_; ++r) {
                     if (r != rank_) {
-                        slot_.await(op, r);
+                        ring_.await(op, r);
                         get(place(cut, op, r), blocks[r], first, part);
                     }
                 }
@@ -217,10 +217,10 @@ bool SharedData::scatter(const Blocks& blocks, const Buffer& own, int root) {
     if (cut.piece == 0) {
         return false;
     }
-    slot_.begin(Tag::scatter, own.bytes(), root);
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
+    ring_.call().begin(Tag::scatter, own.bytes(), root);
+    for (std::size_t first = 0; first < bytes && !ring_.call().unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
-        slot_.from_root(
+        ring_.from_root(
             root,
             [&](Operation op) {
                 for (int r = 0; r < size_; ++r) {
@@ -244,7 +244,7 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
     if (is_too_fine(cut, bytes)) {
         return false;
     }
-    slot_.begin(Tag::allgather, most);
+    ring_.call().begin(Tag::allgather, most);
     const auto part = [&](const Buffer& block, std::size_t first) {
         const auto all = static_cast<std::size_t>(block.bytes());
         return first < all ? std::min(cut.piece, all - first) : std::size_t{0};
@@ -260,7 +260,7 @@ bool SharedData::allgather(const Buffer& own, const Blocks& blocks) {
             for (int r = 0; r < size_; ++r) {
                 if (r != rank_) {
                     const Buffer block = blocks[r];
-                    slot_.await(op, r);
+                    ring_.await(op, r);
                     get(place(cut, op, r), block, first, part(block, first));
                 }
             }
@@ -275,11 +275,11 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
     if (is_too_fine(cut, bytes)) {
         return false;
     }
-    slot_.begin(Tag::alltoall, in[rank_].bytes());
+    ring_.call().begin(Tag::alltoall, in[rank_].bytes());
     const auto where = [&](Operation op, int from, int to) {
         // Blocks smaller than a line share lines, which would have several writers.
         const bool exchanged =
-            cut.area != nullptr && cut.stride >= line_bytes && SharedSlot::exchanges_places(op);
+            cut.area != nullptr && cut.stride >= line_bytes && PhaseRing::exchanges_places(op);
         const int row = exchanged ? to : from;
         const int other = exchanged ? from : to;
         return place(cut, op, row, other < row ? other : other - 1);
@@ -300,7 +300,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
             copy_own(out[rank_], in[rank_], first, part);
             for (int r = 0; r < size_; ++r) {
                 if (r != rank_) {
-                    slot_.await(op, r);
+                    ring_.await(op, r);
                     get(where(op, r, rank_), in[r], first, part);
                 }
             }

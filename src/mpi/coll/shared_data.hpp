@@ -3,20 +3,20 @@
 //
 // Writers pack their data straight into the staging area, readers unpack straight out of it,
 // whatever the datatypes are; reductions read their operands where they are in the staging area.
-// Data that does not fit a phase goes in pieces, each an operation of the slot (shared.hpp) of its
-// own, so that the phases make a pipeline: one rank writes a piece while another reads the one
+// Data that does not fit a phase goes in pieces, each an operation of the slot (phase_ring.hpp) of
+// its own, so that the phases make a pipeline: one rank writes a piece while another reads the one
 // before.
 //
 // All ranks must know the same number of bytes, which determines the pieces. Matching calls have it
 // in common even where their datatypes differ. Each function returns false at all ranks, having
 // done nothing, where there is no staging area for it. Arguments are as in collectives.hpp. Thread
-// rule: as SharedSlot.
+// rule: as SlotMember.
 #pragma once
 
 #include <cstdint>
 
 #include "mpi/coll/blocks.hpp"
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/phase_ring.hpp"
 #include "mpi/coll/steps.hpp"
 #include "mpi/op/op.hpp"
 
@@ -26,15 +26,15 @@ class SharedData {
   public:
     // For a communicator that has a slot.
     SharedData(message::Engine& engine, comm::Communicator& communicator)
-        : slot_(engine, communicator),
+        : ring_(engine, communicator),
           engine_(engine),
           rank_(communicator.rank()),
           size_(communicator.size()),
           communicator_(communicator),
           crowded_(engine.rank().oversubscribed()) {}
 
-    // The outcome of the operation that was made: as SharedSlot's.
-    Error outcome() { return slot_.outcome(); }
+    // The outcome of the operation that was made: as CallAgreement's.
+    Error outcome() { return ring_.call().outcome(); }
 
     bool bcast(const Buffer& buffer, int root);
     // `blocks` at the root only; blocks of one size.
@@ -59,7 +59,7 @@ class SharedData {
     // The row of a staging area that a rank writes:
     //     first          the first row, if only one rank writes
     //     own            its own row (two ranks that exchange blocks: the other's)
-    //     alternating    its own row; two ranks swap rows (SharedSlot::alternating_row)
+    //     alternating    its own row; two ranks swap rows (PhaseRing::alternating_row)
     enum class Rows : std::uint8_t { first, own, alternating };
 
     // Size of pieces and their place in a phase: rows of `pitch` bytes, with up to `piece` bytes of
@@ -102,7 +102,7 @@ class SharedData {
     std::size_t exchange_limit(std::size_t bytes) const;
     // Whether the area has no room for pieces of a useful size: then two ranks exchange messages.
     bool is_too_fine(const Cut& cut, std::size_t bytes) const;
-    // Everybody writes and reads `bytes` bytes piece by piece, as in SharedSlot::together:
+    // Everybody writes and reads `bytes` bytes piece by piece, as in PhaseRing::together:
     // functions of the operation's number and the piece's first byte.
     template <typename Write, typename Last, typename Read>
     void exchange(std::size_t bytes, std::size_t piece, const Write& write, const Last& last,
@@ -128,7 +128,7 @@ class SharedData {
     bool combine_pair(const Reduction& reduction, std::byte* total, const std::byte* mine,
                       const std::byte* theirs, MPI_Count count) const;
 
-    SharedSlot slot_;
+    PhaseRing ring_;
     message::Engine& engine_;
     const int rank_;
     const int size_;
@@ -143,21 +143,21 @@ class SharedData {
 template <typename Write, typename Last, typename Read>
 void SharedData::exchange(std::size_t bytes, std::size_t piece, const Write& write,
                           const Last& last, const Read& read) {
-    if (slot_.flat() && bytes > piece) {
+    if (ring_.is_flat() && bytes > piece) {
         std::size_t first = 0;
-        for (; first < bytes && !slot_.unequal(); first += piece) {
-            slot_.in_row(
+        for (; first < bytes && !ring_.call().unequal(); first += piece) {
+            ring_.in_row(
                 first == 0, [&](Operation op) { write(op, first); },
                 [&](Operation op) { read(op, first - piece); });
         }
-        if (slot_.unequal()) {
+        if (ring_.call().unequal()) {
             return;
         }
-        slot_.end_row([&](Operation op) { read(op, first - piece); });
+        ring_.end_row([&](Operation op) { read(op, first - piece); });
         return;
     }
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += piece) {
-        slot_.together([&](Operation op) { write(op, first); },
+    for (std::size_t first = 0; first < bytes && !ring_.call().unequal(); first += piece) {
+        ring_.together([&](Operation op) { write(op, first); },
                        [&](Operation op) { last(op, first); },
                        [&](Operation op) { read(op, first); });
     }

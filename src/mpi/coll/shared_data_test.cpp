@@ -70,7 +70,7 @@ struct Operands {
 bool random_operations(Member& member, std::uint32_t seed, int operations) {
     comm::Communicator& world = member.communicators.world();
     SharedData data(member.engine, world);
-    SharedSlot slot(member.engine, world);
+    SmallCollectives slot(member.engine, world);
     ShortBlocks blocks(member.engine, world);
     const int rank = world.rank();
     const int size = world.size();

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "mpi/coll/unlocked_op.hpp"
+
 namespace warren::coll {
 
 namespace {
@@ -93,25 +95,25 @@ bool SharedDirect::all_agree(Operation operation) {
     bool agreed = true;
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
-            slot_.await(operation, other);
-            agreed = slot_.agrees(operation, other) && agreed;
+            ring_.await(operation, other);
+            agreed = ring_.agrees(operation, other) && agreed;
         }
     }
     return agreed;
 }
 
 void SharedDirect::publish(Operation operation, const Verdict& verdict) {
-    std::memcpy(slot_.published_data(operation), &verdict, sizeof verdict);
+    std::memcpy(ring_.published_data(operation), &verdict, sizeof verdict);
 }
 
 bool SharedDirect::may_read(Operation operation, Verdict& verdict) {
-    if (slot_.flat()) {
+    if (ring_.is_flat()) {
         return all_agree(operation);
     }
-    if (slot_.unequal()) { // with the last one, whose verdict may be something else
+    if (ring_.call().unequal()) { // with the last one, whose verdict may be something else
         return false;
     }
-    std::memcpy(&verdict, slot_.published_data(operation), sizeof verdict);
+    std::memcpy(&verdict, ring_.published_data(operation), sizeof verdict);
     return verdict.agreed || all_agree(operation);
 }
 
@@ -129,7 +131,7 @@ void SharedDirect::read_others(Operation operation, const Read& read) {
 
 template <typename Read>
 void SharedDirect::exchange(const Said& said, const Read& read) {
-    slot_.together([&](Operation op) { say(op, said); },
+    ring_.together([&](Operation op) { say(op, said); },
                    [&](Operation op) {
                        publish(op, {all_agree(op), nullptr});
                    },
@@ -144,7 +146,7 @@ void SharedDirect::exchange(const Said& said, const Read& read) {
 template <typename Read>
 void SharedDirect::from_root(int root, const Said& said, const Read& read) {
     Operation operation = 0;
-    slot_.from_root(
+    ring_.from_root(
         root,
         [&](Operation op) {
             operation = op;
@@ -156,15 +158,15 @@ void SharedDirect::from_root(int root, const Said& said, const Read& read) {
                 read(its);
             }
         });
-    if (rank_ == root && !slot_.unequal()) {
-        slot_.await_all(operation);
+    if (rank_ == root && !ring_.call().unequal()) {
+        ring_.await_all(operation);
     }
 }
 
 // --- Data that moves
 
 bool SharedDirect::bcast(const Buffer& buffer, int root) {
-    slot_.begin(Tag::bcast, buffer.bytes(), root);
+    ring_.call().begin(Tag::bcast, buffer.bytes(), root);
     from_root(root, {.buffer = buffer, .blocks = nullptr, .result = nullptr},
               [&](const Said& its) { copy(its.buffer, buffer); });
     return true;
@@ -172,14 +174,14 @@ bool SharedDirect::bcast(const Buffer& buffer, int root) {
 
 // Each rank puts its block where the root wants it, so that all processors copy.
 bool SharedDirect::gather(const Buffer& own, const Blocks& blocks, int root) {
-    slot_.begin(Tag::gather, own.bytes(), root);
+    ring_.call().begin(Tag::gather, own.bytes(), root);
     from_root(root, {.buffer = {}, .blocks = &blocks, .result = nullptr},
               [&](const Said& its) { copy(own, (*its.blocks)[rank_]); });
     return true;
 }
 
 bool SharedDirect::scatter(const Blocks& blocks, const Buffer& own, int root) {
-    slot_.begin(Tag::scatter, own.bytes(), root);
+    ring_.call().begin(Tag::scatter, own.bytes(), root);
     from_root(root, {.buffer = {}, .blocks = &blocks, .result = nullptr},
               [&](const Said& its) { copy((*its.blocks)[rank_], own); });
     return true;
@@ -190,12 +192,12 @@ bool SharedDirect::allgather(const Buffer& own, const Blocks& blocks) {
     for (int r = 1; r < size_ && !blocks.regular(); ++r) {
         most = std::max(most, blocks[r].bytes());
     }
-    slot_.begin(Tag::allgather, most);
+    ring_.call().begin(Tag::allgather, most);
     exchange({.buffer = own, .blocks = nullptr, .result = nullptr},
              [&](int other, const Said& its) { copy(its.buffer, blocks[other]); });
     coll::copy(own, blocks[rank_]);
-    if (!slot_.unequal()) {
-        slot_.close();
+    if (!ring_.call().unequal()) {
+        ring_.close();
     }
     return true;
 }
@@ -252,7 +254,7 @@ void SharedDirect::alltoall_by_table(const Said& said, const Blocks& in, Rows& o
         }
         publish(op, verdict);
     };
-    slot_.together([&](Operation op) { say(op, said); }, last,
+    ring_.together([&](Operation op) { say(op, said); }, last,
                    [&](Operation op) {
                        Verdict verdict;
                        if (!may_read(op, verdict)) {
@@ -271,18 +273,18 @@ bool SharedDirect::alltoall(const Blocks& out, const Blocks& in) {
     if (out[rank_].same_place(in[rank_])) {
         return false;
     }
-    slot_.begin(Tag::alltoall, in[rank_].bytes());
+    ring_.call().begin(Tag::alltoall, in[rank_].bytes());
     const Said said = {.buffer = {}, .blocks = &out, .result = nullptr};
     const auto read = [&](int other, const Said& its) { copy((*its.blocks)[rank_], in[other]); };
     Rows rows;
-    if (slot_.flat()) {
+    if (ring_.is_flat()) {
         exchange(said, read);
     } else {
         alltoall_by_table(said, in, rows, read);
     }
     coll::copy(out[rank_], in[rank_]);
-    if (!slot_.unequal()) {
-        slot_.close();
+    if (!ring_.call().unequal()) {
+        ring_.close();
     }
     return true;
 }
@@ -294,7 +296,7 @@ void SharedDirect::combine(const Reduction& reduction, const Said& own, int root
     all.resize(static_cast<std::size_t>(size_));
     all[static_cast<std::size_t>(rank_)] = own;
     exchange(own, [&](int other, const Said& its) { all[static_cast<std::size_t>(other)] = its; });
-    if (slot_.unequal()) {
+    if (ring_.call().unequal()) {
         return;
     }
     const MPI_Count size = reduction.type.size;
@@ -327,36 +329,38 @@ void SharedDirect::combine(const Reduction& reduction, const Said& own, int root
 }
 
 bool SharedDirect::reduce(const Reduction& reduction, const void* in, void* out, int root) {
-    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
+    ring_.call().begin(Tag::reduce, reduction.count * reduction.type.size, root,
+                       reduction.op.kind());
     std::vector<Said> all;
     combine(reduction,
             {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
              .blocks = nullptr,
              .result = out},
             root, all);
-    if (!slot_.unequal()) {
-        slot_.close();
+    if (!ring_.call().unequal()) {
+        ring_.close();
     }
     return true;
 }
 
 bool SharedDirect::allreduce(const Reduction& reduction, const void* in, void* out) {
-    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
+    ring_.call().begin(Tag::allreduce, reduction.count * reduction.type.size, 0,
+                       reduction.op.kind());
     std::vector<Said> all;
     combine(reduction,
             {.buffer = {const_cast<void*>(in), reduction.count, &reduction.type},
              .blocks = nullptr,
              .result = out},
             -1, all);
-    if (slot_.unequal()) {
+    if (ring_.call().unequal()) {
         return true;
     }
     const MPI_Count size = reduction.type.size;
-    slot_.together([](Operation) {}, [](Operation) {},
+    ring_.together([](Operation) {}, [](Operation) {},
                    [&](Operation op) {
-                       for (int step = 1; step < size_ && !slot_.unequal(); ++step) {
+                       for (int step = 1; step < size_ && !ring_.call().unequal(); ++step) {
                            const int other = (rank_ + step) % size_;
-                           slot_.await(op, other);
+                           ring_.await(op, other);
                            const MPI_Count first = begin_of(reduction.count, other, size_);
                            const MPI_Count count =
                                begin_of(reduction.count, other + 1, size_) - first;
@@ -367,8 +371,8 @@ bool SharedDirect::allreduce(const Reduction& reduction, const void* in, void* o
                            copy(part(all[static_cast<std::size_t>(other)].result), part(out));
                        }
                    });
-    if (!slot_.unequal()) {
-        slot_.close();
+    if (!ring_.call().unequal()) {
+        ring_.close();
     }
     return true;
 }

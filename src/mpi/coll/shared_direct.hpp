@@ -4,7 +4,7 @@
 //
 // A rank whose memory others read or write waits for their arrivals before it leaves. All ranks
 // must know the same number of bytes; the datatypes may differ. Arguments and results are as in
-// shared_data.hpp. Thread rule: as SharedSlot.
+// shared_data.hpp. Thread rule: as SlotMember.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "mpi/coll/blocks.hpp"
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/phase_ring.hpp"
 #include "mpi/coll/steps.hpp"
 #include "mpi/op/op.hpp"
 
@@ -22,7 +22,7 @@ class SharedDirect {
   public:
     // For a communicator that has a slot and whose ranks are of one process.
     SharedDirect(message::Engine& engine, comm::Communicator& communicator)
-        : slot_(engine, communicator),
+        : ring_(engine, communicator),
           engine_(engine),
           rank_(communicator.rank()),
           size_(communicator.size()) {}
@@ -35,8 +35,8 @@ class SharedDirect {
     // which can be direct as well.
     static bool messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
 
-    // The outcome of the operation that was made: as SharedSlot's.
-    Error outcome() { return slot_.outcome(); }
+    // The outcome of the operation that was made: as CallAgreement's.
+    Error outcome() { return ring_.call().outcome(); }
 
     bool bcast(const Buffer& buffer, int root);
     bool gather(const Buffer& own, const Blocks& blocks, int root);
@@ -65,19 +65,19 @@ class SharedDirect {
         const Blocks* blocks; // of many
         void* result;         // of a reduction
     };
-    static_assert(sizeof(Said) <= static_cast<std::size_t>(shared_bytes));
+    static_assert(sizeof(Said) <= static_cast<std::size_t>(line_data_bytes));
 
     void say(Operation operation, const Said& said) {
-        slot_.sign(operation);
-        std::memcpy(slot_.line_data(operation, rank_), &said, sizeof said);
+        ring_.sign(operation);
+        std::memcpy(ring_.line_data(operation, rank_), &said, sizeof said);
     }
     // The description of another rank in an operation in which it has arrived. False: its call was
     // another one, and what is there means something else.
     bool hear(Operation operation, int rank, Said& said) {
-        if (!slot_.agrees(operation, rank)) {
+        if (!ring_.agrees(operation, rank)) {
             return false;
         }
-        std::memcpy(&said, slot_.line_data(operation, rank), sizeof said);
+        std::memcpy(&said, ring_.line_data(operation, rank), sizeof said);
         return true;
     }
     void copy(const Buffer& from, const Buffer& to) const;
@@ -101,7 +101,7 @@ class SharedDirect {
     // This rank's part of a reduction, into the result of `root`, or (root < 0) into its own.
     void combine(const Reduction& reduction, const Said& own, int root, std::vector<Said>& all);
 
-    SharedSlot slot_;
+    PhaseRing ring_;
     message::Engine& engine_;
     const int rank_;
     const int size_;

@@ -5,6 +5,7 @@
 
 #include "mpi/coll/shared_data.hpp"
 #include "mpi/coll/short_blocks.hpp"
+#include "mpi/coll/unlocked_op.hpp"
 
 namespace warren::coll {
 
@@ -13,7 +14,7 @@ namespace warren::coll {
 // they have read. Pieces are larger where the staging area has no separate room for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
     constexpr std::size_t smallest = short_block_bytes, once_round = 65536, largest = 65536;
-    if (!slot_.is_pair()) {
+    if (!ring_.is_pair()) {
         return flow_limit(bytes);
     }
     if (bytes <= once_round) {
@@ -107,14 +108,14 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const Buffer result = {out, reduction.count, &reduction.type};
     const std::size_t bytes = static_cast<std::size_t>(reduction.count) * size;
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
+    for (std::size_t first = 0; first < bytes && !ring_.call().unequal(); first += cut.piece) {
         const auto count = static_cast<MPI_Count>(std::min(cut.piece, bytes - first) / size);
         // Begin of the part of rank r in the piece.
         const auto begin = [&](int r) {
             return static_cast<std::size_t>(count * r / size_) * size;
         };
         Operation contributed = 0;
-        slot_.together(
+        ring_.together(
             [&](Operation op) {
                 contributed = op;
                 put(own, first, static_cast<std::size_t>(count) * size, place(cut, op, rank_));
@@ -122,7 +123,7 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
             [](Operation) {},
             [&](Operation op) {
                 for (int r = 0; r < size_; ++r) {
-                    slot_.await(op, r);
+                    ring_.await(op, r);
                 }
             });
         // The contributions stay until all have arrived in the next operation.
@@ -136,17 +137,17 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
         const auto write = [&](Operation op) { combine(place(cut, op, rank_)); };
         const auto read = [&](Operation op) {
             for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
+                ring_.await(op, r);
                 if (r != root) {
                     get(place(cut, op, r), result, first + begin(r), begin(r + 1) - begin(r));
                 }
             }
         };
         if (root < 0) {
-            slot_.together(
+            ring_.together(
                 write, [](Operation) {}, read);
         } else {
-            slot_.to_root(root, write, [&](Operation op) {
+            ring_.to_root(root, write, [&](Operation op) {
                 combine(static_cast<std::byte*>(out) + first + begin(root));
                 read(op);
             });
@@ -188,7 +189,7 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
     };
     const auto combine = [&](Operation contributed, Operation op, std::size_t piece) {
         for (int r = 0; r < size_; ++r) {
-            slot_.await(contributed, r);
+            ring_.await(contributed, r);
         }
         const Part part = part_of(piece, rank_);
         const auto count = static_cast<MPI_Count>(part.bytes / size);
@@ -206,13 +207,13 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
         for (int r = 0; r < size_; ++r) {
             if (r != rank_) {
                 const Part part = part_of(piece, r);
-                slot_.await(op, r);
+                ring_.await(op, r);
                 get(place(cut, op, r, r), result, part.first, part.bytes);
             }
         }
     };
     for (std::size_t step = 0; step <= pieces; ++step) {
-        slot_.in_row(
+        ring_.in_row(
             step == 0,
             [&](Operation op) {
                 if (step < pieces) {
@@ -227,11 +228,11 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
                     collect(op, step - 2);
                 }
             });
-        if (slot_.unequal()) {
+        if (ring_.call().unequal()) {
             return true;
         }
     }
-    slot_.end_row([&](Operation op) { collect(op, pieces - 1); });
+    ring_.end_row([&](Operation op) { collect(op, pieces - 1); });
     return true;
 }
 
@@ -243,16 +244,17 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
     if (cut.piece == 0) {
         return false;
     }
-    slot_.begin(Tag::reduce, reduction.count * reduction.type.size, root, reduction.op.kind());
+    ring_.call().begin(Tag::reduce, reduction.count * reduction.type.size, root,
+                       reduction.op.kind());
     if (in_parts) {
         combine_in_parts(reduction, cut, in, out, root);
         return true;
     }
     // One of two ranks writes. Long data always uses the first row, and each line once per call if
-    // possible, so that lines alternate as the roots do (SharedSlot::alternating_row).
-    const bool in_first = slot_.is_pair() && cut.area != nullptr && bytes > short_block_bytes;
+    // possible, so that lines alternate as the roots do (PhaseRing::alternating_row).
+    const bool in_first = ring_.is_pair() && cut.area != nullptr && bytes > short_block_bytes;
     // The root writes no operand if the operation is predefined: it combines in place.
-    const bool in_place = slot_.is_pair() && reduction.op.kernel(reduction.type) != nullptr;
+    const bool in_place = ring_.is_pair() && reduction.op.kernel(reduction.type) != nullptr;
     if (in_first) {
         cut.turn_bytes = (in_place ? 1 : 2) * cut.pitch;
         cut.turns = cut.phase_bytes / cut.turn_bytes;
@@ -263,9 +265,9 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
     if (rank_ != root && bytes > pipeline_bytes) {
         begin_writing(bytes);
     }
-    for (std::size_t first = 0; first < bytes && !slot_.unequal(); first += cut.piece) {
+    for (std::size_t first = 0; first < bytes && !ring_.call().unequal(); first += cut.piece) {
         const std::size_t part = std::min(cut.piece, bytes - first);
-        slot_.to_root(
+        ring_.to_root(
             root,
             [&](Operation op) {
                 if (first >= pipeline_bytes) {
@@ -277,7 +279,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
                 const auto* mine = static_cast<const std::byte*>(in) + first;
                 if (in == out && rank_ != size_ - 1 && !in_place) {
                     // The total takes its place.
-                    if (!slot_.settle(op)) {
+                    if (!ring_.settle(op)) {
                         return;
                     }
                     std::byte* copy = place(cut, op, row(rank_));
@@ -285,7 +287,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
                     mine = copy;
                 }
                 for (int r = 0; r < size_; ++r) {
-                    slot_.await(op, r);
+                    ring_.await(op, r);
                 }
                 auto* total = static_cast<std::byte*>(out) + first;
                 const auto count = static_cast<MPI_Count>(part / size);
@@ -312,10 +314,11 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
     if (cut.piece == 0) {
         return false;
     }
-    slot_.begin(Tag::allreduce, reduction.count * reduction.type.size, 0, reduction.op.kind());
+    ring_.call().begin(Tag::allreduce, reduction.count * reduction.type.size, 0,
+                       reduction.op.kind());
     // Each of two ranks combines everything instead: neither waits for a result, and nothing is
     // copied.
-    if (slot_.flat() && size_ > 2 && bytes > parts_from_bytes &&
+    if (ring_.is_flat() && size_ > 2 && bytes > parts_from_bytes &&
         allreduce_in_row(reduction, in, out)) {
         return true;
     }
@@ -336,12 +339,12 @@ bool SharedData::allreduce(const Reduction& reduction, const void* in, void* out
                  size_, [&](int r) { return static_cast<const std::byte*>(place(cut, op, r)); });
         },
         [&](Operation op, std::size_t first) {
-            if (!slot_.flat()) {
+            if (!ring_.is_flat()) {
                 get(place(cut, op, size_ - 1), result, first, part(first));
                 return;
             }
             for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
+                ring_.await(op, r);
             }
             auto* total = static_cast<std::byte*>(out) + first;
             const auto count = static_cast<MPI_Count>(part(first) / size);
@@ -373,7 +376,8 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
     if (cut.piece == 0) {
         return false;
     }
-    slot_.begin(Tag::reduce_scatter, reduction.count * reduction.type.size, 0, reduction.op.kind());
+    ring_.call().begin(Tag::reduce_scatter, reduction.count * reduction.type.size, 0,
+                       reduction.op.kind());
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const std::size_t mine = begin[static_cast<std::size_t>(rank_)];
     const auto part = [&](int r, std::size_t first) {
@@ -396,7 +400,7 @@ bool SharedData::reduce_scatter(const Reduction& reduction, const void* in, void
         [](Operation, std::size_t) {},
         [&](Operation op, std::size_t first) {
             for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
+                ring_.await(op, r);
             }
             fold(reduction, static_cast<std::byte*>(out) + first,
                  static_cast<MPI_Count>(part(rank_, first) / size), size_, [&](int r) {
@@ -415,8 +419,8 @@ bool SharedData::scan(const Reduction& reduction, const void* in, void* out, boo
     if (cut.piece == 0) {
         return false;
     }
-    slot_.begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0,
-                reduction.op.kind());
+    ring_.call().begin(Tag::scan, reduction.count * reduction.type.size, exclusive ? 1 : 0,
+                       reduction.op.kind());
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const auto part = [&](std::size_t first) { return std::min(cut.piece, bytes - first); };
     const int ranks = exclusive ? rank_ : rank_ + 1;
@@ -428,7 +432,7 @@ bool SharedData::scan(const Reduction& reduction, const void* in, void* out, boo
         [](Operation, std::size_t) {},
         [&](Operation op, std::size_t first) {
             for (int r = 0; r < size_; ++r) {
-                slot_.await(op, r);
+                ring_.await(op, r);
             }
             if (ranks > 0) {
                 fold(reduction, static_cast<std::byte*>(out) + first,

@@ -3,14 +3,16 @@
 // rank with gaps, which takes SharedData, takes part in the same operation. They are shorter code:
 // two ranks that share a core's caches spend most of such an operation in executing instructions.
 //
-// Functions return the outcome as SharedSlot's. Arguments are as in collectives.hpp.
-// Thread rule: as SharedSlot.
+// Functions return the outcome as CallAgreement's. Arguments are as in collectives.hpp.
+// Thread rule: as SlotMember.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/phase_ring.hpp"
+#include "mpi/coll/slot_pool.hpp"
+#include "mpi/coll/unlocked_op.hpp"
 
 namespace warren::coll {
 
@@ -26,95 +28,95 @@ class ShortBlocks {
                        MPI_Count bytes) {
         const int size = communicator.size();
         return bytes <= short_block_bytes && bytes > 0 && size > 1 &&
-               SharedSlot::has_place(communicator) && SharedSlot::is_flat(engine.rank(), size) &&
-               (bytes * size <= shared_bytes ||
+               slot_pool::has_slot(communicator) && SlotMember::is_flat(engine.rank(), size) &&
+               (bytes * size <= line_data_bytes ||
                 communicator.place.staging[static_cast<std::size_t>(StagingKind::small)] >=
                     staging::first);
     }
 
     ShortBlocks(message::Engine& engine, comm::Communicator& communicator)
-        : slot_(engine, communicator) {}
+        : ring_(engine, communicator) {}
 
     Error bcast(void* data, MPI_Count bytes, int root) {
-        slot_.begin(Tag::bcast, bytes, root);
+        ring_.call().begin(Tag::bcast, bytes, root);
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
         root_row_soon(rows, root, 0, size);
-        slot_.from_root(
+        ring_.from_root(
             root, [&](Operation op) { std::memcpy(rows.of_root(op, root, 0), data, size); },
             [&](Operation op) { std::memcpy(data, rows.of_root(op, root, 0), size); });
-        return slot_.outcome();
+        return ring_.call().outcome();
     }
     // `blocks` at the root only: a block of `bytes` bytes for each rank, one behind the other.
     Error gather(const void* own, std::byte* blocks, MPI_Count bytes, int root) {
-        slot_.begin(Tag::gather, bytes, root);
+        ring_.call().begin(Tag::gather, bytes, root);
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
-        slot_.to_root(
-            root, [&](Operation op) { std::memcpy(rows.own(op, slot_.rank_), own, size); },
+        ring_.to_root(
+            root, [&](Operation op) { std::memcpy(rows.own(op, ring_.rank()), own, size); },
             [&](Operation op) {
-                own_row_soon(rows, rows.own(op + 1, slot_.rank_), size);
+                own_row_soon(rows, rows.own(op + 1, ring_.rank()), size);
                 copy(own, blocks + static_cast<std::size_t>(root) * size, size);
-                for (int r = 0; r < slot_.size_; ++r) {
+                for (int r = 0; r < ring_.size(); ++r) {
                     if (r != root) {
-                        slot_.await(op, r);
+                        ring_.await(op, r);
                         std::memcpy(blocks + static_cast<std::size_t>(r) * size, rows.own(op, r),
                                     size);
                     }
                 }
             });
-        return slot_.outcome();
+        return ring_.call().outcome();
     }
     Error scatter(const std::byte* blocks, void* own, MPI_Count bytes, int root) {
-        slot_.begin(Tag::scatter, bytes, root);
-        const Rows rows = rows_of(slot_.size_, bytes);
+        ring_.call().begin(Tag::scatter, bytes, root);
+        const Rows rows = rows_of(ring_.size(), bytes);
         const auto size = static_cast<std::size_t>(bytes);
-        root_row_soon(rows, root, 1 - slot_.rank_, size);
-        slot_.from_root(
+        root_row_soon(rows, root, 1 - ring_.rank(), size);
+        ring_.from_root(
             root,
             [&](Operation op) {
-                for (int r = 0; r < slot_.size_; ++r) {
+                for (int r = 0; r < ring_.size(); ++r) {
                     if (r != root) {
                         std::memcpy(rows.of_root(op, root, r),
                                     blocks + static_cast<std::size_t>(r) * size, size);
                     }
                 }
             },
-            [&](Operation op) { std::memcpy(own, rows.of_root(op, root, slot_.rank_), size); });
-        if (slot_.rank_ == root) {
+            [&](Operation op) { std::memcpy(own, rows.of_root(op, root, ring_.rank()), size); });
+        if (ring_.rank() == root) {
             copy(blocks + static_cast<std::size_t>(root) * size, own, size);
         }
-        return slot_.outcome();
+        return ring_.call().outcome();
     }
     // `own` may be the own block's place.
     Error allgather(const void* own, std::byte* blocks, MPI_Count bytes) {
-        slot_.begin(Tag::allgather, bytes);
+        ring_.call().begin(Tag::allgather, bytes);
         const Rows rows = rows_of(1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
         const auto block = [&](int r) { return blocks + static_cast<std::size_t>(r) * size; };
         together(
-            size, [&](Operation op) { std::memcpy(rows(op, slot_.rank_), own, size); },
+            size, [&](Operation op) { std::memcpy(rows(op, ring_.rank()), own, size); },
             [&](Operation op) {
                 own_soon(rows, op, size);
-                copy(own, block(slot_.rank_), size);
+                copy(own, block(ring_.rank()), size);
             },
             [&](Operation op, int r) { std::memcpy(block(r), rows(op, r), size); });
-        return slot_.outcome();
+        return ring_.call().outcome();
     }
     // `out` and `in` may be the same.
     bool fits_alltoall(MPI_Count bytes) const {
-        return rows_of(slot_.size_ - 1, bytes).pitch * static_cast<std::size_t>(slot_.size_) <=
-               staging_phase_bytes(StagingKind::small, slot_.size_);
+        return rows_of(ring_.size() - 1, bytes).pitch * static_cast<std::size_t>(ring_.size()) <=
+               staging_phase_bytes(StagingKind::small, ring_.size());
     }
     Error alltoall(const std::byte* out, std::byte* in, MPI_Count bytes) {
-        slot_.begin(Tag::alltoall, bytes);
-        const Rows rows = rows_of(slot_.size_ - 1, bytes);
+        ring_.call().begin(Tag::alltoall, bytes);
+        const Rows rows = rows_of(ring_.size() - 1, bytes);
         const auto size = static_cast<std::size_t>(bytes);
-        const int rank = slot_.rank_;
+        const int rank = ring_.rank();
         together(
             size,
             [&](Operation op) {
-                for (int r = 0; r < slot_.size_; ++r) {
+                for (int r = 0; r < ring_.size(); ++r) {
                     if (r != rank) {
                         std::memcpy(rows.between(op, rank, r),
                                     out + static_cast<std::size_t>(r) * size, size);
@@ -123,7 +125,7 @@ class ShortBlocks {
             },
             [&](Operation op) {
                 if (!rows.exchanged()) {
-                    own_soon(rows, op, rows.stride * static_cast<std::size_t>(slot_.size_ - 1));
+                    own_soon(rows, op, rows.stride * static_cast<std::size_t>(ring_.size() - 1));
                 }
                 copy(out + static_cast<std::size_t>(rank) * size,
                      in + static_cast<std::size_t>(rank) * size, size);
@@ -132,18 +134,18 @@ class ShortBlocks {
                 std::memcpy(in + static_cast<std::size_t>(r) * size, rows.between(op, r, rank),
                             size);
             });
-        return slot_.outcome();
+        return ring_.call().outcome();
     }
 
     // Contiguous datatypes.
     Error reduce(const Reduction& reduction, const void* in, void* out, int root) {
         const MPI_Count bytes = reduction.count * reduction.type.size;
-        slot_.begin(Tag::reduce, bytes, root, reduction.op.kind());
+        ring_.call().begin(Tag::reduce, bytes, root, reduction.op.kind());
         const Rows rows = rows_of(1, bytes);
-        slot_.to_root(
+        ring_.to_root(
             root,
             [&](Operation op) {
-                std::memcpy(rows.own(op, slot_.rank_), in, static_cast<std::size_t>(bytes));
+                std::memcpy(rows.own(op, ring_.rank()), in, static_cast<std::size_t>(bytes));
             },
             [&](Operation op) {
                 alignas(node::cache_line_bytes) std::byte copied[short_block_bytes];
@@ -152,19 +154,19 @@ class ShortBlocks {
                     std::memcpy(copied, in, static_cast<std::size_t>(bytes));
                     own = copied;
                 }
-                own_row_soon(rows, rows.own(op + 1, slot_.rank_), static_cast<std::size_t>(bytes));
+                own_row_soon(rows, rows.own(op + 1, ring_.rank()), static_cast<std::size_t>(bytes));
                 const Kernel kernel = reduction.op.kernel(reduction.type);
-                for (int r = 0; r < slot_.size_; ++r) {
-                    slot_.await(op, r);
+                for (int r = 0; r < ring_.size(); ++r) {
+                    ring_.await(op, r);
                 }
                 fold(reduction, kernel, out,
                      [&](int r) { return r == root ? own : rows.own(op, r); });
             });
-        return slot_.outcome();
+        return ring_.call().outcome();
     }
     Error allreduce(const Reduction& reduction, const void* in, void* out) {
         const MPI_Count bytes = reduction.count * reduction.type.size;
-        slot_.begin(Tag::allreduce, bytes, 0, reduction.op.kind());
+        ring_.call().begin(Tag::allreduce, bytes, 0, reduction.op.kind());
         const Rows rows = rows_of(1, bytes);
         Kernel kernel = nullptr;
         Operation made = 0;
@@ -172,26 +174,26 @@ class ShortBlocks {
             static_cast<std::size_t>(bytes),
             [&](Operation op) {
                 made = op;
-                std::memcpy(rows(op, slot_.rank_), in, static_cast<std::size_t>(bytes));
+                std::memcpy(rows(op, ring_.rank()), in, static_cast<std::size_t>(bytes));
             },
             [&](Operation op) {
                 own_soon(rows, op, static_cast<std::size_t>(bytes));
                 kernel = reduction.op.kernel(reduction.type);
             },
             [](Operation, int) {});
-        if (slot_.unequal()) [[unlikely]] {
-            return slot_.outcome();
+        if (ring_.call().unequal()) [[unlikely]] {
+            return ring_.call().outcome();
         }
         // The operands stay until all have arrived in the next operation. This rank reads its own
         // operand from the program's buffer, since lines that others are reading are slow to get
         // back. It reads the shared copy if the total overwrites the buffer, or if the operation is
         // user-defined.
-        const int rank = slot_.rank_;
-        const bool is_first = kernel != nullptr && rank >= slot_.size_ - 2;
+        const int rank = ring_.rank();
+        const bool is_first = kernel != nullptr && rank >= ring_.size() - 2;
         const void* const own = in != out || is_first ? in : rows(made, rank);
         fold(reduction, kernel, out,
              [&](int r) { return r == rank ? own : static_cast<const void*>(rows(made, r)); });
-        return slot_.outcome();
+        return ring_.call().outcome();
     }
 
   private:
@@ -199,7 +201,7 @@ class ShortBlocks {
 
     // Place of blocks: rows of blocks, as SharedData::cut() has them.
     struct Rows {
-        const SharedSlot& slot;
+        const PhaseRing& ring;
         std::byte* area; // null: in the lines
         std::size_t phase_bytes;
         std::size_t pitch;
@@ -208,7 +210,7 @@ class ShortBlocks {
         // Rows of a rank for all.
         std::byte* operator()(Operation op, int rank) const {
             return area == nullptr ? in_line(op, rank, 0)
-                                   : in_staging(op, slot.alternating_row(op, rank), 0);
+                                   : in_staging(op, ring.alternating_row(op, rank), 0);
         }
         // Rows of one rank for another one. (Blocks smaller than a line share lines, which would
         // have several writers.)
@@ -216,7 +218,7 @@ class ShortBlocks {
         std::byte* between(Operation op, int from, int to) const {
             const auto column = [](int row, int other) { return other < row ? other : other - 1; };
             return area == nullptr ? in_line(op, from, column(from, to))
-                   : exchanged() && slot.exchanges_places(op)
+                   : exchanged() && ring.exchanges_places(op)
                        ? in_staging(op, to, column(to, from))
                        : in_staging(op, from, column(from, to));
         }
@@ -230,7 +232,7 @@ class ShortBlocks {
 
       private:
         std::byte* in_line(Operation op, int rank, int block) const {
-            return slot.line_data(op, rank) + static_cast<std::size_t>(block) * stride;
+            return ring.line_data(op, rank) + static_cast<std::size_t>(block) * stride;
         }
         std::byte* in_staging(Operation op, int row, int block) const {
             return area + op % node::collective_phases * phase_bytes +
@@ -240,12 +242,12 @@ class ShortBlocks {
     Rows rows_of(int blocks, MPI_Count block_bytes) const {
         const auto bytes = static_cast<std::size_t>(block_bytes);
         const auto width = static_cast<std::size_t>(blocks);
-        if (bytes * width <= static_cast<std::size_t>(shared_bytes)) {
-            return {slot_, nullptr, 0, 0, bytes};
+        if (bytes * width <= static_cast<std::size_t>(line_data_bytes)) {
+            return {ring_, nullptr, 0, 0, bytes};
         }
         const std::size_t stride = staging_block_stride(bytes);
-        return {slot_, slot_.staging_area(StagingKind::small),
-                staging_phase_bytes(StagingKind::small, slot_.size_),
+        return {ring_, ring_.staging_area(StagingKind::small),
+                staging_phase_bytes(StagingKind::small, ring_.size()),
                 staging_row_pitch(stride * width), stride};
     }
     // Prefetches for writing the row that this rank writes in the next operation. The others have
@@ -253,28 +255,28 @@ class ShortBlocks {
     static void own_row_soon(const Rows& rows, const std::byte* row, std::size_t bytes) {
         if (rows.area != nullptr) {
             for (std::size_t at = 0; at < bytes; at += node::cache_line_bytes) {
-                SharedSlot::own_line_soon(row + at);
+                flat::own_line_soon(row + at);
             }
         }
     }
     // As above, where all ranks write. (Two ranks write where they have read themselves.)
     void own_soon(const Rows& rows, Operation op, std::size_t bytes) const {
-        if (!slot_.is_pair()) {
-            own_row_soon(rows, rows(op + 1, slot_.rank_), bytes);
+        if (!ring_.is_pair()) {
+            own_row_soon(rows, rows(op + 1, ring_.rank()), bytes);
         }
     }
     // As above, for two ranks that take turns as root; called before one waits for the other's
     // data. `block`: the block that it would write as the next root.
     void root_row_soon(const Rows& rows, int root, int block, std::size_t bytes) {
-        if (rows.area == nullptr || !slot_.is_pair()) {
+        if (rows.area == nullptr || !ring_.is_pair()) {
             return;
         }
-        const Operation op = slot_.place_.operations;
-        std::uint8_t& written = slot_.place_.written_as_root;
+        const Operation op = ring_.slot().place().operations;
+        std::uint8_t& written = ring_.slot().place().written_as_root;
         const auto bit = [](Operation of) {
             return static_cast<std::uint8_t>(1U << of % node::collective_phases);
         };
-        if (root == slot_.rank_) {
+        if (root == ring_.rank()) {
             written |= bit(op);
             return;
         }
@@ -293,13 +295,13 @@ class ShortBlocks {
     template <typename Write, typename Meanwhile, typename Read>
     void together(std::size_t bytes, const Write& write, const Meanwhile& meanwhile,
                   const Read& read) {
-        slot_.together(
+        ring_.together(
             write, [](Operation) {},
             [&](Operation op) {
                 meanwhile(op);
-                SharedSlot::ArrivalWait arrivals(slot_, bytes <= delay_limit_bytes ? 1 : 0);
-                for (int r = 0; r < slot_.size_; ++r) {
-                    if (r != slot_.rank_) {
+                flat::ArrivalWait arrivals(ring_.call(), bytes <= delay_limit_bytes ? 1 : 0);
+                for (int r = 0; r < ring_.size(); ++r) {
+                    if (r != ring_.rank()) {
                         arrivals.await(op, r);
                         read(op, r);
                     }
@@ -310,7 +312,7 @@ class ShortBlocks {
     // total = operand(0) op operand(1) op …; `kernel`: of a predefined operation.
     template <typename Operand>
     void fold(const Reduction& reduction, Kernel kernel, void* total, const Operand& operand) {
-        const int last = slot_.size_ - 1;
+        const int last = ring_.size() - 1;
         const MPI_Count count = reduction.count;
         if (kernel != nullptr) [[likely]] {
             kernel(operand(last - 1), operand(last), total, count);
@@ -319,7 +321,7 @@ class ShortBlocks {
             }
             return;
         }
-        Rank& rank = slot_.node_rank_;
+        Rank& rank = ring_.slot().node_rank;
         combine_unlocked(rank, reduction.op, operand(last - 1), operand(last), total, count,
                          reduction.type);
         for (int r = last - 2; r >= 0; --r) {
@@ -327,7 +329,7 @@ class ShortBlocks {
         }
     }
 
-    SharedSlot slot_;
+    PhaseRing ring_;
 };
 
 } // namespace warren::coll

@@ -1,11 +1,11 @@
 // Staging: memory of the node segment through which the data of a communicator's collective
-// operations passes when it is too large for the lines of its collective slot (shared.hpp).
+// operations passes when it is too large for the lines of its collective slot (slot_memory.hpp).
 //
 // A communicator with a slot can have two staging areas, a small and a large one. A communicator of
 // two ranks can also have a wide one, for data that is faster in large pieces. Each area has a part
-// for every phase of the slot. An operation may use its phase's part freely; the slot's invariant 2
-// says when it may write there. An area is allocated when an operation first needs it, and returned
-// with the slot.
+// for every phase of the slot. An operation may use its phase's part freely; the phase ring's
+// invariant 2 says when it may write there. An area is allocated when an operation first needs it,
+// and returned with the slot.
 //
 // Invariants
 //  1. Whether a communicator has a staging area is decided once, by whoever first wants it, in a

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/small_collectives.hpp"
 
 namespace warren::coll {
 
@@ -54,7 +54,7 @@ inline bool run_member(const node::Segment& segment, std::uint32_t index, const 
     Member member(std::move(own), index, segment.ranks());
     const bool good = program(member);
     const std::lock_guard guard(member.rank.lock);
-    SharedSlot(member.engine, member.communicators.world()).barrier();
+    SmallCollectives(member.engine, member.communicators.world()).barrier();
     return good;
 }
 

@@ -15,14 +15,14 @@
 
 namespace warren::coll {
 
-// --- Collective slot (shared.hpp). --operations barrier,allreduce
+// --- Collective slot (flat_sync.hpp, counted_sync.hpp). --operations barrier,allreduce
 
 // Most ranks that read each other's lines. Among more, counting arrivals costs less.
 inline constexpr int flat_ranks = 8;
 // Polls of a flat operation before the engine makes progress: a peer that has a processor and
 // arrives at about the same time has arrived by then.
 inline constexpr int flat_spins = 64;
-// Operations in which a rank that had to wait delays its first poll (SharedSlot::ArrivalWait).
+// Operations in which a rank that had to wait delays its first poll (flat::ArrivalWait).
 inline constexpr std::uint8_t delayed_operations = 15;
 // Above this size, bytes, short blocks take so long to write that no first poll needs a delay.
 inline constexpr std::size_t delay_limit_bytes = 512;

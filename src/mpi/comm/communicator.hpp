@@ -35,7 +35,7 @@ class ErrorHandler; // mpi/comm/error_handler.hpp
 class Info;         // mpi/comm/info.hpp
 struct Topology;    // mpi/comm/topology.hpp
 
-// A rank's view of a communicator's place in the node's collective slots (mpi/coll/shared.hpp).
+// A rank's view of a communicator's place in the node's collective slots (mpi/coll/slot_pool.hpp).
 struct CollectivePlace {
     static constexpr std::uint32_t none = 0xffffffff;
     static constexpr std::uint32_t unknown = 0xfffffffe; // until the first collective operation
@@ -45,7 +45,7 @@ struct CollectivePlace {
     Space space = Space::not_known;
     // For two ranks: the phases in which this one was the last root to write; a bit for each.
     std::uint8_t written_as_root = 0;
-    // Operations left in which this rank delays its first poll (SharedSlot::ArrivalWait).
+    // Operations left in which this rank delays its first poll (coll::flat::ArrivalWait).
     std::uint8_t delayed_polls = 0;
     std::uint64_t operations = 0;  // that this rank has entered
     std::uint64_t all_arrived = 0; // all ranks are known to have arrived in those before
@@ -110,7 +110,7 @@ class Communicator {
     std::uint32_t nonblocking_collectives = 0;
     std::uint32_t persistent_collectives = 0;
     std::uint32_t duplications = 0; // by MPI_Comm_idup
-    // Blocking ones that this rank has announced to the others (mpi/coll/shared.hpp).
+    // Blocking ones that this rank has announced to the others (mpi/coll/call_agreement.hpp).
     std::uint32_t announced_collectives = 0;
 
   private:

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "mpi/coll/agreement.hpp"
-#include "mpi/coll/shared.hpp"
 #include "mpi/entry/context.hpp"
 #include "mpi/entry/new_communicator.hpp"
 #include "mpi/entry/release.hpp"

@@ -7,7 +7,7 @@
 //     queue            one per rank: the cells of its multi-producer queue   (transport/)
 //     chunks           a few per rank: payloads too large for a cell         (transport/)
 //                      (among the last, and sparse, where ranks are fibres)
-//     collective slots a few per node: counters and lines of communicators   (mpi/coll/shared.hpp)
+//     collective slots a few per node: counters, lines of communicators  (mpi/coll/slot_memory.hpp)
 //     staging          larger data of collective operations                  (mpi/coll/staging.hpp)
 //     contexts         a few bytes per communicator                     (mpi/comm/context_ids.hpp)
 //     rank tables      irregular rank maps, as they are made             (mpi/comm/rank_table.hpp)

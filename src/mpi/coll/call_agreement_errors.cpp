@@ -1,25 +1,26 @@
-// Error texts of calls of shared collectives that didn't match others'.
+// Error texts of calls that don't match other ranks'.
 #include <cstdio>
 #include <iterator>
 
-#include "mpi/coll/shared.hpp"
+#include "mpi/coll/call_agreement.hpp"
 
 namespace warren::coll {
 
-Error SharedSlot::inequality() {
-    ring_others(); // which may wait for messages of this rank's
+Error CallAgreement::inequality() {
+    slot_.ring_others(); // which may wait for messages of this rank's
     // The others' announcements for this call say more than that it differs.
-    const std::uint64_t call = communicator_.announced_collectives;
+    const std::uint64_t call = this->call();
     std::uint64_t its = unequal_;
     bool announced_so = false;
-    for (int rank = 0; rank < size_ && !announced_so; ++rank) {
-        const std::uint64_t seen = announced(rank, call).load(std::memory_order_relaxed);
+    for (int rank = 0; rank < slot_.size && !announced_so; ++rank) {
+        const std::uint64_t seen =
+            slot_.memory.announced(rank, call).load(std::memory_order_relaxed);
         announced_so = seen >> signature_bits == call && (seen & signature_mask) != signature_;
         if (announced_so && (its == unsigned_call || its == differing)) {
             its = seen & signature_mask;
         }
     }
-    if (!announced_so || place_.operations - first_ > 1) {
+    if (!announced_so || slot_.place().operations - first_ > 1) {
         // Others have made another number of operations: in an earlier call, or in this one.
         break_off();
     }

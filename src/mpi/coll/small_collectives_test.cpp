@@ -1,10 +1,11 @@
-// Shared collectives under stress: random sequences of operations, the same at all ranks, as
+// Small collectives under stress: random sequences of operations, the same at all ranks, as
 // threads that each map the segment themselves, and as processes.
 
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
+#include "mpi/coll/slot_pool.hpp"
 #include "mpi/coll/test_ranks.hpp"
 #include "mpi/comm/context_ids.hpp"
 
@@ -12,7 +13,7 @@ namespace warren::coll {
 namespace {
 
 // A split of the world, whose colours and keys everybody can tell.
-bool split_is_right(Member& member, SharedSlot& slot, std::uint32_t seed) {
+bool split_is_right(Member& member, SmallCollectives& slot, std::uint32_t seed) {
     const comm::Communicator& world = member.communicators.world();
     const int colours = 1 + static_cast<int>(seed % 4);
     const auto colour_of = [&](int rank) {
@@ -43,7 +44,7 @@ bool split_is_right(Member& member, SharedSlot& slot, std::uint32_t seed) {
 // Every rank draws the same operations; between them some ranks are slow.
 bool random_operations(Member& member, std::uint32_t seed, int operations) {
     comm::Communicator& world = member.communicators.world();
-    SharedSlot slot(member.engine, world);
+    SmallCollectives slot(member.engine, world);
     const int rank = world.rank();
     const int size = world.size();
     const datatype::Datatype& type = datatype::basic(MPI_INT64_T);
@@ -116,10 +117,10 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
     return good;
 }
 
-class SharedTest : public testing::TestWithParam<Shape> {};
+class SmallCollectivesTest : public testing::TestWithParam<Shape> {};
 
 // Flat, counted with spinning, counted with yields and sleeps.
-INSTANTIATE_TEST_SUITE_P(Shapes, SharedTest,
+INSTANTIATE_TEST_SUITE_P(Shapes, SmallCollectivesTest,
                          testing::Values(Shape{2, 2}, Shape{5, 64}, Shape{11, 64}, Shape{2, 1},
                                          Shape{3, 2}, Shape{8, 2}, Shape{17, 2}, Shape{70, 2}),
                          name_of);
@@ -128,11 +129,11 @@ int number_of_operations(const Shape& shape) {
     return operations_of(shape, 60'000, 100);
 }
 
-TEST_P(SharedTest, random_operations_of_threads_agree_with_a_reference) {
+TEST_P(SmallCollectivesTest, random_operations_of_threads_agree_with_a_reference) {
     agree_as_threads(GetParam(), random_operations, number_of_operations(GetParam()));
 }
 
-TEST_P(SharedTest, random_operations_of_processes_agree_with_a_reference) {
+TEST_P(SmallCollectivesTest, random_operations_of_processes_agree_with_a_reference) {
     agree_as_processes(GetParam(), random_operations, number_of_operations(GetParam()));
 }
 
@@ -149,7 +150,7 @@ bool calls_that_differ(Member& member, std::uint32_t seed, int operations) {
     const std::uint64_t end_ns = monotonic_ns() + time_limit_ns;
     for (int i = 0; i < operations && good; ++i) {
         std::int64_t late = monotonic_ns() > end_ns;
-        SharedSlot matching(member.engine, world);
+        SmallCollectives matching(member.engine, world);
         matching.allreduce(&late, &late, 1, type, sum);
         good = !matching.unequal();
         if (late != 0) {
@@ -157,7 +158,7 @@ bool calls_that_differ(Member& member, std::uint32_t seed, int operations) {
         }
         const bool odd = rank == static_cast<int>(shared() % static_cast<std::uint32_t>(size));
         std::int64_t in[4] = {}, out[4] = {};
-        SharedSlot slot(member.engine, world);
+        SmallCollectives slot(member.engine, world);
         bool is_told = true;
         const std::uint32_t kind = shared() % 6;
         switch (kind) {
@@ -201,30 +202,30 @@ bool calls_that_differ(Member& member, std::uint32_t seed, int operations) {
     return good;
 }
 
-TEST_P(SharedTest, threads_whose_calls_differ_are_told) {
+TEST_P(SmallCollectivesTest, threads_whose_calls_differ_are_told) {
     agree_as_threads(GetParam(), calls_that_differ, operations_of(GetParam(), 3000, 20));
 }
 
-TEST_P(SharedTest, processes_whose_calls_differ_are_told) {
+TEST_P(SmallCollectivesTest, processes_whose_calls_differ_are_told) {
     agree_as_processes(GetParam(), calls_that_differ, operations_of(GetParam(), 3000, 20));
 }
 
-TEST(SharedSlots, are_taken_once_and_come_back_clean) {
+TEST(SlotPool, are_taken_once_and_come_back_clean) {
     node::Segment segment;
     Error error = node::Segment::create({.ranks = 4, .cores = 4}, segment);
     ASSERT_FALSE(error);
-    const std::uint32_t first = SharedSlot::acquire(segment, 1);
-    const std::uint32_t second = SharedSlot::acquire(segment, 1);
+    const std::uint32_t first = slot_pool::acquire(segment, 1);
+    const std::uint32_t second = slot_pool::acquire(segment, 1);
     EXPECT_NE(first, 0U); // the world's
     EXPECT_NE(first, second);
     segment.collective_slot(first)[100] = std::byte{1};
-    EXPECT_NE(SharedSlot::acquire(segment, 1), first);
-    SharedSlot::give_back(segment, first);
-    EXPECT_EQ(SharedSlot::acquire(segment, 1), first);
+    EXPECT_NE(slot_pool::acquire(segment, 1), first);
+    slot_pool::give_back(segment, first);
+    EXPECT_EQ(slot_pool::acquire(segment, 1), first);
     EXPECT_EQ(segment.collective_slot(first)[100], std::byte{0});
     std::uint32_t slot = 0;
     std::uint32_t taken = 3;
-    while ((slot = SharedSlot::acquire(segment, 1)) != comm::CollectivePlace::none) {
+    while ((slot = slot_pool::acquire(segment, 1)) != comm::CollectivePlace::none) {
         ++taken;
     }
     EXPECT_EQ(taken + 1, segment.header().collective_slots);

@@ -49,7 +49,7 @@ void be_late_for(const std::atomic<int>& value, int expected) {
 // A matching call, whose result everybody can tell: true if it is right.
 bool sum_is_right(Member& member, std::int64_t number, bool& told) {
     comm::Communicator& world = member.communicators.world();
-    SharedSlot slot(member.engine, world);
+    SmallCollectives slot(member.engine, world);
     const std::int64_t in = number * 1000 + world.rank();
     std::int64_t out = -1;
     slot.allreduce(&in, &out, 1, type(), Op(OpKind::sum));
@@ -75,14 +75,14 @@ TEST(unequal, who_has_given_up_does_not_write_over_what_others_read) {
         comm::Communicator& world = member.communicators.world();
         const int rank = world.rank();
         for (int i = 0; i < 8; ++i) {
-            SharedSlot(member.engine, world).barrier();
+            SmallCollectives(member.engine, world).barrier();
         }
         is_late = rank == 2;
         std::int64_t value = 5 + rank;
-        SharedSlot first(member.engine, world);
+        SmallCollectives first(member.engine, world);
         first.allreduce(&value, &value, 1, type(), Op(take_left, false));
         EXPECT_EQ(value, 5);
-        SharedSlot odd(member.engine, world);
+        SmallCollectives odd(member.engine, world);
         if (rank == 0) {
             odd.allreduce(&value, &value, 1, type(), Op(OpKind::sum));
             EXPECT_TRUE(odd.unequal());
@@ -92,7 +92,7 @@ TEST(unequal, who_has_given_up_does_not_write_over_what_others_read) {
         odd.outcome().drop();
         for (int i = 0; i < 3; ++i) {
             std::int64_t sent = rank == 0 ? 77 : 0;
-            SharedSlot slot(member.engine, world);
+            SmallCollectives slot(member.engine, world);
             slot.bcast(&sent, sizeof sent, 0);
             EXPECT_FALSE(slot.unequal());
             EXPECT_EQ(sent, 77);
@@ -115,16 +115,16 @@ TEST_P(UnequalTest, a_late_rank_is_waited_for_after_calls_that_take_messages) {
             be_late(others_are_through);
         }
         for (int i = 0; i < calls; ++i) {
-            SharedSlot slot(member.engine, world);
+            SmallCollectives slot(member.engine, world);
             if (rank != 0) {
                 slot.barrier();
                 EXPECT_TRUE(slot.unequal());
             } else {
-                slot.begin_messages(Tag::gather);
-                while (!slot.differs_at(1)) {
+                slot.ring().call().begin_messages(Tag::gather);
+                while (!slot.ring().call().differs_at(1)) {
                     sched_yield();
                 }
-                slot.arrive_aside();
+                slot.ring().arrive_aside();
             }
             slot.outcome().drop();
         }
@@ -142,34 +142,34 @@ TEST_P(UnequalTest, ranks_count_on_alike_after_messages_that_differ_beside_other
     EXPECT_TRUE(run_threads(GetParam().ranks, GetParam().cores, [](Member& member) {
         comm::Communicator& world = member.communicators.world();
         const int rank = world.rank();
-        const auto see = [](SharedSlot& slot, int other) {
-            while (!slot.differs_at(other)) {
+        const auto see = [](SmallCollectives& slot, int other) {
+            while (!slot.ring().call().differs_at(other)) {
                 sched_yield();
             }
         };
         {
-            SharedSlot slot(member.engine, world);
+            SmallCollectives slot(member.engine, world);
             if (rank > 1) {
                 slot.barrier();
                 EXPECT_TRUE(slot.unequal());
             } else {
-                slot.begin_messages(Tag::gather, {.bytes = 1000 + rank});
+                slot.ring().call().begin_messages(Tag::gather, {.bytes = 1000 + rank});
                 see(slot, 1 - rank);
                 see(slot, 2);
-                EXPECT_FALSE(slot.all_take_messages());
-                slot.arrive_aside();
+                EXPECT_FALSE(slot.ring().call().all_take_messages());
+                slot.ring().arrive_aside();
             }
             slot.outcome().drop();
         }
         {
-            SharedSlot slot(member.engine, world);
-            slot.begin_messages(Tag::gather, {.bytes = 1000 + rank});
+            SmallCollectives slot(member.engine, world);
+            slot.ring().call().begin_messages(Tag::gather, {.bytes = 1000 + rank});
             for (int other = 0; other < world.size(); ++other) {
                 if (other != rank) {
                     see(slot, other);
                 }
             }
-            EXPECT_TRUE(slot.all_take_messages());
+            EXPECT_TRUE(slot.ring().call().all_take_messages());
             slot.outcome().drop();
         }
         bool told = false;
@@ -184,11 +184,11 @@ TEST_P(UnequalTest, calls_are_told_or_right_after_one_of_more_operations_than_ot
     const auto program = [&](Member& member) {
         comm::Communicator& world = member.communicators.world();
         std::int64_t value = 0;
-        SharedSlot odd(member.engine, world);
+        SmallCollectives odd(member.engine, world);
         if (world.rank() == 0) { // which doesn't wait, and learns nothing
-            odd.begin(Tag::bcast, 1000, 0);
+            odd.ring().call().begin(Tag::bcast, 1000, 0);
             for (int piece = 0; piece < 2; ++piece) {
-                odd.from_root(
+                odd.ring().from_root(
                     0, [](std::uint64_t) {}, [](std::uint64_t) {});
             }
         } else {
@@ -214,7 +214,7 @@ TEST(unequal, who_leaves_without_waiting_tells_those_who_sleep) {
     EXPECT_TRUE(run_threads(3, 2, [&](Member& member) {
         comm::Communicator& world = member.communicators.world();
         std::int64_t value = 1;
-        SharedSlot slot(member.engine, world);
+        SmallCollectives slot(member.engine, world);
         if (world.rank() == 1) {
             slot.bcast(&value, sizeof value, 2);
             EXPECT_TRUE(slot.unequal());
@@ -240,7 +240,7 @@ TEST_P(FourTest, who_leaves_with_what_it_got_tells_those_who_sleep) {
         comm::Communicator& world = member.communicators.world();
         std::int64_t value = world.rank();
         std::int64_t sum = 0;
-        SharedSlot slot(member.engine, world);
+        SmallCollectives slot(member.engine, world);
         if (world.rank() == 0) {
             slot.reduce(&value, &sum, 1, type(), Op(OpKind::sum), 0);
             EXPECT_TRUE(slot.unequal());
@@ -265,15 +265,15 @@ TEST_P(FourTest, who_takes_messages_and_leaves_is_seen_by_those_who_sleep) {
         comm::Communicator& world = member.communicators.world();
         std::int64_t value = world.rank();
         std::int64_t sum = 0;
-        SharedSlot slot(member.engine, world);
+        SmallCollectives slot(member.engine, world);
         if (world.rank() == 2) {
             usleep(50'000);
-            slot.begin_messages(Tag::gather);
-            slot.tell_sleepers();
+            slot.ring().call().begin_messages(Tag::gather);
+            slot.ring().call().tell_sleepers();
             be_late_for(through, 3); // or it would arrive
             EXPECT_EQ(through, 3);
-            EXPECT_TRUE(slot.differs());
-            slot.arrive_aside();
+            EXPECT_TRUE(slot.ring().call().differs());
+            slot.ring().arrive_aside();
         } else if (world.rank() == 0) {
             slot.reduce(&value, &sum, 1, type(), Op(OpKind::sum), 0);
             EXPECT_TRUE(slot.unequal());
@@ -293,13 +293,14 @@ TEST_P(FourTest, who_takes_other_messages_and_leaves_tells_those_who_sleep) {
     std::atomic<bool> told{false};
     EXPECT_TRUE(run_threads(4, GetParam().cores, [&](Member& member) {
         comm::Communicator& world = member.communicators.world();
-        SharedSlot slot(member.engine, world);
+        SmallCollectives slot(member.engine, world);
         usleep(static_cast<useconds_t>(world.rank()) * 50'000);
-        slot.begin_messages(world.rank() == 2 ? Tag::scatter : Tag::gather);
-        slot.tell_sleepers();
+        slot.ring().call().begin_messages(world.rank() == 2 ? Tag::scatter : Tag::gather);
+        slot.ring().call().tell_sleepers();
         if (world.rank() == 0) {
             member.engine.wait_until([&] { return slot.unequal(); }, WaitReason{},
-                                     BroughtBy::others, nullptr, [&] { return slot.differs(); });
+                                     BroughtBy::others, nullptr,
+                                     [&] { return slot.ring().call().differs(); });
             told = true;
         } else if (world.rank() == 3) {
             wait_for(told); // its next call would be seen
@@ -323,12 +324,12 @@ TEST(unequal, a_thread_that_leaves_polling_to_another_is_told) {
                 usleep(1000);
             }
             usleep(100'000); // by then both threads of rank 0 sleep
-            SharedSlot slot(member.engine, world);
-            slot.begin_messages(Tag::gather);
-            EXPECT_TRUE(slot.tell_sleepers());
+            SmallCollectives slot(member.engine, world);
+            slot.ring().call().begin_messages(Tag::gather);
+            EXPECT_TRUE(slot.ring().call().tell_sleepers());
             be_late_for(through, 1);
             EXPECT_EQ(through, 1);
-            slot.arrive_aside();
+            slot.ring().arrive_aside();
             slot.outcome().drop();
             return true;
         }
@@ -347,7 +348,7 @@ TEST(unequal, a_thread_that_leaves_polling_to_another_is_told) {
         }
         {
             const std::lock_guard guard(member.rank.lock);
-            SharedSlot slot(member.engine, world);
+            SmallCollectives slot(member.engine, world);
             waits = true;
             slot.barrier();
             EXPECT_TRUE(slot.unequal());
@@ -365,7 +366,7 @@ TEST(unequal, calls_whose_kinds_make_a_mean_are_not_taken_for_equal) {
     std::atomic<int> others{0};
     EXPECT_TRUE(run_threads(3, 2, [&](Member& member) {
         comm::Communicator& world = member.communicators.world();
-        SharedSlot slot(member.engine, world);
+        SmallCollectives slot(member.engine, world);
         bool good = true;
         if (world.rank() == 1) { // the last one, who counts
             while (others != 2) {

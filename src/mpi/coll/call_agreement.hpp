@@ -53,6 +53,8 @@ class CallAgreement {
   public:
     CallAgreement(message::Engine& engine, comm::Communicator& communicator)
         : slot_(engine, communicator) {}
+    CallAgreement(message::Engine& engine, comm::Communicator& communicator, bool flat)
+        : slot_(engine, communicator, flat) {}
     const SlotMember& slot() const { return slot_; }
 
     // --- This rank's call

@@ -13,14 +13,16 @@ namespace warren::coll {
 namespace {
 
 // Ranks 0 to 2 as threads: flat, and counted.
-class UnequalTest : public testing::TestWithParam<Shape> {};
+class UnequalTest : public testing::TestWithParam<NodeShape> {};
 
-INSTANTIATE_TEST_SUITE_P(Shapes, UnequalTest, testing::Values(Shape{3, 64}, Shape{3, 2}), name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, UnequalTest, testing::Values(NodeShape{3, 64}, NodeShape{3, 2}),
+                         name_of);
 
 // As above, for four ranks, which are not all neighbours.
-class FourTest : public testing::TestWithParam<Shape> {};
+class FourTest : public testing::TestWithParam<NodeShape> {};
 
-INSTANTIATE_TEST_SUITE_P(Shapes, FourTest, testing::Values(Shape{4, 64}, Shape{4, 2}), name_of);
+INSTANTIATE_TEST_SUITE_P(Shapes, FourTest, testing::Values(NodeShape{4, 64}, NodeShape{4, 2}),
+                         name_of);
 
 const datatype::Datatype& type() {
     return datatype::basic(MPI_INT64_T);

@@ -1,8 +1,5 @@
 #include "mpi/coll/choice.hpp"
 
-#include <iterator>
-#include <limits>
-
 #include "mpi/coll/algorithms.hpp"
 #include "mpi/coll/inter.hpp"
 #include "mpi/coll/tuning.hpp"
@@ -18,30 +15,6 @@ bool by_tree(const Steps& steps, const Buffer& own) {
 }
 
 } // namespace
-
-bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    static constexpr MPI_Count any = std::numeric_limits<MPI_Count>::max();
-    // Limits in bytes, by Tag. Columns: two ranks, few (flat_ranks), many ranks that have
-    // processors; ranks that share processors.
-    static constexpr MPI_Count limits[][4] = {
-        {-1, -1, -1, -1},
-        {-1, -1, -1, -1}, // barrier
-        // Above this, two ranks' messages through pair rings and bounce buffers are as fast.
-        {1024, any, any, any}, // bcast
-        {1024, any, any, any}, // gather
-        {1024, any, any, any}, // scatter
-        {any, any, any, any},  // allgather
-        {any, any, any, any},  // alltoall
-        {any, any, any, any},  // reduce
-        {any, any, any, any},  // allreduce
-        {8192, any, any, any}, // reduce_scatter
-        // Each rank combines what all before it have.
-        {any, any, 1024, 4096}, // scan
-    };
-    static_assert(std::size(limits) == static_cast<std::size_t>(Tag::scan) + 1);
-    const int column = rank.oversubscribed() ? 3 : ranks == 2 ? 0 : ranks <= flat_ranks ? 1 : 2;
-    return bytes <= limits[static_cast<std::size_t>(operation)][column];
-}
 
 void barrier(Steps& steps) {
     steps.name(Tag::barrier);

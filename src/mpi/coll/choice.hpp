@@ -1,5 +1,6 @@
 // Choice: which algorithm carries out a collective operation over messages, by its size, the number
-// of ranks, and whether they share processors. This file is the whole of it.
+// of ranks, and whether they share processors. This file is the whole of it. (Which operations go
+// over messages: paths.hpp.)
 //
 // Intercommunicators have their own (inter.hpp), except for allgathers, which are all-to-alls there
 // (the callers' business), and scans, which do not exist.
@@ -11,10 +12,6 @@
 #include "mpi/coll/steps.hpp"
 
 namespace warren::coll {
-
-// Whether a blocking operation of a communicator on one node goes through shared memory; `bytes`:
-// of one rank's contribution, or of what a pair of ranks exchanges.
-bool by_shared_memory(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
 
 void barrier(Steps& steps);
 void bcast(Steps& steps, const Buffer& buffer, int root);

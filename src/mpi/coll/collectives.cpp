@@ -11,27 +11,18 @@
 namespace warren::coll {
 
 template <typename Operation>
-bool Collectives::by_sharing(Tag kind, MPI_Count bytes, Error& outcome,
-                             const Operation& operation) {
-    const int ranks = communicator_.size();
-    const Rank& rank = engine_.rank();
-    if (bytes == 0 || !slot_pool::has_slot(communicator_) || ranks == 1) {
+bool Collectives::by_sharing(Path path, Error& outcome, const Operation& operation) {
+    if (path == Path::messages) {
         return false;
     }
     if constexpr (std::is_invocable_v<Operation, SharedDirect&>) {
-        if (SharedDirect::pays(kind, rank, ranks, bytes) &&
-            SharedDirect::one_space(rank, communicator_)) {
+        if (path == Path::direct) {
             SharedDirect data(engine_, communicator_);
             if (operation(data)) {
                 outcome = data.outcome();
                 return true;
             }
         }
-    }
-    if (!by_shared_memory(kind, rank, ranks, bytes) ||
-        (SharedDirect::messages_suffice(kind, rank, ranks, bytes) &&
-         SharedDirect::one_space(rank, communicator_))) {
-        return false;
     }
     SharedData data(engine_, communicator_);
     if (!operation(data)) {
@@ -50,15 +41,11 @@ Error Collectives::pass(Tag kind, int root, OpKind op) {
     return {};
 }
 
-bool Collectives::short_blocks(MPI_Count bytes) const {
-    return ShortBlocks::serves(engine_, communicator_, bytes);
-}
-
 Error Collectives::barrier() {
     if (alone()) {
         return {};
     }
-    if (slot_pool::has_slot(communicator_)) [[likely]] {
+    if (choose(Tag::barrier, 0, [] { return true; }) == Path::lines) [[likely]] {
         SmallCollectives slot(engine_, communicator_);
         slot.barrier();
         return slot.outcome();
@@ -76,7 +63,8 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
     if (bytes == 0 && !communicator_.inter()) [[unlikely]] {
         return pass(Tag::bcast, root);
     }
-    if (bytes <= line_data_bytes && slot_pool::has_slot(communicator_)) {
+    const Path path = choose(Tag::bcast, bytes, [&] { return buffer.type->contiguous; });
+    if (path == Path::lines) {
         // Datatypes may differ between ranks, but not the number of bytes.
         alignas(16) std::byte packed_data[line_data_bytes];
         const bool direct = buffer.type->contiguous;
@@ -91,12 +79,11 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
         }
         return slot.outcome();
     }
-    if (buffer.type->contiguous && short_blocks(bytes)) {
+    if (path == Path::short_blocks) {
         return ShortBlocks(engine_, communicator_).bcast(buffer.base, bytes, root);
     }
     Error outcome;
-    if (by_sharing(Tag::bcast, bytes, outcome,
-                   [&](auto& data) { return data.bcast(buffer, root); })) {
+    if (by_sharing(path, outcome, [&](auto& data) { return data.bcast(buffer, root); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_, {.bytes = bytes, .root = root});
@@ -105,48 +92,53 @@ Error Collectives::bcast(const message::Buffer& buffer, int root) {
 }
 
 Error Collectives::gather(const message::Buffer& own, const Blocks& blocks, int root) {
-    if (own.bytes() == 0) [[unlikely]] {
+    const MPI_Count bytes = own.bytes();
+    if (bytes == 0) [[unlikely]] {
         return pass(Tag::gather, root);
     }
     const bool receives = communicator_.rank() == root;
-    if (own.type->contiguous && short_blocks(own.bytes()) &&
-        (!receives || blocks.solid(own.bytes()))) {
+    const Path path = choose(Tag::gather, bytes, [&] {
+        return own.type->contiguous && (!receives || blocks.solid(bytes));
+    });
+    if (path == Path::short_blocks) {
         return ShortBlocks(engine_, communicator_)
-            .gather(own.base, receives ? blocks.begin() : nullptr, own.bytes(), root);
+            .gather(own.base, receives ? blocks.begin() : nullptr, bytes, root);
     }
     Error outcome;
-    if (by_sharing(Tag::gather, own.bytes(), outcome, [&](auto& data) {
-            if (communicator_.rank() == root) {
+    if (by_sharing(path, outcome, [&](auto& data) {
+            if (receives) {
                 copy(own, blocks[root]);
             }
             return data.gather(own, blocks, root);
         })) {
         return outcome;
     }
-    Immediate steps(engine_, communicator_, {.bytes = own.bytes(), .root = root});
+    Immediate steps(engine_, communicator_, {.bytes = bytes, .root = root});
     coll::gather(steps, own, blocks, root);
     return steps.end();
 }
 
 Error Collectives::scatter(const Blocks& blocks, const message::Buffer& own, int root) {
-    if (own.bytes() == 0) [[unlikely]] {
+    const MPI_Count bytes = own.bytes();
+    if (bytes == 0) [[unlikely]] {
         return pass(Tag::scatter, root);
     }
     const bool sends = communicator_.rank() == root;
-    if (own.type->contiguous && short_blocks(own.bytes()) &&
-        (!sends || blocks.solid(own.bytes()))) {
+    const Path path = choose(Tag::scatter, bytes, [&] {
+        return own.type->contiguous && (!sends || blocks.solid(bytes));
+    });
+    if (path == Path::short_blocks) {
         return ShortBlocks(engine_, communicator_)
-            .scatter(sends ? blocks.begin() : nullptr, own.base, own.bytes(), root);
+            .scatter(sends ? blocks.begin() : nullptr, own.base, bytes, root);
     }
     Error outcome;
-    if (by_sharing(Tag::scatter, own.bytes(), outcome,
-                   [&](auto& data) { return data.scatter(blocks, own, root); })) {
-        if (communicator_.rank() == root) {
+    if (by_sharing(path, outcome, [&](auto& data) { return data.scatter(blocks, own, root); })) {
+        if (sends) {
             copy(blocks[root], own);
         }
         return outcome;
     }
-    Immediate steps(engine_, communicator_, {.bytes = own.bytes(), .root = root});
+    Immediate steps(engine_, communicator_, {.bytes = bytes, .root = root});
     coll::scatter(steps, blocks, own, root);
     return steps.end();
 }
@@ -156,12 +148,13 @@ Error Collectives::allgather(const message::Buffer& own, const Blocks& blocks) {
     if (bytes == 0) [[unlikely]] {
         return pass(Tag::allgather);
     }
-    if (own.type->contiguous && short_blocks(bytes) && blocks.solid(bytes)) {
+    const Path path =
+        choose(Tag::allgather, bytes, [&] { return own.type->contiguous && blocks.solid(bytes); });
+    if (path == Path::short_blocks) {
         return ShortBlocks(engine_, communicator_).allgather(own.base, blocks.begin(), bytes);
     }
     Error outcome;
-    if (by_sharing(Tag::allgather, bytes, outcome,
-                   [&](auto& data) { return data.allgather(own, blocks); })) {
+    if (by_sharing(path, outcome, [&](auto& data) { return data.allgather(own, blocks); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_, {.bytes = bytes});
@@ -178,7 +171,7 @@ Error Collectives::allgatherv(const message::Buffer& own, const Blocks& blocks) 
         return pass(Tag::allgather);
     }
     Error outcome;
-    if (by_sharing(Tag::allgather, most, outcome,
+    if (by_sharing(choose(Tag::allgather, most, [] { return false; }), outcome,
                    [&](auto& data) { return data.allgather(own, blocks); })) {
         return outcome;
     }
@@ -194,15 +187,15 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
     if (bytes == 0) [[unlikely]] {
         return pass(Tag::alltoall);
     }
-    if (short_blocks(bytes) && in.solid(bytes) && out.solid(bytes)) {
-        ShortBlocks blocks(engine_, communicator_);
-        if (blocks.fits_alltoall(bytes)) {
-            return blocks.alltoall(out.begin(), in.begin(), bytes);
-        }
+    const Path path = choose(Tag::alltoall, bytes, [&] {
+        return in.solid(bytes) && out.solid(bytes) &&
+               ShortBlocks::fits_alltoall(bytes, communicator_.size());
+    });
+    if (path == Path::short_blocks) {
+        return ShortBlocks(engine_, communicator_).alltoall(out.begin(), in.begin(), bytes);
     }
     Error outcome;
-    if (by_sharing(Tag::alltoall, bytes, outcome,
-                   [&](auto& data) { return data.alltoall(out, in); })) {
+    if (by_sharing(path, outcome, [&](auto& data) { return data.alltoall(out, in); })) {
         return outcome;
     }
     Immediate steps(engine_, communicator_, {.bytes = bytes});
@@ -214,11 +207,6 @@ Error Collectives::alltoall(const Blocks& out, const Blocks& in) {
     return steps.end();
 }
 
-bool Collectives::fits_slot(MPI_Count count, const datatype::Datatype& type) const {
-    return type.contiguous && count * type.size <= line_data_bytes &&
-           slot_pool::has_slot(communicator_);
-}
-
 Error Collectives::reduce(const void* in, void* out, MPI_Count count,
                           const datatype::Datatype& type, const Op& op, int root) {
     if (count == 0 && !communicator_.inter()) [[unlikely]] {
@@ -228,16 +216,17 @@ Error Collectives::reduce(const void* in, void* out, MPI_Count count,
         copy({const_cast<void*>(in), count, &type}, {out, count, &type});
         return {};
     }
-    if (fits_slot(count, type)) {
+    const Path path = choose(Tag::reduce, count, type);
+    if (path == Path::lines) {
         SmallCollectives slot(engine_, communicator_);
         slot.reduce(in, out, count, type, op, root);
         return slot.outcome();
     }
-    if (type.contiguous && short_blocks(count * type.size)) {
+    if (path == Path::short_blocks) {
         return ShortBlocks(engine_, communicator_).reduce({count, type, op}, in, out, root);
     }
     Error outcome;
-    if (type.contiguous && by_sharing(Tag::reduce, count * type.size, outcome, [&](auto& data) {
+    if (by_sharing(path, outcome, [&](auto& data) {
             return data.reduce({count, type, op}, in, out, root);
         })) {
         return outcome;
@@ -257,16 +246,17 @@ Error Collectives::allreduce(const void* in, void* out, MPI_Count count,
         copy({const_cast<void*>(in), count, &type}, {out, count, &type});
         return {};
     }
-    if (fits_slot(count, type)) [[likely]] {
+    const Path path = choose(Tag::allreduce, count, type);
+    if (path == Path::lines) [[likely]] {
         SmallCollectives slot(engine_, communicator_);
         slot.allreduce(in, out, count, type, op);
         return slot.outcome();
     }
-    if (type.contiguous && short_blocks(count * type.size)) {
+    if (path == Path::short_blocks) {
         return ShortBlocks(engine_, communicator_).allreduce({count, type, op}, in, out);
     }
     Error outcome;
-    if (type.contiguous && by_sharing(Tag::allreduce, count * type.size, outcome, [&](auto& data) {
+    if (by_sharing(path, outcome, [&](auto& data) {
             return data.allreduce({count, type, op}, in, out);
         })) {
         return outcome;
@@ -288,8 +278,7 @@ Error Collectives::reduce_scatter(const void* in, void* out, const MPI_Count cou
         return pass(Tag::reduce_scatter, 0, op.kind());
     }
     Error outcome;
-    if (type.contiguous &&
-        by_sharing(Tag::reduce_scatter, most * type.size, outcome, [&](SharedData& data) {
+    if (by_sharing(choose(Tag::reduce_scatter, most, type), outcome, [&](SharedData& data) {
             return data.reduce_scatter({total, type, op}, in, out, counts);
         })) {
         return outcome;
@@ -304,8 +293,7 @@ Error Collectives::scan(const Reduction& reduction, const void* in, void* out, b
         return pass(Tag::scan, exclusive ? 1 : 0, reduction.op.kind());
     }
     Error outcome;
-    if (reduction.type.contiguous &&
-        by_sharing(Tag::scan, reduction.count * reduction.type.size, outcome,
+    if (by_sharing(choose(Tag::scan, reduction.count, reduction.type), outcome,
                    [&](SharedData& data) { return data.scan(reduction, in, out, exclusive); })) {
         return outcome;
     }

@@ -1,6 +1,4 @@
-// Blocking collective operations. A few bytes move in the lines of the communicator's collective
-// slot (small_collectives.hpp), more through its staging areas (shared_data.hpp), if choice.hpp
-// says so. All others are steps of an algorithm over messages.
+// Blocking collective operations. Each takes the path that paths.hpp chooses.
 //
 // Arguments have been checked. Where the standard has MPI_IN_PLACE, the caller passes the same
 // memory as input and output. Thread rule: under the rank's lock; waits release it.
@@ -9,6 +7,7 @@
 #include "base/error.hpp"
 #include "mpi/coll/blocks.hpp"
 #include "mpi/coll/immediate.hpp"
+#include "mpi/coll/paths.hpp"
 #include "mpi/coll/slot_pool.hpp"
 #include "mpi/coll/small_collectives.hpp"
 #include "mpi/coll/steps.hpp"
@@ -64,15 +63,23 @@ class Collectives {
   private:
     // Whether this is the only rank. An intercommunicator has no slot, and always other ranks.
     bool alone() const { return communicator_.size() == 1 && !communicator_.inter(); }
-    // Does an operation on `bytes` bytes in a staging area, or directly from buffer to buffer, if
-    // choice.hpp says so. `operation`: a function of SharedData or SharedDirect, which returns
-    // whether it could. False: nothing has been done.
+    template <typename Solid>
+    [[gnu::always_inline]] Path choose(Tag operation, MPI_Count bytes, const Solid& solid) const {
+        return coll::choose(operation, bytes, engine_.rank(), communicator_, solid);
+    }
+    // Of a reduction. Operands with gaps go by messages, which combine them where they are.
+    [[gnu::always_inline]] Path choose(Tag operation, MPI_Count count,
+                                       const datatype::Datatype& type) const {
+        return type.contiguous ? choose(operation, count * type.size, [] { return true; })
+                               : Path::messages;
+    }
+    // Does an operation in a staging area, or directly from buffer to buffer, as the path says.
+    // `operation`: a function of SharedData or SharedDirect, which returns whether it could. False:
+    // nothing has been done, messages do it.
     template <typename Operation>
-    bool by_sharing(Tag kind, MPI_Count bytes, Error& outcome, const Operation& operation);
+    bool by_sharing(Path path, Error& outcome, const Operation& operation);
     // An operation of no bytes.
     Error pass(Tag kind, int root = 0, OpKind op = OpKind::null);
-    bool short_blocks(MPI_Count bytes) const;
-    bool fits_slot(MPI_Count count, const datatype::Datatype& type) const;
 
     message::Engine& engine_;
     comm::Communicator& communicator_;

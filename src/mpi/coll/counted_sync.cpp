@@ -1,10 +1,32 @@
 #include "mpi/coll/counted_sync.hpp"
 
 #include "base/futex.hpp"
+#include "base/invariant.hpp"
 
 namespace warren::coll::counted {
 
 namespace {
+
+// What this rank's arrival adds: 1 in the lower half; above it, its share of the calls' signatures:
+// its weight times a number made of the signature. The first rank's weight is minus all others'. So
+// the sum is 0 of calls that match; of calls that differ once in millions.
+std::uint64_t arrival(const CallAgreement& call) {
+    const auto ranks = static_cast<std::uint64_t>(call.slot().size);
+    const auto rank = static_cast<std::uint64_t>(call.slot().rank);
+    const std::uint64_t weight = rank == 0 ? 1 - ranks * ranks : 2 * rank + 1;
+    std::uint64_t mixed = call.signature() * 0x9e3779b97f4a7c15;
+    mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93 >> 32;
+    return (weight * mixed << 32) + 1;
+}
+// The phase's arrivals once all have arrived in the operation, if their calls match.
+std::uint64_t arrivals_after(const SlotMember& slot, std::uint64_t operation) {
+    return (operation / node::collective_phases + 1) * static_cast<std::uint64_t>(slot.size);
+}
+// Arrivals beyond `expected`, modulo 2^32; negative: arrivals that are missing.
+std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(arrived) -
+                                     static_cast<std::uint32_t>(expected));
+}
 
 std::uint32_t words_of(int ranks) {
     return (static_cast<std::uint32_t>(ranks) + 63) / 64;
@@ -65,6 +87,18 @@ void wait_counted(CallAgreement& call, std::atomic<std::uint64_t>* waiters, cons
     }
 }
 
+// All have arrived, in calls that differ; `excess`: of the arrivals' upper half.
+[[gnu::cold]] void found_different(CallAgreement& call, std::uint64_t operation,
+                                   std::uint64_t excess) {
+    const SlotMember& slot = call.slot();
+    call.note_unsigned();
+    publish(call, operation);
+    slot.ring_others();
+    Rank::release_event(&slot.memory.arrivals(operation));
+    // After the publication: who waits for arrivals finds the one or the other.
+    slot.memory.arrivals(operation).fetch_sub(excess, std::memory_order_release);
+}
+
 } // namespace
 
 void wake_some(const SlotMember& slot, std::atomic<std::uint64_t>* waiters) {
@@ -86,14 +120,38 @@ void wake_some(const SlotMember& slot, std::atomic<std::uint64_t>* waiters) {
     }
 }
 
-void found_different(CallAgreement& call, std::uint64_t operation, std::uint64_t excess) {
+void publish(CallAgreement& call, std::uint64_t operation) {
     const SlotMember& slot = call.slot();
-    call.note_unsigned();
-    publish(call, operation);
-    slot.ring_others();
-    Rank::release_event(&slot.memory.arrivals(operation));
-    // After the publication: who waits for arrivals finds the one or the other.
-    slot.memory.arrivals(operation).fetch_sub(excess, std::memory_order_release);
+    Line& published = slot.memory.published(operation);
+    // There is one who publishes, unless calls don't match.
+    call.note_unequal(published.stamp.load(std::memory_order_relaxed), operation);
+    WARREN_INVARIANT(
+        call.unequal() ||
+            !CallAgreement::has_come(published.stamp.load(std::memory_order_relaxed), operation),
+        "counted synchronisation 1: published numbers of a phase only grow");
+    published.stamp.store(call.unequal() ? CallAgreement::differing_stamp(operation)
+                                         : call.stamp(operation),
+                          std::memory_order_release);
+    wake_some(slot, slot.published_waiters(operation));
+    Rank::release_event(&published);
+}
+
+bool arrive(CallAgreement& call, std::uint64_t operation) {
+    const SlotMember& slot = call.slot();
+    // Release: what this rank wrote and read before. Acquire: what all others did, for the last.
+    const std::uint64_t own = arrival(call);
+    const std::uint64_t arrived =
+        slot.memory.arrivals(operation).fetch_add(own, std::memory_order_acq_rel) + own;
+    const std::uint64_t all = arrivals_after(slot, operation);
+    WARREN_INVARIANT(beyond(arrived, all) <= 0,
+                     "counted synchronisation 1: each rank arrives once per round of a phase");
+    if (beyond(arrived, all) != 0) {
+        return false;
+    }
+    if (arrived != all) [[unlikely]] {
+        found_different(call, operation, arrived - all);
+    }
+    return true;
 }
 
 void wait_published(CallAgreement& call, std::uint64_t operation) {

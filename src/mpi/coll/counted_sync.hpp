@@ -17,31 +17,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/invariant.hpp"
 #include "mpi/coll/call_agreement.hpp"
 
 namespace warren::coll::counted {
-
-// What this rank's arrival adds: 1 in the lower half; above it, its share of the calls' signatures:
-// its weight times a number made of the signature. The first rank's weight is minus all others'. So
-// the sum is 0 of calls that match; of calls that differ once in millions.
-inline std::uint64_t arrival(const CallAgreement& call) {
-    const auto ranks = static_cast<std::uint64_t>(call.slot().size);
-    const auto rank = static_cast<std::uint64_t>(call.slot().rank);
-    const std::uint64_t weight = rank == 0 ? 1 - ranks * ranks : 2 * rank + 1;
-    std::uint64_t mixed = call.signature() * 0x9e3779b97f4a7c15;
-    mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93 >> 32;
-    return (weight * mixed << 32) + 1;
-}
-// The phase's arrivals once all have arrived in the operation, if their calls match.
-inline std::uint64_t arrivals_after(const SlotMember& slot, std::uint64_t operation) {
-    return (operation / node::collective_phases + 1) * static_cast<std::uint64_t>(slot.size);
-}
-// Arrivals beyond `expected`, modulo 2^32; negative: arrivals that are missing.
-inline std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(arrived) -
-                                     static_cast<std::uint32_t>(expected));
-}
 
 // Wakes a few sleepers, who wake others.
 void wake_some(const SlotMember& slot, std::atomic<std::uint64_t>* waiters);
@@ -50,44 +28,12 @@ inline void wake_arrived(const SlotMember& slot, std::uint64_t operation) {
     Rank::release_event(&slot.memory.arrivals(operation));
 }
 
-inline void publish(CallAgreement& call, std::uint64_t operation) {
-    const SlotMember& slot = call.slot();
-    Line& published = slot.memory.published(operation);
-    // There is one who publishes, unless calls don't match.
-    call.note_unequal(published.stamp.load(std::memory_order_relaxed), operation);
-    WARREN_INVARIANT(
-        call.unequal() ||
-            !CallAgreement::has_come(published.stamp.load(std::memory_order_relaxed), operation),
-        "counted synchronisation 1: published numbers of a phase only grow");
-    published.stamp.store(call.unequal() ? CallAgreement::differing_stamp(operation)
-                                         : call.stamp(operation),
-                          std::memory_order_release);
-    wake_some(slot, slot.published_waiters(operation));
-    Rank::release_event(&published);
-}
+// Says that the operation's result, or a root's data, is there.
+void publish(CallAgreement& call, std::uint64_t operation);
 
-// All have arrived, in calls that differ; `excess`: of the arrivals' upper half.
-[[gnu::cold]] void found_different(CallAgreement& call, std::uint64_t operation,
-                                   std::uint64_t excess);
-
-// Returns whether this rank is the last.
-inline bool arrive(CallAgreement& call, std::uint64_t operation) {
-    const SlotMember& slot = call.slot();
-    // Release: what this rank wrote and read before. Acquire: what all others did, for the last.
-    const std::uint64_t own = arrival(call);
-    const std::uint64_t arrived =
-        slot.memory.arrivals(operation).fetch_add(own, std::memory_order_acq_rel) + own;
-    const std::uint64_t all = arrivals_after(slot, operation);
-    WARREN_INVARIANT(beyond(arrived, all) <= 0,
-                     "counted synchronisation 1: each rank arrives once per round of a phase");
-    if (beyond(arrived, all) != 0) {
-        return false;
-    }
-    if (arrived != all) [[unlikely]] {
-        found_different(call, operation, arrived - all);
-    }
-    return true;
-}
+// Returns whether this rank is the last. (Not inline, like all of this: flat operations, which test
+// for it, would lose registers.)
+bool arrive(CallAgreement& call, std::uint64_t operation);
 
 // Waits until the last to arrive, or a root, has published.
 void wait_published(CallAgreement& call, std::uint64_t operation);

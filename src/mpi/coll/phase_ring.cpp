@@ -18,14 +18,6 @@ void arrive(CallAgreement& call, std::uint64_t operation) {
 
 } // namespace
 
-bool PhaseRing::arrive_counted(std::uint64_t operation) {
-    return counted::arrive(call_, operation);
-}
-
-void PhaseRing::publish_counted(std::uint64_t operation) {
-    counted::publish(call_, operation);
-}
-
 void PhaseRing::arrive_aside() {
     const std::uint64_t operation = begin_operation();
     if (settle(operation)) {

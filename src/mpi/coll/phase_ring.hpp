@@ -38,6 +38,9 @@ class PhaseRing {
     // For one call, or several. For a communicator that has a slot.
     PhaseRing(message::Engine& engine, comm::Communicator& communicator)
         : call_(engine, communicator) {}
+    // `flat`: SlotMember::is_flat(), for callers that know it.
+    PhaseRing(message::Engine& engine, comm::Communicator& communicator, bool flat)
+        : call_(engine, communicator, flat) {}
 
     const SlotMember& slot() const { return call_.slot(); }
     int rank() const { return slot().rank; }
@@ -149,9 +152,6 @@ class PhaseRing {
 
   private:
     bool settle_later(std::uint64_t operation);
-    // As in counted_sync.hpp; not inline, which would cost the flat path registers.
-    bool arrive_counted(std::uint64_t operation);
-    void publish_counted(std::uint64_t operation);
     [[gnu::cold]] std::byte* find_staging(StagingKind kind) const;
 
     CallAgreement call_;
@@ -166,9 +166,9 @@ void PhaseRing::together(const Write& write, const Last& last, const Read& read)
     write(operation);
     if (slot().flat) {
         flat::arrive(call_, operation);
-    } else if (arrive_counted(operation)) {
+    } else if (counted::arrive(call_, operation)) {
         last(operation);
-        publish_counted(operation);
+        counted::publish(call_, operation);
     } else {
         counted::wait_published(call_, operation);
     }
@@ -209,7 +209,7 @@ void PhaseRing::from_root(int root, const Write& write, const Read& read) {
         }
         write(operation);
         if (!slot().flat) {
-            publish_counted(operation);
+            counted::publish(call_, operation);
         }
     } else {
         if (slot().flat) {
@@ -229,7 +229,7 @@ void PhaseRing::from_root(int root, const Write& write, const Read& read) {
     if (slot().flat) {
         flat::arrive(call_, operation);
     } else {
-        if (arrive_counted(operation)) {
+        if (counted::arrive(call_, operation)) {
             counted::wake_arrived(slot(), operation);
         }
         call_.tell_before_leaving();
@@ -268,7 +268,7 @@ void PhaseRing::to_root(int root, const Write& write, const Read& read) {
         } else if (!settle(operation)) {
             return;
         }
-        arrive_counted(operation);
+        counted::arrive(call_, operation);
         counted::wake_arrived(slot(), operation);
     }
     all_have_arrived(operation);

@@ -53,21 +53,15 @@ SharedData::Cut SharedData::cut(Rows which, int rows, int blocks, std::size_t by
 }
 
 std::byte* SharedData::place(const Cut& cut, Operation operation, int rank, int block) const {
-    const std::size_t in_row = static_cast<std::size_t>(block) * cut.stride;
-    if (cut.area == nullptr) {
-        return ring_.line_data(operation, rank) + in_row;
-    }
-    const int row = cut.rows == Rows::first         ? 0
-                    : cut.rows == Rows::alternating ? ring_.alternating_row(operation, rank)
-                                                    : rank;
-    std::byte* row_place = cut.area + operation % node::collective_phases * cut.phase_bytes +
-                           static_cast<std::size_t>(row) * cut.pitch;
+    std::byte* found = cut.rows == Rows::first ? cut.of_root(ring_, operation, rank, block)
+                       : cut.rows == Rows::own ? cut.own(ring_, operation, rank, block)
+                                               : cut.for_all(ring_, operation, rank, block);
     if (cut.turns > 1) {
         const std::uint64_t before =
             (operation - ring_.call().first_operation()) / node::collective_phases;
-        row_place += before % cut.turns * cut.turn_bytes;
+        found += before % cut.turns * cut.turn_bytes;
     }
-    return row_place + in_row;
+    return found;
 }
 
 // --- Copies between the program's buffers and the shared ones
@@ -154,7 +148,10 @@ std::size_t SharedData::flow_limit(std::size_t bytes) const {
     if (!ring_.is_flat()) {
         return bytes;
     }
-    return bytes <= 16384 ? 4096 : (bytes <= 65536 ? 8192 : 16384);
+    const auto& [few, more, most] = flow_pieces;
+    return bytes <= few.data_bytes    ? few.piece_bytes
+           : bytes <= more.data_bytes ? more.piece_bytes
+                                      : most.piece_bytes;
 }
 
 std::size_t SharedData::exchange_limit(std::size_t bytes) const {
@@ -277,12 +274,7 @@ bool SharedData::alltoall(const Blocks& out, const Blocks& in) {
     }
     ring_.call().begin(Tag::alltoall, in[rank_].bytes());
     const auto where = [&](Operation op, int from, int to) {
-        // Blocks smaller than a line share lines, which would have several writers.
-        const bool exchanged =
-            cut.area != nullptr && cut.stride >= line_bytes && PhaseRing::exchanges_places(op);
-        const int row = exchanged ? to : from;
-        const int other = exchanged ? from : to;
-        return place(cut, op, row, other < row ? other : other - 1);
+        return cut.between(ring_, op, from, to);
     };
     exchange(
         bytes, cut.piece,

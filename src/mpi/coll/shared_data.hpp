@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "mpi/coll/block_rows.hpp"
 #include "mpi/coll/blocks.hpp"
 #include "mpi/coll/phase_ring.hpp"
 #include "mpi/coll/steps.hpp"
@@ -62,14 +63,9 @@ class SharedData {
     //     alternating    its own row; two ranks swap rows (PhaseRing::alternating_row)
     enum class Rows : std::uint8_t { first, own, alternating };
 
-    // Size of pieces and their place in a phase: rows of `pitch` bytes, with up to `piece` bytes of
-    // each block.
-    struct Cut {
-        std::byte* area = nullptr; // null: in the lines
-        std::size_t phase_bytes = 0;
-        std::size_t piece = 0;  // 0: there is no room
-        std::size_t pitch = 0;  // from row to row
-        std::size_t stride = 0; // from block to block of a row
+    // Rows with up to `piece` bytes of each block.
+    struct Cut : BlockRows {
+        std::size_t piece = 0; // 0: there is no room
         Rows rows = Rows::own;
         // Number of row sets per phase that successive pieces of a call rotate through, and their
         // distance.

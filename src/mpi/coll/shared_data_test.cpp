@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "mpi/coll/paths.hpp"
 #include "mpi/coll/shared_data.hpp"
 #include "mpi/coll/short_blocks.hpp"
 #include "mpi/coll/test_ranks.hpp"
@@ -67,192 +68,205 @@ struct Operands {
     }
 };
 
-bool random_operations(Member& member, std::uint32_t seed, int operations) {
-    comm::Communicator& world = member.communicators.world();
-    SharedData data(member.engine, world);
-    SmallCollectives slot(member.engine, world);
-    ShortBlocks blocks(member.engine, world);
-    const int rank = world.rank();
-    const int size = world.size();
-    const datatype::Datatype& type = datatype::basic(MPI_INT64_T);
-    const Op sum(OpKind::sum);
-    // Takes the right operand: shows the order of combination, for the last rank wins.
-    const Op last([](void*, void*, int*, MPI_Datatype*) {}, false);
-    Random shared{seed};
-    Random own{seed ^ static_cast<std::uint32_t>(rank * 7919)};
-    bool good = true;
-    const std::uint64_t end_ns = monotonic_ns() + time_limit_ns;
-    Operands operands;
-    for (int i = 0; i < operations && good; ++i) {
-        if (i % 16 == 15) {
-            // On a busy machine all stop early together.
-            std::int64_t late = monotonic_ns() > end_ns;
-            slot.allreduce(&late, &late, 1, type, sum);
-            if (late != 0) {
-                break;
-            }
-        }
-        const auto number = static_cast<std::uint32_t>(i);
-        const std::uint32_t kind = shared() % 10;
-        const int root = static_cast<int>(shared() % static_cast<std::uint32_t>(size));
-        const bool in_place = shared() % 4 == 0;
-        const bool summed = shared() % 4 != 0;
-        MPI_Count count = draw_count(shared, size);
-        const auto block = [&](std::vector<std::int64_t>& of, MPI_Count elements) {
-            return Buffer{of.data(), elements, &type};
-        };
-        // Bytes of `count` elements.
-        const bool free_choice = own() % 2 == 0;
-        const auto shortly = [&] {
-            return free_choice && ShortBlocks::serves(member.engine, world, 8 * count);
-        };
-        const auto bytes_at = [](std::vector<std::int64_t>& of) {
-            return reinterpret_cast<std::byte*>(of.data());
-        };
-        // A short way's outcome.
-        const auto fine = [](Error error) {
-            const bool none = !error;
-            error.drop();
-            return none;
-        };
-        bool done = true;
-        switch (kind) {
-        case 0: {
-            operands.fill(number, rank, 1, count);
-            Buffer buffer = block(rank == root ? operands.in : operands.out, count);
-            done = shortly() ? fine(blocks.bcast(buffer.base, 8 * count, root))
-                             : data.bcast(buffer, root);
-            good = done && (rank == root || operands.holds(number, 0, count, root, 0));
-            break;
-        }
-        case 1: {
-            operands.fill(number, rank, size, count);
-            done = shortly() ? fine(blocks.gather(operands.in.data(), bytes_at(operands.out),
-                                                  8 * count, root))
-                             : data.gather(block(operands.in, count),
-                                           Blocks(block(operands.out, count)), root);
-            for (int r = 0; r < size && rank == root; ++r) {
-                good = good && (r == rank || operands.holds(number, r, count, r, 0));
-            }
-            break;
-        }
-        case 2: {
-            operands.fill(number, rank, size, count);
-            done = shortly() ? fine(blocks.scatter(bytes_at(operands.in), operands.out.data(),
-                                                   8 * count, root))
-                             : data.scatter(Blocks(block(operands.in, count)),
-                                            block(operands.out, count), root);
-            good = rank == root || operands.holds(number, 0, count, root, rank);
-            break;
-        }
-        case 3: {
-            operands.fill(number, rank, size, count);
-            std::memcpy(operands.out.data() + rank * count, operands.in.data(),
-                        static_cast<std::size_t>(8 * count));
-            done =
-                shortly()
-                    ? fine(blocks.allgather(operands.in.data(), bytes_at(operands.out), 8 * count))
-                    : data.allgather(block(operands.in, count), Blocks(block(operands.out, count)));
-            for (int r = 0; r < size; ++r) {
-                good = good && operands.holds(number, r, count, r, 0);
-            }
-            break;
-        }
-        case 4: {
-            count = size > 4 ? 1 + (count - 1) / size : count;
-            operands.fill(number, rank, size, count);
-            if (in_place) {
-                operands.out = operands.in;
-            }
-            std::vector<std::int64_t>& out = in_place ? operands.out : operands.in;
-            done =
-                shortly() && blocks.fits_alltoall(8 * count)
-                    ? fine(blocks.alltoall(bytes_at(out), bytes_at(operands.out), 8 * count))
-                    : data.alltoall(Blocks(block(out, count)), Blocks(block(operands.out, count)));
-            for (int r = 0; r < size; ++r) {
-                good = good && (r == rank || operands.holds(number, r, count, r, rank));
-            }
-            break;
-        }
-        case 5: {
-            operands.fill(number, rank, 1, count);
-            if (in_place) {
-                operands.out = operands.in;
-            }
-            const Reduction reduction = {count, type, summed ? sum : last};
-            const std::int64_t* in =
-                in_place && rank == root ? operands.out.data() : operands.in.data();
-            done = shortly() ? fine(blocks.reduce(reduction, in, operands.out.data(), root))
-                             : data.reduce(reduction, in, operands.out.data(), root);
-            good = rank != root || operands.combined(number, count, size, summed);
-            break;
-        }
-        case 6: {
-            operands.fill(number, rank, 1, count);
-            if (in_place) {
-                operands.out = operands.in;
-            }
-            const bool exclusive = shared() % 2 == 0;
-            done = data.scan({count, type, summed ? sum : last},
-                             in_place ? operands.out.data() : operands.in.data(),
-                             operands.out.data(), exclusive);
-            const int ranks = exclusive ? rank : rank + 1;
-            good = ranks == 0 || operands.combined(number, count, ranks, summed);
-            break;
-        }
-        case 7: {
-            count = size > 4 ? 1 + (count - 1) / size : count;
-            operands.fill(number, rank, size, count);
-            // Rank 1 gets less, and its block is as long as it gets.
-            std::vector<MPI_Count> counts(static_cast<std::size_t>(size), count);
-            counts[1] = count / 2;
-            operands.in.erase(operands.in.begin() + count + counts[1],
-                              operands.in.begin() + 2 * count);
-            if (in_place) {
-                operands.out = operands.in;
-            }
-            done = data.reduce_scatter(
-                {static_cast<MPI_Count>(operands.in.size()), type, summed ? sum : last},
-                in_place ? operands.out.data() : operands.in.data(), operands.out.data(),
-                counts.data());
-            good = operands.combined(number, counts[static_cast<std::size_t>(rank)], size, summed,
-                                     rank);
-            break;
-        }
-        default: {
-            operands.fill(number, rank, 1, count);
-            if (in_place) {
-                operands.out = operands.in;
-            }
-            const Reduction reduction = {count, type, summed ? sum : last};
-            const std::int64_t* in = in_place ? operands.out.data() : operands.in.data();
-            done = shortly() ? fine(blocks.allreduce(reduction, in, operands.out.data()))
-                             : data.allreduce(reduction, in, operands.out.data());
-            good = operands.combined(number, count, size, summed);
-        }
-        }
-        good = good && done;
-        EXPECT_TRUE(good) << "operation " << kind << " of " << count << " elements, rank " << rank
-                          << " of " << size << ", root " << root;
-        const std::uint32_t pause = own() % 512;
+// One rank's operations on staging areas. Each function does one and returns whether it is right.
+class Operations {
+  public:
+    Operations(Member& member, std::uint32_t seed)
+        : member_(member),
+          world_(member.communicators.world()),
+          data_(member.engine, world_),
+          blocks_(member.engine, world_),
+          rank_(world_.rank()),
+          size_(world_.size()),
+          shared_{seed},
+          own_{seed ^ static_cast<std::uint32_t>(rank_ * 7919)} {}
+
+    // The next one: the same at all ranks.
+    bool next(int number) {
+        number_ = static_cast<std::uint32_t>(number);
+        const std::uint32_t kind = shared_() % 10;
+        root_ = static_cast<int>(shared_() % static_cast<std::uint32_t>(size_));
+        in_place_ = shared_() % 4 == 0;
+        summed_ = shared_() % 4 != 0;
+        count_ = draw_count(shared_, size_);
+        free_choice_ = own_() % 2 == 0;
+        constexpr bool (Operations::*kinds[])() = {
+            &Operations::bcast,     &Operations::gather,        &Operations::scatter,
+            &Operations::allgather, &Operations::alltoall,      &Operations::reduce,
+            &Operations::scan,      &Operations::reduce_scatter};
+        const bool good = kind < std::size(kinds) ? (this->*kinds[kind])() : allreduce();
+        EXPECT_TRUE(good) << "operation " << kind << " of " << count_ << " elements, rank " << rank_
+                          << " of " << size_ << ", root " << root_;
+        return good;
+    }
+    // Some ranks are slow.
+    void pause() {
+        const std::uint32_t pause = own_() % 512;
         if (pause == 0) {
             usleep(200); // long enough for the others to sleep
         } else if (pause < 8) {
             sched_yield();
         }
     }
+
+  private:
+    using Elements = std::vector<std::int64_t>;
+
+    MPI_Count bytes() const { return 8 * count_; }
+    Buffer block(Elements& of) const { return {of.data(), count_, &type_}; }
+    static std::byte* bytes_at(Elements& of) { return reinterpret_cast<std::byte*>(of.data()); }
+    bool shortly() {
+        return free_choice_ && choose(Tag::allgather, bytes(), member_.rank, world_,
+                                      [] { return true; }) == Path::short_blocks;
+    }
+    // Whether a short operation succeeded.
+    static bool fine(Error error) {
+        const bool none = !error;
+        error.drop();
+        return none;
+    }
+    void fill(int blocks) {
+        operands_.fill(number_, rank_, blocks, count_);
+        if (in_place_) {
+            operands_.out = operands_.in;
+        }
+    }
+    Elements& in() { return in_place_ ? operands_.out : operands_.in; }
+    Elements& out() { return operands_.out; }
+    Reduction reduction() const { return {count_, type_, summed_ ? sum_ : last_}; }
+    // Whether block r is what rank r had for rank `to`, for all ranks but `but`.
+    bool holds_all(int to, int but = -1) const {
+        bool good = true;
+        for (int r = 0; r < size_; ++r) {
+            good = good && (r == but || operands_.holds(number_, r, count_, r, to));
+        }
+        return good;
+    }
+
+    bool bcast() {
+        operands_.fill(number_, rank_, 1, count_);
+        Buffer buffer = block(rank_ == root_ ? operands_.in : operands_.out);
+        const bool done = shortly() ? fine(blocks_.bcast(buffer.base, bytes(), root_))
+                                    : data_.bcast(buffer, root_);
+        return done && (rank_ == root_ || operands_.holds(number_, 0, count_, root_, 0));
+    }
+    bool gather() {
+        operands_.fill(number_, rank_, size_, count_);
+        const bool done =
+            shortly() ? fine(blocks_.gather(operands_.in.data(), bytes_at(out()), bytes(), root_))
+                      : data_.gather(block(operands_.in), Blocks(block(out())), root_);
+        return done && (rank_ != root_ || holds_all(0, rank_));
+    }
+    bool scatter() {
+        operands_.fill(number_, rank_, size_, count_);
+        const bool done =
+            shortly() ? fine(blocks_.scatter(bytes_at(operands_.in), out().data(), bytes(), root_))
+                      : data_.scatter(Blocks(block(operands_.in)), block(out()), root_);
+        return done && (rank_ == root_ || operands_.holds(number_, 0, count_, root_, rank_));
+    }
+    bool allgather() {
+        operands_.fill(number_, rank_, size_, count_);
+        std::memcpy(out().data() + rank_ * count_, operands_.in.data(),
+                    static_cast<std::size_t>(bytes()));
+        const bool done =
+            shortly() ? fine(blocks_.allgather(operands_.in.data(), bytes_at(out()), bytes()))
+                      : data_.allgather(block(operands_.in), Blocks(block(out())));
+        return done && holds_all(0);
+    }
+    bool alltoall() {
+        count_ = size_ > 4 ? 1 + (count_ - 1) / size_ : count_;
+        fill(size_);
+        const bool done = shortly() && ShortBlocks::fits_alltoall(bytes(), size_)
+                              ? fine(blocks_.alltoall(bytes_at(in()), bytes_at(out()), bytes()))
+                              : data_.alltoall(Blocks(block(in())), Blocks(block(out())));
+        return done && holds_all(rank_, rank_);
+    }
+    bool reduce() {
+        fill(1);
+        const std::int64_t* operand = rank_ == root_ ? in().data() : operands_.in.data();
+        const bool done = shortly()
+                              ? fine(blocks_.reduce(reduction(), operand, out().data(), root_))
+                              : data_.reduce(reduction(), operand, out().data(), root_);
+        return done && (rank_ != root_ || operands_.combined(number_, count_, size_, summed_));
+    }
+    bool scan() {
+        fill(1);
+        const bool exclusive = shared_() % 2 == 0;
+        const bool done = data_.scan(reduction(), in().data(), out().data(), exclusive);
+        const int ranks = exclusive ? rank_ : rank_ + 1;
+        return done && (ranks == 0 || operands_.combined(number_, count_, ranks, summed_));
+    }
+    bool reduce_scatter() {
+        count_ = size_ > 4 ? 1 + (count_ - 1) / size_ : count_;
+        operands_.fill(number_, rank_, size_, count_);
+        // Rank 1 gets less, and its block is as long as it gets.
+        std::vector<MPI_Count> counts(static_cast<std::size_t>(size_), count_);
+        counts[1] = count_ / 2;
+        operands_.in.erase(operands_.in.begin() + count_ + counts[1],
+                           operands_.in.begin() + 2 * count_);
+        if (in_place_) {
+            operands_.out = operands_.in;
+        }
+        const Reduction all = {static_cast<MPI_Count>(operands_.in.size()), type_,
+                               summed_ ? sum_ : last_};
+        const bool done = data_.reduce_scatter(all, in().data(), out().data(), counts.data());
+        return done && operands_.combined(number_, counts[static_cast<std::size_t>(rank_)], size_,
+                                          summed_, rank_);
+    }
+    bool allreduce() {
+        fill(1);
+        const bool done = shortly()
+                              ? fine(blocks_.allreduce(reduction(), in().data(), out().data()))
+                              : data_.allreduce(reduction(), in().data(), out().data());
+        return done && operands_.combined(number_, count_, size_, summed_);
+    }
+
+    Member& member_;
+    comm::Communicator& world_;
+    SharedData data_;
+    ShortBlocks blocks_;
+    const int rank_;
+    const int size_;
+    const datatype::Datatype& type_ = datatype::basic(MPI_INT64_T);
+    const Op sum_{OpKind::sum};
+    // Takes the right operand: shows the order of combination, for the last rank wins.
+    const Op last_{[](void*, void*, int*, MPI_Datatype*) {}, false};
+    Random shared_;
+    Random own_;
+    Operands operands_;
+    // Of the next operation.
+    std::uint32_t number_ = 0;
+    int root_ = 0;
+    bool in_place_ = false;
+    bool summed_ = false;
+    bool free_choice_ = false;
+    MPI_Count count_ = 0;
+};
+
+bool random_operations(Member& member, std::uint32_t seed, int operations) {
+    Operations all(member, seed);
+    const std::uint64_t end_ns = monotonic_ns() + time_limit_ns;
+    bool good = true;
+    for (int i = 0; i < operations && good; ++i) {
+        if (i % 16 == 15 && all_stop(member, end_ns)) {
+            break;
+        }
+        good = all.next(i);
+        all.pause();
+    }
     return good;
 }
 
-class SharedDataTest : public testing::TestWithParam<Shape> {};
+class SharedDataTest : public testing::TestWithParam<NodeShape> {};
 
 // Flat, counted with spinning, counted with yields and sleeps.
 INSTANTIATE_TEST_SUITE_P(Shapes, SharedDataTest,
-                         testing::Values(Shape{2, 2}, Shape{4, 64}, Shape{11, 64}, Shape{2, 1},
-                                         Shape{3, 2}, Shape{8, 2}, Shape{17, 2}, Shape{40, 2}),
+                         testing::Values(NodeShape{2, 2}, NodeShape{4, 64}, NodeShape{11, 64},
+                                         NodeShape{2, 1}, NodeShape{3, 2}, NodeShape{8, 2},
+                                         NodeShape{17, 2}, NodeShape{40, 2}),
                          name_of);
 
-int number_of_operations(const Shape& shape) {
+int number_of_operations(const NodeShape& shape) {
     return operations_of(shape, 10'000, 20);
 }
 

@@ -15,70 +15,7 @@ MPI_Count begin_of(MPI_Count count, int rank, int size) {
     return count / size * rank + std::min<MPI_Count>(rank, count % size);
 }
 
-// At or above this size the direct form is faster for fibres, whose switches cost little: measured
-// with 4 to 256 fibres on two processors.
-MPI_Count fibres_from(Tag operation, int ranks) {
-    const auto n = static_cast<MPI_Count>(ranks);
-    constexpr MPI_Count k = 1024;
-    switch (operation) {
-    case Tag::scatter:
-    case Tag::allgather:
-        return std::max(k, 16 * n);
-    case Tag::alltoall: // what all move, of which shared memory would keep all in the caches
-        return 16 * k / (n * n);
-    case Tag::gather:
-        return 4 * k;
-    case Tag::reduce: // each asks all others where their operands are
-        return std::max(2 * k, 64 * n);
-    case Tag::allreduce:
-        return std::max(4 * k, 128 * n);
-    default:
-        return 16 * k;
-    }
-}
-
 } // namespace
-
-bool SharedDirect::one_space(const Rank& rank, comm::Communicator& communicator) {
-    using comm::CollectivePlace;
-    CollectivePlace& place = communicator.place;
-    if (place.space == CollectivePlace::Space::not_known) [[unlikely]] {
-        place.space = CollectivePlace::Space::one;
-        for (int member = 0; member < communicator.size(); ++member) {
-            if (rank.segment.slot(communicator.world_rank(member)).process != rank.slot.process) {
-                place.space = CollectivePlace::Space::several;
-                break;
-            }
-        }
-    }
-    return place.space == CollectivePlace::Space::one;
-}
-
-bool SharedDirect::pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    const bool reduces = operation == Tag::reduce || operation == Tag::allreduce;
-    // Blocks of two ranks pass through shared memory, or by messages (messages_suffice).
-    if (ranks == 2 && !reduces) {
-        return false;
-    }
-    if (rank.takes_turns()) {
-        return bytes >= fibres_from(operation, ranks);
-    }
-    // Neither of two ranks that have processors should write where the other one has just read.
-    if (ranks == 2 && operation == Tag::allreduce && !rank.oversubscribed()) {
-        return false;
-    }
-    if (operation == Tag::alltoall && rank.oversubscribed() && ranks >= direct_many_ranks) {
-        return true;
-    }
-    return bytes >= (rank.oversubscribed() ? direct_crowded_from_bytes
-                     : ranks == 2          ? direct_pair_from_bytes
-                                           : direct_from_bytes);
-}
-
-bool SharedDirect::messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes) {
-    return ranks == 2 && bytes > direct_from_bytes && !rank.oversubscribed() &&
-           (operation == Tag::allgather || operation == Tag::alltoall);
-}
 
 void SharedDirect::copy(const Buffer& from, const Buffer& to) const {
     const MPI_Count bytes = to.bytes();

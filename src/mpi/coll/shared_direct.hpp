@@ -1,6 +1,6 @@
 // Shared direct: collective operations of ranks of one address space on data above a size limit
-// (pays()). Each rank stores in its line where its data is, or is to go; the others copy or combine
-// it there, each its own part. Nothing is copied twice, and no staging area is needed.
+// (paths.hpp). Each rank stores in its line where its data is, or is to go; the others copy or
+// combine it there, each its own part. Nothing is copied twice, and no staging area is needed.
 //
 // A rank whose memory others read or write waits for their arrivals before it leaves. All ranks
 // must know the same number of bytes; the datatypes may differ. Arguments and results are as in
@@ -26,14 +26,6 @@ class SharedDirect {
           engine_(engine),
           rank_(communicator.rank()),
           size_(communicator.size()) {}
-
-    // Whether all ranks of the communicator are of this process; found out once.
-    static bool one_space(const Rank& rank, comm::Communicator& communicator);
-    // Whether the direct form of an operation is faster; `bytes` as for by_shared_memory.
-    static bool pays(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
-    // Whether an all-gather or all-to-all of two of them that have processors goes by messages,
-    // which can be direct as well.
-    static bool messages_suffice(Tag operation, const Rank& rank, int ranks, MPI_Count bytes);
 
     // The outcome of the operation that was made: as CallAgreement's.
     Error outcome() { return ring_.call().outcome(); }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "mpi/coll/shared_data.hpp"
-#include "mpi/coll/short_blocks.hpp"
 #include "mpi/coll/unlocked_op.hpp"
 
 namespace warren::coll {
@@ -13,16 +12,15 @@ namespace warren::coll {
 // them to fill the pipeline of phases once, so that two ranks that take turns as root write where
 // they have read. Pieces are larger where the staging area has no separate room for each.
 std::size_t SharedData::reduce_limit(std::size_t bytes) const {
-    constexpr std::size_t smallest = short_block_bytes, once_round = 65536, largest = 65536;
     if (!ring_.is_pair()) {
         return flow_limit(bytes);
     }
-    if (bytes <= once_round) {
-        return std::max(bytes / node::collective_phases, smallest);
+    if (bytes <= reduce_round_bytes) {
+        return std::max<std::size_t>(bytes / node::collective_phases, short_block_bytes);
     }
     return bytes <= node::collective_phases * staging::large_rank_bytes
                ? flow_limit(bytes)
-               : std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, largest));
+               : std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, reduce_piece_bytes));
 }
 
 template <typename Operand>
@@ -155,6 +153,30 @@ void SharedData::combine_in_parts(const Reduction& reduction, const Cut& cut, co
     }
 }
 
+namespace {
+
+// Pieces of a reduction, each of a part for every rank: whole elements.
+struct Parts {
+    struct Part {
+        std::size_t first;
+        std::size_t bytes;
+    };
+    std::size_t bytes; // of all
+    std::size_t span;  // bytes of a piece
+    std::size_t element;
+    int ranks;
+
+    std::size_t pieces() const { return (bytes + span - 1) / span; }
+    Part of(std::size_t piece, int rank) const {
+        const auto count = static_cast<MPI_Count>(std::min(span, bytes - piece * span) / element);
+        const auto begin = static_cast<std::size_t>(count * rank / ranks) * element;
+        const auto end = static_cast<std::size_t>(count * (rank + 1) / ranks) * element;
+        return {piece * span + begin, end - begin};
+    }
+};
+
+} // namespace
+
 bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, void* out) {
     const auto size = static_cast<std::size_t>(reduction.type.size);
     const auto ranks = static_cast<std::size_t>(size_);
@@ -167,22 +189,12 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
     }
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
     const Buffer result = {out, reduction.count, &reduction.type};
-    const std::size_t span = cut.piece * ranks;
-    const std::size_t pieces = (bytes + span - 1) / span;
-    struct Part {
-        std::size_t first;
-        std::size_t bytes;
-    };
-    const auto part_of = [&](std::size_t piece, int r) {
-        const auto count = static_cast<MPI_Count>(std::min(span, bytes - piece * span) / size);
-        const auto begin = static_cast<std::size_t>(count * r / size_) * size;
-        const auto end = static_cast<std::size_t>(count * (r + 1) / size_) * size;
-        return Part{piece * span + begin, end - begin};
-    };
+    const Parts parts = {bytes, cut.piece * ranks, size, size_};
+    const std::size_t pieces = parts.pieces();
     const auto contribute = [&](Operation op, std::size_t piece) {
         for (int r = 0; r < size_; ++r) {
             if (r != rank_) {
-                const Part part = part_of(piece, r);
+                const Parts::Part part = parts.of(piece, r);
                 put(own, part.first, part.bytes, place(cut, op, rank_, r));
             }
         }
@@ -191,7 +203,7 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
         for (int r = 0; r < size_; ++r) {
             ring_.await(contributed, r);
         }
-        const Part part = part_of(piece, rank_);
+        const Parts::Part part = parts.of(piece, rank_);
         const auto count = static_cast<MPI_Count>(part.bytes / size);
         const auto* mine = static_cast<const std::byte*>(in) + part.first;
         auto* result_part = static_cast<std::byte*>(out) + part.first;
@@ -206,7 +218,7 @@ bool SharedData::allreduce_in_row(const Reduction& reduction, const void* in, vo
     const auto collect = [&](Operation op, std::size_t piece) {
         for (int r = 0; r < size_; ++r) {
             if (r != rank_) {
-                const Part part = part_of(piece, r);
+                const Parts::Part part = parts.of(piece, r);
                 ring_.await(op, r);
                 get(place(cut, op, r, r), result, part.first, part.bytes);
             }

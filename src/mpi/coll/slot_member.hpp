@@ -18,12 +18,15 @@ namespace warren::coll {
 struct SlotMember {
     // For a communicator that has a slot (slot_pool.hpp).
     SlotMember(message::Engine& of_rank, comm::Communicator& of_slot)
+        : SlotMember(of_rank, of_slot, is_flat(of_rank.rank(), of_slot.peers())) {}
+    // `flat_slot`: is_flat() of them, for callers that know it.
+    SlotMember(message::Engine& of_rank, comm::Communicator& of_slot, bool flat_slot)
         : engine(of_rank),
           node_rank(engine.rank()),
           communicator(of_slot),
           rank(communicator.rank()),
-          size(communicator.size()),
-          flat(is_flat(node_rank, size)),
+          size(communicator.peers()), // as no intercommunicator has a slot
+          flat(flat_slot),
           memory(node_rank.segment.collective_slot(communicator.place.slot), node_rank.size) {}
 
     // Whether ranks read each other's lines (flat_sync.hpp); otherwise arrivals are counted

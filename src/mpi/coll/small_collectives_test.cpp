@@ -56,13 +56,8 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
     bool good = true;
     const std::uint64_t end_ns = monotonic_ns() + time_limit_ns;
     for (int i = 0; i < operations && good; ++i) {
-        if (i % 64 == 63) {
-            // On a busy machine all stop early together.
-            std::int64_t late = monotonic_ns() > end_ns;
-            slot.allreduce(&late, &late, 1, type, sum);
-            if (late != 0) {
-                break;
-            }
+        if (i % 64 == 63 && all_stop(member, end_ns)) {
+            break;
         }
         const std::uint32_t kind = shared() % 9;
         const int root = static_cast<int>(shared() % static_cast<std::uint32_t>(size));
@@ -117,15 +112,16 @@ bool random_operations(Member& member, std::uint32_t seed, int operations) {
     return good;
 }
 
-class SmallCollectivesTest : public testing::TestWithParam<Shape> {};
+class SmallCollectivesTest : public testing::TestWithParam<NodeShape> {};
 
 // Flat, counted with spinning, counted with yields and sleeps.
 INSTANTIATE_TEST_SUITE_P(Shapes, SmallCollectivesTest,
-                         testing::Values(Shape{2, 2}, Shape{5, 64}, Shape{11, 64}, Shape{2, 1},
-                                         Shape{3, 2}, Shape{8, 2}, Shape{17, 2}, Shape{70, 2}),
+                         testing::Values(NodeShape{2, 2}, NodeShape{5, 64}, NodeShape{11, 64},
+                                         NodeShape{2, 1}, NodeShape{3, 2}, NodeShape{8, 2},
+                                         NodeShape{17, 2}, NodeShape{70, 2}),
                          name_of);
 
-int number_of_operations(const Shape& shape) {
+int number_of_operations(const NodeShape& shape) {
     return operations_of(shape, 60'000, 100);
 }
 

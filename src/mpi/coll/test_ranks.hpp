@@ -42,6 +42,14 @@ struct Member {
 // spinning ranks lose their processor, fewer operations run.
 constexpr std::uint64_t time_limit_ns = 4'000'000'000;
 
+// On a busy machine all stop early together: whether any rank is past the time.
+inline bool all_stop(Member& member, std::uint64_t end_ns) {
+    std::int64_t late = monotonic_ns() > end_ns;
+    SmallCollectives(member.engine, member.communicators.world())
+        .allreduce(&late, &late, 1, datatype::basic(MPI_INT64_T), Op(OpKind::sum));
+    return late != 0;
+}
+
 using Program = std::function<bool(Member&)>;
 
 inline bool run_member(const node::Segment& segment, std::uint32_t index, const Program& program) {
@@ -90,13 +98,13 @@ inline bool run_processes(std::uint32_t ranks, std::uint32_t cores, const Progra
     return good == ranks;
 }
 
-struct Shape {
+struct NodeShape {
     std::uint32_t ranks;
     std::uint32_t cores;
 };
 
 // For INSTANTIATE_TEST_SUITE_P.
-inline std::string name_of(const testing::TestParamInfo<Shape>& tested) {
+inline std::string name_of(const testing::TestParamInfo<NodeShape>& tested) {
     return std::to_string(tested.param.ranks) + "_ranks_" + std::to_string(tested.param.cores) +
            "_cores";
 }
@@ -106,7 +114,7 @@ using RandomOperations = bool (*)(Member& member, std::uint32_t seed, int operat
 
 // How many of them: `total` shared out among the ranks, fewer under the thread sanitizer; and a
 // `slower`th where more ranks spin than there are real processors.
-inline int operations_of(const Shape& shape, int total, int slower) {
+inline int operations_of(const NodeShape& shape, int total, int slower) {
 #if defined(__SANITIZE_THREAD__)
     total /= 8;
 #endif
@@ -114,12 +122,12 @@ inline int operations_of(const Shape& shape, int total, int slower) {
     return total / static_cast<int>(shape.ranks) / (slow ? slower : 1);
 }
 
-inline void agree_as_threads(const Shape& shape, RandomOperations program, int operations) {
+inline void agree_as_threads(const NodeShape& shape, RandomOperations program, int operations) {
     EXPECT_TRUE(run_threads(shape.ranks, shape.cores,
                             [&](Member& member) { return program(member, 1, operations); }));
 }
 
-inline void agree_as_processes(const Shape& shape, RandomOperations program, int operations) {
+inline void agree_as_processes(const NodeShape& shape, RandomOperations program, int operations) {
 #if defined(__SANITIZE_THREAD__)
     (void)shape, (void)program, (void)operations;
     GTEST_SKIP() << "the thread sanitizer follows no memory across processes";

@@ -4,7 +4,8 @@
 //
 // Unless a group says otherwise, `bench/collectives --operations NAME --sizes …` measures it
 // (bench/README.md), on 2 ranks, on few (up to flat_ranks), and on more ranks than processors.
-// Which operations use shared memory at all is a table in choice.cpp.
+// Machine: README.md's, a 2-core virtual EPYC (Zen 4).
+// Which path an operation takes is the table of paths.hpp.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,11 @@ inline constexpr int yields_of_fibre = 2;
 // Sleepers that one rank wakes, each of which wakes as many.
 inline constexpr int wake_fan_out = 2;
 
+// --- Short blocks (short_blocks.hpp). all operations, --sizes 256,512,1K,2K
+
+// Largest block, bytes, for which the shorter code is worth a class of its own.
+inline constexpr MPI_Count short_block_bytes = 1024;
+
 // --- Copies. --operations bcast,allgather
 
 // At or above this size, bytes, use the copy routine tuned for lines that another core wrote last.
@@ -53,6 +59,13 @@ inline constexpr std::size_t pair_piece_bytes = 131072;
 // At or above this size, bytes, two ranks use the wide staging area and its piece size.
 inline constexpr std::size_t wide_from_bytes = 262144;
 inline constexpr std::size_t wide_piece_bytes = 262144;
+// Pieces of data that moves from or to a root, bytes: the first of these whose data is at most as
+// long. A reader begins when the first piece is there, and each piece costs an arrival.
+struct FlowPiece {
+    std::size_t data_bytes;
+    std::size_t piece_bytes;
+};
+inline constexpr FlowPiece flow_pieces[] = {{16384, 4096}, {65536, 8192}, {~std::size_t{0}, 16384}};
 // At or above this size, bytes, data of two ranks may be passed instead of pushed
 // (copy_methods.hpp).
 inline constexpr std::size_t passing_from_bytes = 32768;
@@ -83,6 +96,11 @@ inline constexpr std::size_t fold_bytes = 4096;
 inline constexpr std::size_t parts_from_bytes = 8192;
 // Bytes that a rank combines between two of its arrivals.
 inline constexpr std::size_t part_bytes = 65536;
+// Reductions of two ranks up to this size, bytes, have one piece per phase, at least a short
+// block's size.
+inline constexpr std::size_t reduce_round_bytes = 65536;
+// Their largest piece, bytes: pieces stay in the nearer caches.
+inline constexpr std::size_t reduce_piece_bytes = 65536;
 // Pieces of a reduction to a root that fill the pipeline: two per phase.
 inline constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
 // Bytes of two ranks' operands that are combined at a time; distance of the prefetch.

@@ -484,7 +484,7 @@ TEST_P(EngineTest, what_is_offered_is_fetched_or_pushed_once_its_sender_waits_fo
                 }
                 for (Request* send : sends) {
                     engine.wait(*send);
-                    ++(send->answer_token != 0 ? pushed : fetched);
+                    ++(send->sending.answer_token != 0 ? pushed : fetched);
                 }
                 end_sends(engine, sends);
             } else {

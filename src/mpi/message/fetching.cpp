@@ -1,26 +1,27 @@
-// Rendezvous: what a sender offers, and how the receiver fetches it from the sender's memory.
-//
-// Data in one piece is offered by its address. Data of large blocks is offered as a list of them,
-// which the receiver reads first: the kernel then copies from the sender's layout into the
-// receiver's, and nobody packs. Small blocks cost the kernel more than packing them does.
+// Rendezvous and direct copies: the receiver takes the data out of the sender's memory, through the
+// kernel (offers.hpp) or itself (direct.hpp).
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <span>
+#include <sys/uio.h>
 #include <utility>
 
-#include "mpi/message/engine.hpp"
-#include "mpi/message/laid_out.hpp"
+#include "mpi/message/offers.hpp"
+#include "mpi/message/payload.hpp"
+#include "mpi/message/receiver.hpp"
 
 namespace warren::message {
 
 namespace {
 
-bool is_coarse(const datatype::Datatype& type) {
-    return type.size / type.block_count() >= coarse_block_bytes;
+// State of a message that the receiver copies out of the sender's memory.
+Trial trial_of_fetch(std::uint64_t stamp, bool unexpected) {
+    Trial trial = trial_of(stamp, unexpected);
+    trial.method = CopyMethod::fetch;
+    return trial;
 }
 
 using Pieces = std::array<iovec, transport::NodeTransport::pieces_per_read>;
@@ -47,133 +48,163 @@ std::uint64_t bytes_of(std::span<const iovec> pieces) {
     return sum;
 }
 
+// The sender's data, as pieces of its memory: one piece, or a list that is read part by part.
+class TheirPieces {
+  public:
+    TheirPieces(transport::NodeTransport& transport, std::uint32_t sender,
+                const RendezvousData& offered)
+        : transport_(transport), sender_(sender), offered_(offered) {}
+
+    // The next pieces, if there are none left; `done` bytes have been copied, `left` are missing.
+    transport::PeerCopy refill(std::uint64_t done, std::uint64_t left) {
+        using transport::PeerCopy;
+        if (!now_.empty()) {
+            return PeerCopy::done;
+        }
+        if (offered_.pieces == 0) {
+            list_[0] = {.iov_base = reinterpret_cast<void*>(offered_.address + done),
+                        .iov_len = left};
+            now_ = {list_.data(), 1};
+            return PeerCopy::done;
+        }
+        const std::uint64_t count = std::min<std::uint64_t>(offered_.pieces - read_, list_.size());
+        const PeerCopy result = transport_.read_peer(
+            sender_, offered_.address + read_ * sizeof(iovec), list_.data(), count * sizeof(iovec));
+        if (count == 0 || result != PeerCopy::done) {
+            return count == 0 ? PeerCopy::failed : result;
+        }
+        read_ += count;
+        now_ = {list_.data(), count};
+        return PeerCopy::done;
+    }
+    std::span<const iovec> now() const { return now_; }
+    void copied(std::uint64_t bytes) { now_ = without_front(now_, bytes); }
+
+  private:
+    transport::NodeTransport& transport_;
+    const std::uint32_t sender_;
+    const RendezvousData& offered_;
+    std::uint64_t read_ = 0; // of the list
+    Pieces list_;
+    std::span<iovec> now_;
+};
+
 } // namespace
 
-RendezvousData Engine::offer(const Peer& peer, Request& send) {
-    if (send.laid_out && send.offer == Offer::none) {
-        prepare_offer(peer, send);
-    }
-    const std::byte* data = send.offer == Offer::fetched ? send.packed : send.data;
-    return {.address = reinterpret_cast<std::uint64_t>(data),
-            .bytes = send.bytes,
-            .sender = token_of(send),
-            .pieces = send.pieces,
-            .began = 0};
-}
-
-void Engine::start_helping(Peer& peer, Request& send) {
-    // Only data in one piece is fetched so that there is something to help with.
-    if (!peer.pair_ring || send.laid_out || send.bytes < transport::joint_limit) {
+void Receiver::arrived_rendezvous(const transport::Arrival& arrival) {
+    const auto data = payload_of<RendezvousData>(arrival);
+    const Envelope envelope = envelope_of(arrival.header);
+    if (Request* receive = posted_.match(envelope)) {
+        fetch(*receive, envelope, arrival.sender, data, false);
         return;
     }
-    send.offered = true;
-    Bulk& bulk = bulk_of(peer);
-    bulk.awaited += send.awaited ? 1 : 0;
-    if (bulk.offers++ == 0) {
-        bulk.next_offering = offering_;
-        offering_ = &peer;
-    }
-    tell_awaited(peer);
+    Unexpected& message =
+        keep_announced(Unexpected::Form::rendezvous, envelope, arrival.sender, data.bytes);
+    message.announced.address = data.address;
+    message.announced.pieces = data.pieces;
+    message.announced.token = data.sender;
+    message.announced.began = data.began;
 }
 
-void Engine::stop_helping(Request& send) {
-    if (!send.offered) {
+void Receiver::arrived_direct(const transport::Arrival& arrival) {
+    const auto data = payload_of<DirectData>(arrival);
+    const Envelope envelope = envelope_of(arrival.header);
+    if (Request* receive = posted_.match(envelope)) {
+        receive_direct(*receive, envelope, arrival.sender, data, false);
         return;
     }
-    send.offered = false;
-    Peer& peer = peer_of(send.peer);
-    Bulk& bulk = *peer.bulk;
-    if (std::exchange(send.awaited, false)) {
-        --bulk.awaited;
+    Unexpected& message =
+        keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes);
+    message.announced.address = data.send;
+    message.announced.began = data.began;
+}
+
+void Receiver::receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
+                              const DirectData& data, bool unexpected) {
+    accept(receive, envelope, data.bytes);
+    Trial trial = {};
+    if (data.began != 0) {
+        trial = trial_of_fetch(data.began, unexpected);
     }
-    if (--bulk.offers > 0) {
-        tell_awaited(peer);
+    reinterpret_cast<DirectSend*>(data.send)->receive(receive.place(), receive.kept(),
+                                                      core_.transport.copy());
+    core_.rank.ring(sender);
+    if (trial.began != 0) {
+        trial.ended = node_time_ns();
+        judge(core_.peers.of(sender), data.bytes, trial);
+    }
+    core_.requests.complete(receive);
+}
+
+void Receiver::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
+                     const RendezvousData& offered, bool unexpected) {
+    accept(receive, envelope, offered.bytes);
+    Trial trial = {};
+    if (is_asked_for(receive, sender, offered, trial)) {
+        receive.receiving.moved = 0;
+        receive.receiving.trial = trial;
+        ask_for_rest(receive, sender, offered.sender, 0, trial.method == CopyMethod::pass);
         return;
     }
-    Peer** link = &offering_;
-    while (*link != &peer) {
-        link = &(*link)->bulk->next_offering;
+    if (!trial.asked && Stamp::time(offered.began) != 0) {
+        trial = trial_of_fetch(offered.began, unexpected);
     }
-    *link = bulk.next_offering;
-}
-
-void Engine::await_offered(const Request& send) {
-    Peer& peer = peer_of(send.peer);
-    ++peer.bulk->awaited;
-    tell_awaited(peer);
-}
-
-void Engine::tell_awaited(Peer& peer) {
-    Bulk& bulk = *peer.bulk;
-    if (bulk.awaited == bulk.offers && !bulk.told) {
-        bulk.told = true;
-        peer.pair_ring.set_awaits(true);
+    const transport::PeerCopy result = receive.kept() == 0 ? transport::PeerCopy::done
+                                       : offered.address == 0
+                                           ? transport::PeerCopy::failed
+                                           : read_offered(receive, sender, offered);
+    if (result == transport::PeerCopy::done) {
+        const DoneData done = {.request = offered.sender, .withdrawn = 0};
+        core_.answer(sender, kind::done, &done, sizeof done);
+        if (trial.began != 0) [[unlikely]] {
+            trial.ended = node_time_ns();
+            judge(core_.peers.of(sender), offered.bytes, trial);
+        }
+        core_.requests.complete(receive);
+        return;
     }
+    if (result == transport::PeerCopy::refused) {
+        core_.transport.advise(sender, no_fetching, no_fetching);
+    } else if (trial.began != 0) {
+        // Count a failed fetch, so that it is not tried again and again for want of a measurement.
+        trial.ended = node_time_ns();
+        trial.failed = true;
+        judge(core_.peers.of(sender), offered.bytes, trial);
+    }
+    receive.receiving.moved = 0;
+    receive.receiving.trial = {};
+    ask_for_rest(receive, sender, offered.sender, 0);
 }
 
-bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
-                          const RendezvousData& offered, Trial& trial) {
+bool Receiver::is_asked_for(const Request& receive, std::uint32_t sender,
+                            const RendezvousData& offered, Trial& trial) {
     // (A receiver that leaves MPI again would hold up the sender and its buffers.)
     if (offered.began != Stamp::receivers_choice || !receive.awaited || receive.laid_out ||
-        static_cast<std::uint64_t>(receive.outcome.bytes) != offered.bytes ||
-        !transport_.awaits(sender)) {
+        receive.kept() != offered.bytes || !core_.transport.awaits(sender)) {
         return false;
     }
-    Bulk& bulk = bulk_of(peer_of(sender));
+    Bulk& bulk = core_.peers.of(sender).bulk();
     std::unique_ptr<Asking>& asking = bulk.asking;
     if (asking == nullptr) {
         asking.reset(new (std::nothrow) Asking);
     }
-    return asking != nullptr && asking->next(offered.bytes, trial, !transport_.peer_copy_refused(),
-                                             bulk.offers > 0) != CopyMethod::fetch;
+    return asking != nullptr &&
+           asking->next(offered.bytes, trial, !core_.transport.peer_copy_refused(),
+                        bulk.offers > 0) != CopyMethod::fetch;
 }
 
-bool Engine::help_peers() {
-    bool moved = false;
-    for (Peer* peer = offering_; peer != nullptr; peer = peer->bulk->next_offering) {
-        moved |= transport_.help_peer(*peer);
-    }
-    return moved;
+transport::PeerCopy Receiver::read_offered(const Request& receive, std::uint32_t sender,
+                                           const RendezvousData& offered) {
+    return offered.pieces == 0 && !receive.laid_out
+               ? core_.transport.fetch_from_peer(sender, offered.address, receive.data,
+                                                 receive.kept(),
+                                                 core_.peers.of(sender).is_offered_some())
+               : read_with_gaps(receive, sender, offered);
 }
 
-bool Engine::await_helping(std::uint32_t peer_rank) {
-    return transport_.await_cell(peer_rank, [this] { help_peers(); });
-}
-
-void Engine::prepare_offer(const Peer& peer, Request& send) {
-    send.offer = Offer::streamed;
-    // The receiver asks for a stream if blocks can overlap in transfer, or if it can't fetch.
-    if (send.bytes == 0 || is_streamed(peer) || transport_.peer_copy_refused()) {
-        return;
-    }
-    const Buffer& buffer = send.buffer;
-    const bool listed = is_coarse(*buffer.type);
-    const auto limit = static_cast<std::size_t>(buffer.count * buffer.type->block_count());
-    if (send.packed == nullptr) {
-        send.packed =
-            static_cast<std::byte*>(std::malloc(listed ? limit * sizeof(iovec) : send.bytes));
-    }
-    if (send.packed == nullptr) {
-        return; // without memory it has to be streamed as well
-    }
-    if (listed) {
-        MPI_Count covered;
-        send.pieces = buffer.type->pieces(buffer.base, buffer.count, 0, buffer.bytes(),
-                                          reinterpret_cast<iovec*>(send.packed), limit, covered);
-    } else {
-        buffer.type->pack(buffer.base, buffer.count, send.packed);
-    }
-    send.offer = Offer::fetched;
-}
-
-transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t sender,
-                                         const RendezvousData& offered, std::uint64_t kept) {
+transport::PeerCopy Receiver::read_with_gaps(const Request& receive, std::uint32_t sender,
+                                             const RendezvousData& offered) {
     using transport::PeerCopy;
-    if (offered.pieces == 0 && !receive.laid_out) {
-        const Peer& peer = peer_of(sender);
-        return transport_.fetch_from_peer(sender, offered.address, receive.data, kept,
-                                          peer.bulk != nullptr && peer.bulk->offers > 0);
-    }
     const Buffer& buffer = receive.buffer;
     const bool in_place = !receive.laid_out || is_coarse(*buffer.type);
     const std::unique_ptr<std::byte[]> window(
@@ -181,28 +212,14 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
     if (!in_place && window == nullptr) {
         return PeerCopy::failed;
     }
-    Pieces their_list;
+    TheirPieces theirs(core_.transport, sender, offered);
     Pieces own_list;
-    std::span<iovec> theirs;
-    std::uint64_t listed = 0; // of the sender's pieces, read so far
+    const std::uint64_t kept = receive.kept();
     for (std::uint64_t done = 0; done < kept;) {
-        if (theirs.empty() && offered.pieces == 0) {
-            their_list[0] = {.iov_base = reinterpret_cast<void*>(offered.address + done),
-                             .iov_len = kept - done};
-            theirs = {their_list.data(), 1};
-        } else if (theirs.empty()) {
-            const std::uint64_t count =
-                std::min<std::uint64_t>(offered.pieces - listed, their_list.size());
-            const PeerCopy result =
-                transport_.read_peer(sender, offered.address + listed * sizeof(iovec),
-                                     their_list.data(), count * sizeof(iovec));
-            if (count == 0 || result != PeerCopy::done) {
-                return count == 0 ? PeerCopy::failed : result;
-            }
-            listed += count;
-            theirs = {their_list.data(), count};
+        if (const PeerCopy result = theirs.refill(done, kept - done); result != PeerCopy::done) {
+            return result;
         }
-        const std::uint64_t there = std::min(bytes_of(theirs), kept - done);
+        const std::uint64_t there = std::min(bytes_of(theirs.now()), kept - done);
         std::size_t own_count = 1;
         if (!in_place) {
             own_list[0] = {.iov_base = window.get(),
@@ -217,14 +234,14 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
         }
         std::uint64_t copied;
         const PeerCopy result =
-            transport_.read_peer(sender, theirs, {own_list.data(), own_count}, copied);
+            core_.transport.read_peer(sender, theirs.now(), {own_list.data(), own_count}, copied);
         if (result != PeerCopy::done) {
             return result;
         }
         if (!in_place) {
             LaidOut(buffer).take(done, window.get(), copied);
         }
-        theirs = without_front(theirs, copied);
+        theirs.copied(copied);
         done += copied;
     }
     return PeerCopy::done;

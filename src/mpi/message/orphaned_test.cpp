@@ -171,7 +171,7 @@ TEST(orphaned, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept)
                 sched_yield();
             }
             // The receiver has asked, and takes nothing for now: not all of it finds room.
-            EXPECT_TRUE(comes(engine, [&] { return send->answer_token != 0; }));
+            EXPECT_TRUE(comes(engine, [&] { return send->sending.answer_token != 0; }));
             EXPECT_FALSE(send->complete);
             engine.orphan(*send);
             gaps->fill(-1);
@@ -182,7 +182,7 @@ TEST(orphaned, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept)
             Gaps gaps(stream_words);
             Request* receive = start_receiving(engine, gaps);
             // With the head it has asked for the rest, also if it came to one that was arriving.
-            EXPECT_TRUE(comes(engine, [&] { return receive->moved > 0; }));
+            EXPECT_TRUE(comes(engine, [&] { return receive->receiving.moved > 0; }));
             step = 1;
             while (step == 1) {
                 sched_yield();
@@ -207,7 +207,7 @@ TEST(orphaned, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
             while (step == 0) {
                 sched_yield();
             }
-            EXPECT_EQ(send->answer_token, 0U); // it is on its way
+            EXPECT_EQ(send->sending.answer_token, 0U); // it is on its way
             engine.orphan(*send);
             gaps.reset();
             step = 2;
@@ -216,8 +216,8 @@ TEST(orphaned, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
             Gaps gaps(stream_words);
             EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));
             Request* receive = start_receiving(engine, gaps);
-            EXPECT_TRUE(receive->matched);
-            EXPECT_GT(receive->moved, 0U); // and has asked for the rest
+            EXPECT_TRUE(receive->receiving.matched);
+            EXPECT_GT(receive->receiving.moved, 0U); // and has asked for the rest
             step = 1;
             while (step == 1) {
                 sched_yield();

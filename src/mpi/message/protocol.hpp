@@ -47,6 +47,21 @@ inline constexpr transport::CellKind direct = 8;
 inline constexpr transport::CellKind withdrawn = 9;
 } // namespace kind
 
+// Envelope: source and tag of a message or receive, in terms that both sides share.
+struct Envelope {
+    std::uint32_t context; // of the communicator, and of point-to-point or collective traffic in it
+    std::int32_t source;   // rank in the communicator; MPI_ANY_SOURCE in a receive
+    std::int32_t tag;      // MPI_ANY_TAG in a receive
+};
+
+inline transport::Header header_of(transport::CellKind kind, const Envelope& envelope) {
+    return {
+        .kind = kind, .context = envelope.context, .source = envelope.source, .tag = envelope.tag};
+}
+inline Envelope envelope_of(const transport::Header& header) {
+    return {.context = header.context, .source = header.source, .tag = header.tag};
+}
+
 using Token = std::uint64_t;
 
 struct RendezvousData {

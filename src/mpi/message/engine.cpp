@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "mpi/message/payload.hpp"
-
 namespace warren::message {
 
 Engine::Engine(Rank& rank)
@@ -20,6 +18,8 @@ Engine::Engine(Rank& rank)
     sent_->sending.packed = nullptr;
     sent_->active = true;
     sent_->shared = true;
+    receiver_.register_kinds(kinds_);
+    sender_.register_kinds(kinds_);
 }
 
 Engine::~Engine() {
@@ -327,43 +327,14 @@ bool Engine::look_for_left() {
 }
 
 void Engine::arrived(const transport::Arrival& arrival) {
-    switch (arrival.header.kind) {
-    case kind::stream_head:
-        return receiver_.arrived_stream_head(arrival);
-    case kind::stream_part:
-        return receiver_.arrived_stream_part(arrival);
-    case kind::rendezvous:
-        return receiver_.arrived_rendezvous(arrival);
-    case kind::direct:
-        return receiver_.arrived_direct(arrival);
-    case kind::done:
-        return arrived_done(arrival);
-    case kind::withdrawn:
-        return receiver_.arrived_withdrawn(arrival);
-    case kind::wanted:
-        return sender_.arrived_wanted(arrival);
-    case kind::answer_head:
-        return receiver_.arrived_answer_head(arrival);
-    default:
-        std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n",
-                     core_.rank.index, arrival.header.kind, arrival.sender);
-        core_.rank.segment.record_end(node::JobEnd::fatal_error, core_.rank.index, 1,
-                                      "the node segment is damaged: a cell of unknown kind");
-        std::_Exit(1);
-    }
-}
-
-void Engine::arrived_done(const transport::Arrival& arrival) {
-    const auto data = payload_of<DoneData>(arrival);
-    Request* request = core_.requests.of_token(data.request);
-    if (request == nullptr) {
+    if (kinds_.handle(arrival)) [[likely]] {
         return;
     }
-    if (request->is_receive()) {
-        receiver_.given_up(*request, arrival.sender);
-    } else {
-        sender_.done(*request, data.withdrawn != 0);
-    }
+    std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n",
+                 core_.rank.index, arrival.header.kind, arrival.sender);
+    core_.rank.segment.record_end(node::JobEnd::fatal_error, core_.rank.index, 1,
+                                  "the node segment is damaged: a cell of unknown kind");
+    std::_Exit(1);
 }
 
 // --- Waiting

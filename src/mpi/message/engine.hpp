@@ -8,6 +8,7 @@
 //   DirectCopies   sends announced to ranks of this address space
 //   Withdrawals    announced sends that are to be taken back
 //   Stepping       operations that are made of others
+//   KindTable      who handles arriving cells of each kind
 //
 // Destinations are world ranks: translation by a communicator's rank map happens in the callers.
 // Errors of arguments have been found before; what fails here is memory (an Error), or the message
@@ -25,6 +26,7 @@
 #include "mpi/message/at_once.hpp"
 #include "mpi/message/core.hpp"
 #include "mpi/message/direct_copies.hpp"
+#include "mpi/message/kinds.hpp"
 #include "mpi/message/offers.hpp"
 #include "mpi/message/protocol.hpp"
 #include "mpi/message/receiver.hpp"
@@ -212,6 +214,18 @@ class Engine {
         }
     }
 
+    // --- Kinds of other rooms (protocol.hpp). register_kind: has handler(owner, arrival) called
+    // for each arriving cell of a kind, in the order of its sender's sends, eager messages among
+    // them; it may send, but not wait. Before any rank sends one. tell: sends a cell with up to
+    // inline_bytes of data to a rank's handler, now or when there is room.
+    void register_kind(transport::CellKind kind, void* owner, KindTable::Handler handler) {
+        kinds_.add(kind, owner, handler);
+    }
+    void tell(std::uint32_t peer, const transport::Header& header, const void* data,
+              std::size_t bytes) {
+        core_.outbox.tell(core_.peers.of(peer), header, data, bytes);
+    }
+
     // Completes what the program no longer waits for: sends that wait for room or for their
     // receiver (abandoned or buffered ones). Abandoned receives end when all ranks of the job are
     // here, since then nobody will send to them. Once, before MPI_Finalize ends.
@@ -240,7 +254,6 @@ class Engine {
 
     // A cell that is no eager message.
     void arrived(const transport::Arrival& arrival);
-    void arrived_done(const transport::Arrival& arrival);
     bool run_direct();
     // Ends withdrawals whose receiver has left MPI.
     bool look_for_left();
@@ -264,6 +277,7 @@ class Engine {
     Receiver receiver_;
     Sender sender_;
     Stepping stepping_;
+    KindTable kinds_;
     Request* sent_; // from the table
     LateHandleTable<Matched> matched_;
 };

@@ -154,7 +154,7 @@ void Receiver::fetch(Request& receive, const Envelope& envelope, std::uint32_t s
                                            ? transport::PeerCopy::failed
                                            : read_offered(receive, sender, offered);
     if (result == transport::PeerCopy::done) {
-        const DoneData done = {.request = offered.sender, .withdrawn = 0};
+        const DoneData done = {.sender = offered.sender, .withdrawn = 0};
         core_.answer(sender, kind::done, &done, sizeof done);
         if (trial.began != 0) [[unlikely]] {
             trial.ended = node_time_ns();

@@ -16,8 +16,7 @@ RendezvousData Offers::describe(const Peer& peer, Request& send) {
     if (send.laid_out && send.sending.offer == Offer::none) {
         prepare(peer, send);
     }
-    const std::byte* data =
-        send.sending.offer == Offer::fetched ? send.sending.packed : send.data;
+    const std::byte* data = send.sending.offer == Offer::fetched ? send.sending.packed : send.data;
     return {.address = reinterpret_cast<std::uint64_t>(data),
             .bytes = send.bytes,
             .sender = RequestTable::token_of(send),

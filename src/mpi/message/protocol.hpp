@@ -19,13 +19,16 @@
 //                which send. The receiver answers `done` with that send. It doesn't answer if the
 //                send has been received, or is held by a matched probe, which then goes on. If the
 //                receiver has asked (`wanted`) meanwhile for a send that was given up, not
-//                cancelled, the sender answers `done`: no data comes
+//                cancelled, the sender answers `given_up`: no data comes
 //   wanted       the sender streams the rest to the receive that it names: answer_head, then
 //                stream_part until all is there. The blocks of one sender's streams never mix: a
 //                pair has one stream at a time. Data with gaps goes as many streams, each of one
 //                block (answer_head only), so that those of several messages can take turns
 // A synchronous send is a rendezvous of any size, or direct.
 // Tokens are handles of the rank's request table, so that a stale one is recognised.
+//
+// Each kind has one handler (kinds.hpp). Rooms above this one register their own kinds with
+// Engine::register_kind, by numbers from kind::first_free on, listed here.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +48,10 @@ inline constexpr transport::CellKind wanted = 6;
 inline constexpr transport::CellKind answer_head = 7;
 inline constexpr transport::CellKind direct = 8;
 inline constexpr transport::CellKind withdrawn = 9;
+inline constexpr transport::CellKind given_up = 10;
+// Kinds of the rooms above.
+inline constexpr transport::CellKind first_free = 16;
+inline constexpr transport::CellKind limit = 24; // all are below it
 } // namespace kind
 
 // Envelope: source and tag of a message or receive, in terms that both sides share.
@@ -79,8 +86,12 @@ struct DirectData {
 };
 
 struct DoneData {
-    Token request;           // of who gets this
-    std::uint64_t withdrawn; // not 0: a send whose message has been taken back
+    Token sender;
+    std::uint64_t withdrawn; // not 0: its message has been taken back
+};
+
+struct GivenUpData {
+    Token receiver;
 };
 
 struct WithdrawnData {

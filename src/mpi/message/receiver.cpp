@@ -20,6 +20,16 @@ void no_memory_for_unexpected(const Rank& rank, std::uint64_t bytes) {
     std::_Exit(1);
 }
 
+void Receiver::register_kinds(KindTable& kinds) {
+    kinds.add<&Receiver::arrived_stream_head>(kind::stream_head, *this);
+    kinds.add<&Receiver::arrived_stream_part>(kind::stream_part, *this);
+    kinds.add<&Receiver::arrived_answer_head>(kind::answer_head, *this);
+    kinds.add<&Receiver::arrived_rendezvous>(kind::rendezvous, *this);
+    kinds.add<&Receiver::arrived_direct>(kind::direct, *this);
+    kinds.add<&Receiver::arrived_withdrawn>(kind::withdrawn, *this);
+    kinds.add<&Receiver::arrived_given_up>(kind::given_up, *this);
+}
+
 void Receiver::judge_length(Request& receive) {
     message::Outcome& outcome = receive.outcome;
     if (outcome.bytes > static_cast<MPI_Count>(receive.bytes)) {
@@ -84,7 +94,7 @@ void Receiver::arrived_withdrawn(const transport::Arrival& arrival) {
     unexpected_.destroy(*message);
     // Also for a rank of this address space: its send may no longer exist, if this rank had left
     // MPI and has come back.
-    const DoneData done = {.request = data.sender, .withdrawn = 1};
+    const DoneData done = {.sender = data.sender, .withdrawn = 1};
     core_.answer(arrival.sender, kind::done, &done, sizeof done);
 }
 

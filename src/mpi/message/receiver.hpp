@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "mpi/message/core.hpp"
+#include "mpi/message/kinds.hpp"
 #include "mpi/message/laid_out.hpp"
 #include "mpi/message/matching.hpp"
 #include "mpi/message/protocol.hpp"
@@ -73,14 +74,15 @@ class Receiver {
         }
     }
     void arrived_unexpected(const transport::Arrival& arrival);
+    // Has the arrivals below handed to this object.
+    void register_kinds(KindTable& kinds);
     void arrived_stream_head(const transport::Arrival& arrival);
     void arrived_stream_part(const transport::Arrival& arrival);
     void arrived_answer_head(const transport::Arrival& arrival);
     void arrived_rendezvous(const transport::Arrival& arrival);
     void arrived_direct(const transport::Arrival& arrival);
     void arrived_withdrawn(const transport::Arrival& arrival);
-    // The sender of a message that has been asked for has given up.
-    void given_up(Request& receive, std::uint32_t sender);
+    void arrived_given_up(const transport::Arrival& arrival);
 
   private:
     // Notes that a message belongs to a receive.

@@ -23,6 +23,11 @@ std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
 }
 } // namespace
 
+void Sender::register_kinds(KindTable& kinds) {
+    kinds.add<&Sender::arrived_wanted>(kind::wanted, *this);
+    kinds.add<&Sender::arrived_done>(kind::done, *this);
+}
+
 void Sender::begin(Request& send) {
     core_.count(send.buffer, send.peer);
     Peer& peer = core_.peers.of(send.peer);
@@ -88,8 +93,8 @@ Step Sender::advance_push(Peer& peer, Request& send, const CopyMethod* chosen) {
     send.sending.passes = chosen != nullptr && *chosen == CopyMethod::pass;
     const StreamHead stream = {.total = bytes,
                                .token = RequestTable::token_of(send),
-                               .began = chosen != nullptr ? CopyChoice::stamp(peer, bytes, *chosen)
-                                                          : 0};
+                               .began =
+                                   chosen != nullptr ? CopyChoice::stamp(peer, bytes, *chosen) : 0};
     std::memcpy(extra, &stream, sizeof stream);
     const LaidOut data(send.buffer);
     if (!core_.transport.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
@@ -184,10 +189,10 @@ bool Sender::send_part(Peer& peer, Request& send, std::uint64_t limit) {
         header.kind = kind::answer_head;
     }
     const LaidOut data(send.buffer);
-    if (!core_.transport.send_block(
-            peer, header, extra,
-            send.laid_out ? data.source(state.moved) : pushed(send, state.moved), bytes,
-            send.bytes)) {
+    if (!core_.transport.send_block(peer, header, extra,
+                                    send.laid_out ? data.source(state.moved)
+                                                  : pushed(send, state.moved),
+                                    bytes, send.bytes)) {
         return false;
     }
     state.streaming = !send.laid_out; // of which each part is a stream of its own
@@ -204,8 +209,8 @@ void Sender::arrived_wanted(const transport::Arrival& arrival) {
     withdrawals_.end(*send); // it comes too late
     if (send->fate == Fate::orphaned) {
         // There is nothing to send any more, nor to withdraw.
-        const DoneData done = {.request = data.receiver, .withdrawn = 0};
-        core_.answer(arrival.sender, kind::done, &done, sizeof done);
+        const GivenUpData given_up = {.receiver = data.receiver};
+        core_.answer(arrival.sender, kind::given_up, &given_up, sizeof given_up);
         core_.requests.complete(*send);
         return;
     }
@@ -222,14 +227,19 @@ void Sender::arrived_wanted(const transport::Arrival& arrival) {
     }
 }
 
-void Sender::done(Request& send, bool withdrawn) {
-    if (withdrawn) {
-        withdrawals_.succeed(send);
+void Sender::arrived_done(const transport::Arrival& arrival) {
+    const auto data = payload_of<DoneData>(arrival);
+    Request* send = core_.requests.of_token(data.sender);
+    if (send == nullptr) {
         return;
     }
-    offers_.end(send);
-    withdrawals_.end(send);
-    core_.requests.complete(send);
+    if (data.withdrawn != 0) {
+        withdrawals_.succeed(*send);
+        return;
+    }
+    offers_.end(*send);
+    withdrawals_.end(*send);
+    core_.requests.complete(*send);
 }
 
 void Sender::copied(Request& send) {

@@ -9,6 +9,7 @@
 #include "mpi/message/copy_choice.hpp"
 #include "mpi/message/core.hpp"
 #include "mpi/message/direct_copies.hpp"
+#include "mpi/message/kinds.hpp"
 #include "mpi/message/offers.hpp"
 #include "mpi/message/withdrawals.hpp"
 #include "mpi/transport/shm/source.hpp"
@@ -29,10 +30,11 @@ class Sender {
     // Sends what waits for room, as far as there is some.
     bool push();
 
-    // Answers of receivers: one wants the rest of a send; one has all of it, or, if the send is
-    // `withdrawn`, nobody will receive it.
+    // Answers of receivers: one wants the rest of a send; one has all of it, or nobody will receive
+    // it.
+    void register_kinds(KindTable& kinds);
     void arrived_wanted(const transport::Arrival& arrival);
-    void done(Request& send, bool withdrawn);
+    void arrived_done(const transport::Arrival& arrival);
     // The receiver has copied a direct send.
     void copied(Request& send);
 

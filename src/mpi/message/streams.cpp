@@ -82,7 +82,7 @@ bool Receiver::ask_for_rest(Request& receive, std::uint32_t sender, Token token,
                             std::uint64_t there, bool passes) {
     const std::uint64_t wanted_bytes = receive.kept();
     if (wanted_bytes <= there) {
-        const DoneData done = {.request = token, .withdrawn = 0};
+        const DoneData done = {.sender = token, .withdrawn = 0};
         core_.answer(sender, kind::done, &done, sizeof done);
         return false;
     }
@@ -95,14 +95,19 @@ bool Receiver::ask_for_rest(Request& receive, std::uint32_t sender, Token token,
     return true;
 }
 
-void Receiver::given_up(Request& receive, std::uint32_t sender) {
-    receive.outcome.error_class = MPI_ERR_OTHER;
-    Trial& trial = receive.receiving.trial;
+// The sender of a message that has been asked for has given up.
+void Receiver::arrived_given_up(const transport::Arrival& arrival) {
+    Request* receive = core_.requests.of_token(payload_of<GivenUpData>(arrival).receiver);
+    if (receive == nullptr) {
+        return;
+    }
+    receive->outcome.error_class = MPI_ERR_OTHER;
+    Trial& trial = receive->receiving.trial;
     if (trial.asked) {
         trial.ignored = true;
-        core_.peers.of(sender).bulk().asking->end(0, trial);
+        core_.peers.of(arrival.sender).bulk().asking->end(0, trial);
     }
-    core_.requests.complete(receive);
+    core_.requests.complete(*receive);
 }
 
 void Receiver::arrived_stream_part(const transport::Arrival& arrival) {

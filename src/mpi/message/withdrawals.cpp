@@ -37,10 +37,10 @@ void Withdrawals::announce(Request& send) {
     first_ = &send;
     offers_.end(send);
     const Token token = RequestTable::token_of(send);
-    const WithdrawnData data = {
-        .send = state.offer == Offer::direct ? reinterpret_cast<std::uint64_t>(&state.direct)
-                                             : token,
-        .sender = token};
+    const WithdrawnData data = {.send = state.offer == Offer::direct
+                                            ? reinterpret_cast<std::uint64_t>(&state.direct)
+                                            : token,
+                                .sender = token};
     core_.outbox.tell(core_.peers.of(send.peer), header_of(kind::withdrawn, send.envelope), &data,
                       sizeof data);
 }

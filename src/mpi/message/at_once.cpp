@@ -8,31 +8,24 @@ namespace warren::message {
 
 bool send_block(Core& core, Peer& peer, const Envelope& envelope, const transport::Source& source,
                 std::uint64_t bytes) {
-    transport::NodeTransport& transport = core.transport;
+    Transport& transport = core.transport;
     if (bytes <= transport.whole_block_limit(peer)) {
         return transport.send_block(peer, header_of(kind::eager, envelope), {}, source, bytes);
     }
     if (bytes > transport.block_limit(peer)) {
         return false;
     }
-    // If a message can't be fetched although that was chosen, it is pushed. It then counts in its
-    // row but isn't measured.
-    const bool counts = source.data() != nullptr && CopyMethodClass::has(bytes);
-    const CopyMethod method = counts ? CopyChoice::method(peer, bytes) : CopyMethod::push;
-    std::byte extra[transport::extra_bytes] = {};
-    const StreamHead stream = {.total = bytes,
-                               .token = 0,
-                               .began = counts && method != CopyMethod::fetch
-                                            ? CopyChoice::stamp(peer, bytes, method)
-                                            : 0};
+    const transport::Plan plan =
+        transport::Plans::plan_block(peer, bytes, source.data() != nullptr);
+    transport::Extra extra = {};
+    const StreamHead stream = {
+        .total = bytes, .token = 0, .began = transport::Plans::stamp(peer, plan, bytes)};
     std::memcpy(extra, &stream, sizeof stream);
     if (!transport.send_block(peer, header_of(kind::stream_head, envelope), extra,
-                              source.passing(method == CopyMethod::pass), bytes, bytes)) {
+                              source.passing(plan.passes), bytes, bytes)) {
         return false;
     }
-    if (counts) {
-        CopyChoice::used(peer, bytes);
-    }
+    transport::Plans::sent(peer, plan, bytes);
     return true;
 }
 
@@ -43,11 +36,11 @@ bool send_gaps(Core& core, Peer& peer, const Envelope& envelope, const Buffer& b
         buffer.type->pack(buffer.base, buffer.count, packed);
         return core.transport.send_inline(peer, header_of(kind::eager, envelope), packed, bytes);
     }
-    const CopyChoice choice(core.transport);
+    const transport::Plans& plans = core.transport.plans();
     if (const void* piece = buffer.type->one_piece(buffer.base, buffer.count)) {
-        return !choice.is_fetched(peer, bytes) && send_block(core, peer, envelope, piece, bytes);
+        return !plans.is_taken(peer, bytes) && send_block(core, peer, envelope, piece, bytes);
     }
-    if (bytes > direct_limit && !choice.streams_gaps(peer, buffer)) {
+    if (bytes > transport::direct_limit && !plans.streams_gaps(peer, has_small_pieces(buffer))) {
         return false;
     }
     const LaidOut data(buffer);

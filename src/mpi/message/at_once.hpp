@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mpi/message/copy_choice.hpp"
 #include "mpi/message/core.hpp"
 
 namespace warren::message {
@@ -42,10 +41,20 @@ inline bool send_at_once(Core& core, const Buffer& buffer, std::uint32_t peer_ra
         return core.transport.send_inline(peer, header_of(kind::eager, envelope), buffer.base,
                                           bytes);
     }
-    if (CopyChoice(core.transport).is_fetched(peer, bytes)) [[unlikely]] {
+    if (core.transport.plans().is_taken(peer, bytes)) [[unlikely]] {
         return false;
     }
     return send_block(core, peer, envelope, buffer.base, bytes);
+}
+
+// --- Data with gaps
+
+// Small pieces of memory far apart bring whole cache lines with them.
+inline std::size_t piece_of(const Buffer& buffer) {
+    return static_cast<std::size_t>(buffer.type->size / buffer.type->block_count());
+}
+inline bool has_small_pieces(const Buffer& buffer) {
+    return piece_of(buffer) < node::cache_line_bytes;
 }
 
 } // namespace warren::message

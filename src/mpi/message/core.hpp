@@ -2,11 +2,13 @@
 // Thread rule: under the rank's lock.
 #pragma once
 
+#include <utility>
+
 #include "mpi/message/outbox.hpp"
 #include "mpi/message/peers.hpp"
 #include "mpi/message/request_table.hpp"
+#include "mpi/message/transport.hpp"
 #include "mpi/rank/rank.hpp"
-#include "mpi/transport/shm/node_transport.hpp"
 
 namespace warren::message {
 
@@ -25,8 +27,15 @@ struct Core {
         }
     }
 
+    // The receiver of a send no longer fetches it, if it did (transport::Offers).
+    void end_offer(Request& send) {
+        if (std::exchange(send.sending.offered, false)) {
+            transport.offers().end(peers.of(send.peer), std::exchange(send.awaited, false));
+        }
+    }
+
     Rank& rank;
-    transport::NodeTransport transport;
+    Transport transport;
     Peers peers;
     RequestTable requests;
     Outbox outbox; // ends before the peers

@@ -2,16 +2,14 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 
 namespace warren::message {
 
 Engine::Engine(Rank& rank)
     : core_(rank),
-      offers_(core_),
-      withdrawals_(core_, offers_, direct_),
+      withdrawals_(core_, direct_),
       receiver_(core_),
-      sender_(core_, offers_, direct_, withdrawals_),
+      sender_(core_, direct_, withdrawals_),
       stepping_(core_.requests),
       sent_(core_.requests.make()) {
     sent_->operation = Operation::send;
@@ -25,14 +23,6 @@ Engine::Engine(Rank& rank)
 Engine::~Engine() {
     matched_.for_each(
         [this](Matched& matched) { receiver_.unexpected().destroy(*matched.message); });
-}
-
-OwnCopyMethods* Engine::writing_for(std::uint32_t peer_rank) {
-    Bulk& bulk = core_.peers.of(peer_rank).bulk();
-    if (bulk.writing == nullptr) {
-        bulk.writing.reset(new (std::nothrow) OwnCopyMethods(false));
-    }
-    return bulk.writing.get();
 }
 
 // --- Operations
@@ -206,7 +196,7 @@ bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
 }
 
 bool Engine::await_helping(std::uint32_t peer_rank) {
-    return core_.transport.await_cell(peer_rank, [this] { offers_.help(); });
+    return core_.transport.await_cell(peer_rank, [this] { core_.transport.offers().help(); });
 }
 
 // --- Probing
@@ -292,8 +282,8 @@ bool Engine::progress() {
     if (!direct_.empty()) [[unlikely]] {
         moved |= run_direct();
     }
-    if (!offers_.empty()) [[unlikely]] {
-        moved |= offers_.help();
+    if (!core_.transport.offers().empty()) [[unlikely]] {
+        moved |= core_.transport.offers().help();
     }
     if (!stepping_.empty()) [[unlikely]] {
         moved |= stepping_.run();

@@ -4,7 +4,6 @@
 //   Core           transport, peers, request table, and what waits for room (outbox.hpp)
 //   Sender         sends with a request; those that leave at once need none (at_once.hpp)
 //   Receiver       posted receives, unexpected messages, arrivals
-//   Offers         sends that receivers may be fetching, with this rank's help
 //   DirectCopies   sends announced to ranks of this address space
 //   Withdrawals    announced sends that are to be taken back
 //   Stepping       operations that are made of others
@@ -27,7 +26,6 @@
 #include "mpi/message/core.hpp"
 #include "mpi/message/direct_copies.hpp"
 #include "mpi/message/kinds.hpp"
-#include "mpi/message/offers.hpp"
 #include "mpi/message/protocol.hpp"
 #include "mpi/message/receiver.hpp"
 #include "mpi/message/sender.hpp"
@@ -35,6 +33,11 @@
 #include "mpi/message/withdrawals.hpp"
 
 namespace warren::message {
+
+// For data that collective operations write into shared memory (writing_for()).
+using transport::CopyMethod;
+using transport::node_time_ns;
+using transport::OwnCopyMethods;
 
 class Engine {
   public:
@@ -59,7 +62,7 @@ class Engine {
     // its queue if it has none, while nothing else is under way that must come first. False:
     // nothing has been done.
     static constexpr std::size_t short_bytes = transport::ring_preferred_limit;
-    static_assert(short_bytes <= direct_limit);
+    static_assert(short_bytes <= transport::direct_limit);
     [[gnu::always_inline]] bool send_short(const void* data, std::size_t bytes,
                                            std::uint32_t peer_rank, const Envelope& envelope) {
         Peer* peer = core_.peers.find(peer_rank);
@@ -87,9 +90,10 @@ class Engine {
             return false;
         }
         if (core_.rank.takes_turns()) [[unlikely]] {
-            return offers_.empty() && receive_queued(buffer, room, unit, envelope, call, bytes);
+            return core_.transport.offers().empty() &&
+                   receive_queued(buffer, room, unit, envelope, call, bytes);
         }
-        return (offers_.empty() || await_helping(peer_rank)) &&
+        return (core_.transport.offers().empty() || await_helping(peer_rank)) &&
                core_.transport.receive_from_pair_ring(peer_rank, header_of(kind::eager, envelope),
                                                       buffer, room, unit, bytes);
     }
@@ -140,12 +144,12 @@ class Engine {
     // generalized requests): large messages may then be pushed. (wait() says so, too; this is for
     // several, of which one might be large.)
     bool may_be_pushed(const Request& request) const {
-        return !offers_.empty() ||
-               (request.is_receive() && CopyMethodClass::is_long(request.bytes));
+        return !core_.transport.offers().empty() ||
+               (request.is_receive() && transport::CopyMethodClass::is_long(request.bytes));
     }
     void await(Request& request) {
         if (request.is_send() && request.sending.offered && !request.awaited) [[unlikely]] {
-            offers_.await(request);
+            transport::Offers::await(core_.peers.of(request.peer));
         }
         request.awaited = true;
     }
@@ -237,7 +241,9 @@ class Engine {
     // Whether to push or pass large data that another rank reads piece by piece from shared memory
     // (no message is sent). The writer measures the time of the whole transfer. Null: no memory for
     // the measurements.
-    OwnCopyMethods* writing_for(std::uint32_t peer_rank);
+    OwnCopyMethods* writing_for(std::uint32_t peer_rank) {
+        return transport::Plans::writing_for(core_.peers.of(peer_rank));
+    }
 
     // The call that the program is in, for WaitReason; set by the entry points.
     std::uint32_t current_call = 0;
@@ -271,7 +277,6 @@ class Engine {
     WaitReason reason_of(const Request& request) const;
 
     Core core_;
-    Offers offers_;
     DirectCopies direct_;
     Withdrawals withdrawals_;
     Receiver receiver_;

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <utility>
 
-#include "mpi/message/offers.hpp"
+#include "mpi/message/offered_data.hpp"
 #include "mpi/message/payload.hpp"
 #include "mpi/message/receiver.hpp"
 
@@ -17,14 +17,7 @@ namespace warren::message {
 
 namespace {
 
-// State of a message that the receiver copies out of the sender's memory.
-Trial trial_of_fetch(std::uint64_t stamp, bool unexpected) {
-    Trial trial = trial_of(stamp, unexpected);
-    trial.method = CopyMethod::fetch;
-    return trial;
-}
-
-using Pieces = std::array<iovec, transport::NodeTransport::pieces_per_read>;
+using Pieces = std::array<iovec, Transport::pieces_per_read>;
 
 // Takes `bytes` off the front of a list.
 std::span<iovec> without_front(std::span<iovec> pieces, std::uint64_t bytes) {
@@ -51,9 +44,12 @@ std::uint64_t bytes_of(std::span<const iovec> pieces) {
 // The sender's data, as pieces of its memory: one piece, or a list that is read part by part.
 class TheirPieces {
   public:
-    TheirPieces(transport::NodeTransport& transport, std::uint32_t sender,
-                const RendezvousData& offered)
-        : transport_(transport), sender_(sender), offered_(offered) {}
+    TheirPieces(Transport& transport, std::uint32_t sender, const transport::RemoteMemory& memory,
+                bool listed)
+        : transport_(transport),
+          sender_(sender),
+          memory_(memory),
+          pieces_(listed ? memory.length / sizeof(iovec) : 0) {}
 
     // The next pieces, if there are none left; `done` bytes have been copied, `left` are missing.
     transport::PeerCopy refill(std::uint64_t done, std::uint64_t left) {
@@ -61,15 +57,15 @@ class TheirPieces {
         if (!now_.empty()) {
             return PeerCopy::done;
         }
-        if (offered_.pieces == 0) {
-            list_[0] = {.iov_base = reinterpret_cast<void*>(offered_.address + done),
+        if (pieces_ == 0) {
+            list_[0] = {.iov_base = reinterpret_cast<void*>(memory_.address + done),
                         .iov_len = left};
             now_ = {list_.data(), 1};
             return PeerCopy::done;
         }
-        const std::uint64_t count = std::min<std::uint64_t>(offered_.pieces - read_, list_.size());
+        const std::uint64_t count = std::min<std::uint64_t>(pieces_ - read_, list_.size());
         const PeerCopy result = transport_.read_peer(
-            sender_, offered_.address + read_ * sizeof(iovec), list_.data(), count * sizeof(iovec));
+            sender_, memory_.address + read_ * sizeof(iovec), list_.data(), count * sizeof(iovec));
         if (count == 0 || result != PeerCopy::done) {
             return count == 0 ? PeerCopy::failed : result;
         }
@@ -81,10 +77,11 @@ class TheirPieces {
     void copied(std::uint64_t bytes) { now_ = without_front(now_, bytes); }
 
   private:
-    transport::NodeTransport& transport_;
+    Transport& transport_;
     const std::uint32_t sender_;
-    const RendezvousData& offered_;
-    std::uint64_t read_ = 0; // of the list
+    const transport::RemoteMemory memory_;
+    const std::uint64_t pieces_; // in the list; 0: no list
+    std::uint64_t read_ = 0;     // of the list
     Pieces list_;
     std::span<iovec> now_;
 };
@@ -93,17 +90,34 @@ class TheirPieces {
 
 void Receiver::arrived_rendezvous(const transport::Arrival& arrival) {
     const auto data = payload_of<RendezvousData>(arrival);
+    take_offer(arrival, {.memory = data.memory,
+                         .sender = data.sender,
+                         .bytes = data.memory.length,
+                         .listed = false,
+                         .began = data.began});
+}
+
+void Receiver::arrived_rendezvous_list(const transport::Arrival& arrival) {
+    const auto data = payload_of<RendezvousListData>(arrival);
+    take_offer(arrival, {.memory = data.list,
+                         .sender = data.sender,
+                         .bytes = data.bytes,
+                         .listed = true,
+                         .began = 0});
+}
+
+void Receiver::take_offer(const transport::Arrival& arrival, const Offered& offered) {
     const Envelope envelope = envelope_of(arrival.header);
     if (Request* receive = posted_.match(envelope)) {
-        fetch(*receive, envelope, arrival.sender, data, false);
+        fetch(*receive, envelope, arrival.sender, offered, false);
         return;
     }
     Unexpected& message =
-        keep_announced(Unexpected::Form::rendezvous, envelope, arrival.sender, data.bytes);
-    message.announced.address = data.address;
-    message.announced.pieces = data.pieces;
-    message.announced.token = data.sender;
-    message.announced.began = data.began;
+        keep_announced(offered.listed ? Unexpected::Form::listed : Unexpected::Form::rendezvous,
+                       envelope, arrival.sender, offered.bytes);
+    message.announced.memory = offered.memory;
+    message.announced.token = offered.sender;
+    message.announced.began = offered.began;
 }
 
 void Receiver::arrived_direct(const transport::Arrival& arrival) {
@@ -115,95 +129,81 @@ void Receiver::arrived_direct(const transport::Arrival& arrival) {
     }
     Unexpected& message =
         keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes);
-    message.announced.address = data.send;
+    message.announced.direct = data.send;
     message.announced.began = data.began;
 }
 
 void Receiver::receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
                               const DirectData& data, bool unexpected) {
     accept(receive, envelope, data.bytes);
-    Trial trial = {};
-    if (data.began != 0) {
-        trial = trial_of_fetch(data.began, unexpected);
-    }
+    const Trial trial = transport::Plans::trial_of_taken(data.began, unexpected);
     reinterpret_cast<DirectSend*>(data.send)->receive(receive.place(), receive.kept(),
                                                       core_.transport.copy());
     core_.rank.ring(sender);
     if (trial.began != 0) {
-        trial.ended = node_time_ns();
-        judge(core_.peers.of(sender), data.bytes, trial);
+        core_.transport.plans().arrived(core_.peers.of(sender), data.bytes, trial);
     }
     core_.requests.complete(receive);
 }
 
 void Receiver::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-                     const RendezvousData& offered, bool unexpected) {
+                     const Offered& offered, bool unexpected) {
+    using transport::PeerCopy;
     accept(receive, envelope, offered.bytes);
+    Peer& peer = core_.peers.of(sender);
     Trial trial = {};
-    if (is_asked_for(receive, sender, offered, trial)) {
+    if (is_asked_for(receive, peer, offered, trial)) {
         receive.receiving.moved = 0;
         receive.receiving.trial = trial;
-        ask_for_rest(receive, sender, offered.sender, 0, trial.method == CopyMethod::pass);
+        ask_for_rest(receive, sender, offered.sender, 0,
+                     trial.method == transport::CopyMethod::pass);
         return;
     }
-    if (!trial.asked && Stamp::time(offered.began) != 0) {
-        trial = trial_of_fetch(offered.began, unexpected);
+    if (!trial.asked) {
+        trial = transport::Plans::trial_of_taken(offered.began, unexpected);
     }
-    const transport::PeerCopy result = receive.kept() == 0 ? transport::PeerCopy::done
-                                       : offered.address == 0
-                                           ? transport::PeerCopy::failed
-                                           : read_offered(receive, sender, offered);
-    if (result == transport::PeerCopy::done) {
+    const PeerCopy result = receive.kept() == 0           ? PeerCopy::done
+                            : offered.memory.address == 0 ? PeerCopy::failed
+                                                          : read_offered(receive, sender, offered);
+    if (result == PeerCopy::done) {
         const DoneData done = {.sender = offered.sender, .withdrawn = 0};
         core_.answer(sender, kind::done, &done, sizeof done);
-        if (trial.began != 0) [[unlikely]] {
-            trial.ended = node_time_ns();
-            judge(core_.peers.of(sender), offered.bytes, trial);
-        }
+        core_.transport.plans().arrived(peer, offered.bytes, trial);
         core_.requests.complete(receive);
         return;
     }
-    if (result == transport::PeerCopy::refused) {
-        core_.transport.advise(sender, no_fetching, no_fetching);
-    } else if (trial.began != 0) {
+    if (result == PeerCopy::refused) {
+        core_.transport.plans().refuse_get(sender);
+    } else {
         // Count a failed fetch, so that it is not tried again and again for want of a measurement.
-        trial.ended = node_time_ns();
         trial.failed = true;
-        judge(core_.peers.of(sender), offered.bytes, trial);
+        core_.transport.plans().arrived(peer, offered.bytes, trial);
     }
     receive.receiving.moved = 0;
     receive.receiving.trial = {};
     ask_for_rest(receive, sender, offered.sender, 0);
 }
 
-bool Receiver::is_asked_for(const Request& receive, std::uint32_t sender,
-                            const RendezvousData& offered, Trial& trial) {
+bool Receiver::is_asked_for(const Request& receive, Peer& sender, const Offered& offered,
+                            Trial& trial) {
     // (A receiver that leaves MPI again would hold up the sender and its buffers.)
-    if (offered.began != Stamp::receivers_choice || !receive.awaited || receive.laid_out ||
-        receive.kept() != offered.bytes || !core_.transport.awaits(sender)) {
-        return false;
-    }
-    Bulk& bulk = core_.peers.of(sender).bulk();
-    std::unique_ptr<Asking>& asking = bulk.asking;
-    if (asking == nullptr) {
-        asking.reset(new (std::nothrow) Asking);
-    }
-    return asking != nullptr &&
-           asking->next(offered.bytes, trial, !core_.transport.peer_copy_refused(),
-                        bulk.offers > 0) != CopyMethod::fetch;
+    return transport::Plans::is_open(offered.began) && receive.awaited && !receive.laid_out &&
+           receive.kept() == offered.bytes &&
+           core_.transport.plans().asks_for_push(sender, offered.bytes, trial);
 }
 
 transport::PeerCopy Receiver::read_offered(const Request& receive, std::uint32_t sender,
-                                           const RendezvousData& offered) {
-    return offered.pieces == 0 && !receive.laid_out
-               ? core_.transport.fetch_from_peer(sender, offered.address, receive.data,
-                                                 receive.kept(),
-                                                 core_.peers.of(sender).is_offered_some())
-               : read_with_gaps(receive, sender, offered);
+                                           const Offered& offered) {
+    if (offered.listed || receive.laid_out) {
+        return read_with_gaps(receive, sender, offered);
+    }
+    transport::RemoteMemory wanted = offered.memory;
+    wanted.length = receive.kept();
+    return core_.transport.get(core_.peers.of(sender), wanted, receive.data);
 }
 
 transport::PeerCopy Receiver::read_with_gaps(const Request& receive, std::uint32_t sender,
-                                             const RendezvousData& offered) {
+                                             const Offered& offered) {
     using transport::PeerCopy;
     const Buffer& buffer = receive.buffer;
     const bool in_place = !receive.laid_out || is_coarse(*buffer.type);
@@ -212,7 +212,7 @@ transport::PeerCopy Receiver::read_with_gaps(const Request& receive, std::uint32
     if (!in_place && window == nullptr) {
         return PeerCopy::failed;
     }
-    TheirPieces theirs(core_.transport, sender, offered);
+    TheirPieces theirs(core_.transport, sender, offered.memory, offered.listed);
     Pieces own_list;
     const std::uint64_t kept = receive.kept();
     for (std::uint64_t done = 0; done < kept;) {

@@ -133,8 +133,9 @@ Unexpected* UnexpectedMessages::find_announced(const Envelope& envelope, std::ui
             return reinterpret_cast<std::uint64_t>(message->announced.own) == send;
         }
         return message->form == Form::direct
-                   ? message->announced.address == send
-                   : (message->form == Form::rendezvous || message->form == Form::head) &&
+                   ? message->announced.direct == send
+                   : (message->form == Form::rendezvous || message->form == Form::listed ||
+                      message->form == Form::head) &&
                          message->announced.token == send;
     };
     while (message != nullptr && !is_it()) {

@@ -120,19 +120,20 @@ struct Unexpected {
         whole,      // all data in `data`
         arriving,   // a stream that fills `data`, which has room for `head_bytes`
         head,       // the first head_bytes in `data`; the sender keeps the rest
-        rendezvous, // the sender has the data
-        direct,     // the same, at `address` is its DirectSend
+        rendezvous, // the sender has the data, at `memory`
+        listed,     // the same, at `memory` is a list of its pieces
+        direct,     // the same, at `direct` is its DirectSend
         own         // a send of this rank to itself, of which `own` has the data
     };
 
     // State of a message of which there is more to come.
     struct Announced {
-        std::uint64_t head_bytes; // of a stream
-        std::uint64_t arrived;    // of a stream
-        std::uint64_t address;    // of a rendezvous, or direct
-        std::uint64_t pieces;     // of a rendezvous
-        std::uint64_t token;      // of a rendezvous or head: the sender's request
-        std::uint64_t began;      // the Stamp
+        std::uint64_t head_bytes;       // of a stream
+        std::uint64_t arrived;          // of a stream
+        transport::RemoteMemory memory; // of a rendezvous
+        std::uint64_t direct;           // the DirectSend
+        std::uint64_t token;            // of a rendezvous or head: the sender's request
+        std::uint64_t began;            // the stamp
         Request* own;
         Request* taker; // of a stream: the receive that waits for the rest
     };

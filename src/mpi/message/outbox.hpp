@@ -8,6 +8,7 @@
 
 #include "mpi/message/peers.hpp"
 #include "mpi/message/protocol.hpp"
+#include "mpi/message/transport.hpp"
 #include "mpi/message/tuning.hpp"
 
 namespace warren::message {
@@ -20,7 +21,7 @@ enum class Step : std::uint8_t {
 
 class Outbox {
   public:
-    Outbox(Rank& rank, transport::NodeTransport& transport) : rank_(rank), transport_(transport) {}
+    Outbox(Rank& rank, Transport& transport) : rank_(rank), transport_(transport) {}
     ~Outbox();
     Outbox(const Outbox&) = delete;
     Outbox& operator=(const Outbox&) = delete;
@@ -126,7 +127,7 @@ class Outbox {
     }
 
     Rank& rank_;
-    transport::NodeTransport& transport_;
+    Transport& transport_;
     Peer* waiting_ = nullptr; // peers with something waiting
     std::uint32_t count_ = 0;
     bool takes_turns_ = false;

@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "base/sparse_array.hpp"
-#include "mpi/message/copy_methods.hpp"
 #include "mpi/message/matching.hpp"
 #include "mpi/message/request.hpp"
-#include "mpi/transport/shm/node_transport.hpp"
+#include "mpi/rank/rank.hpp"
+#include "mpi/transport/shm/channel.hpp"
 
 namespace warren::message {
 
@@ -24,36 +24,17 @@ struct Inbound {
     Trial trial = {};
 };
 
-struct Peer;
-
-// Messages of this rank and another that are under way, beside short ones.
-struct Bulk {
-    Inbound inbound;
-
-    std::unique_ptr<CopyMethods> methods; // made with the first message that has a choice
-    std::unique_ptr<CopyMethodJudge> judge;
-    std::unique_ptr<Asking> asking; // made with the first whose way this rank may choose
-    std::unique_ptr<OwnCopyMethods> writing;
-
-    std::uint32_t offers = 0;      // sends that it may be fetching with this rank's help
-    std::uint32_t awaited = 0;     // of them, those that this rank waits for
-    bool told = false;             // its word in the pair ring says that these are all
-    Peer* next_offering = nullptr; // among the peers with such (Offers)
-};
-
 // Messages under way with another rank.
 struct Peer : transport::Channel {
     Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
 
-    Bulk& bulk() {
-        if (bulk_ == nullptr) [[unlikely]] {
-            bulk_ = std::make_unique<Bulk>();
+    Inbound& inbound() {
+        std::unique_ptr<transport::LargeData::Above>& above = large().above;
+        if (above == nullptr) [[unlikely]] {
+            above = std::make_unique<Arriving>();
         }
-        return *bulk_;
+        return static_cast<Arriving&>(*above).inbound;
     }
-    // Null: there has been no message that needed it.
-    Bulk* bulk_if_any() const { return bulk_.get(); }
-    bool is_offered_some() const { return bulk_ != nullptr && bulk_->offers > 0; }
 
     Outgoing* first = nullptr; // waiting for room, in order
     Outgoing* last = nullptr;
@@ -61,7 +42,9 @@ struct Peer : transport::Channel {
     Peer* next_made = nullptr;    // among all
 
   private:
-    std::unique_ptr<Bulk> bulk_;
+    struct Arriving : transport::LargeData::Above {
+        Inbound inbound;
+    };
 };
 // Of two cache lines malloc takes 8 bytes.
 static_assert(sizeof(Peer) <= 2 * node::cache_line_bytes - 8);

@@ -25,6 +25,7 @@ void Receiver::register_kinds(KindTable& kinds) {
     kinds.add<&Receiver::arrived_stream_part>(kind::stream_part, *this);
     kinds.add<&Receiver::arrived_answer_head>(kind::answer_head, *this);
     kinds.add<&Receiver::arrived_rendezvous>(kind::rendezvous, *this);
+    kinds.add<&Receiver::arrived_rendezvous_list>(kind::rendezvous_list, *this);
     kinds.add<&Receiver::arrived_direct>(kind::direct, *this);
     kinds.add<&Receiver::arrived_withdrawn>(kind::withdrawn, *this);
     kinds.add<&Receiver::arrived_given_up>(kind::given_up, *this);
@@ -112,17 +113,18 @@ void Receiver::receive_unexpected(Unexpected& message, Request& receive) {
         receive_head(message, receive);
         break;
     case Unexpected::Form::rendezvous:
+    case Unexpected::Form::listed:
         fetch(receive, message.envelope, message.sender,
-              {.address = message.announced.address,
-               .bytes = message.bytes,
+              {.memory = message.announced.memory,
                .sender = message.announced.token,
-               .pieces = message.announced.pieces,
+               .bytes = message.bytes,
+               .listed = message.form == Unexpected::Form::listed,
                .began = message.announced.began},
               true);
         break;
     case Unexpected::Form::direct:
         receive_direct(receive, message.envelope, message.sender,
-                       {.send = message.announced.address,
+                       {.send = message.announced.direct,
                         .bytes = message.bytes,
                         .began = message.announced.began},
                        true);

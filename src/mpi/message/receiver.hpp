@@ -80,6 +80,7 @@ class Receiver {
     void arrived_stream_part(const transport::Arrival& arrival);
     void arrived_answer_head(const transport::Arrival& arrival);
     void arrived_rendezvous(const transport::Arrival& arrival);
+    void arrived_rendezvous_list(const transport::Arrival& arrival);
     void arrived_direct(const transport::Arrival& arrival);
     void arrived_withdrawn(const transport::Arrival& arrival);
     void arrived_given_up(const transport::Arrival& arrival);
@@ -120,21 +121,26 @@ class Receiver {
     bool ask_for_rest(Request& receive, std::uint32_t sender, Token token, std::uint64_t there,
                       bool passes = false);
     void receive_head(Unexpected& message, Request& receive);
-    // A message that carried a time has arrived.
-    void judge(Peer& peer, std::uint64_t bytes, const Trial& trial);
 
     // Rendezvous and direct copies (fetching.cpp). `unexpected`: the message has waited for its
     // receive.
+    struct Offered {
+        transport::RemoteMemory memory;
+        Token sender;
+        std::uint64_t bytes; // of data
+        bool listed;         // at the memory is a list of its pieces
+        std::uint64_t began; // the stamp
+    };
+    void take_offer(const transport::Arrival& arrival, const Offered& offered);
     void fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
-               const RendezvousData& offered, bool unexpected);
+               const Offered& offered, bool unexpected);
     // Whether an offered message should be pushed instead of fetched. `trial` receives its trial,
     // if the receiver has the choice.
-    bool is_asked_for(const Request& receive, std::uint32_t sender, const RendezvousData& offered,
-                      Trial& trial);
+    bool is_asked_for(const Request& receive, Peer& sender, const Offered& offered, Trial& trial);
     transport::PeerCopy read_offered(const Request& receive, std::uint32_t sender,
-                                     const RendezvousData& offered);
+                                     const Offered& offered);
     transport::PeerCopy read_with_gaps(const Request& receive, std::uint32_t sender,
-                                       const RendezvousData& offered);
+                                       const Offered& offered);
     void receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
                         const DirectData& data, bool unexpected);
 
@@ -146,8 +152,5 @@ class Receiver {
 // Ends the job after a failed allocation that no call can report: the message has arrived, and MPI
 // can't refuse it.
 [[noreturn]] void no_memory_for_unexpected(const Rank& rank, std::uint64_t bytes);
-
-// State of a message that is pushed, and looked at now.
-Trial trial_of(std::uint64_t stamp, bool unexpected);
 
 } // namespace warren::message

@@ -16,9 +16,9 @@
 
 #include "mpi.h"
 #include "mpi/datatype/buffer.hpp"
-#include "mpi/message/copy_methods.hpp"
 #include "mpi/message/direct.hpp"
 #include "mpi/message/protocol.hpp"
+#include "mpi/transport/shm/copy_methods.hpp"
 
 namespace warren::message {
 
@@ -51,6 +51,7 @@ struct Outcome {
 };
 
 using datatype::Buffer;
+using transport::Trial;
 
 // Something that waits for room on the way to a peer: a send, or an answer of the protocol.
 struct Outgoing {

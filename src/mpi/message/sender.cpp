@@ -6,7 +6,9 @@
 
 #include "mpi/message/at_once.hpp"
 #include "mpi/message/laid_out.hpp"
+#include "mpi/message/offered_data.hpp"
 #include "mpi/message/payload.hpp"
+#include "mpi/message/tuning.hpp"
 
 namespace warren::message {
 
@@ -20,6 +22,16 @@ std::size_t gap_part_limit(const Buffer& buffer, std::size_t limit) {
                ? std::min(limit,
                           gap_pieces_at_once * std::max(piece_of(buffer), smallest_gap_piece))
                : limit;
+}
+
+transport::Outline outline_of(const Request& send) {
+    return {.bytes = send.bytes,
+            .awaited = send.awaited,
+            .gaps = send.laid_out,
+            .small_pieces = send.laid_out && has_small_pieces(send.buffer),
+            .meets = send.operation == Operation::synchronous,
+            .leaves = send.operation == Operation::buffered,
+            .without_blocks = send.sending.without_blocks};
 }
 } // namespace
 
@@ -44,41 +56,36 @@ Step Sender::advance(Peer& peer, Request& send) {
     if (send.sending.answer_token != 0) {
         return advance_stream(peer, send);
     }
-    // Read once: the receiver may change its advice at any time.
-    const bool chooses = choice_.has_choice(peer, send);
-    const CopyMethod method = chooses ? CopyChoice::method(peer, send.bytes) : CopyMethod::push;
-    const CopyMethod* const chosen = chooses ? &method : nullptr;
-    if (choice_.goes_direct(peer, send, chosen)) {
-        return advance_direct(peer, send, chooses);
+    const transport::Plan plan = core_.transport.plan(peer, outline_of(send));
+    switch (plan.move) {
+    case transport::Move::direct:
+        return advance_direct(peer, send, plan);
+    case transport::Move::get:
+        return advance_offer(peer, send, plan);
+    case transport::Move::push:
+        break;
     }
-    // A buffered send should leave the program's buffer, whoever is late.
-    if (send.operation == Operation::synchronous || send.sending.without_blocks ||
-        CopyChoice::is_fetched(peer, send, chosen)) {
-        return advance_offer(peer, send, chooses);
-    }
-    if (send.bytes > core_.transport.block_limit(peer) && !choice_.is_streamed(peer)) {
-        return advance_offer(peer, send, false);
-    }
-    const Step step = advance_push(peer, send, chosen);
-    return step == Step::no_room && is_kept_waiting(peer, send) ? advance_direct(peer, send, false)
-                                                                : step;
+    const Step step = advance_push(peer, send, plan);
+    return step == Step::no_room && is_kept_waiting(peer, send)
+               ? advance_direct(peer, send, {.move = transport::Move::direct})
+               : step;
 }
 
 // Whether a receiver outside MPI holds blocks for so long that this send goes direct instead, so
 // that sends to others of this address space don't wait for blocks. (A sender that waits itself
 // goes to sleep, and sends without blocks from then on.)
 bool Sender::is_kept_waiting(const Peer& peer, Request& send) {
-    if (!peer.same_space || send.awaited || send.bytes <= direct_limit) {
+    if (!peer.same_space || send.awaited || send.bytes <= transport::direct_limit) {
         return false;
     }
-    const std::uint64_t now = node_time_ns();
+    const std::uint64_t now = transport::node_time_ns();
     if (send.sending.waits_since == 0) {
         send.sending.waits_since = now;
     }
     return now - send.sending.waits_since > patience_ns;
 }
 
-Step Sender::advance_push(Peer& peer, Request& send, const CopyMethod* chosen) {
+Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan) {
     const std::uint64_t bytes = send.bytes;
     if (bytes <= core_.transport.block_limit(peer)) {
         const bool sent = send.laid_out ? send_gaps(core_, peer, send.envelope, send.buffer)
@@ -89,12 +96,11 @@ Step Sender::advance_push(Peer& peer, Request& send, const CopyMethod* chosen) {
         core_.requests.complete(send);
         return Step::gone;
     }
-    std::byte extra[transport::extra_bytes] = {};
-    send.sending.passes = chosen != nullptr && *chosen == CopyMethod::pass;
+    transport::Extra extra = {};
+    send.sending.passes = plan.passes;
     const StreamHead stream = {.total = bytes,
                                .token = RequestTable::token_of(send),
-                               .began =
-                                   chosen != nullptr ? CopyChoice::stamp(peer, bytes, *chosen) : 0};
+                               .began = transport::Plans::stamp(peer, plan, bytes)};
     std::memcpy(extra, &stream, sizeof stream);
     const LaidOut data(send.buffer);
     if (!core_.transport.send_block(peer, header_of(kind::stream_head, send.envelope), extra,
@@ -102,48 +108,53 @@ Step Sender::advance_push(Peer& peer, Request& send, const CopyMethod* chosen) {
                                     part_limit(peer, send), bytes)) {
         return Step::no_room;
     }
-    if (chosen != nullptr) {
-        CopyChoice::used(peer, bytes);
-    }
+    transport::Plans::sent(peer, plan, bytes);
     return Step::gone;
 }
 
-Step Sender::advance_offer(Peer& peer, Request& send, bool counts) {
+Step Sender::advance_offer(Peer& peer, Request& send, const transport::Plan& plan) {
     send.sending.passes = false;
-    RendezvousData data = offers_.describe(peer, send);
-    const bool open = !counts && choice_.is_streamed(peer) && !send.laid_out &&
-                      !send.sending.without_blocks && CopyMethodClass::is_long(send.bytes);
-    data.began = counts ? CopyChoice::stamp(peer, send.bytes, CopyMethod::fetch)
-                 : open ? Stamp::receivers_choice
-                        : 0;
+    prepare_offer(core_, peer, send);
     if (!send.awaited) {
-        Offers::say_not_awaited(peer); // before the receiver can see the offer
+        transport::Offers::say_not_awaited(peer); // before the receiver can see the offer
     }
-    if (!core_.transport.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
-                                     sizeof data)) {
+    const transport::RemoteMemory memory = offered_memory(send);
+    const Token token = RequestTable::token_of(send);
+    bool sent;
+    if (send.sending.pieces != 0) {
+        const RendezvousListData data = {.list = memory, .sender = token, .bytes = send.bytes};
+        sent = core_.transport.send_inline(peer, header_of(kind::rendezvous_list, send.envelope),
+                                           &data, sizeof data);
+    } else {
+        const RendezvousData data = {.memory = memory,
+                                     .sender = token,
+                                     .began = transport::Plans::stamp(peer, plan, send.bytes)};
+        sent = core_.transport.send_inline(peer, header_of(kind::rendezvous, send.envelope), &data,
+                                           sizeof data);
+    }
+    if (!sent) {
         return Step::no_room;
     }
-    if (counts) {
-        CopyChoice::used(peer, send.bytes);
+    transport::Plans::sent(peer, plan, send.bytes);
+    // Only data in one piece is fetched so that there is something to help with.
+    if (!send.laid_out && transport::Offers::can_help(peer, send.bytes)) {
+        send.sending.offered = true;
+        core_.transport.offers().begin(peer, send.awaited);
     }
-    offers_.begin(peer, send);
     return Step::gone;
 }
 
-Step Sender::advance_direct(Peer& peer, Request& send, bool counts) {
+Step Sender::advance_direct(Peer& peer, Request& send, const transport::Plan& plan) {
     SendState& state = send.sending;
     state.direct.announce(send.place());
-    const DirectData data = {
-        .send = reinterpret_cast<std::uint64_t>(&state.direct),
-        .bytes = send.bytes,
-        .began = counts ? CopyChoice::stamp(peer, send.bytes, CopyMethod::fetch) : 0};
+    const DirectData data = {.send = reinterpret_cast<std::uint64_t>(&state.direct),
+                             .bytes = send.bytes,
+                             .began = transport::Plans::stamp(peer, plan, send.bytes)};
     if (!core_.transport.send_inline(peer, header_of(kind::direct, send.envelope), &data,
                                      sizeof data)) {
         return Step::no_room;
     }
-    if (counts) {
-        CopyChoice::used(peer, send.bytes);
-    }
+    transport::Plans::sent(peer, plan, send.bytes);
     state.offer = Offer::direct;
     direct_.add(send);
     return Step::gone;
@@ -180,7 +191,7 @@ bool Sender::send_part(Peer& peer, Request& send, std::uint64_t limit) {
     SendState& state = send.sending;
     const std::uint64_t left = send.bytes - state.moved;
     const std::uint64_t bytes = left < limit ? left : limit;
-    std::byte extra[transport::extra_bytes] = {};
+    transport::Extra extra = {};
     transport::Header header = header_of(kind::stream_part, send.envelope);
     if (!state.streaming) {
         const StreamHead head = {
@@ -214,7 +225,7 @@ void Sender::arrived_wanted(const transport::Arrival& arrival) {
         core_.requests.complete(*send);
         return;
     }
-    offers_.end(*send);
+    core_.end_offer(*send);
     SendState& state = send->sending;
     state.passes = state.passes || data.passes != 0;
     state.moved = data.from;
@@ -237,7 +248,7 @@ void Sender::arrived_done(const transport::Arrival& arrival) {
         withdrawals_.succeed(*send);
         return;
     }
-    offers_.end(*send);
+    core_.end_offer(*send);
     withdrawals_.end(*send);
     core_.requests.complete(*send);
 }

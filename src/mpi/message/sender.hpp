@@ -1,29 +1,24 @@
 // Sender: the sends of a rank that have a request, from their start until nothing is left to send.
-// It chooses the protocol (protocol.hpp) and streams what receivers ask for.
+// It carries out the transport's plan by a protocol (protocol.hpp), and streams what receivers ask
+// for.
 // Thread rule: under the rank's lock.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "mpi/message/copy_choice.hpp"
 #include "mpi/message/core.hpp"
 #include "mpi/message/direct_copies.hpp"
 #include "mpi/message/kinds.hpp"
-#include "mpi/message/offers.hpp"
 #include "mpi/message/withdrawals.hpp"
-#include "mpi/transport/shm/source.hpp"
+#include "mpi/transport/source.hpp"
 
 namespace warren::message {
 
 class Sender {
   public:
-    Sender(Core& core, Offers& offers, DirectCopies& direct, Withdrawals& withdrawals)
-        : core_(core),
-          choice_(core.transport),
-          offers_(offers),
-          direct_(direct),
-          withdrawals_(withdrawals) {}
+    Sender(Core& core, DirectCopies& direct, Withdrawals& withdrawals)
+        : core_(core), direct_(direct), withdrawals_(withdrawals) {}
 
     // Begins a send to another rank, whose head has been started.
     void begin(Request& send);
@@ -43,11 +38,10 @@ class Sender {
 
   private:
     Step advance(Peer& peer, Request& send);
-    Step advance_push(Peer& peer, Request& send, const CopyMethod* chosen);
-    // `counts`: it has been chosen, and is measured if that is due.
-    Step advance_offer(Peer& peer, Request& send, bool counts);
+    Step advance_push(Peer& peer, Request& send, const transport::Plan& plan);
+    Step advance_offer(Peer& peer, Request& send, const transport::Plan& plan);
     // Announces a send to a rank of the same address space.
-    Step advance_direct(Peer& peer, Request& send, bool counts);
+    Step advance_direct(Peer& peer, Request& send, const transport::Plan& plan);
     Step advance_stream(Peer& peer, Request& send);
     static bool is_kept_waiting(const Peer& peer, Request& send);
     // Sends up to `limit` of the bytes that a receiver has asked for. False: no room now.
@@ -57,8 +51,6 @@ class Sender {
     static transport::Source pushed(const Request& send, std::uint64_t from);
 
     Core& core_;
-    const CopyChoice choice_;
-    Offers& offers_;
     DirectCopies& direct_;
     Withdrawals& withdrawals_;
 };

@@ -9,26 +9,14 @@
 
 namespace warren::message {
 
-Trial trial_of(std::uint64_t stamp, bool unexpected) {
-    Trial trial = {};
-    trial.began = Stamp::time(stamp);
-    trial.looked = node_time_ns();
-    trial.unexpected = unexpected;
-    trial.resting = Stamp::resting(stamp);
-    trial.method = Stamp::method(stamp);
-    return trial;
-}
-
 void Receiver::arrived_stream_head(const transport::Arrival& arrival) {
     Peer& peer = core_.peers.of(arrival.sender);
     const Envelope envelope = envelope_of(arrival.header);
     const StreamHead stream = head_of(arrival);
-    Inbound& inbound = peer.bulk().inbound;
+    Inbound& inbound = peer.inbound();
     inbound = {.left = arrival.block_bytes};
     Request* receive = posted_.match(envelope);
-    if (stream.began != 0) [[unlikely]] {
-        inbound.trial = trial_of(stream.began, receive == nullptr);
-    }
+    inbound.trial = transport::Plans::trial(stream.began, receive == nullptr);
     if (receive != nullptr) {
         accept(*receive, envelope, stream.total);
         receive->receiving.moved = 0;
@@ -65,10 +53,7 @@ void Receiver::arrived_stream_head(const transport::Arrival& arrival) {
 void Receiver::receive_head(Unexpected& message, Request& receive) {
     accept(receive, message.envelope, message.bytes);
     receive.receiving.moved = message.announced.head_bytes;
-    receive.receiving.trial = {};
-    if (message.announced.began != 0) [[unlikely]] {
-        receive.receiving.trial = trial_of(message.announced.began, true);
-    }
+    receive.receiving.trial = transport::Plans::trial(message.announced.began, true);
     if (receive.outcome.bytes > 0) { // else there may be no memory at all
         place(receive, 0, message.data, std::min(message.announced.head_bytes, receive.kept()));
     }
@@ -102,11 +87,7 @@ void Receiver::arrived_given_up(const transport::Arrival& arrival) {
         return;
     }
     receive->outcome.error_class = MPI_ERR_OTHER;
-    Trial& trial = receive->receiving.trial;
-    if (trial.asked) {
-        trial.ignored = true;
-        core_.peers.of(arrival.sender).bulk().asking->end(0, trial);
-    }
+    transport::Plans::given_up(core_.peers.of(arrival.sender), receive->receiving.trial);
     core_.requests.complete(*receive);
 }
 
@@ -117,7 +98,7 @@ void Receiver::arrived_stream_part(const transport::Arrival& arrival) {
 void Receiver::arrived_answer_head(const transport::Arrival& arrival) {
     Peer& peer = core_.peers.of(arrival.sender);
     const StreamHead stream = head_of(arrival);
-    Inbound& inbound = peer.bulk().inbound;
+    Inbound& inbound = peer.inbound();
     inbound = {.receive = core_.requests.of_token(stream.token), .left = stream.total};
     if (Request* receive = inbound.receive) {
         // Each part of data with gaps comes as a stream of its own.
@@ -131,7 +112,7 @@ void Receiver::arrived_answer_head(const transport::Arrival& arrival) {
 }
 
 void Receiver::take_inbound(Peer& peer, const std::byte* data, std::uint64_t bytes) {
-    Inbound& inbound = peer.bulk().inbound;
+    Inbound& inbound = peer.inbound();
     if (Request* receive = inbound.receive) {
         std::uint64_t& moved = receive->receiving.moved;
         const std::uint64_t limit = receive->kept();
@@ -148,12 +129,12 @@ void Receiver::take_inbound(Peer& peer, const std::byte* data, std::uint64_t byt
     inbound.left -= bytes;
     if (inbound.left == 0) {
         if (inbound.trial.began != 0) [[unlikely]] {
-            inbound.trial.ended = node_time_ns();
-            judge(peer,
-                  inbound.message != nullptr
-                      ? inbound.message->bytes
-                      : static_cast<std::uint64_t>(inbound.receive->outcome.available),
-                  inbound.trial);
+            core_.transport.plans().arrived(
+                peer,
+                inbound.message != nullptr
+                    ? inbound.message->bytes
+                    : static_cast<std::uint64_t>(inbound.receive->outcome.available),
+                inbound.trial);
         }
         const Inbound ended = inbound;
         inbound = {};
@@ -176,31 +157,6 @@ void Receiver::end_stream(const Inbound& inbound) {
                                                                     : Unexpected::Form::head;
     if (message->announced.taker != nullptr) {
         receive_unexpected(*message, *message->announced.taker);
-    }
-}
-
-void Receiver::judge(Peer& peer, std::uint64_t bytes, const Trial& trial) {
-    Bulk& bulk = peer.bulk();
-    if (trial.asked) {
-        bulk.asking->end(bytes, trial);
-        return;
-    }
-    if (bulk.judge == nullptr) {
-        bulk.judge = std::make_unique<CopyMethodJudge>();
-    }
-    const std::uint32_t size_class = CopyMethodClass::of(bytes);
-    if (trial.resting) {
-        Advice again;
-        if (bulk.judge->drifts(size_class, trial, bytes, again)) {
-            core_.transport.advise(peer.peer, CopyMethodClass::again(size_class), again);
-        }
-        return;
-    }
-    CopyMethod best;
-    const bool may_fetch = peer.same_space || !core_.transport.peer_copy_refused();
-    if (bulk.judge->add(size_class, trial, bytes, may_fetch, best, peer.same_space)) {
-        core_.transport.advise(peer.peer, CopyMethodClass::mask(size_class),
-                               CopyMethodClass::advice(size_class, best));
     }
 }
 

@@ -35,7 +35,7 @@ void Withdrawals::announce(Request& send) {
         first_->sending.previous_withdrawn = &send;
     }
     first_ = &send;
-    offers_.end(send);
+    core_.end_offer(send);
     const Token token = RequestTable::token_of(send);
     const WithdrawnData data = {.send = state.offer == Offer::direct
                                             ? reinterpret_cast<std::uint64_t>(&state.direct)

@@ -9,14 +9,12 @@
 
 #include "mpi/message/core.hpp"
 #include "mpi/message/direct_copies.hpp"
-#include "mpi/message/offers.hpp"
 
 namespace warren::message {
 
 class Withdrawals {
   public:
-    Withdrawals(Core& core, Offers& offers, DirectCopies& direct)
-        : core_(core), offers_(offers), direct_(direct) {}
+    Withdrawals(Core& core, DirectCopies& direct) : core_(core), direct_(direct) {}
     ~Withdrawals();
     Withdrawals(const Withdrawals&) = delete;
     Withdrawals& operator=(const Withdrawals&) = delete;
@@ -47,7 +45,6 @@ class Withdrawals {
     void remove(Request& send);
 
     Core& core_;
-    Offers& offers_;
     DirectCopies& direct_;
     Request* first_ = nullptr; // the newest
 };

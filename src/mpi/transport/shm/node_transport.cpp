@@ -35,9 +35,8 @@ bool NodeTransport::queue_inline(Channel& channel, const Header& header, const v
     return true;
 }
 
-bool NodeTransport::send_block(Channel& channel, const Header& header,
-                               const std::byte (&extra)[extra_bytes], const Source& source,
-                               std::size_t bytes, std::uint64_t total) {
+bool NodeTransport::send_block(Channel& channel, const Header& header, const Extra& extra,
+                               const Source& source, std::size_t bytes, std::uint64_t total) {
     BlockReference reference = {};
     std::memcpy(reference.extra, extra, extra_bytes);
     reference.bytes = static_cast<std::uint32_t>(bytes);

@@ -1,9 +1,6 @@
 // NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
+// It keeps what the seam promises (mpi/transport/transport.hpp).
 //
-// It guarantees to the message room:
-//  1. Cells of one pair of ranks arrive in the order of their sends.
-//  2. A send that returns false has done nothing, and may be tried again after progress.
-//  3. A send has copied its data when it returns.
 // A pair starts on the receiver's queue. After cells_until_pair_ring cells, if ranks have
 // processors of their own, the sender opens a pair ring. It announces the ring in the queue and
 // sends all later cells through it, so that order holds. Thread rule: under the rank's lock.
@@ -19,30 +16,16 @@
 #include "mpi/rank/rank.hpp"
 #include "mpi/transport/shm/bounce.hpp"
 #include "mpi/transport/shm/cell.hpp"
+#include "mpi/transport/shm/channel.hpp"
 #include "mpi/transport/shm/copy.hpp"
 #include "mpi/transport/shm/copy_large.hpp"
 #include "mpi/transport/shm/joint_copy.hpp"
 #include "mpi/transport/shm/pair_ring.hpp"
 #include "mpi/transport/shm/queue.hpp"
-#include "mpi/transport/shm/source.hpp"
 #include "mpi/transport/shm/tuning.hpp"
+#include "mpi/transport/source.hpp"
 
 namespace warren::transport {
-
-// A rank's state of another rank that it talks to. The message room derives its own from it.
-struct Channel {
-    explicit Channel(const node::Segment& segment, std::uint32_t to)
-        : queue(segment, to), peer(to) {}
-
-    PairRingSender pair_ring;
-    QueueSender queue;
-    const std::uint32_t peer;
-    std::uint16_t heard = 0; // cells from the peer's pair ring, modulo 2^16
-    std::uint8_t cells_before_pair_ring = 0;
-    // Sent through bounce buffers since `heard` changed last; counted until the peer is behind.
-    std::uint8_t blocks_in_a_row : 7 = 0;
-    bool same_space : 1 = false; // the peer is a rank of this process
-};
 
 class NodeTransport {
   public:
@@ -135,7 +118,7 @@ class NodeTransport {
     // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A
     // block of more than ring_block_limit may reach the handler in pieces; `total` is what the
     // message has altogether, a hint for their size.
-    bool send_block(Channel& channel, const Header& header, const std::byte (&extra)[extra_bytes],
+    bool send_block(Channel& channel, const Header& header, const Extra& extra,
                     const Source& source, std::size_t bytes, std::uint64_t total = 0);
 
     // The largest block of this channel.

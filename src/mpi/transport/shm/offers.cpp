@@ -1,0 +1,58 @@
+#include "mpi/transport/shm/offers.hpp"
+
+namespace warren::transport {
+
+void Offers::say_not_awaited(Channel& channel) {
+    LargeData* large = channel.large_if_any();
+    if (large != nullptr && large->told) {
+        large->told = false;
+        channel.pair_ring.set_awaits(false);
+    }
+}
+
+void Offers::begin(Channel& channel, bool awaited) {
+    LargeData& large = channel.large();
+    large.awaited += awaited ? 1 : 0;
+    if (large.offers++ == 0) {
+        large.next_offering = first_;
+        first_ = &channel;
+    }
+    tell_awaited(channel);
+}
+
+void Offers::end(Channel& channel, bool awaited) {
+    LargeData& large = channel.large();
+    large.awaited -= awaited ? 1 : 0;
+    if (--large.offers > 0) {
+        tell_awaited(channel);
+        return;
+    }
+    Channel** link = &first_;
+    while (*link != &channel) {
+        link = &(*link)->large().next_offering;
+    }
+    *link = large.next_offering;
+}
+
+void Offers::await(Channel& channel) {
+    ++channel.large().awaited;
+    tell_awaited(channel);
+}
+
+void Offers::tell_awaited(Channel& channel) {
+    LargeData& large = channel.large();
+    if (large.awaited == large.offers && !large.told) {
+        large.told = true;
+        channel.pair_ring.set_awaits(true);
+    }
+}
+
+bool Offers::help() {
+    bool moved = false;
+    for (Channel* channel = first_; channel != nullptr; channel = channel->large().next_offering) {
+        moved |= transport_.help_peer(*channel);
+    }
+    return moved;
+}
+
+} // namespace warren::transport

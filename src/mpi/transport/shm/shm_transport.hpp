@@ -1,0 +1,47 @@
+// ShmTransport: the transport between the ranks of a node (mpi/transport/transport.hpp): cells and
+// blocks through shared memory (NodeTransport), their plans (Plans), and copies out of the memory
+// of other processes, with their help (Offers). Thread rule: under the rank's lock.
+#pragma once
+
+#include "mpi/transport/shm/node_transport.hpp"
+#include "mpi/transport/shm/offers.hpp"
+#include "mpi/transport/shm/plans.hpp"
+
+namespace warren::transport {
+
+class ShmTransport : public NodeTransport {
+  public:
+    using Channel = transport::Channel;
+
+    explicit ShmTransport(Rank& rank) : NodeTransport(rank), plans_(*this), offers_(*this) {}
+    ShmTransport(const ShmTransport&) = delete;
+    ShmTransport& operator=(const ShmTransport&) = delete;
+
+    Abilities abilities(const Channel& channel) const {
+        return {.inline_bytes = inline_bytes,
+                .block_bytes = block_limit(channel),
+                .get = !peer_copy_refused(),
+                .put = false}; // a block of a joint copy is the only one
+    }
+    Plan plan(const Channel& channel, const Outline& outline) const {
+        return plans_.plan(channel, outline);
+    }
+    // Copies data in one piece out of memory that the channel's peer has offered. The peer does a
+    // part of it if it waits in MPI.
+    PeerCopy get(const Channel& channel, const RemoteMemory& memory, void* to) {
+        return fetch_from_peer(channel.peer, memory.address, to, memory.length,
+                               channel.is_offered_some());
+    }
+
+    Plans& plans() { return plans_; }
+    const Plans& plans() const { return plans_; }
+    Offers& offers() { return offers_; }
+    const Offers& offers() const { return offers_; }
+
+  private:
+    Plans plans_;
+    Offers offers_;
+};
+static_assert(IsTransport<ShmTransport>);
+
+} // namespace warren::transport

@@ -29,6 +29,17 @@ bool send_block(Core& core, Peer& peer, const Envelope& envelope, const transpor
     return true;
 }
 
+bool send_queued(Core& core, Peer& peer, const void* data, std::size_t bytes,
+                 const Envelope& envelope) {
+    if (!core.transport.send_inline(peer, header_of(kind::eager, envelope), data, bytes)) {
+        return false;
+    }
+    if (core.rank.load != nullptr) {
+        balance::count_message(*core.rank.load, peer.peer, bytes);
+    }
+    return true;
+}
+
 bool send_gaps(Core& core, Peer& peer, const Envelope& envelope, const Buffer& buffer) {
     const auto bytes = static_cast<std::uint64_t>(buffer.bytes());
     if (bytes <= transport::inline_bytes) {

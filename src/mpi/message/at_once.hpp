@@ -23,6 +23,10 @@ inline bool send_piece(Core& core, Peer& peer, const Envelope& envelope, const v
                : send_block(core, peer, envelope, data, bytes);
 }
 
+// Up to inline_bytes of a short message, to a peer without a pair ring.
+bool send_queued(Core& core, Peer& peer, const void* data, std::size_t bytes,
+                 const Envelope& envelope);
+
 // From any buffer to any rank but this one.
 inline bool send_at_once(Core& core, const Buffer& buffer, std::uint32_t peer_rank,
                          const Envelope& envelope) {

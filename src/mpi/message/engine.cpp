@@ -152,20 +152,7 @@ void Engine::cancel(Request& request) {
         return; // it has no single message that could be taken back
     }
     request.outcome.cancelled = true;
-    complete(request);
-}
-
-// --- Short messages through queues
-
-bool Engine::send_queued(Peer& peer, const void* data, std::size_t bytes,
-                         const Envelope& envelope) {
-    if (!core_.transport.send_inline(peer, header_of(kind::eager, envelope), data, bytes)) {
-        return false;
-    }
-    if (core_.rank.load != nullptr) {
-        balance::count_message(*core_.rank.load, peer.peer, bytes);
-    }
-    return true;
+    core_.requests.complete(request);
 }
 
 // Nothing is under way, so there is no progress to make until something has come.
@@ -193,10 +180,6 @@ bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
     }
     return core_.transport.receive_queued(*next, header_of(kind::eager, envelope), buffer, room,
                                           unit, bytes);
-}
-
-bool Engine::await_helping(std::uint32_t peer_rank) {
-    return core_.transport.await_cell(peer_rank, [this] { core_.transport.offers().help(); });
 }
 
 // --- Probing
@@ -241,7 +224,7 @@ struct Engine::Arrivals {
 
     void operator()(const transport::Arrival& arrival) const {
         if (arrival.header.kind != kind::eager) [[unlikely]] {
-            engine.arrived(arrival);
+            other(engine, arrival);
             return;
         }
         const Envelope envelope = envelope_of(arrival.header);
@@ -257,7 +240,7 @@ struct Engine::Arrivals {
     [[gnu::always_inline]] void cell(const transport::Cell& cell, std::uint32_t sender) const {
         const Envelope envelope = {.context = cell.context, .source = cell.source, .tag = cell.tag};
         if (cell.kind != kind::eager) [[unlikely]] {
-            engine.arrived(transport::arrival_of(cell, sender));
+            other(engine, transport::arrival_of(cell, sender));
         } else if (Request* receive = engine.receiver_.match(envelope)) [[likely]] {
             engine.receiver_.take_whole(*receive, envelope, cell.payload, cell.length);
             engine.core_.requests.complete(*receive);
@@ -265,7 +248,23 @@ struct Engine::Arrivals {
             engine.receiver_.arrived_unexpected(transport::arrival_of(cell, sender));
         }
     }
+
+  private:
+    // A cell that is no eager message.
+    static void other(Engine& engine, const transport::Arrival& arrival);
 };
+
+void Engine::Arrivals::other(Engine& engine, const transport::Arrival& arrival) {
+    if (engine.kinds_.handle(arrival)) [[likely]] {
+        return;
+    }
+    const Rank& rank = engine.core_.rank;
+    std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n", rank.index,
+                 arrival.header.kind, arrival.sender);
+    rank.segment.record_end(node::JobEnd::fatal_error, rank.index, 1,
+                            "the node segment is damaged: a cell of unknown kind");
+    std::_Exit(1);
+}
 
 bool Engine::progress() {
     Outbox& outbox = core_.outbox;
@@ -280,7 +279,7 @@ bool Engine::progress() {
         }
     }
     if (!direct_.empty()) [[unlikely]] {
-        moved |= run_direct();
+        moved |= sender_.run_direct();
     }
     if (!core_.transport.offers().empty()) [[unlikely]] {
         moved |= core_.transport.offers().help();
@@ -289,42 +288,18 @@ bool Engine::progress() {
         moved |= stepping_.run();
     }
     if (!withdrawals_.empty()) [[unlikely]] {
-        moved |= look_for_left();
+        moved |= withdrawals_.look_for_left([this] {
+            if (!core_.transport.poll_what_is_sent(Arrivals{*this})) {
+                return false;
+            }
+            sender_.run_direct();
+            return true;
+        });
     }
     if (moved) {
         core_.rank.wake_threads();
     }
     return moved;
-}
-
-bool Engine::run_direct() {
-    return direct_.run(core_.transport.copy(), [this](Request& send) { sender_.copied(send); });
-}
-
-// A rank that has left MPI neither receives nor answers any more. All its answers to sends are in
-// this rank's queue or pair ring by the time its state is seen.
-bool Engine::look_for_left() {
-    if (!withdrawals_.find_left()) {
-        return false;
-    }
-    if (!core_.transport.poll_what_is_sent(Arrivals{*this})) {
-        core_.rank.wake_threads(); // something may have come
-        return false;              // but what is looked for is not there yet: this is asked again
-    }
-    run_direct();
-    withdrawals_.succeed_left();
-    return true;
-}
-
-void Engine::arrived(const transport::Arrival& arrival) {
-    if (kinds_.handle(arrival)) [[likely]] {
-        return;
-    }
-    std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n",
-                 core_.rank.index, arrival.header.kind, arrival.sender);
-    core_.rank.segment.record_end(node::JobEnd::fatal_error, core_.rank.index, 1,
-                                  "the node segment is damaged: a cell of unknown kind");
-    std::_Exit(1);
 }
 
 // --- Waiting
@@ -366,7 +341,7 @@ WaitReason Engine::with_counts(WaitReason reason) const {
     reason.posted = receiver_.posted();
     reason.unexpected = receiver_.unexpected().count();
     reason.pending_sends = core_.outbox.count();
-    reason.requests = static_cast<std::uint32_t>(live_requests());
+    reason.requests = static_cast<std::uint32_t>(core_.requests.live());
     return reason;
 }
 

@@ -70,7 +70,8 @@ class Engine {
             return false;
         }
         if (!peer->pair_ring) [[unlikely]] {
-            return bytes <= transport::inline_bytes && send_queued(*peer, data, bytes, envelope);
+            return bytes <= transport::inline_bytes &&
+                   send_queued(core_, *peer, data, bytes, envelope);
         }
         // Each call has its own header, so that the first one's can stay in registers.
         return bytes <= transport::inline_bytes
@@ -93,7 +94,7 @@ class Engine {
             return core_.transport.offers().empty() &&
                    receive_queued(buffer, room, unit, envelope, call, bytes);
         }
-        return (core_.transport.offers().empty() || await_helping(peer_rank)) &&
+        return (core_.transport.offers().empty() || core_.transport.await_helping(peer_rank)) &&
                core_.transport.receive_from_pair_ring(peer_rank, header_of(kind::eager, envelope),
                                                       buffer, room, unit, bytes);
     }
@@ -163,15 +164,11 @@ class Engine {
     // been announced, which completes when its receiver has made progress, or left MPI (or, if a
     // matched probe holds it, received it).
     void cancel(Request& request);
-    // Completes a request from outside (generalised requests).
-    void complete(Request& request) { core_.requests.complete(request); }
     // Begins an operation that is made of others: request.stepping.step is asked until it says
     // true.
     void start_stepping(Request& request) { stepping_.start(request); }
 
     RequestTable& requests() { return core_.requests; }
-    // Requests that the program has not completed.
-    std::size_t live_requests() const { return core_.requests.live() - 1; }
 
     // --- Probing. A matched message is taken out of the queue and received by receive_matched.
     // peek: progress once and look; wait_for_message: until there is one.
@@ -251,18 +248,9 @@ class Engine {
   private:
     struct Arrivals; // handler for the transport's poll()
 
-    // Short messages through queues.
-    bool send_queued(Peer& peer, const void* data, std::size_t bytes, const Envelope& envelope);
+    // A short message through the queue.
     bool receive_queued(void* buffer, std::size_t room, std::size_t unit, const Envelope& envelope,
                         std::uint32_t call, std::size_t& bytes);
-    // Waits a while for a short message from a peer, and helps those that may be fetching.
-    bool await_helping(std::uint32_t peer_rank);
-
-    // A cell that is no eager message.
-    void arrived(const transport::Arrival& arrival);
-    bool run_direct();
-    // Ends withdrawals whose receiver has left MPI.
-    bool look_for_left();
 
     void wait_long(Request& request);
     template <typename Watch = NoWatch>

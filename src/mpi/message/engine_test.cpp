@@ -253,7 +253,7 @@ TEST_P(EngineTest, everybody_floods_everybody) {
             engine.wait(*send);
             engine.discard(*send);
         }
-        EXPECT_EQ(engine.live_requests(), 0U);
+        EXPECT_EQ(engine.requests().live(), 0U);
     });
 }
 

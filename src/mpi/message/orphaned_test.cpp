@@ -49,7 +49,7 @@ TEST_P(OrphanedTest, a_send_that_waits_for_room_and_is_orphaned_never_leaves) {
                 }
                 engine.discard(*request);
             }
-            EXPECT_EQ(engine.live_requests(), 0U);
+            EXPECT_EQ(engine.requests().live(), 0U);
         } else {
             while (sent == 0) {
                 sched_yield();
@@ -100,7 +100,7 @@ TEST_P(OrphanedTest, a_send_that_is_announced_and_orphaned_is_withdrawn) {
                         .send(Operation::send, {data.data(), 16, &byte_type()}, 1,
                               {.context = 3, .source = 0, .tag = 1})
                         .drop();
-                    EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+                    EXPECT_TRUE(comes(engine, [&] { return engine.requests().live() == 0; }));
                 } else {
                     receive_all(engine, 16, 1, 2);
                     EXPECT_EQ(engine.peek({.context = 3, .source = 0, .tag = 2}), nullptr);
@@ -147,7 +147,7 @@ TEST(orphaned, a_first_block_that_nobody_has_received_is_withdrawn) {
             engine.orphan(*send);
             gaps.reset();
             step = 2;
-            EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+            EXPECT_TRUE(comes(engine, [&] { return engine.requests().live() == 0; }));
         } else {
             EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));
             step = 1;
@@ -177,7 +177,7 @@ TEST(orphaned, what_the_receiver_has_asked_for_arrives_from_memory_that_is_kept)
             gaps->fill(-1);
             gaps.reset();
             step = 2;
-            EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+            EXPECT_TRUE(comes(engine, [&] { return engine.requests().live() == 0; }));
         } else {
             Gaps gaps(stream_words);
             Request* receive = start_receiving(engine, gaps);
@@ -211,7 +211,7 @@ TEST(orphaned, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
             engine.orphan(*send);
             gaps.reset();
             step = 2;
-            EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+            EXPECT_TRUE(comes(engine, [&] { return engine.requests().live() == 0; }));
         } else {
             Gaps gaps(stream_words);
             EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));
@@ -223,7 +223,7 @@ TEST(orphaned, a_withdrawal_that_crosses_the_receivers_request_ends_the_send) {
                 sched_yield();
             }
             engine.orphan(*receive);
-            EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+            EXPECT_TRUE(comes(engine, [&] { return engine.requests().live() == 0; }));
         }
         exchange_streamed(engine, rank, stream_words);
     });
@@ -242,7 +242,7 @@ TEST(orphaned, a_receive_whose_sender_has_given_up_ends_with_an_error) {
             }
             engine.orphan(*send);
             gaps.reset();
-            EXPECT_TRUE(comes(engine, [&] { return engine.live_requests() == 0; }));
+            EXPECT_TRUE(comes(engine, [&] { return engine.requests().live() == 0; }));
         } else {
             Gaps gaps(stream_words);
             EXPECT_TRUE(comes(engine, [&] { return has_head(engine); }));

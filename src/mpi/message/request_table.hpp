@@ -49,7 +49,8 @@ class RequestTable {
 
     std::uint32_t unattended() const { return unattended_; }
     std::uint32_t abandoned_receives() const { return abandoned_receives_; }
-    std::size_t live() const { return table_.live(); }
+    // But for the one that stands for all sends that need none.
+    std::size_t live() const { return table_.live() - 1; }
 
     Request* find(const void* handle) const { return table_.find(handle); }
     // The request of a handle of the program; null when it is none. A request that was freed before

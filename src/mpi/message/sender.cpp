@@ -253,9 +253,11 @@ void Sender::arrived_done(const transport::Arrival& arrival) {
     core_.requests.complete(*send);
 }
 
-void Sender::copied(Request& send) {
-    withdrawals_.end(send);
-    core_.requests.complete(send);
+bool Sender::run_direct() {
+    return direct_.run(core_.transport.copy(), [this](Request& send) {
+        withdrawals_.end(send);
+        core_.requests.complete(send);
+    });
 }
 
 bool Sender::keep_rest(Request& send) {

@@ -30,8 +30,9 @@ class Sender {
     void register_kinds(KindTable& kinds);
     void arrived_wanted(const transport::Arrival& arrival);
     void arrived_done(const transport::Arrival& arrival);
-    // The receiver has copied a direct send.
-    void copied(Request& send);
+    // Helps with direct copies, and completes those that have been made. Returns whether there was
+    // anything to do.
+    bool run_direct();
 
     // Copies the rest of a stream into the request's own memory. False: no memory.
     static bool keep_rest(Request& send);

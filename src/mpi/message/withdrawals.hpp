@@ -34,13 +34,28 @@ class Withdrawals {
     // Completes one whose withdrawal has succeeded, as cancelled.
     void succeed(Request& send);
 
-    // find_left(): marks those whose receiver has left MPI; false: there are none. All that these
-    // have sent is in this rank's queue or pair rings then. succeed_left(): ends the marked ones,
-    // when that has been looked at.
-    bool find_left();
-    void succeed_left();
+    // Ends those whose receiver has left MPI, after poll(), which handles all that these have sent.
+    // A rank that has left neither receives nor answers any more, and all its answers are in this
+    // rank's queue or pair rings by the time its state is seen. poll() returns false if what is
+    // looked for is not there yet: then this is asked again.
+    template <typename Poll>
+    bool look_for_left(Poll poll) {
+        if (!find_left()) {
+            return false;
+        }
+        if (!poll()) {
+            core_.rank.wake_threads(); // something may have come
+            return false;
+        }
+        succeed_left();
+        return true;
+    }
 
   private:
+    // Marks those whose receiver has left MPI; false: there are none.
+    bool find_left();
+    // Ends the marked ones.
+    void succeed_left();
     void announce(Request& send);
     void remove(Request& send);
 

@@ -32,6 +32,11 @@ class ShmTransport : public NodeTransport {
         return fetch_from_peer(channel.peer, memory.address, to, memory.length,
                                channel.is_offered_some());
     }
+    // Waits a while for a cell from a rank that has a pair ring here, and helps those that may be
+    // fetching. False: none has come, or something else has.
+    bool await_helping(std::uint32_t sender) {
+        return await_cell(sender, [this] { offers_.help(); });
+    }
 
     Plans& plans() { return plans_; }
     const Plans& plans() const { return plans_; }

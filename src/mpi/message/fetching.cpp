@@ -17,7 +17,7 @@ namespace warren::message {
 
 namespace {
 
-using Pieces = std::array<iovec, Transport::pieces_per_read>;
+using Pieces = std::array<iovec, transport::PeerMemory::pieces_per_read>;
 
 // Takes `bytes` off the front of a list.
 std::span<iovec> without_front(std::span<iovec> pieces, std::uint64_t bytes) {
@@ -44,12 +44,12 @@ std::uint64_t bytes_of(std::span<const iovec> pieces) {
 // The sender's data, as pieces of its memory: one piece, or a list that is read part by part.
 class TheirPieces {
   public:
-    TheirPieces(Transport& transport, std::uint32_t sender, const transport::RemoteMemory& memory,
-                bool listed)
-        : transport_(transport),
+    TheirPieces(transport::PeerMemory& memory, std::uint32_t sender,
+                const transport::RemoteMemory& offered, bool listed)
+        : memory_(memory),
           sender_(sender),
-          memory_(memory),
-          pieces_(listed ? memory.length / sizeof(iovec) : 0) {}
+          offered_(offered),
+          pieces_(listed ? offered.length / sizeof(iovec) : 0) {}
 
     // The next pieces, if there are none left; `done` bytes have been copied, `left` are missing.
     transport::PeerCopy refill(std::uint64_t done, std::uint64_t left) {
@@ -58,14 +58,14 @@ class TheirPieces {
             return PeerCopy::done;
         }
         if (pieces_ == 0) {
-            list_[0] = {.iov_base = reinterpret_cast<void*>(memory_.address + done),
+            list_[0] = {.iov_base = reinterpret_cast<void*>(offered_.address + done),
                         .iov_len = left};
             now_ = {list_.data(), 1};
             return PeerCopy::done;
         }
         const std::uint64_t count = std::min<std::uint64_t>(pieces_ - read_, list_.size());
-        const PeerCopy result = transport_.read_peer(
-            sender_, memory_.address + read_ * sizeof(iovec), list_.data(), count * sizeof(iovec));
+        const PeerCopy result = memory_.read(sender_, offered_.address + read_ * sizeof(iovec),
+                                             list_.data(), count * sizeof(iovec));
         if (count == 0 || result != PeerCopy::done) {
             return count == 0 ? PeerCopy::failed : result;
         }
@@ -77,9 +77,9 @@ class TheirPieces {
     void copied(std::uint64_t bytes) { now_ = without_front(now_, bytes); }
 
   private:
-    Transport& transport_;
+    transport::PeerMemory& memory_;
     const std::uint32_t sender_;
-    const transport::RemoteMemory memory_;
+    const transport::RemoteMemory offered_;
     const std::uint64_t pieces_; // in the list; 0: no list
     std::uint64_t read_ = 0;     // of the list
     Pieces list_;
@@ -212,7 +212,7 @@ transport::PeerCopy Receiver::read_with_gaps(const Request& receive, std::uint32
     if (!in_place && window == nullptr) {
         return PeerCopy::failed;
     }
-    TheirPieces theirs(core_.transport, sender, offered.memory, offered.listed);
+    TheirPieces theirs(core_.transport.memory(), sender, offered.memory, offered.listed);
     Pieces own_list;
     const std::uint64_t kept = receive.kept();
     for (std::uint64_t done = 0; done < kept;) {
@@ -233,8 +233,8 @@ transport::PeerCopy Receiver::read_with_gaps(const Request& receive, std::uint32
                                             own_list.size(), covered);
         }
         std::uint64_t copied;
-        const PeerCopy result =
-            core_.transport.read_peer(sender, theirs.now(), {own_list.data(), own_count}, copied);
+        const PeerCopy result = core_.transport.memory().read(sender, theirs.now(),
+                                                              {own_list.data(), own_count}, copied);
         if (result != PeerCopy::done) {
             return result;
         }

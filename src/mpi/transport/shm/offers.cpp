@@ -50,7 +50,7 @@ void Offers::tell_awaited(Channel& channel) {
 bool Offers::help() {
     bool moved = false;
     for (Channel* channel = first_; channel != nullptr; channel = channel->large().next_offering) {
-        moved |= transport_.help_peer(*channel);
+        moved |= memory_.help(channel->peer, channel->pair_ring);
     }
     return moved;
 }

@@ -8,14 +8,14 @@
 #include <cstdint>
 
 #include "mpi/transport/shm/channel.hpp"
-#include "mpi/transport/shm/node_transport.hpp"
+#include "mpi/transport/shm/peer_memory.hpp"
 #include "mpi/transport/shm/tuning.hpp"
 
 namespace warren::transport {
 
 class Offers {
   public:
-    explicit Offers(NodeTransport& transport) : transport_(transport) {}
+    explicit Offers(PeerMemory& memory) : memory_(memory) {}
 
     // No peer may be fetching with help.
     bool empty() const { return first_ == nullptr; }
@@ -39,7 +39,7 @@ class Offers {
     // Tells the peer when all that it has been offered is awaited.
     static void tell_awaited(Channel& channel);
 
-    NodeTransport& transport_;
+    PeerMemory& memory_;
     Channel* first_ = nullptr; // channels of peers that may be fetching
 };
 

@@ -151,7 +151,7 @@ void Plans::arrived(Channel& channel, std::uint64_t bytes, Trial trial) {
         return;
     }
     CopyMethod best;
-    const bool may_fetch = channel.same_space || !transport_.peer_copy_refused();
+    const bool may_fetch = channel.same_space || !memory_.refused();
     if (large.judge->add(size_class, trial, bytes, may_fetch, best, channel.same_space)) {
         transport_.advise(channel.peer, CopyMethodClass::mask(size_class),
                           CopyMethodClass::advice(size_class, best));
@@ -173,9 +173,8 @@ bool Plans::asks_for_push(Channel& channel, std::uint64_t bytes, Trial& trial) {
     if (large.asking == nullptr) {
         large.asking.reset(new (std::nothrow) Asking);
     }
-    return large.asking != nullptr &&
-           large.asking->next(bytes, trial, !transport_.peer_copy_refused(), large.offers > 0) !=
-               CopyMethod::fetch;
+    return large.asking != nullptr && large.asking->next(bytes, trial, !memory_.refused(),
+                                                         large.offers > 0) != CopyMethod::fetch;
 }
 
 OwnCopyMethods* Plans::writing_for(Channel& channel) {

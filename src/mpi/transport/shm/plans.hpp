@@ -12,6 +12,7 @@
 #include "mpi/transport/shm/channel.hpp"
 #include "mpi/transport/shm/copy_methods.hpp"
 #include "mpi/transport/shm/node_transport.hpp"
+#include "mpi/transport/shm/peer_memory.hpp"
 #include "mpi/transport/shm/tuning.hpp"
 #include "mpi/transport/transport.hpp"
 
@@ -19,7 +20,8 @@ namespace warren::transport {
 
 class Plans {
   public:
-    explicit Plans(NodeTransport& transport) : transport_(transport) {}
+    Plans(NodeTransport& transport, const PeerMemory& memory)
+        : transport_(transport), memory_(memory) {}
 
     // --- The sender's half
 
@@ -92,6 +94,7 @@ class Plans {
     static void count(Channel& channel, std::uint64_t bytes);
 
     NodeTransport& transport_;
+    const PeerMemory& memory_;
 };
 
 } // namespace warren::transport

@@ -353,8 +353,8 @@ template <typename Map>
     const transport::NullTransport::Channel channel = {
         .address = sender.addresses.address(location.node), .slot = location.slot};
     sender.wire.transport.send_inline(
-        channel,
-        {.kind = 0, .context = sender.context, .source = sender.rank, .tag = tag}, data, 8);
+        channel, {.kind = 0, .context = sender.context, .source = sender.rank, .tag = tag}, data,
+        8);
     return 0;
 }
 

@@ -1,7 +1,6 @@
 #include "mpi/message/offered_data.hpp"
 
 #include <cstdlib>
-#include <sys/uio.h>
 
 #include "mpi/message/tuning.hpp"
 
@@ -13,9 +12,6 @@ bool is_coarse(const datatype::Datatype& type) {
 
 void prepare_offer(const Core& core, const Peer& peer, Request& send) {
     SendState& state = send.sending;
-    if (!send.laid_out || state.offer != Offer::none) {
-        return;
-    }
     state.offer = Offer::streamed;
     // The receiver asks for a stream if blocks can overlap in transfer, or if it can't fetch.
     if (send.bytes == 0 || core.transport.plans().is_streamed(peer) ||
@@ -40,14 +36,6 @@ void prepare_offer(const Core& core, const Peer& peer, Request& send) {
         buffer.type->pack(buffer.base, buffer.count, state.packed);
     }
     state.offer = Offer::fetched;
-}
-
-transport::RemoteMemory offered_memory(const Request& send) {
-    const SendState& state = send.sending;
-    const std::byte* data = state.offer == Offer::fetched ? state.packed : send.data;
-    return {.address = reinterpret_cast<std::uint64_t>(data),
-            .length = state.pieces != 0 ? state.pieces * sizeof(iovec) : send.bytes,
-            .key = 0};
 }
 
 } // namespace warren::message

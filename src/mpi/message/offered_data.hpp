@@ -6,15 +6,23 @@
 // Thread rule: under the rank's lock.
 #pragma once
 
+#include <sys/uio.h>
+
 #include "mpi/message/core.hpp"
 
 namespace warren::message {
 
-// Makes a send's data ready to be fetched, if it can be.
+// Makes the data of a send with gaps ready to be fetched, if it can be. Once for each start.
 void prepare_offer(const Core& core, const Peer& peer, Request& send);
 
 // Memory where the data is, or, if there are pieces, their list.
-transport::RemoteMemory offered_memory(const Request& send);
+inline transport::RemoteMemory offered_memory(const Request& send) {
+    const SendState& state = send.sending;
+    const std::byte* data = state.offer == Offer::fetched ? state.packed : send.data;
+    return {.address = reinterpret_cast<std::uint64_t>(data),
+            .length = state.pieces != 0 ? state.pieces * sizeof(iovec) : send.bytes,
+            .key = 0};
+}
 
 // Whether the kernel copies a type's blocks one by one, rather than that they are packed.
 bool is_coarse(const datatype::Datatype& type);

@@ -114,7 +114,9 @@ Step Sender::advance_push(Peer& peer, Request& send, const transport::Plan& plan
 
 Step Sender::advance_offer(Peer& peer, Request& send, const transport::Plan& plan) {
     send.sending.passes = false;
-    prepare_offer(core_, peer, send);
+    if (send.laid_out && send.sending.offer == Offer::none) {
+        prepare_offer(core_, peer, send);
+    }
     if (!send.awaited) {
         transport::Offers::say_not_awaited(peer); // before the receiver can see the offer
     }

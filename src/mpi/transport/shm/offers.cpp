@@ -2,14 +2,6 @@
 
 namespace warren::transport {
 
-void Offers::say_not_awaited(Channel& channel) {
-    LargeData* large = channel.large_if_any();
-    if (large != nullptr && large->told) {
-        large->told = false;
-        channel.pair_ring.set_awaits(false);
-    }
-}
-
 void Offers::begin(Channel& channel, bool awaited) {
     LargeData& large = channel.large();
     large.awaited += awaited ? 1 : 0;

@@ -21,7 +21,13 @@ class Offers {
     bool empty() const { return first_ == nullptr; }
 
     // Something is about to be offered that nobody waits for.
-    static void say_not_awaited(Channel& channel);
+    static void say_not_awaited(Channel& channel) {
+        LargeData* large = channel.large_if_any();
+        if (large != nullptr && large->told) {
+            large->told = false;
+            channel.pair_ring.set_awaits(false);
+        }
+    }
     // Whether this rank can help with data in one piece of this size.
     static bool can_help(const Channel& channel, std::uint64_t bytes) {
         return channel.pair_ring && bytes >= joint_limit;

@@ -89,10 +89,7 @@ Plan Plans::plan_block(const Channel& channel, std::uint64_t bytes, bool choosab
             .measured = chosen != CopyMethod::fetch};
 }
 
-std::uint64_t Plans::stamp(Channel& channel, const Plan& plan, std::uint64_t bytes) {
-    if (!plan.measured) {
-        return plan.open ? Stamp::receivers_choice : 0;
-    }
+std::uint64_t Plans::time_stamp(Channel& channel, const Plan& plan, std::uint64_t bytes) {
     std::unique_ptr<CopyMethods>& methods = channel.large().methods;
     if (methods == nullptr) [[unlikely]] {
         // Without memory nothing is measured.

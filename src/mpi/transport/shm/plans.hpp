@@ -50,7 +50,12 @@ class Plans {
     bool streams_gaps(const Channel& channel, bool small_pieces) const;
 
     // For the first cell of a message that is about to be sent.
-    static std::uint64_t stamp(Channel& channel, const Plan& plan, std::uint64_t bytes);
+    static std::uint64_t stamp(Channel& channel, const Plan& plan, std::uint64_t bytes) {
+        if (plan.measured) {
+            return time_stamp(channel, plan, bytes);
+        }
+        return plan.open ? Stamp::receivers_choice : 0;
+    }
     // It has been sent.
     static void sent(Channel& channel, const Plan& plan, std::uint64_t bytes) {
         if (plan.counts) {
@@ -91,6 +96,7 @@ class Plans {
                            const CopyMethod* chosen);
     bool goes_direct(const Channel& channel, const Outline& outline,
                      const CopyMethod* chosen) const;
+    static std::uint64_t time_stamp(Channel& channel, const Plan& plan, std::uint64_t bytes);
     static void count(Channel& channel, std::uint64_t bytes);
 
     NodeTransport& transport_;

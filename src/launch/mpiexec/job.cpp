@@ -7,6 +7,31 @@
 
 namespace warren::launch {
 
+namespace {
+
+// Programs that were built for another MPI library and have found that: as many single ranks,
+// silently.
+void report_other_libraries(const JobState& job, const JobPlan& plan, Report& report) {
+    if (report.failed() || job.line.ranks() < 2 || !job.line.library.empty() || !job.segment) {
+        return;
+    }
+    for (std::uint32_t rank = 0; rank < job.line.ranks(); ++rank) {
+        if (job.segment.slot(rank).state.load() != node::RankStage::not_started) {
+            return;
+        }
+    }
+    for (const ResolvedProgram& program : plan.programs) {
+        const ForeignNeed& need = program.foreign();
+        if (need.abi == Abi::mpich || need.abi == Abi::openmpi) {
+            report.say("no rank of '" + program.name() +
+                       "' called MPI_Init of Warren's library: each was alone in another " +
+                       need.library + ", or called none");
+        }
+    }
+}
+
+} // namespace
+
 int Job::run() {
     if (watch_.open() && make_plan(state_.line, state_.report, plan_) && start_.prepare()) {
         if (!start_.start_processes()) {
@@ -20,6 +45,7 @@ int Job::run() {
 
 void Job::clean_up() {
     topology_.report();
+    report_other_libraries(state_, plan_, state_.report);
     const CommandLine& line = state_.line;
     Report& report = state_.report;
     if (!line.balance_record.empty() && !report.failed() &&

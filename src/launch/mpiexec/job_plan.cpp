@@ -288,6 +288,9 @@ bool make_plan(const CommandLine& line, Report& report, JobPlan& plan) {
             return false;
         }
     }
+    if (line.library.empty()) {
+        offer_to_images(own_folder());
+    }
     if (has_host(line) && (!check_programs(line, report, plan) || !find_host(report, plan))) {
         return false;
     }

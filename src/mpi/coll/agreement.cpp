@@ -43,7 +43,7 @@ Error check(const NewCommunicator& agreed) {
                                : fail(MPI_ERR_NO_MEM,
                                       "no number for another communicator: %u live on this node, "
                                       "or its memory is exhausted",
-                                      node::context_limit);
+                                      comm::context_limit);
 }
 
 } // namespace

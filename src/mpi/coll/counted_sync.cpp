@@ -20,7 +20,7 @@ std::uint64_t arrival(const CallAgreement& call) {
 }
 // The phase's arrivals once all have arrived in the operation, if their calls match.
 std::uint64_t arrivals_after(const SlotMember& slot, std::uint64_t operation) {
-    return (operation / node::collective_phases + 1) * static_cast<std::uint64_t>(slot.size);
+    return (operation / collective_phases + 1) * static_cast<std::uint64_t>(slot.size);
 }
 // Arrivals beyond `expected`, modulo 2^32; negative: arrivals that are missing.
 std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {

@@ -58,7 +58,7 @@ std::byte* SharedData::place(const Cut& cut, Operation operation, int rank, int 
                                                : cut.for_all(ring_, operation, rank, block);
     if (cut.turns > 1) {
         const std::uint64_t before =
-            (operation - ring_.call().first_operation()) / node::collective_phases;
+            (operation - ring_.call().first_operation()) / collective_phases;
         found += before % cut.turns * cut.turn_bytes;
     }
     return found;

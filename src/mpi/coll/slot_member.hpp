@@ -27,7 +27,8 @@ struct SlotMember {
           rank(communicator.rank()),
           size(communicator.peers()), // as no intercommunicator has a slot
           flat(flat_slot),
-          memory(node_rank.segment.collective_slot(communicator.place.slot), node_rank.size) {}
+          memory(node_rank.segment.unit(collective_slots, communicator.place.slot),
+                 node_rank.size) {}
 
     // Whether ranks read each other's lines (flat_sync.hpp); otherwise arrivals are counted
     // (counted_sync.hpp). The same at all ranks: the node's load and the number of ranks decide.

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "mpi.h"
-#include "mpi/job/segment.hpp"
+#include "mpi/coll/segment_regions.hpp"
 
 namespace warren::coll {
 
@@ -102,7 +102,7 @@ inline constexpr std::size_t reduce_round_bytes = 65536;
 // Their largest piece, bytes: pieces stay in the nearer caches.
 inline constexpr std::size_t reduce_piece_bytes = 65536;
 // Pieces of a reduction to a root that fill the pipeline: two per phase.
-inline constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
+inline constexpr std::size_t pipeline_pieces = 2 * std::size_t{collective_phases};
 // Bytes of two ranks' operands that are combined at a time; distance of the prefetch.
 inline constexpr std::size_t stream_bytes = 512;
 inline constexpr std::size_t operand_ahead_bytes = 2048;

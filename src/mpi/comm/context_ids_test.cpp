@@ -86,7 +86,7 @@ TEST(ContextIds, ThreadsNeverShareOne) {
         thread.join();
     }
     EXPECT_EQ(shared, 0);
-    EXPECT_LE(segment.header().next_context.load(), 8u + 3u);
+    EXPECT_LE(segment.at(context_stock)->next.load(), 8u + 3u);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// What the entry points of collective operations share: checks that more than one of their files makes.
-// Thread rule: under the rank's lock.
+// What the entry points of collective operations share: checks that more than one of their files
+// makes. Thread rule: under the rank's lock.
 #pragma once
 
 #include "base/error.hpp"

@@ -8,6 +8,7 @@
 #include "mpi/entry/enrolment.hpp"
 #include "mpi/entry/failure.hpp"
 #include "mpi/entry/requests.hpp"
+#include "mpi/transport/shm/segment_regions.hpp"
 
 namespace warren::mpi {
 
@@ -22,9 +23,7 @@ Context::Context(RankState& own_home, const Enrolment& enrolment)
       process(find_process()),
       rank(enrolment.segment, enrolment.rank),
       messages(rank),
-      communicators(enrolment.rank, rank.size,
-                    comm::TableShelf(rank.segment, rank.segment.header().tables_offset,
-                                     rank.segment.header().tables_bytes)),
+      communicators(enrolment.rank, rank.size, comm::TableShelf(rank.segment)),
       main_thread(kernel_thread()),
       lifeline(enrolment.lifeline) {
     attributes.tag_ub = tag_limit;
@@ -140,14 +139,16 @@ Error open_context(int thread_level, Context*& context) {
 void close_context() {
     RankState& rank_state = find_rank_state();
     Context* context = rank_state.context.exchange(nullptr, std::memory_order_acq_rel);
-    context->rank.slot.state.store(node::RankStage::finalised, std::memory_order_release);
+    Rank& rank = context->rank;
+    rank.slot.state.store(node::RankStage::finalised, std::memory_order_release);
     // Who has cancelled a send to this rank learns so that nobody answers (the fence pairs with
     // Engine::look_for_left's), and who waits for room for an answer that nobody takes it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (context->rank.header().withdrawing.load(std::memory_order_relaxed) != 0 ||
-        context->rank.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-        for (std::uint32_t other = 0; other < context->rank.size; ++other) {
-            context->rank.ring(other);
+    if (rank.header().withdrawing.load(std::memory_order_relaxed) != 0 ||
+        transport::queue_ends_of(rank.slot).room_wanted.load(std::memory_order_relaxed) != 0)
+        [[unlikely]] {
+        for (std::uint32_t other = 0; other < rank.size; ++other) {
+            rank.ring(other);
         }
     }
     own_context = nullptr;

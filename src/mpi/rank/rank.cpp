@@ -10,7 +10,9 @@ Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
       index(own_index),
       size(segment.ranks()),
       slot(segment.slot(own_index)),
-      load(fibres() != nullptr ? &segment.loads().ranks[own_index] : nullptr),
+      load(fibres() != nullptr
+               ? &balance::LoadTable::at(segment.at(balance::loads)).ranks[own_index]
+               : nullptr),
       doorbell(segment.header(), slot.doorbell),
       oversubscribed_(segment.header().oversubscribed != 0),
       takes_turns_(segment.header().crowded != 0 && fibres() != nullptr),

@@ -13,6 +13,7 @@
 #include "mpi/rank/thread_waits.hpp"
 #include "mpi/rank/vain_looks.hpp"
 #include "mpi/rank/wait_policy.hpp"
+#include "runtime/balance/load_table.hpp"
 #include "runtime/fibres/switch.hpp"
 
 namespace warren {

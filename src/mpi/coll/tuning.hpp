@@ -27,12 +27,6 @@ inline constexpr int flat_spins = 64;
 inline constexpr std::uint8_t delayed_operations = 15;
 // Above this size, bytes, short blocks take so long to write that no first poll needs a delay.
 inline constexpr std::size_t delay_limit_bytes = 512;
-// Yields of a rank of a crowded node before it sleeps. One is mostly enough among ranks that all
-// come to the same operation; the others serve ranks that compute in between.
-inline constexpr int yields_before_sleep = 64;
-// Yields of a fibre, whose sleep and wake cost as much as two yields: a worker whose fibres all
-// wait should take over others' work.
-inline constexpr int yields_of_fibre = 2;
 // Sleepers that one rank wakes, each of which wakes as many.
 inline constexpr int wake_fan_out = 2;
 

@@ -61,8 +61,9 @@ class Rank {
     const std::uint32_t size;  // ranks on the node
     RankLock lock;             // taken by entry points when threads may call at once
     node::RankSlot& slot;
-    balance::RankLoad* const load; // where to count what is sent; null: not counted
     Doorbell doorbell;
+    const WaitPolicy waits;
+    balance::RankLoad* const load; // where to count what is sent; null: not counted
 
     // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,
     // then sleeps, as the node's load asks for. Before a sleep, arrange() tells those who could
@@ -80,10 +81,12 @@ class Rank {
 
     // Events that many ranks of the node wait for, each by the address of a cache line, where they
     // are fibres: who brings one about wakes all at once, and rings nobody.
-    bool waits_for_event() const { return !lock.shared() && doorbell.waits_for_event(); }
-    static void release_event(const void* event) {
-        if (const FibreFunctions* functions = fibres()) {
-            functions->release(event);
+    bool waits_for_event() const {
+        return !lock.shared() && doorbell.waits_for_event(waits.functions);
+    }
+    void release_event(const void* event) const {
+        if (waits.functions != nullptr) {
+            waits.functions->release(event);
         }
     }
 
@@ -119,9 +122,8 @@ class Rank {
     void share_by_threads();
 
     node::SegmentHeader& header() const { return segment.header(); }
-    bool oversubscribed() const { return oversubscribed_; }
-    // All ranks are fibres of this process: who brings what one waits for may need its worker.
-    bool takes_turns() const { return takes_turns_; }
+    bool oversubscribed() const { return waits.shares_processor; }
+    bool takes_turns() const { return waits.takes_turns; }
     bool verbose() const { return header().verbose != 0; }
 
   private:
@@ -140,8 +142,6 @@ class Rank {
         vain_looks_.slept(fibre::ticks());
     }
 
-    const bool oversubscribed_;
-    const bool takes_turns_;
     ThreadWaits threads_;
     VainLooks vain_looks_;
     std::uint32_t looks_counted_; // what looks_left_ began with
@@ -178,7 +178,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
             if (!threads_.has_poller() || threads_.poller_sleeps() != asleep) {
                 continue;
             }
-            threads_.sleep(self, lock, oversubscribed_);
+            threads_.sleep(self, lock, waits.shares_processor);
             if (done()) {
                 threads_.leave(lock);
                 return;
@@ -187,16 +187,13 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         threads_.poll();
     }
     const ThreadWaits::End end(shared && !nested ? &threads_ : nullptr, lock);
-    const auto gives_way = [&] { return oversubscribed_ || (shared && threads_.crowded()); };
+    const auto gives_way = [&] { return waits.shares_processor || (shared && threads_.crowded()); };
     const auto yield = [&] {
         lock.unlock();
         give_way();
         lock.lock();
     };
-    const FibreFunctions* const functions = fibres();
-    std::uint32_t most_yields =
-        oversubscribed_ ? wait_policy::yields : wait_policy::yields_among_threads;
-    std::uint32_t most_spins = wait_policy::spins_shared;
+    const FibreFunctions* const functions = waits.functions;
     struct Shown {
         Rank* rank;
         Reason* reason;
@@ -207,18 +204,13 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
                           its->rank->publish((*its->reason)());
                       },
                   .wait = &shown};
-    if (functions != nullptr) {
-        // To sleep is a fibre's cheapest way to let others run, and who wakes it knows when.
-        most_yields = 0;
-        most_spins = wait_policy::spins_of_fibre;
-    }
     std::uint32_t turn = 0;
     std::uint32_t yielded = 0;
     bool published = false;
     while (true) {
         const bool moved = progress();
         if (shared) [[unlikely]] {
-            threads_.wake_done(moved, lock, oversubscribed_);
+            threads_.wake_done(moved, lock, waits.shares_processor);
         }
         if (moved) {
             turn = 0;
@@ -227,7 +219,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         if (done()) {
             break;
         }
-        if (++turn < (gives_way() ? most_spins : wait_policy::spins_alone)) [[likely]] {
+        if (++turn < (gives_way() ? waits.spins : wait_policy::spins_alone)) [[likely]] {
             // Also from the first poll on: hammering the line that the sender is about to write
             // makes its way longer.
             spin_pause();
@@ -236,7 +228,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
             }
             continue;
         }
-        if (gives_way() && yielded < most_yields) {
+        if (gives_way() && yielded < waits.yields) {
             ++yielded;
             yield();
             continue;
@@ -251,7 +243,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         arrange();
         const std::uint32_t seen = doorbell.prepare();
         if (!progress() && !done() && still_stands(arrange) && notes == threads_.notes() &&
-            !(shared && threads_.wake_done(true, lock, oversubscribed_))) {
+            !(shared && threads_.wake_done(true, lock, waits.shares_processor))) {
             if (shared) [[unlikely]] {
                 threads_.poller_falls_asleep();
             }

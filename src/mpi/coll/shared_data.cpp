@@ -95,7 +95,7 @@ void SharedData::begin_writing(std::size_t bytes) {
         bytes < passing_from_bytes) {
         return;
     }
-    writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_));
+    writing_ = engine_.writing_for(communicator_.endpoint(1 - rank_));
     passes_ = writing_ != nullptr && writing_->next(bytes, trial_) == message::CopyMethod::pass;
 }
 

@@ -40,7 +40,7 @@ struct SlotMember {
     int next() const { return (rank + 1) % size; }
     int previous() const { return (rank + size - 1) % size; }
 
-    void ring(int other) const { node_rank.ring(communicator.world_rank(other)); }
+    void ring(int other) const { node_rank.ring(communicator.endpoint(other)); }
     void ring_others() const {
         for (int other = 0; other < size; ++other) {
             if (other != rank) {

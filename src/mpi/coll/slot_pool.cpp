@@ -4,13 +4,13 @@
 
 #include "mpi/coll/slot_memory.hpp"
 #include "mpi/coll/staging.hpp"
-#include "mpi/comm/context_ids.hpp"
+#include "mpi/job/context_ids.hpp"
 
 namespace warren::coll::slot_pool {
 
 void settle(const node::Segment& segment, comm::Communicator& communicator) {
     std::atomic<std::uint32_t>& chosen =
-        comm::ContextIds::entry(segment, communicator.context()).slot;
+        node::ContextIds::entry(segment, communicator.context()).slot;
     // Acquire: pairs with the exchange below, of who has seen to the slot's memory.
     std::uint32_t slot = chosen.load(std::memory_order_acquire);
     if (slot == 0) {

@@ -7,7 +7,7 @@
 
 #include "mpi/coll/slot_pool.hpp"
 #include "mpi/coll/test_ranks.hpp"
-#include "mpi/comm/context_ids.hpp"
+#include "mpi/job/context_ids.hpp"
 
 namespace warren::coll {
 namespace {
@@ -36,7 +36,7 @@ bool split_is_right(Member& member, SmallCollectives& slot, std::uint32_t seed) 
     const std::uint32_t context = slot.split(colour, key_of(world.rank()), members);
     bool good = members == expected && (context != 0) == !expected.empty();
     if (context != 0) {
-        good = comm::ContextIds::give_back(member.rank.segment, context) == 0 && good;
+        good = node::ContextIds::give_back(member.rank.segment, context) == 0 && good;
     }
     return good;
 }

@@ -13,7 +13,7 @@ namespace warren::mpi {
 inline coll::Collectives collectives_of(Context& context, comm::Communicator& comm) {
     const FibreFunctions* const functions = context.rank.waits.functions;
     if (functions != nullptr && functions->at_collective != nullptr && // rare: by option
-        comm.size() == static_cast<int>(context.rank.size)) {
+        comm.size() == static_cast<int>(context.rank.world_size)) {
         functions->at_collective();
     }
     return coll::Collectives(context.messages, comm);

@@ -67,20 +67,6 @@ Error mapping_failed(std::uint64_t bytes) {
                 static_cast<unsigned long long>(bytes >> 10), std::strerror(reason));
 }
 
-Extent extent_of_slots(const JobShape& shape) {
-    return {.unit_bytes = sizeof(RankSlot), .units = shape.ranks, .sure_units = shape.ranks};
-}
-void initialise_slots(std::byte* memory, const JobShape& shape) {
-    auto* slots = reinterpret_cast<RankSlot*>(memory);
-    for (std::uint32_t rank = 0; rank < shape.ranks; ++rank) {
-        slots[rank].process = rank;
-    }
-}
-WARREN_REGION(rank_slots, {.number = rank_slots.number,
-                           .name = "rank slots",
-                           .extent = extent_of_slots,
-                           .initialise = initialise_slots});
-
 } // namespace
 
 std::span<const Region* const> declared_regions() {

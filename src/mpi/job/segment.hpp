@@ -52,8 +52,6 @@ struct SegmentHeader {
     std::uint32_t crowded; // 1: all ranks take turns in one process (fibres)
     // 1: who wakes a rank fences; 0: who goes to sleep does, for all. See mpi/rank/doorbell.hpp.
     alignas(cache_line_bytes) std::atomic<std::uint32_t> fence_in_wakers;
-    alignas(cache_line_bytes) std::atomic<std::uint32_t> finishing; // ranks that send no more
-    std::atomic<std::uint32_t> withdrawing; // ranks that ask for what they have announced to others
     alignas(cache_line_bytes) std::atomic<JobEnd> job_end;
     std::uint32_t end_rank; // who ended it
     std::int32_t end_code;  // the exit code that it asked for

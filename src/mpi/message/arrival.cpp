@@ -22,8 +22,8 @@ namespace {
                   "no memory for an unexpected message of %llu bytes (post its receive earlier, or "
                   "raise the memory limit)",
                   static_cast<unsigned long long>(bytes));
-    std::fprintf(stderr, "warren: rank %u: %s\n", rank.index, text);
-    rank.segment.record_end(node::JobEnd::fatal_error, rank.index, 1, text);
+    std::fprintf(stderr, "warren: rank %u: %s\n", rank.world_rank, text);
+    rank.bootstrap().abort(node::JobEnd::fatal_error, 1, text);
     std::_Exit(1);
 }
 
@@ -196,9 +196,9 @@ void Engine::arrived(const transport::Arrival& arrival) {
         return arrived_answer_head(arrival);
     default:
         std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n",
-                     rank_.index, arrival.header.kind, arrival.sender);
-        rank_.segment.record_end(node::JobEnd::fatal_error, rank_.index, 1,
-                                 "the node segment is damaged: a cell of unknown kind");
+                     rank_.world_rank, arrival.header.kind, arrival.sender);
+        rank_.bootstrap().abort(node::JobEnd::fatal_error, 1,
+                                "the node segment is damaged: a cell of unknown kind");
         std::_Exit(1);
     }
 }

@@ -13,7 +13,7 @@ Engine::Engine(Rank& rank)
 
 Engine::~Engine() {
     if (withdrawn_ != nullptr) { // of those that were given up, whom nobody waits for
-        rank_.header().withdrawing.fetch_sub(1, std::memory_order_relaxed);
+        rank_.bootstrap().add(node::JobCount::withdrawing, -1);
     }
     requests_.for_each([](Request& request) { std::free(request.packed); });
     matched_.for_each([this](Matched& matched) { unexpected_.destroy(*matched.message); });
@@ -279,8 +279,8 @@ bool Engine::waits_for_room() const {
 void Engine::flush() {
     const auto all_gone = [this] { return unattended_ == 0 && !waits_for_room(); };
     wait_until(all_gone, {.call = current_call});
-    std::atomic<std::uint32_t>& finishing = rank_.header().finishing;
-    if (finishing.fetch_add(1, std::memory_order_acq_rel) + 1 == rank_.size) {
+    node::Bootstrap& bootstrap = rank_.bootstrap();
+    if (bootstrap.add(node::JobCount::finishing, 1) == rank_.world_size) {
         for (std::uint32_t other = 0; other < rank_.size; ++other) {
             rank_.ring(other);
         }
@@ -289,7 +289,7 @@ void Engine::flush() {
         return;
     }
     const auto nothing_comes = [&] {
-        if (finishing.load(std::memory_order_acquire) == rank_.size) {
+        if (bootstrap.read(node::JobCount::finishing) == rank_.world_size) {
             // The others' messages stand in the queues by now.
             while (progress()) {
             }

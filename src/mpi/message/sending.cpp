@@ -517,7 +517,7 @@ bool Engine::keep_rest(Request& send) {
 void Engine::withdraw(Request& send) {
     if (withdrawn_ == nullptr) {
         // Before look_for_left(): pairs with the fence of who leaves.
-        rank_.header().withdrawing.fetch_add(1, std::memory_order_seq_cst);
+        rank_.bootstrap().add(node::JobCount::withdrawing, 1);
     }
     send.withdrawal = Withdrawal::asked;
     send.previous_withdrawn = nullptr;
@@ -546,7 +546,7 @@ void Engine::end_withdrawal(Request& send) {
         next->previous_withdrawn = previous;
     }
     if (withdrawn_ == nullptr) {
-        rank_.header().withdrawing.fetch_sub(1, std::memory_order_relaxed);
+        rank_.bootstrap().add(node::JobCount::withdrawing, -1);
     }
 }
 

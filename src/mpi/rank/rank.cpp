@@ -2,20 +2,29 @@
 
 #include <cstring>
 #include <sched.h>
+#include <utility>
+
+#include "mpi/job/mpiexec_bootstrap.hpp"
 
 namespace warren {
 
 Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
+    : Rank(own_segment, std::make_unique<node::MpiexecBootstrap>(own_segment, own_index, -1)) {}
+
+Rank::Rank(node::Segment own_segment, std::unique_ptr<node::Bootstrap> bootstrap)
     : segment(std::move(own_segment)),
-      index(own_index),
-      size(segment.ranks()),
-      slot(segment.slot(own_index)),
+      index(bootstrap->numbers().node_rank),
+      size(bootstrap->numbers().node_size),
+      world_rank(bootstrap->numbers().world_rank),
+      world_size(bootstrap->numbers().world_size),
+      slot(segment.slot(index)),
       doorbell(segment.header(), slot.doorbell),
       waits(WaitPolicy::choose(segment.header().oversubscribed != 0, segment.header().crowded != 0,
                                fibres())),
       load(waits.functions != nullptr
-               ? &balance::LoadTable::at(segment.at(balance::loads)).ranks[own_index]
+               ? &balance::LoadTable::at(segment.at(balance::loads)).ranks[index]
                : nullptr),
+      bootstrap_(std::move(bootstrap)),
       vain_looks_(waits.shares_processor),
       looks_counted_(waits.looks),
       looks_left_(looks_counted_) {

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/futex.hpp"
+#include "mpi/job/bootstrap.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/rank/doorbell.hpp"
 #include "mpi/rank/lock.hpp"
@@ -54,12 +56,16 @@ bool has_changed(const Arrange& arrange) {
 
 class Rank {
   public:
+    Rank(node::Segment segment, std::unique_ptr<node::Bootstrap> bootstrap);
+    // A rank of a node that is the whole world, without a launcher.
     Rank(node::Segment segment, std::uint32_t index);
 
     node::Segment segment;
-    const std::uint32_t index; // rank on the node; today also the rank in the world
+    const std::uint32_t index; // among the ranks of the node
     const std::uint32_t size;  // ranks on the node
-    RankLock lock;             // taken by entry points when threads may call at once
+    const std::uint32_t world_rank;
+    const std::uint32_t world_size;
+    RankLock lock; // taken by entry points when threads may call at once
     node::RankSlot& slot;
     Doorbell doorbell;
     const WaitPolicy waits;
@@ -118,6 +124,9 @@ class Rank {
         }
     }
 
+    // How the rank and others of its job do what needs no messages.
+    node::Bootstrap& bootstrap() const { return *bootstrap_; }
+
     // From now on several of its threads may call MPI (MPI_THREAD_MULTIPLE). Once, before they do.
     void share_by_threads();
 
@@ -142,6 +151,7 @@ class Rank {
         vain_looks_.slept(fibre::ticks());
     }
 
+    const std::unique_ptr<node::Bootstrap> bootstrap_;
     ThreadWaits threads_;
     VainLooks vain_looks_;
     std::uint32_t looks_counted_; // what looks_left_ began with

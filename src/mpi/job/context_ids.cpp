@@ -1,6 +1,6 @@
-#include "mpi/comm/context_ids.hpp"
+#include "mpi/job/context_ids.hpp"
 
-namespace warren::comm {
+namespace warren::node {
 
 namespace {
 
@@ -13,7 +13,7 @@ constexpr std::uint64_t changed(std::uint64_t head, std::uint32_t first) {
 constexpr std::uint32_t contexts_per_page = 4096 / sizeof(ContextEntry);
 
 // Gives memory to the entries up to this one, and some more.
-bool commit_up_to(const node::Segment& segment, ContextStock& stock, std::uint32_t index) {
+bool commit_up_to(const Segment& segment, ContextStock& stock, std::uint32_t index) {
     const std::uint32_t end = (index / contexts_per_page + 1) * contexts_per_page;
     std::uint32_t begin = stock.committed.load(std::memory_order_relaxed);
     // Two ranks may do the same here, which is harmless.
@@ -28,7 +28,7 @@ bool commit_up_to(const node::Segment& segment, ContextStock& stock, std::uint32
 
 } // namespace
 
-std::uint32_t ContextIds::take(const node::Segment& segment, std::uint32_t members) {
+std::uint32_t ContextIds::take(const Segment& segment, std::uint32_t members) {
     ContextStock& stock = *segment.at(context_stock);
     std::uint32_t index;
     // Acquire: pairs with give_back, which has linked the entry.
@@ -59,7 +59,7 @@ std::uint32_t ContextIds::take(const node::Segment& segment, std::uint32_t membe
     return lives << (index_bits + 1) | index << 1;
 }
 
-std::uint32_t ContextIds::give_back(const node::Segment& segment, std::uint32_t context) {
+std::uint32_t ContextIds::give_back(const Segment& segment, std::uint32_t context) {
     const std::uint32_t index = index_of(context);
     if (index < first_dynamic) {
         return 0;
@@ -78,4 +78,4 @@ std::uint32_t ContextIds::give_back(const node::Segment& segment, std::uint32_t 
     return slot;
 }
 
-} // namespace warren::comm
+} // namespace warren::node

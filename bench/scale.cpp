@@ -29,8 +29,10 @@
 
 #include "mpi/comm/address_vector.hpp"
 #include "mpi/comm/communicator.hpp"
+#include "mpi/transport/null/null_transport.hpp"
 
 using namespace warren::comm;
+namespace transport = warren::transport;
 
 namespace {
 
@@ -310,33 +312,10 @@ bool measure(int nodes) {
 
 // --- Messages into nothing
 
-// A network's transport gets a node's address and a cell. This one keeps the last few, so that the
-// compiler can't leave anything out.
-struct NullTransport {
-    struct alignas(64) Cell {
-        NodeAddress address;
-        std::uint32_t slot;
-        std::uint32_t context;
-        std::int32_t source;
-        std::int32_t tag;
-        std::uint32_t length;
-        std::byte data[32];
-    };
-    Cell cells[64] = {};
-    std::uint32_t next = 0;
-    std::uint64_t local = 0;
-
-    void put(const NodeAddress& address, std::uint32_t slot, std::uint32_t context,
-             std::int32_t source, std::int32_t tag, const void* data, std::uint32_t length) {
-        Cell& cell = cells[next++ % 64];
-        cell.address = address;
-        cell.slot = slot;
-        cell.context = context;
-        cell.source = source;
-        cell.tag = tag;
-        cell.length = length;
-        std::memcpy(cell.data, data, sizeof(std::uint64_t));
-    }
+// A network's transport gets a node's address and a cell.
+struct Wire {
+    transport::NullTransport transport;
+    std::uint64_t local = 0; // messages that would have stayed on the node
 };
 
 template <typename Map>
@@ -347,7 +326,7 @@ struct Sender {
     std::int32_t rank;
     std::uint32_t own_node;
     const AddressVector& addresses;
-    NullTransport& transport;
+    Wire& wire;
 };
 
 struct PlainMap {
@@ -367,11 +346,14 @@ template <typename Map>
     }
     const AddressVector::Location location = sender.addresses.location(sender.map[destination]);
     if (location.node == sender.own_node) {
-        ++sender.transport.local;
+        ++sender.wire.local;
         return 0;
     }
-    sender.transport.put(sender.addresses.address(location.node), location.slot, sender.context,
-                         sender.rank, tag, data, 8);
+    const transport::NullTransport::Channel channel = {
+        .address = sender.addresses.address(location.node), .slot = location.slot};
+    sender.wire.transport.send_inline(
+        channel, {.kind = 0, .context = sender.context, .source = sender.rank, .tag = tag}, data,
+        8);
     return 0;
 }
 
@@ -437,7 +419,7 @@ std::vector<Subject> subjects_of(const RankMap& world, int size) {
 
 // Short passes of the three in turn, since the machine's speed changes by the millisecond.
 void measure(Subject& subject, int turn, int part, std::uint32_t own, const Node& node,
-             NullTransport& transport) {
+             Wire& wire) {
     const int count = subject.map.size();
     std::vector<std::uint32_t> four;
     std::vector<std::uint64_t> eight;
@@ -445,9 +427,9 @@ void measure(Subject& subject, int turn, int part, std::uint32_t own, const Node
         four.push_back(subject.map[rank]);
         eight.push_back(subject.map[rank]);
     }
-    Sender<RankMap> compressed{subject.map, count, 18, 0, own, node.addresses, transport};
-    Sender<PlainMap> plain{{four.data()}, count, 18, 0, own, node.addresses, transport};
-    Sender<PlainWideMap> wide{{eight.data()}, count, 18, 0, own, node.addresses, transport};
+    Sender<RankMap> compressed{subject.map, count, 18, 0, own, node.addresses, wire};
+    Sender<PlainMap> plain{{four.data()}, count, 18, 0, own, node.addresses, wire};
+    Sender<PlainWideMap> wide{{eight.data()}, count, 18, 0, own, node.addresses, wire};
     for (int first = 0; first < count; first += part) {
         const int ranks = std::min(part, count - first);
         const int rounds = part / ranks;
@@ -475,13 +457,13 @@ void issue(int size) {
     Node node(std::max(2, 2 * size / per_node));
     const RankMap world = RankMap::affine(0, 1, node.world());
     std::vector<Subject> subjects = subjects_of(world, size);
-    NullTransport transport;
+    Wire wire;
     const auto own = static_cast<std::uint32_t>(node.nodes() / 2);
     constexpr int part = 1 << 15;
     const int turns = size > part ? 8 : 200;
     for (int turn = 0; turn < turns; ++turn) {
         for (Subject& subject : subjects) {
-            measure(subject, turn, part, own, node, transport);
+            measure(subject, turn, part, own, node, wire);
         }
     }
     std::printf(

@@ -274,7 +274,7 @@ bool make_plan(const CommandLine& line, Report& report, JobPlan& plan) {
     }
     for (const Program& program : line.programs) {
         if (Error error = ResolvedProgram::resolve(program, plan.programs.emplace_back())) {
-            report.fail(std::move(error));
+            report.fail(error);
             return false;
         }
     }

@@ -40,7 +40,7 @@ JobStart::~JobStart() {
 bool JobStart::prepare() {
     if (Error error = raise_descriptor_limit(plan_.descriptors(job_.line), former_descriptors_,
                                              descriptors_raised_)) {
-        job_.report.fail(std::move(error));
+        job_.report.fail(error);
         return false;
     }
     return make_segment() && open_descriptors() && make_environments();

@@ -145,7 +145,7 @@ int JobStart::write_host_plan(HostPlan& plan, std::vector<int>& inherited) {
     describe_host(plan);
     int file = -1;
     if (Error error = plan.write(file)) {
-        job_.report.fail(std::move(error));
+        job_.report.fail(error);
         return -1;
     }
     inherited.push_back(file);

@@ -29,7 +29,7 @@ void Report::fail(int exit_code, Error error) {
 
 void Report::fail(Error error) {
     const int exit_code = error.error_class();
-    fail(exit_code, std::move(error));
+    fail(exit_code, error);
 }
 
 } // namespace warren::launch

@@ -105,6 +105,7 @@ Error check_hostfile(const std::string& what, const std::string& path) {
         return fail(exit_usage, "%s %s: %s", what.c_str(), path.c_str(),
                     std::strerror(file ? EISDIR : errno));
     }
+    const std::string where = what + " " + path;
     bool any = false;
     for (std::string line; std::getline(file, line);) {
         std::istringstream words(line.substr(0, line.find('#')));
@@ -113,7 +114,7 @@ Error check_hostfile(const std::string& what, const std::string& path) {
             continue;
         }
         any = true;
-        if (Error error = check_host(what + " " + path, host)) {
+        if (Error error = check_host(where, host)) {
             return error;
         }
     }

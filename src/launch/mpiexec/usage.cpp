@@ -7,7 +7,7 @@ namespace warren::launch {
 
 namespace {
 
-constexpr std::size_t line_limit = 80;
+constexpr std::size_t help_width = 80;
 constexpr std::size_t help_column = 23;
 constexpr std::size_t heading_limit = 28; // the help of longer ones begins on the next line
 
@@ -50,7 +50,7 @@ void add(std::string& text, const Option& option) {
         const std::size_t length = std::min(rest.find(' '), rest.size());
         const std::string_view word = rest.substr(0, length);
         rest.remove_prefix(std::min(length + 1, rest.size()));
-        if (line.size() + 1 + word.size() > line_limit) {
+        if (line.size() + 1 + word.size() > help_width) {
             text += line + "\n";
             line.assign(help_column - 1, ' ');
         }

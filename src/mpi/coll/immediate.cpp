@@ -21,7 +21,7 @@ static_assert(tags_of_call * calls_told_apart <= static_cast<std::uint64_t>(Tag:
 Immediate::~Immediate() {
     // Requests are left only when memory has run out: they complete without this call.
     while (under_way_ != nullptr) {
-        engine_.discard(*std::exchange(under_way_, under_way_->next_stepping));
+        engine_.discard(*std::exchange(under_way_, under_way_->next_part));
     }
     first_error_.drop();
 }
@@ -64,7 +64,7 @@ void Immediate::keep_under_way(message::Request& request, int peer) {
     if (!request.complete) {
         request.outcome.source = peer; // until it completes
     }
-    request.next_stepping = under_way_;
+    request.next_part = under_way_;
     under_way_ = &request;
 }
 
@@ -104,7 +104,7 @@ void Immediate::finish() {
     while (under_way_ != nullptr) {
         message::Request& request = *under_way_;
         await(request);
-        under_way_ = request.next_stepping;
+        under_way_ = request.next_part;
         if (!request.complete) [[unlikely]] {
             engine_.orphan(request);
             keep(ring_->call().outcome());

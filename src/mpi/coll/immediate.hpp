@@ -69,7 +69,7 @@ class Immediate final : public Steps {
     const InCommon common_;
     std::optional<PhaseRing> ring_;
     std::int32_t tag_ = static_cast<std::int32_t>(Tag::barrier);
-    message::Request* under_way_ = nullptr; // a list by next_stepping
+    message::Request* under_way_ = nullptr; // a list by next_part
     // The neighbour makes the same call: it has sent a message. Or one doesn't, and all have been
     // told. Or there is no call.
     bool knows_next_ = true;

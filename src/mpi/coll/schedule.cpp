@@ -84,7 +84,7 @@ void Schedule::attach(message::Request& request) {
     request.envelope = envelope(communicator_, MPI_ANY_SOURCE);
     request.peer = static_cast<std::uint32_t>(MPI_ANY_SOURCE); // for who asks what it waits for
     request.attachment = this;
-    request.step = [](message::Request& stepping) {
+    request.stepping.step = [](message::Request& stepping) {
         auto& schedule = *static_cast<Schedule*>(stepping.attachment);
         if (!schedule.advance()) {
             return false;
@@ -101,7 +101,7 @@ void Schedule::start(message::Engine& engine, message::Request& request) {
     schedule.outcome_.error_class = schedule.refused_;
     request.active = true;
     request.complete = false;
-    if (!request.step(request)) {
+    if (!request.stepping.step(request)) {
         engine.start_stepping(request);
     } else {
         request.complete = true;
@@ -126,7 +126,7 @@ bool Schedule::do_rounds() {
             if (!request.complete) {
                 return false;
             }
-            under_way_ = request.next_stepping;
+            under_way_ = request.next_part;
             if ((request.outcome.error_class != MPI_SUCCESS || is_short(request)) && !failed()) {
                 outcome_ = request.outcome;
                 outcome_.error_class =
@@ -188,7 +188,7 @@ void Schedule::perform_message(const Step& step) {
         engine_.discard(*request);
         return;
     }
-    request->next_stepping = under_way_;
+    request->next_part = under_way_;
     under_way_ = request;
 }
 

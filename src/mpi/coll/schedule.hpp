@@ -74,7 +74,7 @@ class Schedule final : public Steps {
     bool unfinished_ = false; // being written: messages were started since the last finish
     bool running_ = false;    // a thread is inside advance()
     std::size_t next_ = 0;    // step
-    message::Request* under_way_ = nullptr; // a list by next_stepping
+    message::Request* under_way_ = nullptr; // a list by next_part
     message::Outcome outcome_;
     int refused_ = MPI_SUCCESS; // the class of the error that it was refused with
     Op op_;                     // of combine steps

@@ -130,7 +130,7 @@ class SharedData {
     const int size_;
     const comm::Communicator& communicator_;
     const bool crowded_;
-    bool passes_ = false; // data is passed, not pushed (message/copy_methods.hpp)
+    bool passes_ = false; // data is passed, not pushed (transport/shm/copy_methods.hpp)
     bool timed_ = false;
     message::OwnCopyMethods* writing_ = nullptr;
     message::Trial trial_ = {};

@@ -16,15 +16,11 @@
 #include <cstdint>
 
 #include "mpi/comm/rank_map.hpp"
+#include "mpi/transport/transport.hpp"
 
 namespace warren::comm {
 
-// A node's address for the transport. It knows what the words mean; the two upper bits of the
-// last are left to tell transports apart.
-struct NodeAddress {
-    std::uint32_t words[3] = {};
-};
-static_assert(sizeof(NodeAddress) == 12);
+using transport::NodeAddress;
 
 class AddressVector {
   public:

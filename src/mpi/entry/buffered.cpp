@@ -81,7 +81,7 @@ Error start_flush(Context& context, SendBuffer& buffer, comm::Communicator& comm
     request->attachment = new Flush{.buffer = &buffer, .engine = &context.messages};
     bind(context, *request, comm);
     request->release = release_flush;
-    request->step = step_flush;
+    request->stepping.step = step_flush;
     context.messages.start_stepping(*request);
     *handle = request_handle(*request);
     return {};

@@ -25,7 +25,7 @@ Error find_request(Context& context, const MPI_Request array[], int index, Reque
         request = &context.messages.sent();
         return {};
     }
-    request = context.messages.held(handle);
+    request = context.messages.requests().held(handle);
     if (request == nullptr) [[unlikely]] {
         return fail(MPI_ERR_REQUEST,
                     "array_of_requests[%d] is %p: no request, or one that was freed", index,
@@ -46,7 +46,8 @@ Error check_requests(Context& context, int count, const MPI_Request array[]) {
 }
 
 Request* request_at(Context& context, const MPI_Request array[], int index) {
-    return array[index] == MPI_REQUEST_NULL ? nullptr : context.messages.held(array[index]);
+    return array[index] == MPI_REQUEST_NULL ? nullptr
+                                            : context.messages.requests().held(array[index]);
 }
 
 MPI_Status* status_at(MPI_Status* statuses, int index) {

@@ -126,11 +126,11 @@ class Entry : public PlainChecks {
         return object != nullptr || no_object(MPI_ERR_ERRHANDLER, name, "error handler", handle);
     }
     bool find(const char* name, MPI_Request handle, message::Request*& object) {
-        object = context.messages.held(handle);
+        object = context.messages.requests().held(handle);
         return object != nullptr || no_object(MPI_ERR_REQUEST, name, "request", handle);
     }
     bool find_or_null(const char* name, MPI_Request handle, message::Request*& object) {
-        object = context.messages.held(handle);
+        object = context.messages.requests().held(handle);
         return object != nullptr || handle == MPI_REQUEST_NULL ||
                no_object(MPI_ERR_REQUEST, name, "request", handle);
     }

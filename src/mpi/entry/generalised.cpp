@@ -86,7 +86,7 @@ Error grequest_complete(Context& context, Request& request) {
     if (request.operation != Operation::generalised) {
         return fail(MPI_ERR_REQUEST, "the request is not a generalised one");
     }
-    context.messages.complete(request);
+    context.messages.requests().complete(request);
     return {};
 }
 

@@ -132,7 +132,7 @@ Error start_agreement(Context& context, comm::Communicator& comm, const comm::Co
     request->buffer = {};
     request->attachment = duplication;
     bind(context, *request, comm);
-    request->step = step;
+    request->stepping.step = step;
     request->release = end;
     context.communicators.retain(made);
     if (rank == 0) {

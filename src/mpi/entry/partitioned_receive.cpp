@@ -156,7 +156,7 @@ Error precv_init(Context& context, void* buf, int partitions, MPI_Count count,
     }
     PartitionedReceive& made = *receive.release();
     request->release = release_receive;
-    request->step = step_receive;
+    request->stepping.step = step_receive;
     if (dest != MPI_PROC_NULL) {
         if (Error error = context.partitioned.add(context, made, comm)) {
             context.messages.discard(*request);

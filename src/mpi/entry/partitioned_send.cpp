@@ -104,7 +104,7 @@ Error psend_init(Context& context, const void* buf, int partitions, MPI_Count co
     }
     made.release(); // NOLINT(bugprone-unused-return-value): it is the request's now
     request->release = release_send;
-    request->step = step_send;
+    request->stepping.step = step_send;
     if (dest != MPI_PROC_NULL) {
         if (Error error = announce(context.messages, announcement, request->peer, comm)) {
             context.messages.discard(*request);

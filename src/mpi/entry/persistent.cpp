@@ -84,7 +84,7 @@ Error start(Context& context, Request& request) {
 
 Error startall(Context& context, int count, MPI_Request array_of_requests[]) {
     for (int i = 0; i < count; ++i) {
-        Request* request = context.messages.held(array_of_requests[i]);
+        Request* request = context.messages.requests().held(array_of_requests[i]);
         if (request == nullptr) {
             return fail(MPI_ERR_REQUEST, "array_of_requests[%d] is no request", i);
         }

@@ -193,7 +193,7 @@ Error start_combined(Context& context, const Buffer& out, int dest, int sendtag,
     combined->attachment =
         new Halves{.engine = &engine, .send = send, .receive = receive, .copy = copy};
     bind(context, *combined, comm);
-    combined->step = step_halves;
+    combined->stepping.step = step_halves;
     combined->release = release_halves;
     engine.start_stepping(*combined);
     *handle = request_handle(*combined);
@@ -328,11 +328,7 @@ Error imrecv(Context& context, void* buf, MPI_Count count, const datatype::Datat
     auto& comm = *static_cast<comm::Communicator*>(matched->communicator);
     Engine::prepare_receive(*request, buffer, matched->message->envelope);
     bind(context, *request, comm);
-    if (Error error = engine.start_matched(*matched->message, *request, awaited)) {
-        request->complete = true;
-        engine.discard(*request);
-        return error;
-    }
+    engine.start_matched(*matched->message, *request, awaited);
     engine.matched().remove(*matched);
     release(context, comm);
     *message = MPI_MESSAGE_NULL;

@@ -1,166 +1,113 @@
 #include "mpi/message/engine.hpp"
 
+#include <cstdio>
 #include <cstdlib>
-#include <utility>
 
 namespace warren::message {
 
 Engine::Engine(Rank& rank)
-    : rank_(rank), transport_(rank), peers_(rank.size), sent_(requests_.insert()) {
+    : core_(rank),
+      withdrawals_(core_, direct_),
+      receiver_(core_),
+      sender_(core_, direct_, withdrawals_),
+      stepping_(core_.requests),
+      sent_(core_.requests.make()) {
+    sent_->operation = Operation::send;
+    sent_->sending.packed = nullptr;
     sent_->active = true;
     sent_->shared = true;
+    receiver_.register_kinds(kinds_);
+    sender_.register_kinds(kinds_);
 }
 
 Engine::~Engine() {
-    if (withdrawn_ != nullptr) { // of those that were given up, whom nobody waits for
-        rank_.bootstrap().add(node::JobCount::withdrawing, -1);
-    }
-    requests_.for_each([](Request& request) { std::free(request.packed); });
-    matched_.for_each([this](Matched& matched) { unexpected_.destroy(*matched.message); });
-    while (made_ != nullptr) {
-        const std::unique_ptr<Peer> peer(std::exchange(made_, made_->next_made));
-        while (peer->first != nullptr) {
-            Outgoing* outgoing = std::exchange(peer->first, peer->first->next);
-            if (outgoing->is_answer) {
-                delete static_cast<Answer*>(outgoing);
-            }
-        }
-    }
+    matched_.for_each(
+        [this](Matched& matched) { receiver_.unexpected().destroy(*matched.message); });
 }
 
-OwnCopyMethods* Engine::writing_for(std::uint32_t peer_rank) {
-    Bulk& bulk = bulk_of(peer_of(peer_rank));
-    if (bulk.writing == nullptr) {
-        bulk.writing.reset(new (std::nothrow) OwnCopyMethods(false));
-    }
-    return bulk.writing.get();
+// --- Operations
+
+void Engine::prepare_send(Request& request, Operation mode, const Buffer& buffer,
+                          std::uint32_t peer, const Envelope& envelope) {
+    request.operation = mode;
+    request.buffer = buffer;
+    request.peer = peer;
+    request.envelope = envelope;
+    request.sending.packed = nullptr;
 }
 
-Engine::Peer& Engine::make_peer(std::uint32_t world_rank) {
-    auto made = std::make_unique<Peer>(rank_.segment, world_rank);
-    made->same_space = rank_.segment.slot(world_rank).process == rank_.slot.process;
-    made->next_made = made_;
-    made_ = peers_[world_rank] = made.release();
-    return *made_;
+void Engine::prepare_receive(Request& request, const Buffer& buffer, const Envelope& envelope) {
+    request.operation = Operation::receive;
+    request.buffer = buffer;
+    request.envelope = envelope;
 }
 
-void Engine::start_stepping(Request& request) {
+Error Engine::start(Request& request, bool awaited) {
+    request.awaited = awaited;
     request.active = true;
     request.complete = false;
     request.outcome = {};
-    request.next_stepping = stepping_;
-    stepping_ = &request;
+    request.find_data();
+    if (request.is_receive()) {
+        receiver_.begin(request);
+        return {};
+    }
+    request.sending.start();
+    if (request.peer != core_.rank.index) [[likely]] {
+        sender_.begin(request);
+        return {};
+    }
+    Error error = receiver_.send_to_self(request);
+    if (error) [[unlikely]] {
+        request.complete = true;
+        request.active = false;
+    }
+    return error;
 }
 
-bool Engine::run_steps() {
-    // A step may run a function of the program, without the lock: other threads that come here
-    // meanwhile, and the function's own calls, leave the list to this one. They may add to it.
-    if (running_steps_) {
-        return false;
+Error Engine::send(Operation mode, const Buffer& buffer, std::uint32_t peer_rank,
+                   const Envelope& envelope) {
+    if (mode != Operation::synchronous && send_now(buffer, peer_rank, envelope)) [[likely]] {
+        return {};
     }
-    running_steps_ = true;
-    bool moved = false;
-    Request** link = &stepping_;
-    while (*link != nullptr) {
-        Request& request = **link;
-        if (request.step(request)) {
-            if (*link != &request) {
-                // Requests were added before what was the first.
-                for (link = &stepping_; *link != &request; link = &(*link)->next_stepping) {
-                }
-            }
-            *link = request.next_stepping;
-            moved = true;
-            complete(request);
-        } else {
-            link = &request.next_stepping;
-        }
+    Request* request = make();
+    if (request == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for one more request");
     }
-    running_steps_ = false;
-    return moved;
+    prepare_send(*request, mode, buffer, peer_rank, envelope);
+    Error error = start(*request, true);
+    if (!error) {
+        // Another thread of the rank may free the datatype meanwhile.
+        datatype::retain(*buffer.type);
+        wait(*request);
+        datatype::release(*buffer.type);
+    }
+    discard(*request);
+    return error;
 }
 
-bool Engine::send_queued(Peer& peer, const void* data, std::size_t bytes,
-                         const Envelope& envelope) {
-    if (!transport_.send_inline(peer, header_of(kind::eager, envelope), data, bytes)) {
-        return false;
+Error Engine::receive(const Buffer& buffer, const Envelope& envelope, Outcome& outcome) {
+    if (Request* plain = receive_later(buffer, envelope)) [[likely]] {
+        wait(*plain);
+        outcome = plain->outcome;
+        core_.requests.remove(*plain);
+        return {};
     }
-    if (rank_.load != nullptr) {
-        balance::count_message(*rank_.load, peer.peer, bytes);
+    Request* request = make();
+    if (request == nullptr) {
+        return fail(MPI_ERR_NO_MEM, "no memory for one more request");
     }
-    return true;
-}
-
-// Nothing is under way, so there is no progress to make until something has come.
-bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
-                            const Envelope& envelope, std::uint32_t call, std::size_t& bytes) {
-    const transport::Cell* next = nullptr;
-    const auto has_come = [&] {
-        next = transport_.next_queued();
-        return next != nullptr;
-    };
-    const auto reason = [&] {
-        WaitReason its = with_counts({.call = call,
-                                      .peer = envelope.source,
-                                      .tag = envelope.tag,
-                                      .context = envelope.context});
-        ++its.posted;
-        ++its.requests;
-        return its;
-    };
-    if (call != no_call) {
-        rank_.wait(
-            has_come, [] { return false; }, [] {}, reason);
-    } else if (!has_come()) {
-        return false;
+    prepare_receive(*request, buffer, envelope);
+    Error error = start(*request, true);
+    if (!error) {
+        // Another thread of the rank may free the datatype meanwhile.
+        datatype::retain(*buffer.type);
+        wait(*request);
+        datatype::release(*buffer.type);
+        outcome = request->outcome;
     }
-    return transport_.receive_queued(*next, header_of(kind::eager, envelope), buffer, room, unit,
-                                     bytes);
-}
-
-void Engine::wait_long(Request& request) {
-    await(request);
-    rank_.wait([&request] { return request.complete; }, [this] { return progress(); },
-               Arrangement<>{*this}, [&] { return reason_of(request); });
-}
-
-void Engine::leave(Request& request) {
-    if (!request.complete) {
-        request.fate = Fate::left;
-        ++unattended_;
-    }
-}
-
-void Engine::end_unattended(Request& request) {
-    if (request.fate == Fate::orphaned) {
-        discard(request);
-        return;
-    }
-    --unattended_;
-    if (request.fate == Fate::abandoned) {
-        discard(request);
-        return;
-    }
-    request.fate = Fate::attended;
-    rank_.wake_threads();
-}
-
-void Engine::discard(Request& request) {
-    if (!request.complete) {
-        if (request.operation == Operation::receive && !request.matched) {
-            ++abandoned_receives_;
-        } else if (request.fate == Fate::attended) {
-            ++unattended_;
-        }
-        request.fate = Fate::abandoned;
-        return;
-    }
-    if (request.release != nullptr) {
-        request.release(request);
-    }
-    WARREN_INVARIANT(request.complete, "request 2: a request leaves the table when it is complete");
-    std::free(request.packed);
-    requests_.remove(request);
+    discard(*request);
+    return error;
 }
 
 void Engine::orphan(Request& request) {
@@ -169,14 +116,13 @@ void Engine::orphan(Request& request) {
         discard(request);
         return;
     }
-    if (request.operation != Operation::receive && request.answer_token != 0 &&
-        !keep_rest(request)) {
+    if (request.is_send() && request.sending.answer_token != 0 && !Sender::keep_rest(request)) {
         wait(request); // its receiver, which has asked for it, takes it
         discard(request);
         return;
     }
     request.fate = Fate::orphaned;
-    if (request.operation == Operation::receive) {
+    if (request.is_receive()) {
         // It is matched and data is under way, which is received and dropped.
         request.bytes = 0;
         request.outcome.bytes = 0;
@@ -191,56 +137,58 @@ void Engine::cancel(Request& request) {
     if (request.complete) {
         return;
     }
-    switch (request.operation) {
-    case Operation::receive:
-        if (request.matched) {
+    if (request.is_receive()) {
+        if (request.receiving.matched) {
             return;
         }
-        posted_.remove(request);
-        break;
-    case Operation::send:
-    case Operation::buffered:
-    case Operation::synchronous:
-    case Operation::ready:
-        if (!cancel_send(request)) {
+        receiver_.withdraw(request);
+    } else if (request.is_send()) {
+        const bool over = request.peer == core_.rank.index ? receiver_.cancel_own(request)
+                                                           : withdrawals_.cancel(request);
+        if (!over) {
             return;
         }
-        break;
-    default:
-        return; // they have no single message that could be taken back
+    } else {
+        return; // it has no single message that could be taken back
     }
     request.outcome.cancelled = true;
-    complete(request);
+    core_.requests.complete(request);
 }
 
-bool Engine::cancel_send(Request& send) {
-    if (send.peer == rank_.index) {
-        // (A matched probe may have taken it.)
-        Unexpected* message = unexpected_.find_announced(send.envelope, send.peer,
-                                                         reinterpret_cast<std::uint64_t>(&send));
-        if (message == nullptr) {
-            return false;
-        }
-        unexpected_.remove(*message);
-        unexpected_.destroy(*message);
-        return true;
-    }
-    // Once its receiver has asked for it, it is too late.
-    if (send.answer_token != 0 || send.withdrawal != Withdrawal::none) {
+// Nothing is under way, so there is no progress to make until something has come.
+bool Engine::receive_queued(void* buffer, std::size_t room, std::size_t unit,
+                            const Envelope& envelope, std::uint32_t call, std::size_t& bytes) {
+    const transport::Cell* next = nullptr;
+    const auto has_come = [&] {
+        next = core_.transport.next_queued();
+        return next != nullptr;
+    };
+    const auto reason = [&] {
+        WaitReason its = with_counts({.call = call,
+                                      .peer = envelope.source,
+                                      .tag = envelope.tag,
+                                      .context = envelope.context});
+        ++its.posted;
+        ++its.requests;
+        return its;
+    };
+    if (call != no_call) {
+        core_.rank.wait(
+            has_come, [] { return false; }, [] {}, reason);
+    } else if (!has_come()) {
         return false;
     }
-    if (take_back(peer_of(send.peer), send)) {
-        return true;
-    }
-    withdraw(send);
-    return false;
+    return core_.transport.receive_queued(*next, header_of(kind::eager, envelope), buffer, room,
+                                          unit, bytes);
 }
 
+// --- Probing
+
 Unexpected* Engine::peek(const Envelope& envelope) {
-    Unexpected* message = unexpected_.find(envelope);
+    Unexpected* message = receiver_.unexpected().find(envelope);
     if (message == nullptr) {
         look();
-        message = unexpected_.find(envelope);
+        message = receiver_.unexpected().find(envelope);
     }
     return message;
 }
@@ -248,10 +196,10 @@ Unexpected* Engine::peek(const Envelope& envelope) {
 Unexpected* Engine::wait_for_message(const Envelope& envelope) {
     while (true) {
         // A wait may let others have the lock at its end: another thread may take the message.
-        if (Unexpected* message = unexpected_.find(envelope)) {
+        if (Unexpected* message = receiver_.unexpected().find(envelope)) {
             return message;
         }
-        wait_until([&] { return unexpected_.find(envelope) != nullptr; },
+        wait_until([&] { return receiver_.unexpected().find(envelope) != nullptr; },
                    {.call = current_call,
                     .peer = envelope.source,
                     .tag = envelope.tag,
@@ -259,80 +207,146 @@ Unexpected* Engine::wait_for_message(const Envelope& envelope) {
     }
 }
 
-bool Engine::waits_for_room() const {
-    for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
-        // A rank that has left MPI receives nothing and needs no answers. (They stay queued, since
-        // it may open a session and come back.)
-        const bool has_left =
-            rank_.segment.slot(peer->peer).state.load(std::memory_order_acquire) ==
-            node::RankStage::finalised;
-        for (const Outgoing* outgoing = peer->first; outgoing != nullptr;
-             outgoing = outgoing->next) {
-            if (!has_left || !outgoing->is_answer) {
-                return true;
-            }
+void Engine::start_matched(Unexpected& message, Request& receive, bool awaited) {
+    receive.awaited = awaited;
+    receive.active = true;
+    receive.complete = false;
+    receive.outcome = {};
+    receive.find_data();
+    receive.receiving.start();
+    receiver_.receive_unexpected(message, receive);
+}
+
+// --- Progress
+
+struct Engine::Arrivals {
+    Engine& engine;
+
+    void operator()(const transport::Arrival& arrival) const {
+        if (arrival.header.kind != kind::eager) [[unlikely]] {
+            other(engine, arrival);
+            return;
+        }
+        const Envelope envelope = envelope_of(arrival.header);
+        if (Request* receive = engine.receiver_.match(envelope)) [[likely]] {
+            engine.receiver_.take_whole(*receive, envelope, arrival.data, arrival.bytes);
+            engine.core_.requests.complete(*receive);
+        } else {
+            engine.receiver_.arrived_unexpected(arrival);
         }
     }
-    return false;
+    // As above, for a cell that has its data with it, mostly a short message whose receive is
+    // posted.
+    [[gnu::always_inline]] void cell(const transport::Cell& cell, std::uint32_t sender) const {
+        const Envelope envelope = {.context = cell.context, .source = cell.source, .tag = cell.tag};
+        if (cell.kind != kind::eager) [[unlikely]] {
+            other(engine, transport::arrival_of(cell, sender));
+        } else if (Request* receive = engine.receiver_.match(envelope)) [[likely]] {
+            engine.receiver_.take_whole(*receive, envelope, cell.payload, cell.length);
+            engine.core_.requests.complete(*receive);
+        } else {
+            engine.receiver_.arrived_unexpected(transport::arrival_of(cell, sender));
+        }
+    }
+
+  private:
+    // A cell that is no eager message.
+    static void other(Engine& engine, const transport::Arrival& arrival);
+};
+
+void Engine::Arrivals::other(Engine& engine, const transport::Arrival& arrival) {
+    if (engine.kinds_.handle(arrival)) [[likely]] {
+        return;
+    }
+    const Rank& rank = engine.core_.rank;
+    std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n",
+                 rank.world_rank, arrival.header.kind, arrival.sender);
+    rank.bootstrap().abort(node::JobEnd::fatal_error, 1,
+                           "the node segment is damaged: a cell of unknown kind");
+    std::_Exit(1);
+}
+
+bool Engine::progress() {
+    Outbox& outbox = core_.outbox;
+    bool moved = outbox.takes_turns() ? core_.transport.poll(Arrivals{*this}, frames_per_turn)
+                                      : core_.transport.poll(Arrivals{*this});
+    if (!outbox.empty()) [[unlikely]] {
+        moved |= sender_.push();
+        // Data with gaps is sent and received in alternating parts (Sender::part_limit).
+        for (std::uint32_t turn = 1; outbox.takes_turns() && turn < turns_at_once; ++turn) {
+            core_.transport.poll(Arrivals{*this}, frames_per_turn);
+            sender_.push();
+        }
+    }
+    if (!direct_.empty()) [[unlikely]] {
+        moved |= sender_.run_direct();
+    }
+    if (!core_.transport.offers().empty()) [[unlikely]] {
+        moved |= core_.transport.offers().help();
+    }
+    if (!stepping_.empty()) [[unlikely]] {
+        moved |= stepping_.run();
+    }
+    if (!withdrawals_.empty()) [[unlikely]] {
+        moved |= withdrawals_.look_for_left([this] {
+            if (!core_.transport.poll_what_is_sent(Arrivals{*this})) {
+                return false;
+            }
+            sender_.run_direct();
+            return true;
+        });
+    }
+    if (moved) {
+        core_.rank.wake_threads();
+    }
+    return moved;
+}
+
+// --- Waiting
+
+void Engine::wait_long(Request& request) {
+    await(request);
+    core_.rank.wait([&request] { return request.complete; }, [this] { return progress(); },
+                    Arrangement<>{core_.outbox}, [&] { return reason_of(request); });
 }
 
 void Engine::flush() {
-    const auto all_gone = [this] { return unattended_ == 0 && !waits_for_room(); };
+    const auto all_gone = [this] {
+        return core_.requests.unattended() == 0 && !core_.outbox.waits_for_room();
+    };
     wait_until(all_gone, {.call = current_call});
-    node::Bootstrap& bootstrap = rank_.bootstrap();
-    if (bootstrap.add(node::JobCount::finishing, 1) == rank_.world_size) {
-        for (std::uint32_t other = 0; other < rank_.size; ++other) {
-            rank_.ring(other);
+    Rank& rank = core_.rank;
+    node::Bootstrap& bootstrap = rank.bootstrap();
+    if (bootstrap.add(node::JobCount::finishing, 1) == rank.world_size) {
+        for (std::uint32_t other = 0; other < rank.size; ++other) {
+            rank.ring(other);
         }
     }
-    if (abandoned_receives_ == 0) [[likely]] {
+    if (core_.requests.abandoned_receives() == 0) [[likely]] {
         return;
     }
     const auto nothing_comes = [&] {
-        if (bootstrap.read(node::JobCount::finishing) == rank_.world_size) {
+        if (bootstrap.read(node::JobCount::finishing) == rank.world_size) {
             // The others' messages stand in the queues by now.
             while (progress()) {
             }
             return all_gone();
         }
-        return abandoned_receives_ == 0 && all_gone();
+        return core_.requests.abandoned_receives() == 0 && all_gone();
     };
     wait_until(nothing_comes, {.call = current_call}, BroughtBy::others);
 }
 
-void Engine::arrange_sleep() {
-    for (Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
-        // Blocks that ranks outside MPI hold must not stop sends to others: from now on the
-        // receiver fetches the data itself, or gets it in small pieces. (This starts only before a
-        // sleep: while all ranks are in MPI, blocks come back soon, and a send through a block
-        // doesn't depend on its receive.)
-        if (!peer->first->is_answer) {
-            auto* send = static_cast<Request*>(peer->first);
-            send->fetched = send->bytes > transport::inline_bytes;
-        }
-        transport_.ask_for_room(*peer);
-    }
-}
-
-bool Engine::sleep_is_arranged() const {
-    for (const Peer* peer = waiting_; peer != nullptr; peer = peer->next_waiting) {
-        if (!transport_.asks_for_room(*peer)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 WaitReason Engine::with_counts(WaitReason reason) const {
-    reason.posted = posted_.count();
-    reason.unexpected = unexpected_.count();
-    reason.pending_sends = waiting_sends_;
-    reason.requests = static_cast<std::uint32_t>(live_requests());
+    reason.posted = receiver_.posted();
+    reason.unexpected = receiver_.unexpected().count();
+    reason.pending_sends = core_.outbox.count();
+    reason.requests = static_cast<std::uint32_t>(core_.requests.live());
     return reason;
 }
 
 WaitReason Engine::reason_of(const Request& request) const {
-    const bool is_receive = request.operation == Operation::receive;
+    const bool is_receive = request.is_receive();
     return with_counts(
         {.call = current_call,
          .peer = is_receive ? request.envelope.source : static_cast<std::int32_t>(request.peer),

@@ -101,6 +101,12 @@ TEST_P(EngineTest, messages_of_a_pair_keep_their_order) {
     });
 }
 
+// Length of a message: mostly short.
+std::uint32_t bytes_of(std::uint32_t sender, std::uint32_t round, std::uint32_t tag) {
+    Random random{sender * 7919 + round * 31 + tag};
+    return random() % 8 == 0 ? 41 + random() % 3000 : random() % 41;
+}
+
 // Every rank sends the others short messages and some longer ones, with two tags. Receivers ask for
 // the tags of a rank in the order of the sends or the other way round, the short way first: it must
 // never take another message than the long way would, and never a part of one.
@@ -112,10 +118,6 @@ TEST_P(EngineTest, the_short_ways_take_what_the_long_ones_would) {
     std::atomic<std::uint64_t> short_sends{0};
     std::atomic<std::uint64_t> short_receives{0};
     node.run([&](Engine& engine, std::uint32_t me) {
-        const auto bytes_of = [](std::uint32_t sender, std::uint32_t round, std::uint32_t tag) {
-            Random random{sender * 7919 + round * 31 + tag};
-            return random() % 8 == 0 ? 41 + random() % 3000 : random() % 41;
-        };
         std::vector<std::byte> data(3041);
         std::vector<std::byte> room(3041);
         const auto send = [&](std::uint32_t to, std::uint32_t round, std::uint32_t tag) {
@@ -253,7 +255,7 @@ TEST_P(EngineTest, everybody_floods_everybody) {
             engine.wait(*send);
             engine.discard(*send);
         }
-        EXPECT_EQ(engine.live_requests(), 0U);
+        EXPECT_EQ(engine.requests().live(), 0U);
     });
 }
 
@@ -484,7 +486,7 @@ TEST_P(EngineTest, what_is_offered_is_fetched_or_pushed_once_its_sender_waits_fo
                 }
                 for (Request* send : sends) {
                     engine.wait(*send);
-                    ++(send->answer_token != 0 ? pushed : fetched);
+                    ++(send->sending.answer_token != 0 ? pushed : fetched);
                 }
                 end_sends(engine, sends);
             } else {

@@ -1,29 +1,23 @@
-// Rendezvous: what a sender offers, and how the receiver fetches it from the sender's memory.
-//
-// Data in one piece is offered by its address. Data of large blocks is offered as a list of them,
-// which the receiver reads first: the kernel then copies from the sender's layout into the
-// receiver's, and nobody packs. Small blocks cost the kernel more than packing them does.
+// Rendezvous and direct copies: the receiver takes the data out of the sender's memory, through the
+// kernel (offers.hpp) or itself (direct.hpp).
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <new>
 #include <span>
+#include <sys/uio.h>
 #include <utility>
 
-#include "mpi/message/engine.hpp"
-#include "mpi/message/laid_out.hpp"
+#include "mpi/message/offered_data.hpp"
+#include "mpi/message/payload.hpp"
+#include "mpi/message/receiver.hpp"
 
 namespace warren::message {
 
 namespace {
 
-bool is_coarse(const datatype::Datatype& type) {
-    return type.size / type.block_count() >= coarse_block_bytes;
-}
-
-using Pieces = std::array<iovec, transport::NodeTransport::pieces_per_read>;
+using Pieces = std::array<iovec, transport::PeerMemory::pieces_per_read>;
 
 // Takes `bytes` off the front of a list.
 std::span<iovec> without_front(std::span<iovec> pieces, std::uint64_t bytes) {
@@ -47,133 +41,170 @@ std::uint64_t bytes_of(std::span<const iovec> pieces) {
     return sum;
 }
 
+// The sender's data, as pieces of its memory: one piece, or a list that is read part by part.
+class TheirPieces {
+  public:
+    TheirPieces(transport::PeerMemory& memory, std::uint32_t sender,
+                const transport::RemoteMemory& offered, bool listed)
+        : memory_(memory),
+          sender_(sender),
+          offered_(offered),
+          pieces_(listed ? offered.length / sizeof(iovec) : 0) {}
+
+    // The next pieces, if there are none left; `done` bytes have been copied, `left` are missing.
+    transport::PeerCopy refill(std::uint64_t done, std::uint64_t left) {
+        using transport::PeerCopy;
+        if (!now_.empty()) {
+            return PeerCopy::done;
+        }
+        if (pieces_ == 0) {
+            list_[0] = {.iov_base = reinterpret_cast<void*>(offered_.address + done),
+                        .iov_len = left};
+            now_ = {list_.data(), 1};
+            return PeerCopy::done;
+        }
+        const std::uint64_t count = std::min<std::uint64_t>(pieces_ - read_, list_.size());
+        const PeerCopy result = memory_.read(sender_, offered_.address + read_ * sizeof(iovec),
+                                             list_.data(), count * sizeof(iovec));
+        if (count == 0 || result != PeerCopy::done) {
+            return count == 0 ? PeerCopy::failed : result;
+        }
+        read_ += count;
+        now_ = {list_.data(), count};
+        return PeerCopy::done;
+    }
+    std::span<const iovec> now() const { return now_; }
+    void copied(std::uint64_t bytes) { now_ = without_front(now_, bytes); }
+
+  private:
+    transport::PeerMemory& memory_;
+    const std::uint32_t sender_;
+    const transport::RemoteMemory offered_;
+    const std::uint64_t pieces_; // in the list; 0: no list
+    std::uint64_t read_ = 0;     // of the list
+    Pieces list_;
+    std::span<iovec> now_;
+};
+
 } // namespace
 
-RendezvousData Engine::offer(const Peer& peer, Request& send) {
-    if (send.laid_out && send.offer == Offer::none) {
-        prepare_offer(peer, send);
-    }
-    const std::byte* data = send.offer == Offer::fetched ? send.packed : send.data;
-    return {.address = reinterpret_cast<std::uint64_t>(data),
-            .bytes = send.bytes,
-            .sender = token_of(send),
-            .pieces = send.pieces,
-            .began = 0};
+void Receiver::arrived_rendezvous(const transport::Arrival& arrival) {
+    const auto data = payload_of<RendezvousData>(arrival);
+    take_offer(arrival, {.memory = data.memory,
+                         .sender = data.sender,
+                         .bytes = data.memory.length,
+                         .listed = false,
+                         .began = data.began});
 }
 
-void Engine::start_helping(Peer& peer, Request& send) {
-    // Only data in one piece is fetched so that there is something to help with.
-    if (!peer.pair_ring || send.laid_out || send.bytes < transport::joint_limit) {
+void Receiver::arrived_rendezvous_list(const transport::Arrival& arrival) {
+    const auto data = payload_of<RendezvousListData>(arrival);
+    take_offer(arrival, {.memory = data.list,
+                         .sender = data.sender,
+                         .bytes = data.bytes,
+                         .listed = true,
+                         .began = 0});
+}
+
+void Receiver::take_offer(const transport::Arrival& arrival, const Offered& offered) {
+    const Envelope envelope = envelope_of(arrival.header);
+    if (Request* receive = posted_.match(envelope)) {
+        fetch(*receive, envelope, arrival.sender, offered, false);
         return;
     }
-    send.offered = true;
-    Bulk& bulk = bulk_of(peer);
-    bulk.awaited += send.awaited ? 1 : 0;
-    if (bulk.offers++ == 0) {
-        bulk.next_offering = offering_;
-        offering_ = &peer;
-    }
-    tell_awaited(peer);
+    Unexpected& message =
+        keep_announced(offered.listed ? Unexpected::Form::listed : Unexpected::Form::rendezvous,
+                       envelope, arrival.sender, offered.bytes);
+    message.announced.memory = offered.memory;
+    message.announced.token = offered.sender;
+    message.announced.began = offered.began;
 }
 
-void Engine::stop_helping(Request& send) {
-    if (!send.offered) {
+void Receiver::arrived_direct(const transport::Arrival& arrival) {
+    const auto data = payload_of<DirectData>(arrival);
+    const Envelope envelope = envelope_of(arrival.header);
+    if (Request* receive = posted_.match(envelope)) {
+        receive_direct(*receive, envelope, arrival.sender, data, false);
         return;
     }
-    send.offered = false;
-    Peer& peer = peer_of(send.peer);
-    Bulk& bulk = *peer.bulk;
-    if (std::exchange(send.awaited, false)) {
-        --bulk.awaited;
-    }
-    if (--bulk.offers > 0) {
-        tell_awaited(peer);
-        return;
-    }
-    Peer** link = &offering_;
-    while (*link != &peer) {
-        link = &(*link)->bulk->next_offering;
-    }
-    *link = bulk.next_offering;
+    Unexpected& message =
+        keep_announced(Unexpected::Form::direct, envelope, arrival.sender, data.bytes);
+    message.announced.direct = data.send;
+    message.announced.began = data.began;
 }
 
-void Engine::await_offered(const Request& send) {
-    Peer& peer = peer_of(send.peer);
-    ++peer.bulk->awaited;
-    tell_awaited(peer);
+void Receiver::receive_direct(Request& receive, const Envelope& envelope, std::uint32_t sender,
+                              const DirectData& data, bool unexpected) {
+    accept(receive, envelope, data.bytes);
+    const Trial trial = transport::Plans::trial_of_taken(data.began, unexpected);
+    reinterpret_cast<DirectSend*>(data.send)->receive(receive.place(), receive.kept(),
+                                                      core_.transport.copy());
+    core_.rank.ring(sender);
+    if (trial.began != 0) {
+        core_.transport.plans().arrived(core_.peers.of(sender), data.bytes, trial);
+    }
+    core_.requests.complete(receive);
 }
 
-void Engine::tell_awaited(Peer& peer) {
-    Bulk& bulk = *peer.bulk;
-    if (bulk.awaited == bulk.offers && !bulk.told) {
-        bulk.told = true;
-        peer.pair_ring.set_awaits(true);
-    }
-}
-
-bool Engine::is_asked_for(const Request& receive, std::uint32_t sender,
-                          const RendezvousData& offered, Trial& trial) {
-    // (A receiver that leaves MPI again would hold up the sender and its buffers.)
-    if (offered.began != Stamp::receivers_choice || !receive.awaited || receive.laid_out ||
-        static_cast<std::uint64_t>(receive.outcome.bytes) != offered.bytes ||
-        !transport_.awaits(sender)) {
-        return false;
-    }
-    Bulk& bulk = bulk_of(peer_of(sender));
-    std::unique_ptr<Asking>& asking = bulk.asking;
-    if (asking == nullptr) {
-        asking.reset(new (std::nothrow) Asking);
-    }
-    return asking != nullptr && asking->next(offered.bytes, trial, !transport_.peer_copy_refused(),
-                                             bulk.offers > 0) != CopyMethod::fetch;
-}
-
-bool Engine::help_peers() {
-    bool moved = false;
-    for (Peer* peer = offering_; peer != nullptr; peer = peer->bulk->next_offering) {
-        moved |= transport_.help_peer(*peer);
-    }
-    return moved;
-}
-
-bool Engine::await_helping(std::uint32_t peer_rank) {
-    return transport_.await_cell(peer_rank, [this] { help_peers(); });
-}
-
-void Engine::prepare_offer(const Peer& peer, Request& send) {
-    send.offer = Offer::streamed;
-    // The receiver asks for a stream if blocks can overlap in transfer, or if it can't fetch.
-    if (send.bytes == 0 || is_streamed(peer) || transport_.peer_copy_refused()) {
-        return;
-    }
-    const Buffer& buffer = send.buffer;
-    const bool listed = is_coarse(*buffer.type);
-    const auto limit = static_cast<std::size_t>(buffer.count * buffer.type->block_count());
-    if (send.packed == nullptr) {
-        send.packed =
-            static_cast<std::byte*>(std::malloc(listed ? limit * sizeof(iovec) : send.bytes));
-    }
-    if (send.packed == nullptr) {
-        return; // without memory it has to be streamed as well
-    }
-    if (listed) {
-        MPI_Count covered;
-        send.pieces = buffer.type->pieces(buffer.base, buffer.count, 0, buffer.bytes(),
-                                          reinterpret_cast<iovec*>(send.packed), limit, covered);
-    } else {
-        buffer.type->pack(buffer.base, buffer.count, send.packed);
-    }
-    send.offer = Offer::fetched;
-}
-
-transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t sender,
-                                         const RendezvousData& offered, std::uint64_t kept) {
+void Receiver::fetch(Request& receive, const Envelope& envelope, std::uint32_t sender,
+                     const Offered& offered, bool unexpected) {
     using transport::PeerCopy;
-    if (offered.pieces == 0 && !receive.laid_out) {
-        const Peer& peer = peer_of(sender);
-        return transport_.fetch_from_peer(sender, offered.address, receive.data, kept,
-                                          peer.bulk != nullptr && peer.bulk->offers > 0);
+    accept(receive, envelope, offered.bytes);
+    Peer& peer = core_.peers.of(sender);
+    Trial trial = {};
+    if (is_asked_for(receive, peer, offered, trial)) {
+        receive.receiving.moved = 0;
+        receive.receiving.trial = trial;
+        ask_for_rest(receive, sender, offered.sender, 0,
+                     trial.method == transport::CopyMethod::pass);
+        return;
     }
+    if (!trial.asked) {
+        trial = transport::Plans::trial_of_taken(offered.began, unexpected);
+    }
+    const PeerCopy result = receive.kept() == 0           ? PeerCopy::done
+                            : offered.memory.address == 0 ? PeerCopy::failed
+                                                          : read_offered(receive, sender, offered);
+    if (result == PeerCopy::done) {
+        const DoneData done = {.sender = offered.sender, .withdrawn = 0};
+        core_.answer(sender, kind::done, &done, sizeof done);
+        core_.transport.plans().arrived(peer, offered.bytes, trial);
+        core_.requests.complete(receive);
+        return;
+    }
+    if (result == PeerCopy::refused) {
+        core_.transport.plans().refuse_get(sender);
+    } else {
+        // Count a failed fetch, so that it is not tried again and again for want of a measurement.
+        trial.failed = true;
+        core_.transport.plans().arrived(peer, offered.bytes, trial);
+    }
+    receive.receiving.moved = 0;
+    receive.receiving.trial = {};
+    ask_for_rest(receive, sender, offered.sender, 0);
+}
+
+bool Receiver::is_asked_for(const Request& receive, Peer& sender, const Offered& offered,
+                            Trial& trial) {
+    // (A receiver that leaves MPI again would hold up the sender and its buffers.)
+    return transport::Plans::is_open(offered.began) && receive.awaited && !receive.laid_out &&
+           receive.kept() == offered.bytes &&
+           core_.transport.plans().asks_for_push(sender, offered.bytes, trial);
+}
+
+transport::PeerCopy Receiver::read_offered(const Request& receive, std::uint32_t sender,
+                                           const Offered& offered) {
+    if (offered.listed || receive.laid_out) {
+        return read_with_gaps(receive, sender, offered);
+    }
+    transport::RemoteMemory wanted = offered.memory;
+    wanted.length = receive.kept();
+    return core_.transport.get(core_.peers.of(sender), wanted, receive.data);
+}
+
+transport::PeerCopy Receiver::read_with_gaps(const Request& receive, std::uint32_t sender,
+                                             const Offered& offered) {
+    using transport::PeerCopy;
     const Buffer& buffer = receive.buffer;
     const bool in_place = !receive.laid_out || is_coarse(*buffer.type);
     const std::unique_ptr<std::byte[]> window(
@@ -181,28 +212,14 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
     if (!in_place && window == nullptr) {
         return PeerCopy::failed;
     }
-    Pieces their_list;
+    TheirPieces theirs(core_.transport.memory(), sender, offered.memory, offered.listed);
     Pieces own_list;
-    std::span<iovec> theirs;
-    std::uint64_t listed = 0; // of the sender's pieces, read so far
+    const std::uint64_t kept = receive.kept();
     for (std::uint64_t done = 0; done < kept;) {
-        if (theirs.empty() && offered.pieces == 0) {
-            their_list[0] = {.iov_base = reinterpret_cast<void*>(offered.address + done),
-                             .iov_len = kept - done};
-            theirs = {their_list.data(), 1};
-        } else if (theirs.empty()) {
-            const std::uint64_t count =
-                std::min<std::uint64_t>(offered.pieces - listed, their_list.size());
-            const PeerCopy result =
-                transport_.read_peer(sender, offered.address + listed * sizeof(iovec),
-                                     their_list.data(), count * sizeof(iovec));
-            if (count == 0 || result != PeerCopy::done) {
-                return count == 0 ? PeerCopy::failed : result;
-            }
-            listed += count;
-            theirs = {their_list.data(), count};
+        if (const PeerCopy result = theirs.refill(done, kept - done); result != PeerCopy::done) {
+            return result;
         }
-        const std::uint64_t there = std::min(bytes_of(theirs), kept - done);
+        const std::uint64_t there = std::min(bytes_of(theirs.now()), kept - done);
         std::size_t own_count = 1;
         if (!in_place) {
             own_list[0] = {.iov_base = window.get(),
@@ -216,15 +233,15 @@ transport::PeerCopy Engine::read_offered(const Request& receive, std::uint32_t s
                                             own_list.size(), covered);
         }
         std::uint64_t copied;
-        const PeerCopy result =
-            transport_.read_peer(sender, theirs, {own_list.data(), own_count}, copied);
+        const PeerCopy result = core_.transport.memory().read(sender, theirs.now(),
+                                                              {own_list.data(), own_count}, copied);
         if (result != PeerCopy::done) {
             return result;
         }
         if (!in_place) {
             LaidOut(buffer).take(done, window.get(), copied);
         }
-        theirs = without_front(theirs, copied);
+        theirs.copied(copied);
         done += copied;
     }
     return PeerCopy::done;

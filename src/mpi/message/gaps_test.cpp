@@ -41,7 +41,7 @@ TEST(gaps, streams_to_one_receiver_take_turns) {
             // All have been asked for before the first is half away.
             EXPECT_TRUE(comes(engine, [&] { return requests[0]->complete; }));
             for (const Request* request : requests) {
-                EXPECT_GT(request->moved, words * sizeof(int) * 3 / 4);
+                EXPECT_GT(request->sending.moved, words * sizeof(int) * 3 / 4);
             }
         }
         for (std::size_t i = 0; i < requests.size(); ++i) {

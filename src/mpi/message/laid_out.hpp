@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "mpi/message/request.hpp"
-#include "mpi/transport/shm/source.hpp"
+#include "mpi/transport/source.hpp"
 
 namespace warren::message {
 

@@ -8,9 +8,10 @@ namespace warren::message {
 Request* PostedReceives::match_wild(const Envelope& message, const Request* exact) {
     Request* wild = wild_.first;
     while (wild != nullptr && !takes(wild->envelope, message)) {
-        wild = wild->next_posted;
+        wild = wild->receiving.next_posted;
     }
-    if (wild == nullptr || (exact != nullptr && exact->posted_at < wild->posted_at)) {
+    if (wild == nullptr ||
+        (exact != nullptr && exact->receiving.posted_at < wild->receiving.posted_at)) {
         return nullptr;
     }
     unlink(wild_, *wild);
@@ -132,8 +133,9 @@ Unexpected* UnexpectedMessages::find_announced(const Envelope& envelope, std::ui
             return reinterpret_cast<std::uint64_t>(message->announced.own) == send;
         }
         return message->form == Form::direct
-                   ? message->announced.address == send
-                   : (message->form == Form::rendezvous || message->form == Form::head) &&
+                   ? message->announced.direct == send
+                   : (message->form == Form::rendezvous || message->form == Form::listed ||
+                      message->form == Form::head) &&
                          message->announced.token == send;
     };
     while (message != nullptr && !is_it()) {

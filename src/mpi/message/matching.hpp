@@ -40,15 +40,16 @@ inline bool takes(const Envelope& receive, const Envelope& message) {
 class PostedReceives {
   public:
     void post(Request& receive) {
-        WARREN_INVARIANT(!receive.matched && !receive.complete,
+        WARREN_INVARIANT(!receive.receiving.matched && !receive.complete,
                          "matching 2: a posted receive is neither matched nor complete");
-        receive.posted_at = ++posted_;
+        receive.receiving.posted_at = ++posted_;
         List& list = list_of(receive.envelope);
-        WARREN_INVARIANT(list.last == nullptr || list.last->posted_at < receive.posted_at,
+        WARREN_INVARIANT(list.last == nullptr ||
+                             list.last->receiving.posted_at < receive.receiving.posted_at,
                          "matching 1: a list of receives is in the order of posting");
-        receive.previous_posted = list.last;
-        receive.next_posted = nullptr;
-        (list.last != nullptr ? list.last->next_posted : list.first) = &receive;
+        receive.receiving.previous_posted = list.last;
+        receive.receiving.next_posted = nullptr;
+        (list.last != nullptr ? list.last->receiving.next_posted : list.first) = &receive;
         list.last = &receive;
         ++count_;
     }
@@ -60,7 +61,7 @@ class PostedReceives {
         List& list = exact_[bucket_of(message)];
         Request* exact = list.first;
         while (exact != nullptr && !takes(exact->envelope, message)) {
-            exact = exact->next_posted;
+            exact = exact->receiving.next_posted;
         }
         if (wild_.first != nullptr) [[unlikely]] {
             if (Request* wild = match_wild(message, exact)) {
@@ -85,14 +86,18 @@ class PostedReceives {
     Request* match_wild(const Envelope& message, const Request* exact);
 
     void unlink(List& list, Request& receive) {
-        WARREN_INVARIANT(count_ != 0 && (receive.previous_posted != nullptr
-                                             ? receive.previous_posted->next_posted == &receive
-                                             : list.first == &receive),
-                         "matching 2: a receive that is taken out is in its list");
-        (receive.previous_posted != nullptr ? receive.previous_posted->next_posted : list.first) =
-            receive.next_posted;
-        (receive.next_posted != nullptr ? receive.next_posted->previous_posted : list.last) =
-            receive.previous_posted;
+        WARREN_INVARIANT(
+            count_ != 0 &&
+                (receive.receiving.previous_posted != nullptr
+                     ? receive.receiving.previous_posted->receiving.next_posted == &receive
+                     : list.first == &receive),
+            "matching 2: a receive that is taken out is in its list");
+        (receive.receiving.previous_posted != nullptr
+             ? receive.receiving.previous_posted->receiving.next_posted
+             : list.first) = receive.receiving.next_posted;
+        (receive.receiving.next_posted != nullptr
+             ? receive.receiving.next_posted->receiving.previous_posted
+             : list.last) = receive.receiving.previous_posted;
         --count_;
     }
 
@@ -115,19 +120,20 @@ struct Unexpected {
         whole,      // all data in `data`
         arriving,   // a stream that fills `data`, which has room for `head_bytes`
         head,       // the first head_bytes in `data`; the sender keeps the rest
-        rendezvous, // the sender has the data
-        direct,     // the same, at `address` is its DirectSend
+        rendezvous, // the sender has the data, at `memory`
+        listed,     // the same, at `memory` is a list of its pieces
+        direct,     // the same, at `direct` is its DirectSend
         own         // a send of this rank to itself, of which `own` has the data
     };
 
     // State of a message of which there is more to come.
     struct Announced {
-        std::uint64_t head_bytes; // of a stream
-        std::uint64_t arrived;    // of a stream
-        std::uint64_t address;    // of a rendezvous, or direct
-        std::uint64_t pieces;     // of a rendezvous
-        std::uint64_t token;      // of a rendezvous or head: the sender's request
-        std::uint64_t began;      // the Stamp
+        std::uint64_t head_bytes;       // of a stream
+        std::uint64_t arrived;          // of a stream
+        transport::RemoteMemory memory; // of a rendezvous
+        std::uint64_t direct;           // the DirectSend
+        std::uint64_t token;            // of a rendezvous or head: the sender's request
+        std::uint64_t began;            // the stamp
         Request* own;
         Request* taker; // of a stream: the receive that waits for the rest
     };

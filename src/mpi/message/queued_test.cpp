@@ -34,7 +34,7 @@ class FibreNode {
                 rank.slot.pid = getpid();
                 Engine engine(rank);
                 program(engine, index);
-                EXPECT_EQ(engine.live_requests(), 0U);
+                EXPECT_EQ(engine.requests().live(), 0U);
                 engine.flush();
                 ++finished_;
                 engine.wait_until([&] { return finished_ == segment_.ranks(); }, {});
@@ -306,7 +306,7 @@ TEST(Queued, longer_messages_go_the_long_way_also_if_their_sender_gives_up) {
                 stage = 1;
                 until(stage, 2);
                 engine.progress();
-                EXPECT_EQ(engine.live_requests(), 0U);
+                EXPECT_EQ(engine.requests().live(), 0U);
                 Request* const request = start_send(engine, data, 1, 2);
                 stage = 3;
                 engine.wait(*request);

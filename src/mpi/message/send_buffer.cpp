@@ -107,7 +107,7 @@ Error SendBuffer::send(Engine& engine, const Buffer& buffer, std::uint32_t peer,
                          {data, data_bytes, &datatype::basic(MPI_BYTE)}, peer, envelope);
     message->request = request;
     Error error = engine.start(*request);
-    engine.leave(*request); // MPI_Finalize, and not only a detach, lets it arrive
+    engine.requests().leave(*request); // MPI_Finalize, and not only a detach, lets it arrive
     reclaim(engine);
     return error;
 }

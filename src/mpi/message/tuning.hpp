@@ -1,8 +1,7 @@
 // Tuning constants of point-to-point messages: sizes and counts that measurements have chosen.
 // Changing one changes speed, never correctness.
 //
-// Each group names the program of bench/ that measures it (bench/README.md). Size classes and
-// rhythm of the copy methods are members of CopyMethodClass (copy_methods.hpp), the transport's
+// Each group names the program of bench/ that measures it (bench/README.md). The transport's
 // constants are in mpi/transport/shm/tuning.hpp.
 #pragma once
 
@@ -15,9 +14,6 @@ namespace warren::message {
 
 // --- Protocols. bench/latency --sizes 1K,2K,4K with --ranks threads
 
-// Above this size, bytes, one copy for which sender and receiver must be in MPI at once is faster
-// than two through the receiver's queue. (For pairs with a pair ring: CopyMethodClass.)
-inline constexpr std::uint64_t direct_limit = 2048;
 // Up to this size, bytes, a rank's buffered message to itself is copied a second time: that costs
 // less than the room that it would occupy in the attached buffer.
 inline constexpr std::uint64_t own_copy_limit = 64 * 1024;
@@ -56,19 +52,5 @@ inline constexpr std::uint64_t largest_direct_block = 64 * 1024;
 inline constexpr std::uint64_t direct_blocks_wanted = 8;
 // Polls while the other rank finishes a block; after them it has probably lost its processor.
 inline constexpr int direct_spins_until_yield = 2000;
-
-// --- Choice of copy methods (copy_methods.hpp). bench/bandwidth --written, bench/latency --read
-
-// The advice changes only for a method that takes less than this part of the present one's time.
-inline constexpr float worthwhile = 0.95F;
-// A receiver that looks later than this after the sender began, ns, was busy with something else.
-inline constexpr std::uint64_t late_ns = 20000;
-// Measure anew after this many messages in a row that took this many times as long; after twice as
-// many each time that it changed nothing (most_in_vain doublings: 512).
-inline constexpr std::uint32_t enough_to_tell = 8;
-inline constexpr float much_slower = 1.6F;
-inline constexpr std::uint32_t most_in_vain = 6;
-// After this pause, ns, between two measured messages of a class, earlier measurements are dropped.
-inline constexpr std::uint64_t stale_ns = 10'000'000'000;
 
 } // namespace warren::message

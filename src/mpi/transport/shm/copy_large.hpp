@@ -3,9 +3,9 @@
 // On x86 the microcoded string move is the fastest way through the caches to store large blocks
 // that another core will read (measured against plain and vector copies of all sizes); stores past
 // the caches take half as long between some cores, and twice as long between others
-// (mpi/message/copy_methods.hpp). When a core reads what another has just written, prefetching well
-// ahead hides the way between them. String moves like both sides to have the same alignment: see
-// BouncePlace.
+// (mpi/transport/shm/copy_methods.hpp). When a core reads what another has just written,
+// prefetching well ahead hides the way between them. String moves like both sides to have the same
+// alignment: see BouncePlace.
 #pragma once
 
 #include <cstddef>

@@ -25,15 +25,9 @@
 
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/tuning.hpp"
+#include "mpi/transport/transport.hpp"
 
 namespace warren::transport {
-
-// Result of a copy out of, or into, another process's memory.
-enum class PeerCopy : std::uint8_t {
-    done,
-    refused, // by the kernel or a filter, now and always: send the data another way
-    failed   // the other side's memory can't be read, or written
-};
 
 struct alignas(node::cache_line_bytes) JointCopy {
     std::atomic<std::uint64_t> blocks; // turn in the upper half, then end, then first

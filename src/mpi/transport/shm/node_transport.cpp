@@ -1,11 +1,6 @@
 #include "mpi/transport/shm/node_transport.hpp"
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <sys/uio.h>
-
-#include "mpi/transport/shm/process_life.hpp"
 
 namespace warren::transport {
 
@@ -36,9 +31,8 @@ bool NodeTransport::queue_inline(Channel& channel, const Header& header, const v
     return true;
 }
 
-bool NodeTransport::send_block(Channel& channel, const Header& header,
-                               const std::byte (&extra)[extra_bytes], const Source& source,
-                               std::size_t bytes, std::uint64_t total) {
+bool NodeTransport::send_block(Channel& channel, const Header& header, const Extra& extra,
+                               const Source& source, std::size_t bytes, std::uint64_t total) {
     BlockReference reference = {};
     std::memcpy(reference.extra, extra, extra_bytes);
     reference.bytes = static_cast<std::uint32_t>(bytes);
@@ -312,99 +306,6 @@ void NodeTransport::ring_room_waiters() {
             rank_.ring(word * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
         }
     }
-}
-
-PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::span<const iovec> remote,
-                                  std::span<const iovec> local, std::uint64_t& copied) {
-    copied = 0;
-    if (peer_copy_refused_) {
-        return PeerCopy::refused;
-    }
-    const int pid = rank_.segment.slot(peer).pid.load(std::memory_order_relaxed);
-    const ssize_t result =
-        process_vm_readv(pid, local.data(), local.size(), remote.data(), remote.size(), 0);
-    if (result > 0) {
-        copied = static_cast<std::uint64_t>(result);
-        return PeerCopy::done;
-    }
-    return result < 0 ? judge_refusal() : PeerCopy::failed;
-}
-
-bool NodeTransport::says_refused(int error) {
-    return error == EPERM || error == ENOSYS || error == EACCES;
-}
-
-PeerCopy NodeTransport::judge_refusal() {
-    if (!says_refused(errno)) {
-        return PeerCopy::failed;
-    }
-    peer_copy_refused_ = true;
-    if (rank_.verbose()) {
-        std::fprintf(stderr,
-                     "warren: rank %u may not read other ranks' memory (%s): large messages go "
-                     "through the node segment\n",
-                     rank_.world_rank, std::strerror(errno));
-    }
-    return PeerCopy::refused;
-}
-
-PeerCopy NodeTransport::read_peer(std::uint32_t peer, std::uint64_t address, void* to,
-                                  std::uint64_t bytes) {
-    auto* target = static_cast<char*>(to);
-    while (bytes > 0) {
-        const iovec local = {.iov_base = target, .iov_len = bytes};
-        const iovec remote = {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
-        std::uint64_t copied;
-        const PeerCopy result = read_peer(peer, {&remote, 1}, {&local, 1}, copied);
-        if (result != PeerCopy::done) {
-            return result;
-        }
-        target += copied;
-        address += copied;
-        bytes -= copied;
-    }
-    return PeerCopy::done;
-}
-
-PeerCopy NodeTransport::fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
-                                        std::uint64_t bytes, bool mutual) {
-    const PairRingReceiver* pair_ring = pair_ring_from(peer);
-    if (pair_ring == nullptr || bytes < joint_limit || peer_copy_refused_) {
-        return read_peer(peer, address, to, bytes);
-    }
-    const std::uint64_t begin_ns = process_clock_ns(); // who helps from now on is alive
-    return pair_ring->joint_copy().receive(
-        address, reinterpret_cast<std::uint64_t>(to), bytes, mutual,
-        [&](const JointCopy::Block& block) {
-            return read_peer(peer, block.from, reinterpret_cast<void*>(block.to), block.bytes);
-        },
-        [&] {
-            return has_ended(rank_.segment.slot(peer).pid.load(std::memory_order_relaxed),
-                             begin_ns);
-        });
-}
-
-bool NodeTransport::help_peer(const Channel& channel) {
-    if (peer_copy_refused_ || help_refused_) {
-        return false;
-    }
-    return channel.pair_ring.joint_copy().help([&](const JointCopy::Block& block) {
-        const int pid = rank_.segment.slot(channel.peer).pid.load(std::memory_order_relaxed);
-        for (std::uint64_t done = 0; done < block.bytes;) {
-            const iovec own = {.iov_base = reinterpret_cast<void*>(block.from + done),
-                               .iov_len = block.bytes - done};
-            const iovec theirs = {.iov_base = reinterpret_cast<void*>(block.to + done),
-                                  .iov_len = block.bytes - done};
-            const ssize_t result = process_vm_writev(pid, &own, 1, &theirs, 1, 0);
-            if (result <= 0) {
-                // Whether this rank may read is another question.
-                help_refused_ = result < 0 && says_refused(errno);
-                return PeerCopy::failed;
-            }
-            done += static_cast<std::uint64_t>(result);
-        }
-        return PeerCopy::done;
-    });
 }
 
 void NodeTransport::advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits) {

@@ -1,9 +1,6 @@
 // NodeTransport: moves cells, and blocks of data that go with them, between the ranks of a node.
+// It keeps what the seam promises (mpi/transport/transport.hpp).
 //
-// It guarantees to the message room:
-//  1. Cells of one pair of ranks arrive in the order of their sends.
-//  2. A send that returns false has done nothing, and may be tried again after progress.
-//  3. A send has copied its data when it returns.
 // A pair starts on the receiver's queue. After cells_until_pair_ring cells, if ranks have
 // processors of their own, the sender opens a pair ring. It announces the ring in the queue and
 // sends all later cells through it, so that order holds. Thread rule: under the rank's lock.
@@ -12,37 +9,20 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <span>
-#include <sys/uio.h>
 #include <vector>
 
 #include "mpi/rank/rank.hpp"
 #include "mpi/transport/shm/bounce.hpp"
 #include "mpi/transport/shm/cell.hpp"
+#include "mpi/transport/shm/channel.hpp"
 #include "mpi/transport/shm/copy.hpp"
 #include "mpi/transport/shm/copy_large.hpp"
-#include "mpi/transport/shm/joint_copy.hpp"
 #include "mpi/transport/shm/pair_ring.hpp"
 #include "mpi/transport/shm/queue.hpp"
-#include "mpi/transport/shm/source.hpp"
 #include "mpi/transport/shm/tuning.hpp"
+#include "mpi/transport/source.hpp"
 
 namespace warren::transport {
-
-// A rank's state of another rank that it talks to. The message room derives its own from it.
-struct Channel {
-    explicit Channel(const node::Segment& segment, std::uint32_t to)
-        : queue(segment, to), peer(to) {}
-
-    PairRingSender pair_ring;
-    QueueSender queue;
-    const std::uint32_t peer;
-    std::uint16_t heard = 0; // cells from the peer's pair ring, modulo 2^16
-    std::uint8_t cells_before_pair_ring = 0;
-    // Sent through bounce buffers since `heard` changed last; counted until the peer is behind.
-    std::uint8_t blocks_in_a_row : 7 = 0;
-    bool same_space : 1 = false; // the peer is a rank of this process
-};
 
 class NodeTransport {
   public:
@@ -135,7 +115,7 @@ class NodeTransport {
     // Sends 1 to block_limit(channel) bytes of data, with `extra` for the receiver's handler. A
     // block of more than ring_block_limit may reach the handler in pieces; `total` is what the
     // message has altogether, a hint for their size.
-    bool send_block(Channel& channel, const Header& header, const std::byte (&extra)[extra_bytes],
+    bool send_block(Channel& channel, const Header& header, const Extra& extra,
                     const Source& source, std::size_t bytes, std::uint64_t total = 0);
 
     // The largest block of this channel.
@@ -240,19 +220,6 @@ class NodeTransport {
                 1) != 0;
     }
 
-    // Copies out of the memory of the process of another rank of the node (CMA).
-    PeerCopy read_peer(std::uint32_t peer, std::uint64_t address, void* to, std::uint64_t bytes);
-    // As above, for much data; a peer that has a pair ring here does a part of it in help_peer().
-    // `mutual`: it has something to fetch from this rank.
-    PeerCopy fetch_from_peer(std::uint32_t peer, std::uint64_t address, void* to,
-                             std::uint64_t bytes, bool mutual);
-    // Copies a block of what the channel's peer fetches just now. False: there was none. For a
-    // channel with a pair ring.
-    bool help_peer(const Channel& channel);
-    // As above, from and to lists of pieces, up to the end of the shorter one or less; `copied`
-    // says how far it has come.
-    PeerCopy read_peer(std::uint32_t peer, std::span<const iovec> remote,
-                       std::span<const iovec> local, std::uint64_t& copied);
     // Changes the bits of `mask` in the word that the peer, if it has a pair ring here, finds in
     // its channel's pair ring.
     void advise(std::uint32_t peer, std::uint32_t mask, std::uint32_t bits);
@@ -261,9 +228,11 @@ class NodeTransport {
         const PairRingReceiver* pair_ring = pair_ring_from(peer);
         return pair_ring != nullptr && pair_ring->awaits();
     }
-    // Whether the kernel is known to refuse read_peer().
-    bool peer_copy_refused() const { return peer_copy_refused_; }
-    static constexpr std::size_t pieces_per_read = 256;
+    // The peer's pair ring towards this rank; null: it has none.
+    PairRingReceiver* pair_ring_from(std::uint32_t peer) {
+        const std::uint32_t number = pair_ring_of_ != nullptr ? pair_ring_of_[peer] : no_pair_ring;
+        return number != no_pair_ring ? &pair_rings_[number] : nullptr;
+    }
 
     Rank& rank() { return rank_; }
 
@@ -282,9 +251,6 @@ class NodeTransport {
             ring_room_waiters();
         }
     }
-    static bool says_refused(int error);
-    // Result of a read of another process's memory, by errno.
-    PeerCopy judge_refusal();
     void ring_room_waiters();
     void want_room(std::uint32_t at);
     // The bits of the ranks that wait for room at a rank: room_words() words of 64.
@@ -322,11 +288,6 @@ class NodeTransport {
     bool send_through_chunk(Channel& channel, const Header& header, BlockReference& reference,
                             const Source& source, std::size_t bytes);
     bool is_behind(Channel& channel) const;
-    // The peer's pair ring towards this rank; null: it has none.
-    PairRingReceiver* pair_ring_from(std::uint32_t peer) {
-        const std::uint32_t number = pair_ring_of_ != nullptr ? pair_ring_of_[peer] : no_pair_ring;
-        return number != no_pair_ring ? &pair_rings_[number] : nullptr;
-    }
     static std::atomic_ref<std::uint64_t> block_mark(Cell& cell) {
         return std::atomic_ref<std::uint64_t>(
             *reinterpret_cast<std::uint64_t*>(cell.payload + block_progress_offset));
@@ -460,8 +421,6 @@ class NodeTransport {
     QueueReceiver queue_;
     Chunk* chunks_;                            // of all ranks
     std::uint32_t next_chunk_ = 0;             // where the search for a free one starts
-    bool peer_copy_refused_ = false;           // reading by CMA
-    bool help_refused_ = false;                // writing by CMA
     std::vector<PairRingReceiver> pair_rings_; // inbound
     std::unique_ptr<std::uint32_t[]>
         pair_ring_of_; // by sender: which one; null: there are none yet

@@ -4,7 +4,8 @@
 // Each group names the program of bench/ that measures it (bench/README.md). Run it on two bound
 // ranks, for example `mpiexec -n 2 --bind-to core bench/latency --sizes 1K,2K,4K`. Compare
 // placements with and without a common cache (--bind-to, taskset). Layout of the node segment, such
-// as bounce_bytes, is in segment_regions.hpp.
+// as bounce_bytes, is in segment_regions.hpp; size classes and rhythm of the copy methods are
+// members of CopyMethodClass (copy_methods.hpp).
 #pragma once
 
 #include <cstddef>
@@ -86,5 +87,25 @@ inline constexpr std::uint64_t largest_joint_share = 1024 * 1024;
 inline constexpr int joint_spins_until_yield = 2000;
 inline constexpr int joint_yields_until_late = 1000;
 inline constexpr long joint_nap_ns = 500'000;
+
+// --- Plans (plans.hpp). bench/latency --sizes 1K,2K,4K with --ranks threads
+
+// Above this size, bytes, one copy for which sender and receiver must be in MPI at once is faster
+// than two through the receiver's queue. (For pairs with a pair ring: CopyMethodClass.)
+inline constexpr std::uint64_t direct_limit = 2048;
+
+// --- Choice of copy methods (copy_methods.hpp). bench/bandwidth --written, bench/latency --read
+
+// The advice changes only for a method that takes less than this part of the present one's time.
+inline constexpr float worthwhile = 0.95F;
+// A receiver that looks later than this after the sender began, ns, was busy with something else.
+inline constexpr std::uint64_t late_ns = 20000;
+// Measure anew after this many messages in a row that took this many times as long; after twice as
+// many each time that it changed nothing (most_in_vain doublings: 512).
+inline constexpr std::uint32_t enough_to_tell = 8;
+inline constexpr float much_slower = 1.6F;
+inline constexpr std::uint32_t most_in_vain = 6;
+// After this pause, ns, between two measured messages of a class, earlier measurements are dropped.
+inline constexpr std::uint64_t stale_ns = 10'000'000'000;
 
 } // namespace warren::transport

@@ -53,7 +53,7 @@
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/copy_large.hpp"
 
-namespace warren::message {
+namespace warren::transport {
 
 // The word of advice. Two bits per size class: its best method xor its first one. One bit per long
 // class, which flips when its methods should be measured anew. One bit (no_fetching) if the
@@ -67,7 +67,7 @@ inline constexpr std::size_t copy_method_count = 3;
 // Whether a method can be chosen at all. `may_fetch`: the kernel lets the receiver fetch.
 constexpr bool is_open(CopyMethod method, bool may_fetch) {
     return method == CopyMethod::push ||
-           (method == CopyMethod::pass ? transport::LargeCopy::can_pass : may_fetch);
+           (method == CopyMethod::pass ? LargeCopy::can_pass : may_fetch);
 }
 
 // Lengths, in messages, of the rests and rows of CopyMethods.
@@ -294,4 +294,4 @@ class Asking {
     std::uint32_t under_way_ = 0; // that have been asked for
 };
 
-} // namespace warren::message
+} // namespace warren::transport

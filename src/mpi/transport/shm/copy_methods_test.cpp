@@ -1,13 +1,13 @@
 // A sender and a receiver that agree on ways, with messages that take as long as the test says.
 
-#include "mpi/message/copy_methods.hpp"
+#include "mpi/transport/shm/copy_methods.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <vector>
 
-namespace warren::message {
+namespace warren::transport {
 namespace {
 
 struct Pair {
@@ -512,4 +512,4 @@ TEST(asking, what_never_comes_holds_up_nothing) {
 }
 
 } // namespace
-} // namespace warren::message
+} // namespace warren::transport

@@ -1,13 +1,13 @@
-#include "mpi/message/copy_methods.hpp"
+#include "mpi/transport/shm/copy_methods.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <span>
 
-#include "mpi/message/tuning.hpp"
+#include "mpi/transport/shm/tuning.hpp"
 
-namespace warren::message {
+namespace warren::transport {
 
 namespace {
 
@@ -267,4 +267,4 @@ void Asking::end(std::uint64_t bytes, const Trial& trial) {
     methods_.end(bytes, trial);
 }
 
-} // namespace warren::message
+} // namespace warren::transport

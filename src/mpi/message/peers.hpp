@@ -1,0 +1,75 @@
+// Peers: what a rank knows of the others that it exchanges messages with, beside short ones.
+//
+// A rank may send one short message to each of thousands, so a Peer is small, and state of large
+// messages is made with the first of them. Thread rule: under the rank's lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/sparse_array.hpp"
+#include "mpi/message/matching.hpp"
+#include "mpi/message/request.hpp"
+#include "mpi/rank/rank.hpp"
+#include "mpi/transport/shm/channel.hpp"
+
+namespace warren::message {
+
+// A stream that is arriving from a peer: into a receive, or into an unexpected message, which
+// count what they have.
+struct Inbound {
+    Request* receive = nullptr;
+    Unexpected* message = nullptr;
+    std::uint64_t left = 0;
+    Trial trial = {};
+};
+
+// Messages under way with another rank.
+struct Peer : transport::Channel {
+    Peer(const node::Segment& segment, std::uint32_t to) : Channel(segment, to) {}
+
+    Inbound& inbound() {
+        std::unique_ptr<transport::LargeData::Above>& above = large().above;
+        if (above == nullptr) [[unlikely]] {
+            above = std::make_unique<Arriving>();
+        }
+        return static_cast<Arriving&>(*above).inbound;
+    }
+
+    Outgoing* first = nullptr; // waiting for room, in order
+    Outgoing* last = nullptr;
+    Peer* next_waiting = nullptr; // among the peers with something waiting (Outbox)
+    Peer* next_made = nullptr;    // among all
+
+  private:
+    struct Arriving : transport::LargeData::Above {
+        Inbound inbound;
+    };
+};
+// Of two cache lines malloc takes 8 bytes.
+static_assert(sizeof(Peer) <= 2 * node::cache_line_bytes - 8);
+
+class Peers {
+  public:
+    explicit Peers(Rank& rank);
+    ~Peers();
+    Peers(const Peers&) = delete;
+    Peers& operator=(const Peers&) = delete;
+
+    // By world rank, made at first contact.
+    Peer& of(std::uint32_t world_rank) {
+        Peer* peer = peers_[world_rank];
+        return peer != nullptr ? *peer : make(world_rank);
+    }
+    // Null: there has been no contact.
+    Peer* find(std::uint32_t world_rank) { return peers_[world_rank]; }
+
+  private:
+    Peer& make(std::uint32_t world_rank);
+
+    Rank& rank_;
+    SparseArray<Peer> peers_;
+    Peer* made_ = nullptr; // the first of them
+};
+
+} // namespace warren::message

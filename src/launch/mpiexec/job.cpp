@@ -4,6 +4,7 @@
 
 #include "launch/mpiexec/guardian.hpp"
 #include "launch/mpiexec/load_report.hpp"
+#include "runtime/balance/load_table.hpp"
 
 namespace warren::launch {
 
@@ -48,8 +49,9 @@ void Job::clean_up() {
     report_other_libraries(state_, plan_, state_.report);
     const CommandLine& line = state_.line;
     Report& report = state_.report;
+    const auto loads = [this] { return balance::LoadTable::at(state_.segment.at(balance::loads)); };
     if (!line.balance_record.empty() && !report.failed() &&
-        state_.segment.loads().job->balancings.load(std::memory_order_relaxed) == 0) {
+        loads().job->balancings.load(std::memory_order_relaxed) == 0) {
         report.say("--balance-record " + line.balance_record +
                    ": nothing is written, because the job ended before the balancer looked "
                    "(--balance-at)");

@@ -90,11 +90,6 @@ bool JobStart::make_segment() {
         return false;
     }
     job_.group = job_.guardian.pid();
-    if (job_.has_fibres() && !job_.segment.commit_loads()) {
-        job_.report.fail(exit_failure,
-                         std::string("memory for the loads of ranks: ") + std::strerror(errno));
-        return false;
-    }
     job_.report.explain("the node segment takes " + std::to_string(committed >> 10) + " kB");
     // Ranks inherit it under this number.
     fcntl(job_.segment.descriptor(), F_SETFD, 0);

@@ -174,7 +174,7 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
 
 bool Segment::is_behind(int descriptor) {
     std::uint64_t magic = 0;
-    return pread(descriptor, &magic, sizeof magic, offsetof(SegmentHeader, magic)) ==
+    return pread(descriptor, &magic, sizeof magic, offsetof(SegmentHeader, directory.magic)) ==
                static_cast<ssize_t>(sizeof magic) &&
            magic == segment_magic;
 }

@@ -1,4 +1,4 @@
-"""The entry points: PMPI_X, strong, and MPI_X, its weak alias, for every procedure.
+"""The entry points: PMPI_X, strong, MPI_X, its weak alias, and own_MPI_X, hidden, of every procedure.
 
 src/mpi/entry/entry.hpp says what the code written here means.
 """
@@ -39,9 +39,11 @@ def signature(procedure):
 
 
 def alias(procedure):
-    # Parameter names would only repeat the line above.
+    # Parameter names would only repeat the line above. The second is for the table of entry points.
     return (f"{procedure.returns} {procedure.name}({procedure.prototype}) "
-            f'__attribute__((weak, alias("P{procedure.name}")));')
+            f'__attribute__((weak, alias("P{procedure.name}")));\n'
+            f"{procedure.returns} own_{procedure.name}({procedure.prototype}) "
+            f'__attribute__((alias("P{procedure.name}"), visibility("hidden")));')
 
 
 def tool_error(procedure):

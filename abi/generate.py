@@ -6,7 +6,8 @@
 
 Modules: standard (the data), header (mpi.h), calls (call table), parameters (what the core gets),
 checks and collectives (what is refused), entries (the entry points), check_tests (calls that must
-fail, for the tests).
+fail, for the tests); entry_points (their table), foreign, foreign_numbers, foreign_entries
+and foreign_header (the libraries of other ABIs).
 """
 
 import pathlib
@@ -15,12 +16,33 @@ import sys
 import calls
 import check_tests
 import entries
+import entry_points
+import foreign
+import foreign_entries
+import foreign_header
+import foreign_numbers
 import header
 import standard
 
 
+FOREIGN_ABIS = ("mpich", "openmpi")
+
+
 def chapters(implemented):
     return sorted({entry.chapter for entry in implemented.values()}) + ["unsupported"]
+
+
+def foreign_files(data, abi):
+    folder = f"generated/foreign/{abi.name}"
+    made = {
+        f"{folder}/numbers.hpp": lambda: foreign_numbers.text(abi),
+        f"{folder}/include/mpi.h": lambda: foreign_header.text(abi, data),
+    }
+    for part in range(foreign_entries.PARTS):
+        made[f"{folder}/calls_{part}.cpp"] = (
+            lambda part=part: foreign_entries.text(abi, data, part)
+        )
+    return made
 
 
 def files(data, implemented):
@@ -30,7 +52,11 @@ def files(data, implemented):
         "generated/mpi/calls.hpp": lambda: calls.header(data),
         "generated/calls.cpp": lambda: calls.source(data),
         "generated/wrong_calls.inc": lambda: check_tests.source(data, implemented),
+        "generated/mpi/entry_points.hpp": lambda: entry_points.header(data),
+        "generated/entries_table.cpp": lambda: entry_points.source(data),
     }
+    for abi in map(foreign.Abi, FOREIGN_ABIS):
+        made |= foreign_files(data, abi)
     for chapter in chapters(implemented):
         made[f"generated/entries_{chapter}.cpp"] = (
             lambda chapter=chapter: entries.chapter_source(data, implemented, chapter)

@@ -73,9 +73,8 @@ class Node {
         }
         const std::size_t before = heap_bytes();
         for (int slot = 0; slot < per_node; ++slot) {
-            ranks.push_back(
-                std::make_unique<Communicators>(static_cast<std::uint32_t>(first() + slot),
-                                                static_cast<std::uint32_t>(ranks_), shelf_));
+            const auto rank = static_cast<std::uint32_t>(first() + slot);
+            ranks.push_back(std::make_unique<Communicators>(World(0, rank, addresses), shelf_));
         }
         heap_ = before;
     }

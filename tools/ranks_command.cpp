@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "jobs.hpp"
 #include "launch/mpiexec/load_report.hpp"
+#include "runtime/balance/load_table.hpp"
 
 namespace warren::tools {
 
@@ -49,7 +50,8 @@ bool read_request(const std::vector<std::string>& words, Request& request) {
 
 LoadSample take_sample(const node::Segment& segment) {
     std::vector<pid_t> tasks;
-    if (segment.loads().job->begin_ns.load(std::memory_order_relaxed) == 0) {
+    if (balance::LoadTable::at(segment.at(balance::loads))
+            .job->begin_ns.load(std::memory_order_relaxed) == 0) {
         tasks = tasks_of_ranks(segment);
     }
     return launch::sample_loads(segment, tasks);

@@ -7,10 +7,13 @@
 // the lower half is the Fortran integer of the handle (MPI_Comm_toint and its like). Values below
 // first_handle are the standard's predefined handles, and never come from here.
 //
+// Whoever has 32 bits for a handle (src/foreign) names it by the short form, which is found too:
+//     bit 63 set, bits 36…32 the last bits of the generation, bits 31…0 as above
+//
 // Objects stay where they are until freed; slots are reused first in, last out, with a new
 // generation. Thread rule: insert and remove need the rank's lock; find may run beside them for
 // other handles. Invariant: a slot holds its object's handle while the object lives, and 0 when
-// none does; no generation comes twice in 2^32 lives of a slot.
+// none does; no generation comes twice in 2^31 lives of a slot.
 #pragma once
 
 #include <atomic>
@@ -25,6 +28,16 @@ namespace warren {
 
 // The standard reserves handle values up to 4095 for predefined handles (MPI 5.0, ABI chapter).
 inline constexpr std::uint32_t first_handle = 0x1000;
+
+// The short form of handles: generations have 31 bits, so that no whole handle looks like one.
+inline constexpr std::uintptr_t short_handle = std::uintptr_t{1} << 63;
+inline constexpr int short_generation_bits = 5;
+
+// Whether `bits` is the short form of a living object's handle.
+constexpr bool is_short_form(std::uintptr_t bits, std::uintptr_t handle) {
+    constexpr std::uintptr_t compared = ((std::uintptr_t{1} << short_generation_bits) - 1) << 32;
+    return (bits & short_handle) != 0 && handle != 0 && ((bits ^ handle) & compared) == 0;
+}
 
 template <typename Object>
 class HandleTable {
@@ -45,7 +58,7 @@ class HandleTable {
         const auto bits = reinterpret_cast<std::uintptr_t>(handle);
         Slot* slot = slot_of(static_cast<std::uint32_t>(bits));
         if (slot == nullptr || slot->handle != bits) [[unlikely]] {
-            return nullptr;
+            return slot != nullptr && is_short_form(bits, slot->handle) ? slot->object() : nullptr;
         }
         return slot->object();
     }
@@ -71,8 +84,8 @@ class HandleTable {
         Slot* slot = Slot::of(object);
         object.~Object();
         std::uintptr_t next = slot->handle + (std::uintptr_t{1} << 32);
-        if (next >> 32 == 0) [[unlikely]] {
-            next += std::uintptr_t{1} << 32;
+        if ((next & short_handle) != 0) [[unlikely]] {
+            next = (next & ~short_handle) + (std::uintptr_t{1} << 32);
         }
         slot->handle = 0;
         slot->set_free({free_, next});

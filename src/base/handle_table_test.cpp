@@ -40,6 +40,26 @@ TEST(HandleTable, finds_an_object_by_its_handle) {
     EXPECT_EQ(living, 2);
 }
 
+TEST(HandleTable, finds_an_object_by_the_short_form_of_its_handle_only_while_it_lives) {
+    int living = 0;
+    Table table;
+    constexpr std::uintptr_t kept = ((std::uintptr_t{1} << 32 << short_generation_bits) - 1);
+    Counted* one = table.insert(living, 1);
+    std::uintptr_t former = short_handle | (bits_of(Table::handle_of(*one)) & kept);
+    EXPECT_EQ(table.find(handle_with(former)), one);
+    // Each of the next lives of the slot has another short form, until all have been used.
+    for (int life = 1; life < 1 << short_generation_bits; ++life) {
+        table.remove(*one);
+        EXPECT_EQ(table.find(handle_with(former)), nullptr);
+        one = table.insert(living, life);
+        EXPECT_EQ(table.find(handle_with(former)), nullptr) << life;
+        EXPECT_EQ(bits_of(Table::handle_of(*one)) & short_handle, 0U);
+    }
+    table.remove(*one);
+    one = table.insert(living, 2);
+    EXPECT_EQ(table.find(handle_with(former)), one);
+}
+
 TEST(HandleTable, handles_differ_from_predefined_ones_and_small_numbers) {
     int living = 0;
     Table table;

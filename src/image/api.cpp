@@ -193,12 +193,20 @@ WARREN_API void warren_image_move_stream(int from, int to) {
     }
 }
 
+WARREN_API pid_t warren_image_fork() {
+    return warren::image::libc::fork();
+}
+
+WARREN_API int warren_image_control_file(int descriptor, int command, void* argument) {
+    return warren::image::libc::fcntl_with(descriptor, command, argument);
+}
+
 WARREN_API std::FILE* warren_image_open_descriptor(int descriptor, const char* mode) {
-    return warren::image::inside::open_descriptor(descriptor, mode);
+    return warren::image::libc::fdopen(descriptor, mode);
 }
 
 WARREN_API int warren_image_close_stream(std::FILE* stream) {
-    return warren::image::inside::close_stream(stream);
+    return warren::image::libc::fclose(stream);
 }
 
 WARREN_API void warren_image_keep_descriptors(int (*keep)(int descriptor, bool kept)) {

@@ -4,6 +4,7 @@
 // Nothing is loaded. Thread rule: any thread at any time.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,11 @@ struct ProgramFinding {
 // that the program can run as an image.
 Error check_program(const std::string& path, const Sharing& sharing,
                     std::vector<ProgramFinding>& findings);
+
+// Mappings of the process that an image of the program takes, at least; 0: it can't be one.
+std::uint64_t mappings_of_program(const std::string& path, const Sharing& sharing);
+// Why the process can't have so many in all, and what to do about it (vm.max_map_count); empty: it
+// can.
+std::string lack_of_mappings(std::uint64_t mappings);
 
 } // namespace warren::image

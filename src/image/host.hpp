@@ -42,7 +42,12 @@ inline ThreadHead& thread_head() {
     return *reinterpret_cast<ThreadHead*>(architecture::thread_pointer() - reserve_bytes);
 }
 
+// The calling thread's record; null when it belongs to no image.
+Thread* current_thread();
 // The image that the calling thread belongs to, or null.
 Image* current_image();
+// The image whose program the calling thread runs; null also in a child of fork, which is a
+// process.
+Image* running_image();
 
 } // namespace warren::image

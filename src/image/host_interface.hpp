@@ -32,6 +32,10 @@ int warren_image_find_object(void* address, dl_find_object* found);
 // Whatever of the calling thread's image has the descriptor `from` as output or errors has `to`
 // instead: its streams, and commands that it starts.
 void warren_image_move_stream(int from, int to);
+// fork of programs of images, which calls their handlers.
+pid_t warren_image_fork();
+// fcntl of programs of images.
+int warren_image_control_file(int descriptor, int command, void* argument);
 // fdopen and fclose of programs of images that bind nothing else.
 std::FILE* warren_image_open_descriptor(int descriptor, const char* mode);
 int warren_image_close_stream(std::FILE* stream);

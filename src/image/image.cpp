@@ -4,11 +4,13 @@
 #include <climits>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <memory>
 
 #include "base/futex.hpp"
 #include "image/address_table.hpp"
 #include "image/architecture.hpp"
 #include "image/debugger.hpp"
+#include "image/host.hpp"
 #include "image/load_plan.hpp"
 #include "image/suitability.hpp"
 #include "warren/image.h"
@@ -368,45 +370,33 @@ void Image::remove_thread(Thread& thread) {
     // Afterwards the image may end, at once.
     const std::lock_guard guard(threads_lock_);
     std::erase(threads_, &thread);
+    if (thread.pointer != nullptr) {
+        ended_processor_ns_ += processor_ns_of(thread);
+    }
     threads_ended.fetch_add(1, std::memory_order_release);
     futex_wake(threads_ended, INT_MAX);
 }
 
-void Image::add_key(pthread_key_t key, void (*destructor)(void*)) {
-    const std::lock_guard guard(threads_lock_);
-    keys_.push_back({key, destructor});
-}
-
-void Image::remove_key(pthread_key_t key) {
-    const std::lock_guard guard(threads_lock_);
-    std::erase_if(keys_, [&](const Key& one) { return one.key == key; });
-}
-
 void Image::run_key_destructors() {
-    std::vector<Key> keys;
-    {
-        const std::lock_guard guard(threads_lock_);
-        keys = keys_;
-    }
-    bool again = true;
-    for (int round = 0; again && round < PTHREAD_DESTRUCTOR_ITERATIONS; ++round) {
-        again = false;
-        for (const Key& key : keys) {
-            if (void* value = pthread_getspecific(key.key)) {
-                pthread_setspecific(key.key, nullptr);
-                key.destructor(value);
-                again = true;
-            }
-        }
-    }
+    thread_keys_.run_destructors(thread_head().thread->key_values);
 }
 
-void Image::delete_keys() {
+// A thread that has not begun has no clock yet.
+std::uint64_t Image::processor_ns() {
     const std::lock_guard guard(threads_lock_);
-    for (const Key& key : keys_) {
-        pthread_key_delete(key.key);
+    std::uint64_t all = ended_processor_ns_;
+    for (const Thread* thread : threads_) {
+        all += thread->pointer != nullptr ? processor_ns_of(*thread) : 0;
     }
-    keys_.clear();
+    return all;
+}
+
+void Image::renew_locks() {
+    std::construct_at(&threads_lock_);
+    std::construct_at(&load_lock_);
+    fork_handlers_.renew_lock();
+    thread_keys_.renew_lock();
+    std::erase_if(threads_, [](const Thread* thread) { return thread != thread_head().thread; });
 }
 
 std::size_t Image::other_threads() {

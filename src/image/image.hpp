@@ -29,8 +29,10 @@
 #include "image/architecture.hpp"
 #include "image/closure.hpp"
 #include "image/libc/exit_functions.hpp"
+#include "image/libc/fork_handlers.hpp"
 #include "image/libc/state.hpp"
 #include "image/libc/substitutes.hpp"
+#include "image/libc/thread_keys.hpp"
 #include "image/load_plan.hpp"
 #include "image/module.hpp"
 #include "image/shared_scope.hpp"
@@ -118,6 +120,7 @@ class Image {
     // Nothing of that will be done, and what streams hold is not written: the end by _exit or a
     // signal.
     void give_up();
+    bool is_destructed() const { return destructed_; }
     const std::vector<Module*>& destructed_modules() const { return destructed_modules_; }
     // Frees what these libraries, which are destructed, keep for their whole life.
     static void free_reserves(std::span<Module* const> modules);
@@ -126,18 +129,20 @@ class Image {
     void add_thread(Thread& thread);
     void begin_thread(Thread& thread);
     void remove_thread(Thread& thread);
+    // Processor time of all that there are and have been.
+    std::uint64_t processor_ns();
     // How many there are beside the calling one.
     std::size_t other_threads();
+    // Around a fork; instead of the second, in the child, which has the calling thread only.
+    void lock_for_fork() { threads_lock_.lock(); }
+    void unlock_after_fork() { threads_lock_.unlock(); }
+    void renew_locks();
     // Counts those that have all but ended: a futex.
     std::atomic<std::uint32_t> threads_ended{0};
 
-    // Keys of thread-specific data whose destructors are the image's code.
-    void add_key(pthread_key_t key, void (*destructor)(void*));
-    void remove_key(pthread_key_t key);
-    // Calls the destructors of the calling thread's values, as at its end.
+    ThreadKeys& thread_keys() { return thread_keys_; }
+    // Calls the destructors of the calling thread's values of these, as at its end.
     void run_key_destructors();
-    // After the last: no thread will call them.
-    void delete_keys();
 
     const ImageOptions& options() const { return options_; }
     void move_stream(int from, int to);
@@ -146,6 +151,7 @@ class Image {
     std::recursive_mutex& load_lock() { return load_lock_; }
     ExitFunctions& exit_functions() { return exit_functions_; }
     ExitFunctions& quick_exit_functions() { return quick_exit_functions_; }
+    ForkHandlers& fork_handlers() { return fork_handlers_; }
     LibcState& libc_state() { return libc_state_; }
 
     // Whose it is, for the room above (runtime/process_ranks/process_ranks.hpp).
@@ -175,19 +181,16 @@ class Image {
     std::uint64_t tls_bytes_ = 0; // of the reserve, below the thread pointer
     bool destructed_ = false;
 
-    struct Key {
-        pthread_key_t key;
-        void (*destructor)(void*);
-    };
-
     std::mutex threads_lock_;
     std::vector<Thread*> threads_;
-    std::vector<Key> keys_;
+    std::uint64_t ended_processor_ns_ = 0; // of threads that are no more
     std::vector<const Module*> tls_modules_;
 
     Running running_;
     ExitFunctions exit_functions_;
     ExitFunctions quick_exit_functions_;
+    ForkHandlers fork_handlers_;
+    ThreadKeys thread_keys_;
     LibcState libc_state_;
 };
 

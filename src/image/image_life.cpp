@@ -88,7 +88,9 @@ void Image::destruct(int status) {
         return;
     }
     destructed_ = true;
-    run_key_destructors(); // a library's threads end with what they belong to
+    if (!options_.ended) { // else the threads that its libraries have made end with the process
+        run_key_destructors();
+    }
     while (!constructed_.empty()) {
         Module* last = constructed_.back();
         constructed_.pop_back();
@@ -126,7 +128,7 @@ void Image::close_library(Module& module) {
 void Image::remove_unused() {
     std::vector<const Module*> used;
     for (const auto& module : modules_) {
-        if (module->opened > 0) {
+        if (module->opened > 0 || module->thread_objects.load() > 0) {
             used.push_back(module.get());
         }
     }
@@ -144,7 +146,9 @@ void Image::remove_unused() {
     for (std::size_t at = constructed_.size(); at > 0; --at) { // the last constructed first
         Module* module = constructed_[at - 1];
         if (is_unused(module)) {
-            exit_functions_.run_of(module->start, module->start + module->file->span());
+            const auto* const end = module->start + module->file->span();
+            exit_functions_.run_of(module->start, end);
+            fork_handlers_.remove_of(module->start, end);
             destruct_module(*module);
             gone.push_back(module);
         }
@@ -190,7 +194,6 @@ Error destroy_image(Image& image) {
     }
     run_thread_destructors(*thread_head().thread);
     image.destruct(0);
-    image.delete_keys();
     image.free_reserves(image.destructed_modules());
     if (Error error = leave_image()) {
         return error;

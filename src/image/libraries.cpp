@@ -143,6 +143,9 @@ bool search(Search& search, const std::string& name, const std::vector<const Elf
     if (name.find('/') != std::string::npos) {
         return search.at(name);
     }
+    if (search.in(std::getenv(first_folders_variable), nullptr)) {
+        return true;
+    }
     const char* runpath = chain.empty() ? nullptr : chain.front()->dynamic().runpath;
     if (runpath == nullptr) {
         for (const ElfFile* file : chain) {

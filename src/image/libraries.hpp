@@ -1,6 +1,7 @@
-// Where the libraries are that a file needs, by the rules of the system's loader (ld.so(8)): the
-// DT_RPATH of the file and of those that asked for it, LD_LIBRARY_PATH, DT_RUNPATH, the system's
-// cache, the system's folders. And the files themselves, each opened once in the process.
+// Where the libraries are that a file needs, by the rules of the system's loader (ld.so(8)), but
+// for what a host puts in front (first_folders_variable): the DT_RPATH of the file and of those
+// that asked for it, LD_LIBRARY_PATH, DT_RUNPATH, the system's cache, the system's folders. And the
+// files themselves, each opened once in the process.
 //
 // Thread rule: any thread at any time.
 #pragma once
@@ -13,6 +14,10 @@
 #include "image/elf_file.hpp"
 
 namespace warren::image {
+
+// The variable with the folders that come before all others: MPI libraries of other ABIs are found
+// there whatever a program's DT_RPATH says. They have few files.
+inline constexpr const char* first_folders_variable = "WARREN_IMAGE_LIBRARIES";
 
 using FilePointer = std::shared_ptr<const ElfFile>;
 

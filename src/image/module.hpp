@@ -5,6 +5,7 @@
 // Invariant: from map() to the end, [start, start + span) belongs to the module alone.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <link.h>
@@ -48,7 +49,9 @@ struct Module {
     std::int64_t tls_offset = 0; // from the thread pointer
     State state = State::mapped;
     unsigned opened = 0; // times by dlopen from inside, or by the host
-    link_map link{};     // for debuggers and dladdr
+    // Of threads, which are destructed by its code when these end.
+    std::atomic<unsigned> thread_objects{0};
+    link_map link{}; // for debuggers and dladdr
 };
 
 } // namespace warren::image

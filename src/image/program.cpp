@@ -152,7 +152,7 @@ void end_program(ProgramEnd end, Farewell farewell) {
     if (image != nullptr && farewell == Farewell::orderly) {
         run_thread_destructors(*thread_head().thread);
         image->destruct(end.status);
-        image->libc_state().flush_streams();
+        image->libc_state().flush_at_end();
     } else if (image != nullptr && farewell == Farewell::quick) {
         image->quick_exit_functions().run(end.status);
     }

@@ -1,5 +1,6 @@
 #include "image/thread.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <clocale>
@@ -9,6 +10,7 @@
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/module.hpp"
+#include "runtime/fibres/scheduler.hpp"
 #include "warren/image.h"
 
 namespace warren::image {
@@ -49,6 +51,7 @@ class EndOfThreads {
         if (round == 1) {
             run_thread_destructors(*thread);
         }
+        thread->image->run_key_destructors();
         if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
             pthread_setspecific(only().key_, reinterpret_cast<void*>(round + 1));
             return;
@@ -61,8 +64,29 @@ class EndOfThreads {
     pthread_key_t key_{};
 };
 
+std::uint64_t clock_ns(const Thread& thread) {
+    if (thread.fibre != nullptr) {
+        return fibre::scheduler()->ran_ns(*thread.fibre);
+    }
+    timespec now{};
+    constexpr std::uint64_t ns_of_s = 1'000'000'000;
+    return clock_gettime(thread.clock, &now) != 0
+               ? 0
+               : static_cast<std::uint64_t>(now.tv_sec) * ns_of_s +
+                     static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+void start_clock(Thread& thread) {
+    thread.fibre = fibre::Scheduler::current();
+    if (thread.fibre == nullptr) {
+        pthread_getcpuclockid(pthread_self(), &thread.clock);
+    }
+    thread.clock_start_ns = clock_ns(thread);
+}
+
 void begin(Thread& thread) {
     thread.pointer = architecture::thread_pointer();
+    start_clock(thread);
     thread_head().thread = &thread;
     thread.image->begin_thread(thread);
     if (const locale_t locale = thread.image->libc_state().locale) {
@@ -94,6 +118,12 @@ void initialise_tls(const Module& module, std::byte* thread_pointer) {
     }
 }
 
+// Workers estimate: what a fibre has run may seem less than a moment before.
+std::uint64_t processor_ns_of(const Thread& thread) {
+    const std::uint64_t now = clock_ns(thread);
+    return now - std::min(now, thread.clock_start_ns);
+}
+
 Error enter_image(Image& image) {
     if (thread_head().thread != nullptr) {
         return fail(WARREN_IMAGE_ERR_USE, "this thread belongs to %s image already",
@@ -113,6 +143,9 @@ Error leave_image() {
         return fail(WARREN_IMAGE_ERR_USE, "this thread belongs to no image");
     }
     run_thread_destructors(*thread);
+    if (!thread->image->is_destructed()) {
+        thread->image->run_key_destructors();
+    }
     uselocale(LC_GLOBAL_LOCALE);
     thread_head().thread = nullptr;
     thread->image->remove_thread(*thread);
@@ -125,6 +158,9 @@ void run_thread_destructors(Thread& thread) {
         const ThreadDestructor last = thread.destructors.back();
         thread.destructors.pop_back();
         last.function(last.object);
+        if (last.module != nullptr) {
+            last.module->thread_objects.fetch_sub(1);
+        }
     }
 }
 

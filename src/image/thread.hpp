@@ -7,10 +7,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <ctime>
 #include <pthread.h>
 #include <vector>
 
 #include "base/error.hpp"
+#include "image/libc/thread_keys.hpp"
+
+namespace warren::fibre {
+struct Fibre;
+}
 
 namespace warren::image {
 
@@ -21,13 +28,18 @@ struct Module;
 struct ThreadDestructor {
     void (*function)(void*);
     void* object;
-    void* module; // an address in it
+    Module* module; // whose code it is; null: unknown
 };
 
 struct Thread {
     Image* image = nullptr;
     std::byte* pointer = nullptr; // the thread pointer
+    // What runs it, for its processor time: a fibre, or a kernel thread with this clock.
+    const fibre::Fibre* fibre = nullptr;
+    clockid_t clock{};
+    std::uint64_t clock_start_ns = 0; // when it came to the image
     std::vector<ThreadDestructor> destructors;
+    KeyValues key_values;
 };
 
 // The calling thread, which belongs to no image, belongs to this one from now on.
@@ -36,6 +48,8 @@ Error enter_image(Image& image);
 Error leave_image();
 // The thread's destructors of thread-local objects, the last first.
 void run_thread_destructors(Thread& thread);
+// Since it came to its image.
+std::uint64_t processor_ns_of(const Thread& thread);
 
 // Fills the block of a module's thread-local variables of the thread with that pointer.
 void initialise_tls(const Module& module, std::byte* thread_pointer);

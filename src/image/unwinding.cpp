@@ -12,7 +12,7 @@
 namespace warren::image {
 
 // The system's modules, then the image's own.
-int inside::iterate_modules(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data) {
+int libc::dl_iterate_phdr(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data) {
     // Programs see by the counters that something has changed since they last asked.
     struct Request {
         int (*visit)(dl_phdr_info*, std::size_t, void*);
@@ -30,7 +30,7 @@ int inside::iterate_modules(int (*visit)(dl_phdr_info*, std::size_t, void*), voi
         own.dlpi_subs = asked->removed;
         return asked->visit(&own, bytes < sizeof own ? bytes : sizeof own, asked->data);
     };
-    int result = dl_iterate_phdr(pass_on, &request);
+    int result = ::dl_iterate_phdr(pass_on, &request);
     const Image* image = current_image();
     address_table().for_each([&](const Module& module) {
         if (result != 0 || module.image != image) {

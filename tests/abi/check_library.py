@@ -3,7 +3,8 @@
 
 Usage: check_library.py LIBRARY PROCEDURES [--sanitized]
 
-- Its dynamic symbols are the MPI_ (weak) and PMPI_ (strong) names of all procedures, no other.
+- Its dynamic symbols are the MPI_ (weak) and PMPI_ (strong) names of all procedures, and the tables
+  for libraries of other ABIs (src/foreign); no other.
 - It needs nothing but the C library (unless built with sanitizers, which bring their own).
 - Its soname is libmpi_abi.so.1.
 """
@@ -26,6 +27,7 @@ def main():
     with open(procedures, encoding="utf-8") as file:
         names = [p["name"] for p in json.load(file)["procedures"]]
     expected = {name: "W" for name in names} | {"P" + name: "T" for name in names}
+    expected |= {"warren_entry_points": "D", "warren_foreign_hooks": "D"}
     found = {}
     for line in output("nm", "-D", "--defined-only", library).splitlines():
         _, kind, name = line.split()

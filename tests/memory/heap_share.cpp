@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mpi/job/segment.hpp"
+#include "memory/heap/memory_use.hpp"
 #include "warren/memory.h"
 
 namespace {
@@ -27,15 +27,15 @@ int fail(const char* what) {
 int begin(std::size_t share_bytes, char** program) {
     const char* segment = std::getenv("WARREN_SEGMENT");
     const int file = segment != nullptr ? std::atoi(segment) : -1;
-    warren::node::SegmentHeader header;
-    if (pread(file, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header)) {
+    warren::node::Directory directory;
+    if (pread(file, &directory, sizeof directory, 0) != static_cast<ssize_t>(sizeof directory)) {
         return fail("there is no job");
     }
-    for (unsigned node = 0; node < warren::node::memory_use_limit; ++node) {
-        const std::uint64_t all = share_bytes * header.ranks;
-        const auto offset =
-            static_cast<off_t>(header.memory_use_offset + node * sizeof(warren::node::MemoryUse) +
-                               offsetof(warren::node::MemoryUse, free_bytes));
+    for (unsigned node = 0; node < warren::memory::memory_use_limit; ++node) {
+        const std::uint64_t all = share_bytes * directory.ranks;
+        const auto offset = static_cast<off_t>(directory[warren::memory::memory_use].offset +
+                                               node * sizeof(warren::memory::MemoryUse) +
+                                               offsetof(warren::memory::MemoryUse, free_bytes));
         if (pwrite(file, &all, sizeof all, offset) != static_cast<ssize_t>(sizeof all)) {
             return fail("the job's segment can't be written to");
         }

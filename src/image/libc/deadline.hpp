@@ -10,7 +10,7 @@
 
 #include "base/futex.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 class Deadline {
   public:
@@ -62,4 +62,4 @@ class Deadline {
     bool is_set_ = false;
 };
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

@@ -12,7 +12,7 @@
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -28,7 +28,7 @@ void keep_message(Error error) {
 }
 
 void* system_result(void* result) {
-    const char* text = result == nullptr ? dlerror() : nullptr;
+    const char* text = result == nullptr ? ::dlerror() : nullptr;
     if (text != nullptr) {
         std::snprintf(thread_head().error, sizeof thread_head().error, "%s", text);
         has_message() = 1;
@@ -67,8 +67,8 @@ void* find_symbol(void* handle, const char* name, const char* version, const voi
             found = image.find_after(wanted, *image.modules().back());
         }
     } else {
-        return system_result(version != nullptr ? dlvsym(handle, name, version)
-                                                : dlsym(handle, name));
+        return system_result(version != nullptr ? ::dlvsym(handle, name, version)
+                                                : ::dlsym(handle, name));
     }
     if (!found) {
         keep_message(fail(0, "undefined symbol: %s%s%s", name, version != nullptr ? "@" : "",
@@ -80,14 +80,14 @@ void* find_symbol(void* handle, const char* name, const char* version, const voi
 
 } // namespace
 
-void* open_module(const char* name, int flags) {
+void* dlopen(const char* name, int flags) {
     Image& image = *current_image();
     if (name == nullptr) {
         return handle_of(image);
     }
     const char* slash = std::strrchr(name, '/');
     if (image.options().sharing.is_shared(slash != nullptr ? slash + 1 : name)) {
-        return system_result(dlopen(name, flags));
+        return system_result(::dlopen(name, flags));
     }
     Module* module = nullptr;
     if ((flags & RTLD_NOLOAD) != 0) {
@@ -110,15 +110,15 @@ void* open_module(const char* name, int flags) {
     return module;
 }
 
-void* symbol_of_module(void* handle, const char* name) {
+void* dlsym(void* handle, const char* name) {
     return find_symbol(handle, name, nullptr, __builtin_return_address(0));
 }
 
-void* versioned_symbol_of_module(void* handle, const char* name, const char* version) {
+void* dlvsym(void* handle, const char* name, const char* version) {
     return find_symbol(handle, name, version, __builtin_return_address(0));
 }
 
-int close_module(void* handle) {
+int dlclose(void* handle) {
     Image& image = *current_image();
     if (handle == handle_of(image)) {
         return 0;
@@ -127,10 +127,10 @@ int close_module(void* handle) {
         image.close_library(*module);
         return 0;
     }
-    return dlclose(handle);
+    return ::dlclose(handle);
 }
 
-char* module_error() {
+char* dlerror() {
     if (has_message() == 0) {
         return nullptr;
     }
@@ -138,10 +138,10 @@ char* module_error() {
     return thread_head().error;
 }
 
-int describe_address(const void* address, Dl_info* info) {
+int dladdr(const void* address, Dl_info* info) {
     const Module* module = address_table().find(address);
     if (module == nullptr) {
-        return dladdr(address, info);
+        return ::dladdr(address, info);
     }
     const auto own =
         static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - module->base);
@@ -153,25 +153,25 @@ int describe_address(const void* address, Dl_info* info) {
     return 1;
 }
 
-int describe_address_further(const void* address, Dl_info* info, void** extra, int flags) {
+int dladdr1(const void* address, Dl_info* info, void** extra, int flags) {
     const Module* module = address_table().find(address);
     if (module == nullptr) {
-        return dladdr1(address, info, extra, flags);
+        return ::dladdr1(address, info, extra, flags);
     }
     if (flags == RTLD_DL_LINKMAP) {
         *extra = const_cast<link_map*>(&module->link);
     } else {
         *extra = nullptr;
     }
-    return describe_address(address, info);
+    return libc::dladdr(address, info);
 }
 
-int inspect_module(void* handle, int request, void* answer) {
+int dlinfo(void* handle, int request, void* answer) {
     Image& image = *current_image();
     Module* module =
         handle == handle_of(image) ? image.modules().front().get() : module_of(image, handle);
     if (module == nullptr) {
-        return dlinfo(handle, request, answer);
+        return ::dlinfo(handle, request, answer);
     }
     if (request == RTLD_DI_LINKMAP) {
         *static_cast<link_map**>(answer) = &module->link;
@@ -185,4 +185,4 @@ int find_object(void* address, dl_find_object* found) {
     return warren_image_find_object(address, found);
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

@@ -4,14 +4,14 @@
 #include "image/libc/functions.hpp"
 #include "image/program.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 // No object with a destructor may live here while main runs: see program.hpp on unwinding.
 int libc_start_main(int (*main)(int, char**, char**), int, char**,
                     void (*init)(int, char**, char**), void (*)(), void (*)(), void*) {
     Image& image = *current_image();
     image.construct(*image.program(), init);
-    exit(main(image.argument_count, image.arguments, image.environment));
+    libc::exit(main(image.argument_count, image.arguments, image.environment));
 }
 
 void exit(int status) {
@@ -47,12 +47,12 @@ int cxa_at_quick_exit(void (*function)(void*), void* module) {
     return 0;
 }
 
-int plain_atexit(void (*function)()) {
-    return cxa_atexit(reinterpret_cast<void (*)(void*)>(reinterpret_cast<void*>(function)), nullptr,
-                      nullptr);
+int atexit(void (*function)()) {
+    return libc::cxa_atexit(reinterpret_cast<void (*)(void*)>(reinterpret_cast<void*>(function)),
+                            nullptr, nullptr);
 }
 
-int plain_on_exit(void (*function)(int, void*), void* argument) {
+int on_exit(void (*function)(int, void*), void* argument) {
     current_image()->exit_functions().add({nullptr, function, argument, nullptr});
     return 0;
 }
@@ -61,4 +61,4 @@ int plain_on_exit(void (*function)(int, void*), void* argument) {
 // an image's end nothing is left of that.
 void cxa_finalize(void*) {}
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

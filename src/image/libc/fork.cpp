@@ -1,11 +1,13 @@
-// Processes that an image makes, with its environment. An image may fork, and exec in the child;
-// exec in its own process would end all other images, and is refused.
+// Processes that an image makes, with its environment and its own fork handlers. An image may fork,
+// and exec in the child; exec in its own process would end all other images, and is refused.
 #include <cerrno>
 #include <cstdarg>
 #include <fcntl.h>
+#include <pty.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utmp.h>
 
 #include "image/host.hpp"
 #include "image/image.hpp"
@@ -13,7 +15,7 @@
 #include "image/libc/state.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -68,7 +70,7 @@ int wait_for(pid_t child) {
         // Others run meanwhile.
         constexpr useconds_t look_again_us = 1000;
         while (waitpid(child, &status, WNOHANG) == 0) {
-            sleep_microseconds(look_again_us);
+            libc::usleep(look_again_us);
         }
         return status;
     }
@@ -82,8 +84,84 @@ int wait_for(pid_t child) {
 
 } // namespace
 
+// The C library calls the process's handlers, which are none of a program's.
+pid_t fork() {
+    Image* image = current_image();
+    if (image == nullptr) {
+        return ::fork();
+    }
+    const std::vector<ForkHandler> handlers = image->fork_handlers().all();
+    for (auto handler = handlers.rbegin(); handler != handlers.rend(); ++handler) {
+        if (handler->prepare != nullptr) {
+            handler->prepare();
+        }
+    }
+    LibcState& state = image->libc_state();
+    state.lock_for_fork();
+    image->lock_for_fork();
+    libc::lock_time_zone();
+    const pid_t child = ::fork();
+    const int error = errno;
+    libc::unlock_time_zone();
+    if (child == 0) {
+        state.renew_locks();
+        image->renew_locks();
+    } else {
+        image->unlock_after_fork();
+        state.unlock_after_fork();
+    }
+    for (const ForkHandler& handler : handlers) {
+        const auto function = child == 0 ? handler.child : handler.parent;
+        if (function != nullptr) {
+            function();
+        }
+    }
+    errno = error;
+    return child;
+}
+
+int forkpty(int* master, char* name, const termios* attributes, const winsize* size) {
+    int ends[2] = {-1, -1};
+    if (openpty(&ends[0], &ends[1], name, attributes, size) != 0) {
+        return -1;
+    }
+    const pid_t child = libc::fork();
+    if (child == 0) {
+        close(ends[0]);
+        if (login_tty(ends[1]) != 0) {
+            ::_exit(1);
+        }
+        return 0;
+    }
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return -1;
+    }
+    *master = ends[0];
+    return child;
+}
+
+// The parent, which would end, is the process of all images.
+int daemon(int, int) {
+    libc::warnx("daemon is refused: the process belongs to other programs too");
+    errno = ENOTSUP;
+    return -1;
+}
+
+int register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* module) {
+    if (Image* image = current_image()) {
+        image->fork_handlers().add({prepare, parent, child, module});
+    }
+    return 0;
+}
+
+int pthread_atfork(void (*prepare)(), void (*parent)(), void (*child)()) {
+    return libc::register_atfork(prepare, parent, child, nullptr);
+}
+
 // As the C library's, but that it ignores no signals meanwhile: they are the process's.
-int run_command(const char* command) {
+int system(const char* command) {
     if (command == nullptr) {
         return 1; // there is a shell
     }
@@ -95,7 +173,7 @@ int run_command(const char* command) {
     return child < 0 ? -1 : wait_for(child);
 }
 
-std::FILE* open_command(const char* command, const char* mode) {
+std::FILE* popen(const char* command, const char* mode) {
     const bool reads = mode[0] == 'r';
     int ends[2];
     if ((!reads && mode[0] != 'w') || pipe2(ends, O_CLOEXEC) != 0) {
@@ -111,7 +189,7 @@ std::FILE* open_command(const char* command, const char* mode) {
     const pid_t child = spawn_shell(command, &actions);
     posix_spawn_file_actions_destroy(&actions);
     close(other);
-    std::FILE* stream = child < 0 ? nullptr : open_descriptor(own, reads ? "r" : "w");
+    std::FILE* stream = child < 0 ? nullptr : libc::fdopen(own, reads ? "r" : "w");
     if (stream == nullptr) {
         close(own);
         return nullptr;
@@ -122,7 +200,7 @@ std::FILE* open_command(const char* command, const char* mode) {
     return stream;
 }
 
-int close_command(std::FILE* stream) {
+int pclose(std::FILE* stream) {
     pid_t child = -1;
     {
         LibcState& state = LibcState::current();
@@ -135,24 +213,24 @@ int close_command(std::FILE* stream) {
         child = found->second;
         state.commands.erase(found);
     }
-    close_stream(stream);
+    libc::fclose(stream);
     return wait_for(child);
 }
 
-int execute(const char* path, char* const* arguments) {
-    return execute_with(path, arguments, environment());
+int execv(const char* path, char* const* arguments) {
+    return libc::execve(path, arguments, environment());
 }
 
-int execute_with(const char* path, char* const* arguments, char* const* its_environment) {
-    return may_exec(path) ? execve(path, arguments, its_environment) : -1;
+int execve(const char* path, char* const* arguments, char* const* its_environment) {
+    return may_exec(path) ? ::execve(libc::own_path(path), arguments, its_environment) : -1;
 }
 
-int execute_found(const char* name, char* const* arguments) {
-    return execute_found_with(name, arguments, environment());
+int execvp(const char* name, char* const* arguments) {
+    return libc::execvpe(name, arguments, environment());
 }
 
-int execute_found_with(const char* name, char* const* arguments, char* const* its_environment) {
-    return may_exec(name) ? execvpe(name, arguments, its_environment) : -1;
+int execvpe(const char* name, char* const* arguments, char* const* its_environment) {
+    return may_exec(name) ? ::execvpe(libc::own_path(name), arguments, its_environment) : -1;
 }
 
 namespace {
@@ -179,25 +257,25 @@ struct ArgumentList {
 
 } // namespace
 
-int execute_list(const char* path, const char* first, ...) {
+int execl(const char* path, const char* first, ...) {
     ArgumentList list;
     va_list rest;
     va_start(rest, first);
     const bool taken = list.take(first, rest);
     va_end(rest);
-    return taken ? execute(path, list.items) : -1;
+    return taken ? libc::execv(path, list.items) : -1;
 }
 
-int execute_found_list(const char* name, const char* first, ...) {
+int execlp(const char* name, const char* first, ...) {
     ArgumentList list;
     va_list rest;
     va_start(rest, first);
     const bool taken = list.take(first, rest);
     va_end(rest);
-    return taken ? execute_found(name, list.items) : -1;
+    return taken ? libc::execvp(name, list.items) : -1;
 }
 
-int execute_list_with(const char* path, const char* first, ...) {
+int execle(const char* path, const char* first, ...) {
     ArgumentList list;
     va_list rest;
     va_start(rest, first);
@@ -207,7 +285,7 @@ int execute_list_with(const char* path, const char* first, ...) {
         its_environment = va_arg(rest, char**);
     }
     va_end(rest);
-    return taken ? execute_with(path, list.items, its_environment) : -1;
+    return taken ? libc::execve(path, list.items, its_environment) : -1;
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

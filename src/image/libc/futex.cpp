@@ -20,7 +20,7 @@
 #include "image/libc/functions.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -89,7 +89,7 @@ bool knows_barriers() {
         const auto& seen = reinterpret_cast<const Barrier&>(made);
         const bool as_expected = seen.in == 0 && seen.round == 0 && seen.count == count &&
                                  seen.shared == 0 && seen.out == 0;
-        pthread_barrier_destroy(&made);
+        ::pthread_barrier_destroy(&made);
         return as_expected;
     }();
     return known;
@@ -102,8 +102,8 @@ std::uint32_t last_in(const Barrier& barrier) {
 }
 
 void wake_all(std::uint32_t* word, bool is_shared) {
-    syscall(SYS_futex, word, is_shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
-            0);
+    ::syscall(SYS_futex, word, is_shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
+              nullptr, 0);
     tell(word, UINT_MAX);
 }
 
@@ -147,7 +147,7 @@ int go_through(Barrier& barrier) {
 
 } // namespace
 
-int wait_barrier(pthread_barrier_t* barrier) {
+int pthread_barrier_wait(pthread_barrier_t* barrier) {
     if (is_fibre() && knows_barriers()) {
         return go_through(*reinterpret_cast<Barrier*>(barrier));
     }
@@ -160,7 +160,7 @@ int wait_barrier(pthread_barrier_t* barrier) {
 }
 
 // When all that have come have gone on, too.
-int destroy_barrier(pthread_barrier_t* barrier) {
+int pthread_barrier_destroy(pthread_barrier_t* barrier) {
     if (!is_fibre() || !knows_barriers()) {
         return ::pthread_barrier_destroy(barrier);
     }
@@ -188,7 +188,7 @@ constexpr std::uint32_t once_done = 2;
 
 // An exception of the function passes here: nothing that has a destructor may stand in its way,
 // which only the image's own unwinder could run. Who waits meanwhile finds that by looking.
-int call_once(pthread_once_t* control, void (*function)()) {
+int pthread_once(pthread_once_t* control, void (*function)()) {
     const auto* word = reinterpret_cast<const std::uint32_t*>(control);
     std::uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
     while (is_fibre() && (seen & (once_begun | once_done)) == once_begun) {
@@ -203,8 +203,8 @@ int call_once(pthread_once_t* control, void (*function)()) {
     return error;
 }
 
-void call_once_c11(once_flag* control, void (*function)()) {
-    call_once(reinterpret_cast<pthread_once_t*>(control), function);
+void call_once(once_flag* control, void (*function)()) {
+    libc::pthread_once(reinterpret_cast<pthread_once_t*>(control), function);
 }
 
 // --- Futexes
@@ -221,7 +221,7 @@ bool deadline_of(int command, bool by_day, const timespec* time, Deadline& deadl
         return Deadline::of(by_day ? CLOCK_REALTIME : CLOCK_MONOTONIC, *time, deadline);
     }
     timespec until{};
-    clock_gettime(CLOCK_MONOTONIC, &until);
+    ::clock_gettime(CLOCK_MONOTONIC, &until);
     constexpr long second_ns = 1'000'000'000;
     if (time->tv_sec < 0 || time->tv_nsec < 0 || time->tv_nsec >= second_ns) {
         return false;
@@ -258,8 +258,8 @@ long failed(int error) {
 
 } // namespace
 
-long system_call(long number, long first, long second, long third, long fourth, long fifth,
-                 long sixth) {
+long syscall(long number, long first, long second, long third, long fourth, long fifth,
+             long sixth) {
     const auto call = [&] { return ::syscall(number, first, second, third, fourth, fifth, sixth); };
     if (number != SYS_futex || fibre::scheduler() == nullptr) {
         return call();
@@ -318,4 +318,4 @@ long system_call(long number, long first, long second, long third, long fourth, 
     }
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

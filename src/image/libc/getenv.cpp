@@ -9,7 +9,7 @@
 #include "image/libc/functions.hpp"
 #include "image/libc/state.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -50,7 +50,7 @@ void put(LibcState& state, char* entry, std::size_t name_bytes) {
 
 } // namespace
 
-char* getenv_of(const char* name) {
+char* getenv(const char* name) {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.environment_lock);
     const std::size_t bytes = std::strlen(name);
@@ -62,14 +62,14 @@ char* getenv_of(const char* name) {
     return nullptr;
 }
 
-int set_environment(const char* name, const char* value, int overwrite) {
+int setenv(const char* name, const char* value, int overwrite) {
     if (is_bad_name(name)) {
         errno = EINVAL;
         return -1;
     }
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.environment_lock);
-    if (overwrite == 0 && getenv_of(name) != nullptr) {
+    if (overwrite == 0 && libc::getenv(name) != nullptr) {
         return 0;
     }
     const std::size_t name_bytes = std::strlen(name);
@@ -83,7 +83,7 @@ int set_environment(const char* name, const char* value, int overwrite) {
     return 0;
 }
 
-int unset_environment(const char* name) {
+int unsetenv(const char* name) {
     if (is_bad_name(name)) {
         errno = EINVAL;
         return -1;
@@ -103,10 +103,10 @@ int unset_environment(const char* name) {
     return 0;
 }
 
-int put_environment(char* entry) {
+int putenv(char* entry) {
     const char* equals = std::strchr(entry, '=');
     if (equals == nullptr) {
-        return unset_environment(entry);
+        return libc::unsetenv(entry);
     }
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.environment_lock);
@@ -114,11 +114,11 @@ int put_environment(char* entry) {
     return 0;
 }
 
-int clear_environment() {
+int clearenv() {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.environment_lock);
     list_of(state) = nullptr;
     return 0;
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

@@ -8,14 +8,14 @@
 #include "image/libc/functions.hpp"
 #include "image/libc/state.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
 class Parser {
   public:
     Parser(int count, char* const* arguments, const char* letters, const option* longs, int* which,
-           bool long_only)
+           bool long_only, bool posix = false)
         : state_(LibcState::current()),
           place_(state_.options),
           count_(count),
@@ -23,7 +23,8 @@ class Parser {
           letters_(letters),
           longs_(longs),
           which_(which),
-          long_only_(long_only) {}
+          long_only_(long_only),
+          posix_(posix) {}
 
     int next() {
         if (count_ < 1) {
@@ -49,7 +50,8 @@ class Parser {
     bool loud() { return state_.value<int>(Variable::opterr) != 0 && *list() != ':'; }
     bool in_order() const { return *letters_ == '-'; }
     bool operands_end() const {
-        return *letters_ == '+' || (*letters_ != '-' && getenv_of("POSIXLY_CORRECT") != nullptr);
+        return posix_ || *letters_ == '+' ||
+               (*letters_ != '-' && libc::getenv("POSIXLY_CORRECT") != nullptr);
     }
     const char* list() const { return letters_ + (*letters_ == '-' || *letters_ == '+' ? 1 : 0); }
 
@@ -235,22 +237,27 @@ class Parser {
     const option* longs_;
     int* which_;
     bool long_only_;
+    bool posix_;
 };
 
 } // namespace
 
-int get_option(int count, char* const* arguments, const char* letters) {
+int getopt(int count, char* const* arguments, const char* letters) {
     return Parser(count, arguments, letters, nullptr, nullptr, false).next();
 }
 
-int get_long_option(int count, char* const* arguments, const char* letters, const option* longs,
-                    int* which) {
+int posix_getopt(int count, char* const* arguments, const char* letters) {
+    return Parser(count, arguments, letters, nullptr, nullptr, false, true).next();
+}
+
+int getopt_long(int count, char* const* arguments, const char* letters, const option* longs,
+                int* which) {
     return Parser(count, arguments, letters, longs, which, false).next();
 }
 
-int get_long_option_only(int count, char* const* arguments, const char* letters,
-                         const option* longs, int* which) {
+int getopt_long_only(int count, char* const* arguments, const char* letters, const option* longs,
+                     int* which) {
     return Parser(count, arguments, letters, longs, which, true).next();
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

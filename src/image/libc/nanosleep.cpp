@@ -15,7 +15,7 @@
 #include "image/libc/functions.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -47,19 +47,19 @@ bool is_fibre() {
            (signals.ss_flags & SS_ONSTACK) == 0;
 }
 
-int yield_processor() {
+int sched_yield() {
     if (fibre::Scheduler* scheduler = fibre::scheduler()) {
         scheduler->give_way();
         return 0;
     }
-    return sched_yield();
+    return ::sched_yield();
 }
 
-void yield_c11() {
-    yield_processor();
+void thrd_yield() {
+    libc::sched_yield();
 }
 
-unsigned sleep_seconds(unsigned seconds) {
+unsigned sleep(unsigned seconds) {
     if (!is_fibre()) {
         return ::sleep(seconds);
     }
@@ -67,7 +67,7 @@ unsigned sleep_seconds(unsigned seconds) {
     return 0;
 }
 
-int sleep_microseconds(useconds_t microseconds) {
+int usleep(useconds_t microseconds) {
     if (!is_fibre()) {
         return ::usleep(microseconds);
     }
@@ -75,7 +75,7 @@ int sleep_microseconds(useconds_t microseconds) {
     return 0;
 }
 
-int sleep_time(const timespec* time, timespec* left) {
+int nanosleep(const timespec* time, timespec* left) {
     if (!is_fibre()) {
         return ::nanosleep(time, left);
     }
@@ -87,7 +87,7 @@ int sleep_time(const timespec* time, timespec* left) {
     return 0;
 }
 
-int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* left) {
+int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
     if (!is_fibre() || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME)) {
         return ::clock_nanosleep(clock, flags, time, left);
     }
@@ -97,19 +97,19 @@ int sleep_by_clock(clockid_t clock, int flags, const timespec* time, timespec* l
     std::uint64_t ns = in_ns(*time);
     if ((flags & TIMER_ABSTIME) != 0) {
         timespec now{};
-        clock_gettime(clock, &now);
+        ::clock_gettime(clock, &now);
         ns -= std::min(ns, in_ns(now));
     }
     sleep_for(ns);
     return 0;
 }
 
-int sleep_c11(const timespec* time, timespec* left) {
-    const int result = sleep_time(time, left);
+int thrd_sleep(const timespec* time, timespec* left) {
+    const int result = libc::nanosleep(time, left);
     return result == 0 ? 0 : errno == EINTR ? -1 : -2;
 }
 
-int join_thread(pthread_t thread, void** result) {
+int pthread_join(pthread_t thread, void** result) {
     if (!is_fibre() || pthread_equal(thread, pthread_self()) != 0) {
         return ::pthread_join(thread, result);
     }
@@ -132,17 +132,16 @@ int join_thread(pthread_t thread, void** result) {
     }
 }
 
-int join_c11(thrd_t thread, int* result) {
+int thrd_join(thrd_t thread, int* result) {
     void* given = nullptr;
-    const int error = join_thread(thread, &given);
+    const int error = libc::pthread_join(thread, &given);
     if (result != nullptr) {
         *result = static_cast<int>(reinterpret_cast<std::intptr_t>(given));
     }
     return error == 0 ? thrd_success : thrd_error;
 }
 
-int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional,
-                       timeval* limit) {
+int select(int count, fd_set* to_read, fd_set* to_write, fd_set* exceptional, timeval* limit) {
     if (!is_fibre() || count != 0 || limit == nullptr || limit->tv_sec < 0 || limit->tv_usec < 0) {
         return ::select(count, to_read, to_write, exceptional, limit);
     }
@@ -152,7 +151,7 @@ int select_descriptors(int count, fd_set* to_read, fd_set* to_write, fd_set* exc
     return 0;
 }
 
-int poll_descriptors(pollfd* descriptors, nfds_t count, int limit_ms) {
+int poll(pollfd* descriptors, nfds_t count, int limit_ms) {
     if (!is_fibre() || count != 0 || limit_ms < 0) {
         return ::poll(descriptors, count, limit_ms);
     }
@@ -160,4 +159,4 @@ int poll_descriptors(pollfd* descriptors, nfds_t count, int limit_ms) {
     return 0;
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

@@ -2,12 +2,13 @@
 #include <memory>
 #include <unistd.h>
 
+#include "image/address_table.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
 #include "image/libc/functions.hpp"
 #include "image/thread.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -25,12 +26,12 @@ void* run_c11(void* given) {
 
 } // namespace
 
-int create(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),
-           void* argument) {
+int pthread_create(pthread_t* made, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* argument) {
     return create_thread(made, attributes, start, argument);
 }
 
-int create_c11(thrd_t* made, thrd_start_t start, void* argument) {
+int thrd_create(thrd_t* made, thrd_start_t start, void* argument) {
     auto given = std::make_unique<C11Start>(C11Start{start, argument});
     const int error = create_thread(made, nullptr, run_c11, given.get());
     if (error != 0) {
@@ -41,40 +42,69 @@ int create_c11(thrd_t* made, thrd_start_t start, void* argument) {
 }
 
 // The first thread of a program may end before others: the program ends with the last.
-void exit_thread(void* result) {
+void pthread_exit(void* result) {
     Image& image = *current_image();
     if (thread_head().thread != image.running().first_thread ||
         image.running().process != getpid()) {
-        pthread_exit(result);
+        ::pthread_exit(result);
     }
     run_thread_destructors(*thread_head().thread);
     image.run_key_destructors();
     while (image.other_threads() > 0) {
-        sleep_microseconds(1000);
+        libc::usleep(1000);
     }
-    inside::exit(0);
+    libc::exit(0);
 }
 
-int create_key(pthread_key_t* key, void (*destructor)(void*)) {
-    const int error = pthread_key_create(key, destructor);
-    if (error == 0 && destructor != nullptr) {
-        current_image()->add_key(*key, destructor);
+void thrd_exit(int result) {
+    libc::pthread_exit(reinterpret_cast<void*>(static_cast<std::intptr_t>(result)));
+}
+
+// Keys of threads that belong to no image, which no program of an image sees, are the process's.
+int pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) {
+    Image* image = current_image();
+    return image != nullptr ? image->thread_keys().create(*key, destructor)
+                            : ::pthread_key_create(key, destructor);
+}
+
+int pthread_key_delete(pthread_key_t key) {
+    Image* image = current_image();
+    return image != nullptr ? image->thread_keys().remove(key) : ::pthread_key_delete(key);
+}
+
+void* pthread_getspecific(pthread_key_t key) {
+    Thread* thread = current_thread();
+    return thread != nullptr ? thread->image->thread_keys().get(thread->key_values, key)
+                             : ::pthread_getspecific(key);
+}
+
+int pthread_setspecific(pthread_key_t key, const void* value) {
+    Thread* thread = current_thread();
+    return thread != nullptr
+               ? thread->image->thread_keys().set(thread->key_values, key, const_cast<void*>(value))
+               : ::pthread_setspecific(key, value);
+}
+
+int tss_create(tss_t* key, tss_dtor_t destructor) {
+    return libc::pthread_key_create(key, destructor) == 0 ? thrd_success : thrd_error;
+}
+
+void tss_delete(tss_t key) {
+    libc::pthread_key_delete(key);
+}
+
+int tss_set(tss_t key, void* value) {
+    return libc::pthread_setspecific(key, value) == 0 ? thrd_success : thrd_error;
+}
+
+int cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* module) {
+    Thread& thread = *thread_head().thread;
+    Module* owner = address_table().find(module);
+    if (owner != nullptr) { // its code stays until then
+        owner->thread_objects.fetch_add(1);
     }
-    return error;
-}
-
-int delete_key(pthread_key_t key) {
-    current_image()->remove_key(key);
-    return pthread_key_delete(key);
-}
-
-void delete_key_c11(tss_t key) {
-    delete_key(key);
-}
-
-int cxa_thread_atexit(void (*destructor)(void*), void* object, void* module) {
-    thread_head().thread->destructors.push_back({destructor, object, module});
+    thread.destructors.push_back({destructor, object, owner});
     return 0;
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

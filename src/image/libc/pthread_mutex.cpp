@@ -23,7 +23,7 @@
 #include "image/libc/functions.hpp"
 #include "runtime/fibres/scheduler.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -200,9 +200,9 @@ int lock_till(pthread_mutex_t* mutex, const Deadline& deadline) {
 int refuse_priorities() {
     static std::atomic<bool> told{false};
     if (!told.exchange(true)) {
-        warn_without_error("a mutex with priorities, which another process has made, can't be "
-                           "locked by a rank that is a fibre: make it in a rank, or without "
-                           "pthread_mutexattr_setprotocol");
+        libc::warnx("a mutex with priorities, which another process has made, can't be "
+                    "locked by a rank that is a fibre: make it in a rank, or without "
+                    "pthread_mutexattr_setprotocol");
     }
     return ENOTSUP;
 }
@@ -230,7 +230,7 @@ std::uint64_t look_at_shared(const pthread_cond_t* condition) {
 int wait_till(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadline& deadline) {
     const bool is_shared = is_of_processes(*condition);
     ObjectWait wait(condition, untold);
-    if (const int error = unlock_mutex(mutex)) {
+    if (const int error = libc::pthread_mutex_unlock(mutex)) {
         if (!wait.withdraw()) {
             tell(condition, 1); // a signal that came meanwhile is another's
         }
@@ -245,7 +245,7 @@ int wait_till(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadline&
     } while (!told && !looks && !deadline.is_over());
     // Told at the last moment: it counts, for nobody else has been told instead.
     told = told || !wait.withdraw();
-    const int error = lock_mutex(mutex);
+    const int error = libc::pthread_mutex_lock(mutex);
     if (is_shared) {
         series.end_ns = monotonic_ns();
         if (told) {
@@ -338,7 +338,7 @@ int wait_till(sem_t* semaphore, const Deadline& deadline) {
 
 // --- Mutexes
 
-int init_mutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
+int pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
     // Fibres have no priorities of the kernel's, nor may it take them for the thread that they run
     // on.
     int protocol = PTHREAD_PRIO_NONE;
@@ -352,7 +352,7 @@ int init_mutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
     return ::pthread_mutex_init(mutex, &plain);
 }
 
-int lock_mutex(pthread_mutex_t* mutex) {
+int pthread_mutex_lock(pthread_mutex_t* mutex) {
     if (fibre::Scheduler::current() == nullptr) {
         return ::pthread_mutex_lock(mutex);
     }
@@ -366,14 +366,14 @@ int lock_mutex(pthread_mutex_t* mutex) {
     return is_fibre() ? lock_till(mutex, Deadline::never()) : ::pthread_mutex_lock(mutex);
 }
 
-int try_to_lock_mutex(pthread_mutex_t* mutex) {
+int pthread_mutex_trylock(pthread_mutex_t* mutex) {
     if (fibre::Scheduler::current() != nullptr && has_priorities(*mutex)) {
         return refuse_priorities();
     }
     return ::pthread_mutex_trylock(mutex);
 }
 
-int lock_mutex_by_clock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
+int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
     Deadline deadline;
     if (fibre::Scheduler::current() != nullptr && has_priorities(*mutex)) {
         return refuse_priorities();
@@ -384,33 +384,33 @@ int lock_mutex_by_clock(pthread_mutex_t* mutex, clockid_t clock, const timespec*
     return lock_till(mutex, deadline);
 }
 
-int lock_mutex_till(pthread_mutex_t* mutex, const timespec* time) {
-    return lock_mutex_by_clock(mutex, CLOCK_REALTIME, time);
+int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) {
+    return libc::pthread_mutex_clocklock(mutex, CLOCK_REALTIME, time);
 }
 
-int unlock_mutex(pthread_mutex_t* mutex) {
+int pthread_mutex_unlock(pthread_mutex_t* mutex) {
     const int error = ::pthread_mutex_unlock(mutex);
     tell(mutex, 1);
     return error;
 }
 
-int lock_c11(mtx_t* mutex) {
-    return c11_result(lock_mutex(mutex_of(mutex)));
+int mtx_lock(mtx_t* mutex) {
+    return c11_result(libc::pthread_mutex_lock(mutex_of(mutex)));
 }
 
-int lock_c11_till(mtx_t* mutex, const timespec* time) {
-    return c11_result(lock_mutex_till(mutex_of(mutex), time));
+int mtx_timedlock(mtx_t* mutex, const timespec* time) {
+    return c11_result(libc::pthread_mutex_timedlock(mutex_of(mutex), time));
 }
 
-int unlock_c11(mtx_t* mutex) {
-    return c11_result(unlock_mutex(mutex_of(mutex)));
+int mtx_unlock(mtx_t* mutex) {
+    return c11_result(libc::pthread_mutex_unlock(mutex_of(mutex)));
 }
 
 // --- Conditions. A signal has a thread and a fibre go on if both wait: one of them too many, which
 // the standard allows. A thread frees its mutex within the C library: who waits for it is told
 // right before, and looks often from then on.
 
-int wait_condition(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
     if (!is_fibre()) {
         tell(mutex, 1);
         return ::pthread_cond_wait(condition, mutex);
@@ -418,8 +418,8 @@ int wait_condition(pthread_cond_t* condition, pthread_mutex_t* mutex) {
     return wait_till(condition, mutex, Deadline::never());
 }
 
-int wait_condition_by_clock(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
-                            const timespec* time) {
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const timespec* time) {
     Deadline deadline;
     if (!is_fibre() || !Deadline::of(clock, *time, deadline)) {
         tell(mutex, 1);
@@ -428,7 +428,8 @@ int wait_condition_by_clock(pthread_cond_t* condition, pthread_mutex_t* mutex, c
     return wait_till(condition, mutex, deadline);
 }
 
-int wait_condition_till(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* time) {
+int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                           const timespec* time) {
     Deadline deadline;
     if (!is_fibre() || !Deadline::of(clock_of(*condition), *time, deadline)) {
         tell(mutex, 1);
@@ -437,38 +438,38 @@ int wait_condition_till(pthread_cond_t* condition, pthread_mutex_t* mutex, const
     return wait_till(condition, mutex, deadline);
 }
 
-int signal_condition(pthread_cond_t* condition) {
+int pthread_cond_signal(pthread_cond_t* condition) {
     const int error = ::pthread_cond_signal(condition);
     tell(condition, 1);
     return error;
 }
 
-int broadcast_condition(pthread_cond_t* condition) {
+int pthread_cond_broadcast(pthread_cond_t* condition) {
     const int error = ::pthread_cond_broadcast(condition);
     tell(condition, UINT_MAX);
     return error;
 }
 
-int wait_condition_c11(cnd_t* condition, mtx_t* mutex) {
-    return c11_result(wait_condition(condition_of(condition), mutex_of(mutex)));
+int cnd_wait(cnd_t* condition, mtx_t* mutex) {
+    return c11_result(libc::pthread_cond_wait(condition_of(condition), mutex_of(mutex)));
 }
 
-int wait_condition_c11_till(cnd_t* condition, mtx_t* mutex, const timespec* time) {
-    return c11_result(wait_condition_till(condition_of(condition), mutex_of(mutex), time));
+int cnd_timedwait(cnd_t* condition, mtx_t* mutex, const timespec* time) {
+    return c11_result(libc::pthread_cond_timedwait(condition_of(condition), mutex_of(mutex), time));
 }
 
-int signal_condition_c11(cnd_t* condition) {
-    return c11_result(signal_condition(condition_of(condition)));
+int cnd_signal(cnd_t* condition) {
+    return c11_result(libc::pthread_cond_signal(condition_of(condition)));
 }
 
-int broadcast_condition_c11(cnd_t* condition) {
-    return c11_result(broadcast_condition(condition_of(condition)));
+int cnd_broadcast(cnd_t* condition) {
+    return c11_result(libc::pthread_cond_broadcast(condition_of(condition)));
 }
 
 // --- Read-write locks
 
-int read_lock(pthread_rwlock_t* lock) {
-    const int error = try_to_read_lock(lock);
+int pthread_rwlock_rdlock(pthread_rwlock_t* lock) {
+    const int error = libc::pthread_rwlock_tryrdlock(lock);
     if (error != EBUSY) {
         return error;
     }
@@ -476,11 +477,11 @@ int read_lock(pthread_rwlock_t* lock) {
                                                      : ::pthread_rwlock_rdlock(lock);
 }
 
-int try_to_read_lock(pthread_rwlock_t* lock) {
+int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) {
     return gives_way_to_writers(*lock) ? EBUSY : ::pthread_rwlock_tryrdlock(lock);
 }
 
-int read_lock_by_clock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) {
+int pthread_rwlock_clockrdlock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) {
     Deadline deadline;
     if ((!is_fibre() && !gives_way_to_writers(*lock)) || !Deadline::of(clock, *time, deadline)) {
         return ::pthread_rwlock_clockrdlock(lock, clock, time);
@@ -488,11 +489,11 @@ int read_lock_by_clock(pthread_rwlock_t* lock, clockid_t clock, const timespec* 
     return read_till(lock, deadline);
 }
 
-int read_lock_till(pthread_rwlock_t* lock, const timespec* time) {
-    return read_lock_by_clock(lock, CLOCK_REALTIME, time);
+int pthread_rwlock_timedrdlock(pthread_rwlock_t* lock, const timespec* time) {
+    return libc::pthread_rwlock_clockrdlock(lock, CLOCK_REALTIME, time);
 }
 
-int write_lock(pthread_rwlock_t* lock) {
+int pthread_rwlock_wrlock(pthread_rwlock_t* lock) {
     const int error = ::pthread_rwlock_trywrlock(lock);
     if (error != EBUSY || !is_fibre()) {
         return error != EBUSY ? error : ::pthread_rwlock_wrlock(lock);
@@ -500,7 +501,7 @@ int write_lock(pthread_rwlock_t* lock) {
     return write_till(lock, Deadline::never());
 }
 
-int write_lock_by_clock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) {
+int pthread_rwlock_clockwrlock(pthread_rwlock_t* lock, clockid_t clock, const timespec* time) {
     Deadline deadline;
     if (!is_fibre() || !Deadline::of(clock, *time, deadline)) {
         return ::pthread_rwlock_clockwrlock(lock, clock, time);
@@ -508,11 +509,11 @@ int write_lock_by_clock(pthread_rwlock_t* lock, clockid_t clock, const timespec*
     return write_till(lock, deadline);
 }
 
-int write_lock_till(pthread_rwlock_t* lock, const timespec* time) {
-    return write_lock_by_clock(lock, CLOCK_REALTIME, time);
+int pthread_rwlock_timedwrlock(pthread_rwlock_t* lock, const timespec* time) {
+    return libc::pthread_rwlock_clockwrlock(lock, CLOCK_REALTIME, time);
 }
 
-int unlock_read_write(pthread_rwlock_t* lock) {
+int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
     const int error = ::pthread_rwlock_unlock(lock);
     tell_of(lock);
     return error;
@@ -520,14 +521,14 @@ int unlock_read_write(pthread_rwlock_t* lock) {
 
 // --- Semaphores
 
-int wait_semaphore(sem_t* semaphore) {
+int sem_wait(sem_t* semaphore) {
     if (fibre::Scheduler::current() != nullptr && ::sem_trywait(semaphore) == 0) {
         return 0;
     }
     return is_fibre() ? wait_till(semaphore, Deadline::never()) : ::sem_wait(semaphore);
 }
 
-int wait_semaphore_by_clock(sem_t* semaphore, clockid_t clock, const timespec* time) {
+int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* time) {
     Deadline deadline;
     if (!is_fibre() || !Deadline::of(clock, *time, deadline)) {
         return ::sem_clockwait(semaphore, clock, time);
@@ -535,11 +536,11 @@ int wait_semaphore_by_clock(sem_t* semaphore, clockid_t clock, const timespec* t
     return wait_till(semaphore, deadline);
 }
 
-int wait_semaphore_till(sem_t* semaphore, const timespec* time) {
-    return wait_semaphore_by_clock(semaphore, CLOCK_REALTIME, time);
+int sem_timedwait(sem_t* semaphore, const timespec* time) {
+    return libc::sem_clockwait(semaphore, CLOCK_REALTIME, time);
 }
 
-int post_semaphore(sem_t* semaphore) {
+int sem_post(sem_t* semaphore) {
     const int result = ::sem_post(semaphore);
     if (fibre::Scheduler* const scheduler = result == 0 ? fibre::scheduler() : nullptr) {
         const int before = errno;
@@ -549,4 +550,4 @@ int post_semaphore(sem_t* semaphore) {
     return result;
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

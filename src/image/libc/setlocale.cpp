@@ -8,7 +8,7 @@
 #include "image/libc/functions.hpp"
 #include "image/libc/state.hpp"
 
-namespace warren::image::inside {
+namespace warren::image::libc {
 
 namespace {
 
@@ -40,7 +40,7 @@ std::string& name_of(LibcState& state, int category) {
 // The environment's locale for a category, as for the name "".
 std::string name_from_environment(const char* category) {
     for (const char* variable : {"LC_ALL", category, "LANG"}) {
-        const char* value = getenv_of(variable);
+        const char* value = libc::getenv(variable);
         if (value != nullptr && *value != 0) {
             return value;
         }
@@ -75,7 +75,7 @@ std::string part_of(const char* names, const Category& category) {
 
 } // namespace
 
-char* set_locale(int category, const char* names) {
+char* setlocale(int category, const char* names) {
     LibcState& state = LibcState::current();
     const std::lock_guard guard(state.environment_lock);
     if (category != LC_ALL && (category < 0 || category > LC_IDENTIFICATION)) {
@@ -108,4 +108,4 @@ char* set_locale(int category, const char* names) {
                                                 : name_of(state, category).c_str());
 }
 
-} // namespace warren::image::inside
+} // namespace warren::image::libc

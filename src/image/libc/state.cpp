@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <iterator>
+#include <memory>
 #include <stdio_ext.h>
 #include <unistd.h>
 
 #include "image/host.hpp"
 #include "image/image.hpp"
+#include "image/libc/functions.hpp"
 
 namespace warren::image {
 
@@ -34,6 +37,25 @@ constexpr NamedVariable variables[] = {
     {"__progname_full", Variable::program_path},
     {"program_invocation_short_name", Variable::program_name},
     {"__progname", Variable::program_name},
+    {"signgam", Variable::signgam},
+    {"timezone", Variable::timezone},
+    {"daylight", Variable::daylight},
+    {"tzname", Variable::tzname},
+    {"getdate_err", Variable::getdate_err},
+    {"error_message_count", Variable::error_message_count},
+    {"error_one_per_line", Variable::error_one_per_line},
+    {"error_print_progname", Variable::error_print_progname},
+    {"obstack_alloc_failed_handler", Variable::obstack_alloc_failed_handler},
+    {"obstack_exit_failure", Variable::obstack_exit_failure},
+    {"re_syntax_options", Variable::re_syntax_options},
+    {"argp_program_version", Variable::argp_program_version},
+    {"argp_program_version_hook", Variable::argp_program_version_hook},
+    {"argp_program_bug_address", Variable::argp_program_bug_address},
+    {"argp_err_exit_status", Variable::argp_err_exit_status},
+    {"__signgam", Variable::signgam},
+    {"__timezone", Variable::timezone},
+    {"__daylight", Variable::daylight},
+    {"__tzname", Variable::tzname},
 };
 
 } // namespace
@@ -48,7 +70,7 @@ bool find_variable(const char* name, Variable& variable) {
     return false;
 }
 
-LibcState::LibcState() {
+LibcState::LibcState() : pattern(nullptr, libc::free_pattern) {
     place(Variable::optarg) = &optarg_;
     place(Variable::optind) = &optind_;
     place(Variable::opterr) = &opterr_;
@@ -59,6 +81,23 @@ LibcState::LibcState() {
     place(Variable::standard_error) = &streams_[2];
     place(Variable::program_path) = &program_path_;
     place(Variable::program_name) = &program_name_;
+    place(Variable::signgam) = &variables_.signgam;
+    place(Variable::timezone) = &variables_.timezone;
+    place(Variable::daylight) = &variables_.daylight;
+    place(Variable::tzname) = &variables_.tzname;
+    place(Variable::getdate_err) = &variables_.getdate_err;
+    place(Variable::error_message_count) = &variables_.error_message_count;
+    place(Variable::error_one_per_line) = &variables_.error_one_per_line;
+    place(Variable::error_print_progname) = &variables_.error_print_progname;
+    place(Variable::obstack_alloc_failed_handler) = &variables_.obstack_alloc_failed_handler;
+    place(Variable::obstack_exit_failure) = &variables_.obstack_exit_failure;
+    place(Variable::re_syntax_options) = &variables_.re_syntax_options;
+    place(Variable::argp_program_version) = &variables_.argp_program_version;
+    place(Variable::argp_program_version_hook) = &variables_.argp_program_version_hook;
+    place(Variable::argp_program_bug_address) = &variables_.argp_program_bug_address;
+    place(Variable::argp_err_exit_status) = &variables_.argp_err_exit_status;
+    variables_.obstack_alloc_failed_handler = libc::memory_exhausted;
+    std::copy_n(::tzname, 2, variables_.tzname);
     begin(nullptr, environ);
     program_path_ = program_invocation_name;
     program_name_ = program_invocation_short_name;
@@ -89,9 +128,9 @@ void LibcState::open_streams(const Descriptors& descriptors) {
     if (input < 0) {
         input = null_descriptor_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
-    streams_[0] = fdopen(input, "r");
-    streams_[1] = fdopen(own ? STDOUT_FILENO : descriptors.output, "w");
-    streams_[2] = fdopen(own ? STDERR_FILENO : descriptors.error, "w");
+    streams_[0] = ::fdopen(input, "r");
+    streams_[1] = ::fdopen(own ? STDOUT_FILENO : descriptors.output, "w");
+    streams_[2] = ::fdopen(own ? STDERR_FILENO : descriptors.error, "w");
     if (streams_[1] != nullptr && !own && descriptors.output == STDOUT_FILENO) {
         // Others write there too: line by line, so that lines don't mix.
         std::setvbuf(streams_[1], nullptr, _IOLBF, BUFSIZ);
@@ -103,16 +142,74 @@ void LibcState::open_streams(const Descriptors& descriptors) {
 
 std::set<std::FILE*> LibcState::open_streams() {
     const std::lock_guard guard(streams_lock);
+    return list_streams();
+}
+
+std::set<std::FILE*> LibcState::list_streams() {
     std::set<std::FILE*> open = streams;
     open.insert({output(), error(), streams_[1], streams_[2]});
     open.erase(nullptr);
     return open;
 }
 
-void LibcState::flush_streams() {
+// The lock of the list is held meanwhile, as in the C library: nobody closes a stream.
+int LibcState::flush_streams(WhichStreams which) {
+    const std::lock_guard guard(streams_lock);
+    int result = 0;
     for (std::FILE* stream : open_streams()) {
-        std::fflush(stream);
+        flockfile(stream);
+        if (__fpending(stream) > 0 && (which == WhichStreams::all || __flbf(stream) != 0) &&
+            fflush_unlocked(stream) != 0) {
+            result = EOF;
+        }
+        funlockfile(stream);
     }
+    return result;
+}
+
+int LibcState::unbuffer_streams() {
+    const std::lock_guard guard(streams_lock);
+    const int result = flush_streams(WhichStreams::all);
+    std::set<std::FILE*> all = open_streams();
+    all.insert(input());
+    all.erase(nullptr);
+    for (std::FILE* stream : all) {
+        std::setvbuf(stream, nullptr, _IONBF, 0);
+    }
+    return result;
+}
+
+// Who has the lock of the list may wait for a stream for ever.
+void LibcState::flush_at_end() {
+    const std::unique_lock guard(streams_lock, std::try_to_lock);
+    for (std::FILE* stream : list_streams()) {
+        const bool locked = ftrylockfile(stream) == 0;
+        if (__fpending(stream) > 0) {
+            fflush_unlocked(stream);
+        }
+        if (locked) {
+            funlockfile(stream);
+        }
+    }
+}
+
+void LibcState::lock_for_fork() {
+    streams_lock.lock();
+    environment_lock.lock();
+    random_lock.lock();
+}
+
+void LibcState::unlock_after_fork() {
+    random_lock.unlock();
+    environment_lock.unlock();
+    streams_lock.unlock();
+}
+
+// A lock knows who holds it, and that is another thread now.
+void LibcState::renew_locks() {
+    std::construct_at(&random_lock);
+    std::construct_at(&environment_lock);
+    std::construct_at(&streams_lock);
 }
 
 bool LibcState::is_standard(const std::FILE* stream) const {
@@ -155,6 +252,11 @@ void LibcState::begin(char** arguments, char** environment) {
         value<char*>(Variable::program_path) = arguments[0];
         value<char*>(Variable::program_name) = slash != nullptr ? slash + 1 : arguments[0];
     }
+}
+
+Results& LibcState::results() {
+    std::call_once(results_made_, [this] { results_ = std::make_unique<Results>(); });
+    return *results_;
 }
 
 LibcState& LibcState::current() {

@@ -15,13 +15,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <sys/types.h>
+#include <syslog.h>
 #include <vector>
+
+#include "image/libc/notice.hpp"
+#include "image/libc/results.hpp"
+
+struct argp_state;
+struct re_pattern_buffer;
 
 namespace warren::image {
 
@@ -37,8 +45,24 @@ enum class Variable : std::uint8_t {
     standard_error,
     program_path,
     program_name,
+    signgam,
+    timezone,
+    daylight,
+    tzname,
+    getdate_err,
+    error_message_count,
+    error_one_per_line,
+    error_print_progname,
+    obstack_alloc_failed_handler,
+    obstack_exit_failure,
+    re_syntax_options,
+    argp_program_version,
+    argp_program_version_hook,
+    argp_program_bug_address,
+    argp_err_exit_status,
+    count,
 };
-inline constexpr std::size_t variable_count = 10;
+inline constexpr auto variable_count = static_cast<std::size_t>(Variable::count);
 
 // Which variable a name means, if any.
 bool find_variable(const char* name, Variable& variable);
@@ -51,6 +75,40 @@ struct OptionPlace {
     bool begun = false;
 };
 
+// What openlog and setlogmask have said.
+struct LogSettings {
+    const char* name = nullptr; // null: the program's
+    int options = 0;
+    int facility = LOG_USER;
+    int mask = 0xff;
+};
+
+// Of which line error_at_line spoke last.
+struct ErrorPlace {
+    std::string file;
+    unsigned line = 0;
+    bool known = false;
+};
+
+// The variables that programs see and that have no other place, with the C library's first values.
+struct OwnVariables {
+    int signgam = 0;
+    long timezone = 0;
+    int daylight = 0;
+    char* tzname[2] = {};
+    int getdate_err = 0;
+    unsigned error_message_count = 0;
+    int error_one_per_line = 0;
+    void (*error_print_progname)() = nullptr;
+    void (*obstack_alloc_failed_handler)() = nullptr; // set with the others (state.cpp)
+    int obstack_exit_failure = 1;
+    unsigned long re_syntax_options = 0;
+    const char* argp_program_version = nullptr;
+    void (*argp_program_version_hook)(std::FILE*, argp_state*) = nullptr;
+    const char* argp_program_bug_address = nullptr;
+    int argp_err_exit_status = 64;
+};
+
 // The streams of an image (stdio.cpp).
 struct Descriptors {
     int input = 0; // -1: nothing to be read
@@ -58,6 +116,8 @@ struct Descriptors {
     int error = 2;
     bool own_table = false; // a program's first thread will have these as 0, 1 and 2
 };
+
+enum class WhichStreams : std::uint8_t { all, line_buffered };
 
 class LibcState {
   public:
@@ -68,11 +128,19 @@ class LibcState {
 
     // Opens the standard streams.
     void open_streams(const Descriptors& descriptors);
-    // Writes what streams still hold, as the end of a process does.
-    void flush_streams();
+    // Writes what streams hold, as fflush(nullptr) does. 0, or EOF and errno.
+    int flush_streams(WhichStreams which);
+    // The same, and from now on they hold nothing.
+    int unbuffer_streams();
+    // The same as the end of a process does it: it waits for nobody who uses a stream.
+    void flush_at_end();
     // Whether it is one that open_streams has opened; its end, after which it can still be named.
     bool is_standard(const std::FILE* stream) const;
     static int close_standard(std::FILE* stream);
+    // Around a fork, so that the child finds nothing half done.
+    void lock_for_fork();
+    void unlock_after_fork();
+    void renew_locks(); // instead, in the child
     // The streams that use the descriptor use another one.
     void move_stream(int from, int to);
     // Forgets it, as a process does that is killed.
@@ -89,12 +157,15 @@ class LibcState {
     std::FILE* output() { return value<std::FILE*>(Variable::standard_output); }
     std::FILE* input() { return value<std::FILE*>(Variable::standard_input); }
     std::FILE* error() { return value<std::FILE*>(Variable::standard_error); }
+    const char* program_path() { return value<char*>(Variable::program_path); }
     const char* program_name() { return value<char*>(Variable::program_name); }
 
     // The state of the calling thread's image; of a stand-in for threads of none.
     static LibcState& current();
 
     OptionPlace options;
+    ErrorPlace last_error;
+    LogSettings log;
     // random and its kin; the C library's own algorithm and first state.
     std::mutex random_lock;
     random_data random{};
@@ -103,6 +174,10 @@ class LibcState {
     // Results of functions that return pointers.
     char* string_place = nullptr; // strtok
     std::tm time{};
+    std::tm date{}; // getdate
+    // Made when one is asked for: they take some pages.
+    Results& results();
+    std::unique_ptr<re_pattern_buffer, void (*)(re_pattern_buffer*)> pattern; // re_comp
     std::array<char, 128> time_text{};
     // The environment: strings that setenv made.
     std::recursive_mutex environment_lock;
@@ -115,13 +190,21 @@ class LibcState {
     std::vector<locale_t> locales; // all that there were: threads may use them
     std::array<std::string, 13> locale_names;
     std::string all_locale_names = "C";
+    // Timers whose threads the C library makes, and the last of those that are no more.
+    std::mutex timers_lock;
+    std::map<timer_t, std::unique_ptr<Notice>> timers;
+    std::deque<std::unique_ptr<Notice>> deleted_timers;
     // Streams that the program has opened.
-    std::mutex streams_lock;
+    std::recursive_mutex streams_lock; // a stream's own functions may open others
     std::set<std::FILE*> streams;
     std::map<std::FILE*, pid_t> commands; // of popen
 
   private:
     std::set<std::FILE*> open_streams();
+    std::set<std::FILE*> list_streams(); // under the lock
+
+    std::once_flag results_made_;
+    std::unique_ptr<Results> results_;
 
     std::array<void*, variable_count> places_{};
     // The values, until a program has copies.
@@ -132,6 +215,7 @@ class LibcState {
     char** environment_ = nullptr;
     std::FILE* streams_[3] = {};
     int null_descriptor_ = -1; // the input's, when there is nothing to be read
+    OwnVariables variables_;
     char* program_path_ = nullptr;
     char* program_name_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// Functions of the C library that keep state in it. The C library is shared by all images, so
-// without a private version of such a function the images of a process disturb each other.
+// Functions and variables of the C library whose state all images share: what of its interface has
+// no substitute, by the table beside (interface/table.tsv, made by interface/make.py).
 //
 // Thread rule: constant tables.
 #pragma once
@@ -8,10 +8,12 @@
 
 namespace warren::image {
 
-// The names of these functions, in the order of strcmp; null behind the last.
+// The names in the table, in the order of strcmp; null behind the last.
 const char* stateful_call_name(std::size_t index);
-// The state that all images share when a program uses the function `name` ("the generator of random
-// numbers"); null when nothing is.
+// The state that all images share when a program uses the function `name` ("the place in the user
+// database"); null when nothing is.
 const char* shared_state_of(const char* name);
+// What a variable that is no image's own is; null when it is none of the C library's, or constant.
+const char* shared_variable_state_of(const char* name);
 
 } // namespace warren::image

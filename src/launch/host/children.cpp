@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/futex.hpp"
+#include "image/host_interface.hpp"
 #include "launch/host/ranks.hpp"
 #include "launch/host/standard_streams.hpp"
 #include "runtime/fibres/api.hpp"
@@ -76,6 +77,11 @@ pid_t note(pid_t pid) {
 }
 
 pid_t make_child() {
+    return note(warren_image_fork());
+}
+
+// As fork, but that it calls no handlers.
+pid_t make_child_for_exec() {
     return note(fork());
 }
 
@@ -235,7 +241,8 @@ void prepare_children(std::uint32_t ranks) {
 std::span<const warren_image_binding> fibre_child_bindings() {
     static const warren_image_binding bindings[] = {
         {"fork", reinterpret_cast<void*>(&make_child)},
-        {"vfork", reinterpret_cast<void*>(&make_child)},
+        {"__fork", reinterpret_cast<void*>(&make_child)},
+        {"vfork", reinterpret_cast<void*>(&make_child_for_exec)},
         {"posix_spawn", reinterpret_cast<void*>(&spawn)},
         {"posix_spawnp", reinterpret_cast<void*>(&spawn_found)},
         {"wait", reinterpret_cast<void*>(&fibre_waits_for_any)},

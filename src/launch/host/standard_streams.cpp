@@ -316,7 +316,7 @@ int control(int descriptor, int command, ...) {
     va_start(arguments, command);
     void* argument = va_arg(arguments, void*); // as wide as any
     va_end(arguments);
-    return fcntl(real(descriptor), command, argument);
+    return warren_image_control_file(real(descriptor), command, argument);
 }
 
 int control_device(int descriptor, unsigned long request, ...) {

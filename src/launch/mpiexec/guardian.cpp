@@ -82,8 +82,7 @@ int commit(const node::Segment& segment) {
     constexpr const char* score = "/proc/self/oom_score_adj";
     const std::string usual = read_text(score);
     write_text(score, first_victim);
-    const int problem =
-        segment.commit(0, segment.header().committed_bytes) ? 0 : (errno != 0 ? errno : ENOMEM);
+    const int problem = segment.commit_sure() ? 0 : (errno != 0 ? errno : ENOMEM);
     if (!usual.empty()) {
         write_text(score, usual);
     }

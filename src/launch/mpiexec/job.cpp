@@ -4,8 +4,34 @@
 
 #include "launch/mpiexec/guardian.hpp"
 #include "launch/mpiexec/load_report.hpp"
+#include "runtime/balance/load_table.hpp"
 
 namespace warren::launch {
+
+namespace {
+
+// Programs that were built for another MPI library and have found that: as many single ranks,
+// silently.
+void report_other_libraries(const JobState& job, const JobPlan& plan, Report& report) {
+    if (report.failed() || job.line.ranks() < 2 || !job.line.library.empty() || !job.segment) {
+        return;
+    }
+    for (std::uint32_t rank = 0; rank < job.line.ranks(); ++rank) {
+        if (job.segment.slot(rank).state.load() != node::RankStage::not_started) {
+            return;
+        }
+    }
+    for (const ResolvedProgram& program : plan.programs) {
+        const ForeignNeed& need = program.foreign();
+        if (need.abi == Abi::mpich || need.abi == Abi::openmpi) {
+            report.say("no rank of '" + program.name() +
+                       "' called MPI_Init of Warren's library: each was alone in another " +
+                       need.library + ", or called none");
+        }
+    }
+}
+
+} // namespace
 
 int Job::run() {
     if (watch_.open() && make_plan(state_.line, state_.report, plan_) && start_.prepare()) {
@@ -20,10 +46,12 @@ int Job::run() {
 
 void Job::clean_up() {
     topology_.report();
+    report_other_libraries(state_, plan_, state_.report);
     const CommandLine& line = state_.line;
     Report& report = state_.report;
+    const auto loads = [this] { return balance::LoadTable::at(state_.segment.at(balance::loads)); };
     if (!line.balance_record.empty() && !report.failed() &&
-        state_.segment.loads().job->balancings.load(std::memory_order_relaxed) == 0) {
+        loads().job->balancings.load(std::memory_order_relaxed) == 0) {
         report.say("--balance-record " + line.balance_record +
                    ": nothing is written, because the job ended before the balancer looked "
                    "(--balance-at)");

@@ -34,12 +34,14 @@ bool check_programs(const CommandLine& line, Report& report, JobPlan& plan) {
     if (line.library.empty()) {
         sharing.shared.assign(std::begin(libraries_of_all), std::end(libraries_of_all));
     }
+    std::uint64_t mappings = 0;
     for (const ResolvedProgram& program : plan.programs) {
         std::vector<image::ProgramFinding> findings;
         Error error = image::check_program(program.full_path(), sharing, findings);
         const bool refused = static_cast<bool>(error);
         error.drop();
         std::string text;
+        std::string changes;
         plan.own_allocators.push_back(
             std::any_of(findings.begin(), findings.end(), [](const image::ProgramFinding& found) {
                 return found.finding.what == image::own_allocator;
@@ -49,8 +51,11 @@ bool check_programs(const CommandLine& line, Report& report, JobPlan& plan) {
                 text += "\n  " + found.file + ": " + found.finding.what +
                         (found.finding.mend.empty() ? "" : "; mend: " + found.finding.mend);
             } else if (found.finding.weight == image::Weight::changes) {
-                report.explain(found.file + ": " + found.finding.what);
+                changes += (changes.empty() ? "" : "; ") + found.finding.what;
             }
+        }
+        if (!refused && !changes.empty()) {
+            report.explain(program.name() + ": " + changes);
         }
         if (refused) {
             report.fail(
@@ -60,6 +65,11 @@ bool check_programs(const CommandLine& line, Report& report, JobPlan& plan) {
                     text);
             return false;
         }
+        mappings += program.ranks() * image::mappings_of_program(program.full_path(), sharing);
+    }
+    if (const std::string lack = image::lack_of_mappings(mappings); !lack.empty()) {
+        report.fail(1, "the ranks can't be in one process: " + lack);
+        return false;
     }
     return true;
 }
@@ -277,6 +287,9 @@ bool make_plan(const CommandLine& line, Report& report, JobPlan& plan) {
             report.fail(error);
             return false;
         }
+    }
+    if (line.library.empty()) {
+        offer_to_images(own_folder());
     }
     if (has_host(line) && (!check_programs(line, report, plan) || !find_host(report, plan))) {
         return false;

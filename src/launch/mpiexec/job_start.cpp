@@ -14,6 +14,7 @@
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/limits.hpp"
 #include "launch/mpiexec/outcome.hpp"
+#include "launch/mpiexec/own_place.hpp"
 
 namespace warren::launch {
 
@@ -26,6 +27,21 @@ constexpr std::uint32_t starts_at_once = 32;
 // A program with more processes per processor than this is executed once and forked. With fewer,
 // all processors execute at once, and forks would only wait for each other.
 constexpr std::uint32_t most_executed_per_processor = 2;
+
+// A program for another MPI library finds Warren's of that ABI.
+void find_foreign_libraries(JobState& job, const ResolvedProgram& program,
+                            RankEnvironment& environment) {
+    const ForeignNeed& need = program.foreign();
+    environment.libraries = foreign_folders(need, own_folder());
+    const std::string account = foreign_account(need, own_folder(), program.name());
+    if (!account.empty()) {
+        job.report.explain(account);
+    }
+    const std::string library = job.has_host() ? "" : foreign_preload(need, own_folder());
+    if (!library.empty()) {
+        environment.preload += (environment.preload.empty() ? "" : ":") + library;
+    }
+}
 
 } // namespace
 
@@ -74,11 +90,6 @@ bool JobStart::make_segment() {
         return false;
     }
     job_.group = job_.guardian.pid();
-    if (job_.has_fibres() && !job_.segment.commit_loads()) {
-        job_.report.fail(exit_failure,
-                         std::string("memory for the loads of ranks: ") + std::strerror(errno));
-        return false;
-    }
     job_.report.explain("the node segment takes " + std::to_string(committed >> 10) + " kB");
     // Ranks inherit it under this number.
     fcntl(job_.segment.descriptor(), F_SETFD, 0);
@@ -121,6 +132,9 @@ bool JobStart::make_environments() {
         }
         for (EnvironmentSetting& setting : plan_threads(job_.line, program, job_.report, plan_)) {
             own.more.push_back(std::move(setting));
+        }
+        if (job_.line.library.empty()) {
+            find_foreign_libraries(job_, program, own);
         }
         program.build_environment(job_.line.environment, own, environ);
         plan_forked_start(own, program);

@@ -13,6 +13,7 @@
 #include "launch/mpiexec/job_start.hpp"
 #include "launch/mpiexec/own_place.hpp"
 #include "runtime/balance/balancer.hpp"
+#include "runtime/balance/load_table.hpp"
 
 namespace warren::launch {
 
@@ -110,7 +111,7 @@ void JobStart::describe_host(HostPlan& plan) {
     plan.workers = plan_.workers;
     plan.verbose = job_.line.verbose;
     plan.segment = job_.segment.descriptor();
-    plan.loads_offset = job_.segment.header().loads_offset;
+    plan.loads_offset = job_.segment.header().directory[balance::loads].offset;
     plan_balancing(plan);
     plan.stack_bytes = job_.line.stack_bytes;
     plan.kept = topology_.descriptors();

@@ -9,6 +9,7 @@
 
 #include "base/futex.hpp"
 #include "launch/mpiexec/state_report.hpp"
+#include "runtime/balance/load_table.hpp"
 #include "runtime/balance/matrix.hpp"
 
 namespace warren::launch {
@@ -160,7 +161,7 @@ double LoadSample::worker_imbalance() const {
 
 LoadSample sample_loads(const node::Segment& segment, const std::vector<pid_t>& tasks) {
     LoadSample sample;
-    const balance::LoadTable loads = segment.loads();
+    const auto loads = balance::LoadTable::at(segment.at(balance::loads));
     const std::uint64_t begin_ns = loads.job->begin_ns.load(any_order);
     sample.fibres = begin_ns != 0;
     // (The first time both are being written.)
@@ -241,7 +242,7 @@ std::string load_json(const node::Segment& segment, const LoadSample& now) {
                    one.stands_in ? "true" : "false");
     }
     text += "],\n \"ranks\": [";
-    const balance::LoadTable loads = segment.loads();
+    const auto loads = balance::LoadTable::at(segment.at(balance::loads));
     for (std::uint32_t rank = 0; rank < now.ranks.size(); ++rank) {
         const RankSample& one = now.ranks[rank];
         text += rank != 0 ? ",\n  " : "\n  ";

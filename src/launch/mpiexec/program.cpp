@@ -109,6 +109,7 @@ Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made) {
                     here ? "; did you mean ./" : "", here ? name.c_str() : "", here ? " ?" : "");
     }
 
+    made.foreign_ = foreign_need(made.full_path());
     Program& own = made.program_;
     static char shell[] = "/bin/sh";
     made.shell_pointers_ = {shell, made.path_.data()};
@@ -167,6 +168,18 @@ void Environment::preload(const std::string& library) {
     entries_.push_back(start + library);
 }
 
+void Environment::put_first(const std::string& folders) {
+    const std::string start = "LD_LIBRARY_PATH=";
+    for (std::string& entry : entries_) {
+        if (entry.starts_with(start)) {
+            const std::string others = entry.substr(start.size());
+            entry = start + folders + (others.empty() ? "" : ":" + others);
+            return;
+        }
+    }
+    entries_.push_back(start + folders);
+}
+
 void Environment::build(const std::vector<EnvironmentSetting>& global,
                         const std::vector<EnvironmentSetting>& own, const RankEnvironment& rank,
                         char** inherited) {
@@ -197,6 +210,9 @@ void Environment::build(const std::vector<EnvironmentSetting>& global,
     }
     if (!rank.preload.empty()) {
         preload(rank.preload);
+    }
+    if (!rank.libraries.empty()) {
+        put_first(rank.libraries);
     }
     pointers_.clear();
     for (std::string& entry : entries_) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "launch/mpiexec/command_line.hpp"
+#include "launch/mpiexec/foreign_abi.hpp"
 
 namespace warren::launch {
 
@@ -23,6 +24,7 @@ struct RankEnvironment {
     std::string job;                           // unique: who carries it belongs to the job
     std::vector<EnvironmentSetting> more = {}; // of mpiexec's own
     std::string preload = {};                  // a library that processes load first; empty: none
+    std::string libraries = {};                // folders that come first in LD_LIBRARY_PATH
 };
 
 // The environment of a process of the job.
@@ -43,6 +45,7 @@ class Environment {
   private:
     void set(const EnvironmentSetting& setting);
     void preload(const std::string& library);
+    void put_first(const std::string& folders);
 
     std::vector<std::string> entries_; // NAME=VALUE
     std::vector<char*> pointers_;
@@ -67,6 +70,8 @@ class ResolvedProgram {
     // For the message about one that ended as those do whose libraries are not found: the folder of
     // MPI's library, if the program needs that; else "".
     std::string library_hint() const;
+    // Which MPI library it is built for.
+    const ForeignNeed& foreign() const { return foreign_; }
     const std::string& name() const { return program_.arguments[0]; }
     const std::string& directory() const { return program_.directory; }
     std::uint32_t ranks() const { return program_.ranks; }
@@ -81,6 +86,7 @@ class ResolvedProgram {
   private:
     Program program_;
     std::string path_;
+    ForeignNeed foreign_;
     Environment environment_;
     std::vector<char*> argument_pointers_;
     std::vector<char*> shell_pointers_;

@@ -71,5 +71,23 @@ TEST(Program, ItsOwnSettingsWinOverGlobalAndInheritedOnes) {
                                      "NEW=", "WARREN_RANK=", "WARREN_SIZE=5", "WARREN_JOB=8"}));
 }
 
+TEST(ResolvedProgram, folders_of_libraries_come_before_those_of_the_user) {
+    ResolvedProgram program;
+    Error error = ResolvedProgram::resolve({.arguments = {"sh"}}, program);
+    ASSERT_FALSE(error);
+    EXPECT_EQ(program.foreign().abi, Abi::unknown);
+    char none[] = "C=1";
+    char* without[] = {none, nullptr};
+    program.build_environment({}, {.size = 1, .job = "8", .libraries = "/w/a:/w/b"}, without);
+    EXPECT_TRUE(environment_of(program).contains("LD_LIBRARY_PATH=/w/a:/w/b"));
+    char path[] = "LD_LIBRARY_PATH=/usr/lib/other";
+    char* inherited[] = {path, nullptr};
+    program.build_environment({}, {.size = 1, .job = "8", .libraries = "/w/a"}, inherited);
+    EXPECT_TRUE(environment_of(program).contains("LD_LIBRARY_PATH=/w/a:/usr/lib/other"));
+    program.build_environment({{"LD_LIBRARY_PATH", "/x"}},
+                              {.size = 1, .job = "8", .libraries = "/w/a"}, inherited);
+    EXPECT_TRUE(environment_of(program).contains("LD_LIBRARY_PATH=/w/a:/x"));
+}
+
 } // namespace
 } // namespace warren::launch

@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "memory/heap/memory_use.hpp"
 #include "memory/heap/numa.hpp"
 #include "memory/heap/system_file.hpp"
-#include "mpi/job/segment.hpp"
 
 // The preloaded malloc's sums of shares taken by this process (preload/malloc.cpp); null where
 // malloc is not preloaded.
@@ -36,10 +36,10 @@ std::atomic<std::int64_t>& taken(int node) {
 // The process's share in bytes; 0: not asked for yet.
 constinit std::atomic<std::size_t> shares[node_limit];
 
-static_assert(node_limit == node::memory_use_limit);
+static_assert(node_limit == memory_use_limit);
 
 struct Job {
-    node::MemoryUse* use; // in the node segment, one for each NUMA node
+    MemoryUse* use; // in the node segment, one for each NUMA node
     unsigned ranks;
     unsigned ranks_here;
 };
@@ -113,27 +113,26 @@ bool find_job(Job& job) {
     const int descriptor = std::atoi(segment);
     // Only a memory file can be asked for seals: whatever else the number stands for in a child of
     // a rank, which inherits the variable but not the file, is left alone.
-    node::SegmentHeader header; // read without pread, where a thread may be cancelled
+    node::Directory directory; // read without pread, where a thread may be cancelled
     if (fcntl(descriptor, F_GET_SEALS) < 0 ||
-        syscall(SYS_pread64, descriptor, static_cast<void*>(&header), sizeof header, 0) !=
-            static_cast<long>(sizeof header) ||
-        header.magic != node::segment_magic || header.version != node::segment_version) {
+        syscall(SYS_pread64, descriptor, static_cast<void*>(&directory), sizeof directory, 0) !=
+            static_cast<long>(sizeof directory) ||
+        directory.magic != node::segment_magic || directory.version != node::segment_version) {
         return false;
     }
-    constexpr std::size_t bytes = node_limit * sizeof(node::MemoryUse);
+    constexpr std::size_t bytes = node_limit * sizeof(MemoryUse);
     void* mapped = MAP_FAILED;
-    if (syscall(SYS_fallocate, descriptor, 0, static_cast<off_t>(header.memory_use_offset),
-                bytes) == 0) {
-        mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
-                      static_cast<off_t>(header.memory_use_offset));
+    const auto offset = static_cast<off_t>(directory[memory_use].offset);
+    if (syscall(SYS_fallocate, descriptor, 0, offset, bytes) == 0) {
+        mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset);
     }
     if (mapped == MAP_FAILED) {
         return false;
     }
     const char* here = std::getenv("WARREN_RANKS_HERE");
     const long ranks_here = here != nullptr ? std::strtol(here, nullptr, 10) : 1;
-    job = {static_cast<node::MemoryUse*>(mapped), header.ranks,
-           static_cast<unsigned>(std::clamp<long>(ranks_here, 1, header.ranks))};
+    job = {static_cast<MemoryUse*>(mapped), directory.ranks,
+           static_cast<unsigned>(std::clamp<long>(ranks_here, 1, directory.ranks))};
     return job.ranks_here < job.ranks;
 }
 

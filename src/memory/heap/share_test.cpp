@@ -15,6 +15,7 @@
 
 #include "memory/heap/allocator.hpp"
 #include "memory/heap/heaps.hpp"
+#include "memory/heap/memory_use.hpp"
 #include "memory/heap/numa.hpp"
 #include "memory/heap/placement.hpp"
 #include "mpi/job/segment.hpp"
@@ -98,9 +99,7 @@ int in_job(unsigned ranks, std::uint64_t free, const char* choice, const Body& b
     if (child == 0) {
         setenv("WARREN_SEGMENT", std::to_string(segment.descriptor()).c_str(), 1);
         setenv("WARREN_MEMORY_SHARE", choice, 1);
-        auto* use =
-            reinterpret_cast<node::MemoryUse*>(segment.at(segment.header().memory_use_offset));
-        use[0].free_bytes = free;
+        segment.at(memory_use)[0].free_bytes = free;
         _exit(body());
     }
     int status = -1;

@@ -5,15 +5,16 @@
 #include "mpi/coll/collectives.hpp"
 #include "mpi/coll/slot_pool.hpp"
 #include "mpi/coll/small_collectives.hpp"
+#include "mpi/job/context_ids.hpp"
 
 namespace warren::coll {
 
 NewCommunicator take_new(Rank& rank, int members, Kind kind) {
     NewCommunicator made;
     const auto users = static_cast<std::uint32_t>(members);
-    made.context = comm::ContextIds::take(rank.segment, users);
+    made.context = rank.bootstrap().take_context(users);
     if (kind == Kind::inter && made.context != 0) {
-        made.local_context = comm::ContextIds::take(rank.segment, users);
+        made.local_context = rank.bootstrap().take_context(users);
         if (made.local_context == 0) {
             made.context = 0; // lost with its users, which is the least of the worries then
         }
@@ -23,7 +24,7 @@ NewCommunicator take_new(Rank& rank, int members, Kind kind) {
 
 void give_back(Rank& rank, const NewCommunicator& agreed) {
     for (const std::uint32_t context : {agreed.context, agreed.local_context}) {
-        const std::uint32_t slot = comm::ContextIds::give_back(rank.segment, context);
+        const std::uint32_t slot = rank.bootstrap().give_back_context(context);
         if (slot != 0 && slot != slot_pool::refused) {
             slot_pool::give_back(rank.segment, slot - 1);
         }

@@ -23,7 +23,7 @@ struct BlockRows {
         return ring.line_data(operation, rank) + static_cast<std::size_t>(block) * stride;
     }
     std::byte* in_staging(std::uint64_t operation, int row, int block) const {
-        return area + operation % node::collective_phases * phase_bytes +
+        return area + operation % collective_phases * phase_bytes +
                static_cast<std::size_t>(row) * pitch + static_cast<std::size_t>(block) * stride;
     }
     // What only the root writes.

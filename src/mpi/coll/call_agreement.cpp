@@ -139,7 +139,7 @@ void CallAgreement::break_off() {
     // From here on settle() of this rank always calls settle_later(), which fails.
     comm::CollectivePlace& place = slot_.place();
     place.all_arrived = 0;
-    place.operations = std::max<std::uint64_t>(place.operations, node::collective_phases);
+    place.operations = std::max<std::uint64_t>(place.operations, collective_phases);
     slot_.ring_others();
 }
 

@@ -32,7 +32,7 @@ Error failure_of(const message::Outcome& outcome, MPI_Count expected) {
 }
 
 Error Channel::send(const Buffer& buffer, int to) const {
-    return engine_.send(message::Operation::send, buffer, communicator_.world_rank(to),
+    return engine_.send(message::Operation::send, buffer, communicator_.endpoint(to),
                         envelope(rank()));
 }
 

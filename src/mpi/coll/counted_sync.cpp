@@ -20,7 +20,7 @@ std::uint64_t arrival(const CallAgreement& call) {
 }
 // The phase's arrivals once all have arrived in the operation, if their calls match.
 std::uint64_t arrivals_after(const SlotMember& slot, std::uint64_t operation) {
-    return (operation / node::collective_phases + 1) * static_cast<std::uint64_t>(slot.size);
+    return (operation / collective_phases + 1) * static_cast<std::uint64_t>(slot.size);
 }
 // Arrivals beyond `expected`, modulo 2^32; negative: arrivals that are missing.
 std::int32_t beyond(std::uint64_t arrived, std::uint64_t expected) {
@@ -53,8 +53,7 @@ void wait_counted(CallAgreement& call, std::atomic<std::uint64_t>* waiters, cons
     const bool polls_alone = !slot.node_rank.lock.shared();
     if (polls_alone && slot.node_rank.oversubscribed()) {
         const bool waits_for_event = slot.node_rank.waits_for_event();
-        const int turns = fibres() != nullptr ? yields_of_fibre : yields_before_sleep;
-        for (int turn = 0; turn < turns; ++turn) {
+        for (std::uint32_t turn = 0; turn < slot.node_rank.waits.collective_yields; ++turn) {
             give_way();
             if (done()) {
                 return;
@@ -94,7 +93,7 @@ void wait_counted(CallAgreement& call, std::atomic<std::uint64_t>* waiters, cons
     call.note_unsigned();
     publish(call, operation);
     slot.ring_others();
-    Rank::release_event(&slot.memory.arrivals(operation));
+    slot.node_rank.release_event(&slot.memory.arrivals(operation));
     // After the publication: who waits for arrivals finds the one or the other.
     slot.memory.arrivals(operation).fetch_sub(excess, std::memory_order_release);
 }
@@ -133,7 +132,7 @@ void publish(CallAgreement& call, std::uint64_t operation) {
                                          : call.stamp(operation),
                           std::memory_order_release);
     wake_some(slot, slot.published_waiters(operation));
-    Rank::release_event(&published);
+    slot.node_rank.release_event(&published);
 }
 
 bool arrive(CallAgreement& call, std::uint64_t operation) {

@@ -25,7 +25,7 @@ namespace warren::coll::counted {
 void wake_some(const SlotMember& slot, std::atomic<std::uint64_t>* waiters);
 inline void wake_arrived(const SlotMember& slot, std::uint64_t operation) {
     wake_some(slot, slot.arrived_waiters(operation));
-    Rank::release_event(&slot.memory.arrivals(operation));
+    slot.node_rank.release_event(&slot.memory.arrivals(operation));
 }
 
 // Says that the operation's result, or a root's data, is there.

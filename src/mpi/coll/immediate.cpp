@@ -73,7 +73,7 @@ void Immediate::start_send(const Buffer& buffer, int to) {
         return;
     }
     const Buffer sent = first_error_ ? no_data() : buffer;
-    const std::uint32_t peer = speaking().world_rank(to);
+    const std::uint32_t peer = speaking().endpoint(to);
     if (engine_.send_now(sent, peer, envelope(rank()))) {
         return;
     }
@@ -154,7 +154,7 @@ void Immediate::receive(const Buffer& buffer, int from) {
     if (!is_elsewhere(from) && buffer.type->contiguous && buffer.type->predefined &&
         engine_.receive_short(buffer.base, static_cast<std::size_t>(buffer.bytes()),
                               static_cast<std::size_t>(buffer.type->size),
-                              speaking().world_rank(from), envelope(from), message::Engine::no_call,
+                              speaking().endpoint(from), envelope(from), message::Engine::no_call,
                               bytes)) {
         if (static_cast<MPI_Count>(bytes) != buffer.bytes()) [[unlikely]] {
             keep(too_short(from, static_cast<MPI_Count>(bytes), buffer.bytes()));
@@ -170,7 +170,7 @@ void Immediate::exchange(const Buffer& out, int to, const Buffer& in, int from) 
     // A message that has left at once needs nobody's receive.
     constexpr auto few = static_cast<MPI_Count>(message::Engine::short_bytes);
     if (!first_error_ && out.bytes() <= few && in.bytes() <= few &&
-        engine_.send_now(out, speaking().world_rank(to), envelope(rank()))) {
+        engine_.send_now(out, speaking().endpoint(to), envelope(rank()))) {
         return receive(in, from);
     }
     start_receive(in, from);

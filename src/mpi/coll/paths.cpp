@@ -37,7 +37,7 @@ bool in_one_space(const Rank& rank, comm::Communicator& communicator) {
     if (place.space == CollectivePlace::Space::not_known) [[unlikely]] {
         place.space = CollectivePlace::Space::one;
         for (int member = 0; member < communicator.size(); ++member) {
-            if (rank.segment.slot(communicator.world_rank(member)).process != rank.slot.process) {
+            if (rank.segment.slot(communicator.endpoint(member)).process != rank.slot.process) {
                 place.space = CollectivePlace::Space::several;
                 break;
             }

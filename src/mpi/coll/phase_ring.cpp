@@ -6,7 +6,7 @@ namespace warren::coll {
 
 namespace {
 
-constexpr std::uint64_t phases = node::collective_phases;
+constexpr std::uint64_t phases = collective_phases;
 
 void arrive(CallAgreement& call, std::uint64_t operation) {
     if (call.slot().flat) {
@@ -87,8 +87,7 @@ bool PhaseRing::settle_later(std::uint64_t operation) {
 }
 
 std::byte* PhaseRing::find_staging(StagingKind kind) const {
-    static_assert(staging::first + node::staging_unit_limit <=
-                  std::numeric_limits<std::uint16_t>::max());
+    static_assert(staging::first + staging_unit_limit <= std::numeric_limits<std::uint16_t>::max());
     const node::Segment& segment = slot().node_rank.segment;
     std::uint16_t& known = slot().place().staging[static_cast<std::size_t>(kind)];
     if (known == staging::undecided) {

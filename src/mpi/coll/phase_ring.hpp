@@ -93,9 +93,9 @@ class PhaseRing {
     // Waits until the phase of the operation may be written: invariant 2. False: it may not, and
     // this rank takes no part in the operation; the slot is broken.
     [[nodiscard]] bool settle(std::uint64_t operation) {
-        return operation + 1 < node::collective_phases ||
+        return operation + 1 < collective_phases ||
                // Mostly that is known already, for rows of operations, too.
-               slot().place().all_arrived > operation + 2 - node::collective_phases ||
+               slot().place().all_arrived > operation + 2 - collective_phases ||
                settle_later(operation);
     }
     // Whether a rank that has waited for others before its arrival may arrive.
@@ -143,7 +143,7 @@ class PhaseRing {
     // get it back. Two ranks that exchange data in a staging area therefore swap rows each time the
     // phases wrap around, so that each writes where it last read.
     static bool exchanges_places(std::uint64_t operation) {
-        return (operation / node::collective_phases & 1) != 0;
+        return (operation / collective_phases & 1) != 0;
     }
     // The row in which a rank writes for all others.
     int alternating_row(std::uint64_t operation, int rank) const {

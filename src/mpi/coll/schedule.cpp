@@ -168,7 +168,7 @@ void Schedule::perform_message(const Step& step) {
     const bool sends = step.kind == Kind::send;
     const Buffer& buffer = sends && failed() ? none : step.buffer;
     const message::Envelope own = envelope(*step.communicator, rank());
-    if (sends && engine_.send_now(buffer, step.communicator->world_rank(step.peer), own)) {
+    if (sends && engine_.send_now(buffer, step.communicator->endpoint(step.peer), own)) {
         return;
     }
     message::Request* request = engine_.make();
@@ -178,7 +178,7 @@ void Schedule::perform_message(const Step& step) {
     }
     if (sends) {
         message::Engine::prepare_send(*request, message::Operation::send, buffer,
-                                      step.communicator->world_rank(step.peer), own);
+                                      step.communicator->endpoint(step.peer), own);
     } else {
         message::Engine::prepare_receive(*request, step.buffer,
                                          envelope(*step.communicator, step.peer));

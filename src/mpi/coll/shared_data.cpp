@@ -58,7 +58,7 @@ std::byte* SharedData::place(const Cut& cut, Operation operation, int rank, int 
                                                : cut.for_all(ring_, operation, rank, block);
     if (cut.turns > 1) {
         const std::uint64_t before =
-            (operation - ring_.call().first_operation()) / node::collective_phases;
+            (operation - ring_.call().first_operation()) / collective_phases;
         found += before % cut.turns * cut.turn_bytes;
     }
     return found;
@@ -95,7 +95,7 @@ void SharedData::begin_writing(std::size_t bytes) {
         bytes < passing_from_bytes) {
         return;
     }
-    writing_ = engine_.writing_for(communicator_.world_rank(1 - rank_));
+    writing_ = engine_.writing_for(communicator_.endpoint(1 - rank_));
     passes_ = writing_ != nullptr && writing_->next(bytes, trial_) == message::CopyMethod::pass;
 }
 

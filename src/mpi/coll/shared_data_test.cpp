@@ -291,7 +291,7 @@ TEST(Staging, come_once_and_go_back_with_the_slot) {
     EXPECT_NE(staging::decide(segment, second, StagingKind::small, 4), at);
     staging::give_back(segment, first, StagingKind::large, 4);
     staging::give_back(segment, second, StagingKind::small, 4);
-    for (const std::atomic<std::uint64_t>& word : segment.header().staging_map) {
+    for (const std::atomic<std::uint64_t>& word : segment.at(staging_map)->used) {
         EXPECT_EQ(word, 0U);
     }
     // The node has a limit, and says so.
@@ -314,10 +314,10 @@ TEST(Staging, come_once_and_go_back_with_the_slot) {
     }
     EXPECT_GT(wide, 0U);
     std::uint64_t used = 0;
-    for (const std::atomic<std::uint64_t>& word : segment.header().staging_map) {
+    for (const std::atomic<std::uint64_t>& word : segment.at(staging_map)->used) {
         used += static_cast<std::uint64_t>(std::popcount(word.load()));
     }
-    EXPECT_LE(used, segment.header().staging_units / 2);
+    EXPECT_LE(used, segment.units(staging_units) / 2);
     for (std::size_t k = 1; k <= wide + 1; ++k) {
         staging::give_back(segment, words[k], StagingKind::wide, 2);
     }
@@ -325,7 +325,7 @@ TEST(Staging, come_once_and_go_back_with_the_slot) {
         staging::give_back(segment, word, StagingKind::large, 4);
         EXPECT_EQ(word, staging::undecided);
     }
-    for (const std::atomic<std::uint64_t>& word : segment.header().staging_map) {
+    for (const std::atomic<std::uint64_t>& word : segment.at(staging_map)->used) {
         EXPECT_EQ(word, 0U);
     }
 }

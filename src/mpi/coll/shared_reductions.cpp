@@ -16,9 +16,9 @@ std::size_t SharedData::reduce_limit(std::size_t bytes) const {
         return flow_limit(bytes);
     }
     if (bytes <= reduce_round_bytes) {
-        return std::max<std::size_t>(bytes / node::collective_phases, short_block_bytes);
+        return std::max<std::size_t>(bytes / collective_phases, short_block_bytes);
     }
-    return bytes <= node::collective_phases * staging::large_rank_bytes
+    return bytes <= collective_phases * staging::large_rank_bytes
                ? flow_limit(bytes)
                : std::max(flow_limit(bytes), std::min(bytes / pipeline_pieces, reduce_piece_bytes));
 }
@@ -273,7 +273,7 @@ bool SharedData::reduce(const Reduction& reduction, const void* in, void* out, i
     }
     const auto row = [&](int r) { return in_first ? (r == root ? 1 : 0) : r; };
     const Buffer own = {const_cast<void*>(in), reduction.count, &reduction.type};
-    const std::size_t pipeline_bytes = node::collective_phases * cut.piece;
+    const std::size_t pipeline_bytes = collective_phases * cut.piece;
     if (rank_ != root && bytes > pipeline_bytes) {
         begin_writing(bytes);
     }

@@ -240,7 +240,7 @@ class ShortBlocks {
         const Operation op = ring_.slot().place().operations;
         std::uint8_t& written = ring_.slot().place().written_as_root;
         const auto bit = [](Operation of) {
-            return static_cast<std::uint8_t>(1U << of % node::collective_phases);
+            return static_cast<std::uint8_t>(1U << of % collective_phases);
         };
         if (root == ring_.rank()) {
             written |= bit(op);

@@ -27,7 +27,8 @@ struct SlotMember {
           rank(communicator.rank()),
           size(communicator.peers()), // as no intercommunicator has a slot
           flat(flat_slot),
-          memory(node_rank.segment.collective_slot(communicator.place.slot), node_rank.size) {}
+          memory(node_rank.segment.unit(collective_slots, communicator.place.slot),
+                 node_rank.size) {}
 
     // Whether ranks read each other's lines (flat_sync.hpp); otherwise arrivals are counted
     // (counted_sync.hpp). The same at all ranks: the node's load and the number of ranks decide.
@@ -39,7 +40,7 @@ struct SlotMember {
     int next() const { return (rank + 1) % size; }
     int previous() const { return (rank + size - 1) % size; }
 
-    void ring(int other) const { node_rank.ring(communicator.world_rank(other)); }
+    void ring(int other) const { node_rank.ring(communicator.endpoint(other)); }
     void ring_others() const {
         for (int other = 0; other < size; ++other) {
             if (other != rank) {

@@ -56,8 +56,8 @@ class SlotMemory {
     // `ranks`: of the node.
     SlotMemory(std::byte* slot, std::uint32_t ranks)
         : base_(slot),
-          phases_(slot + node::collective_head_bytes(ranks)),
-          phase_bytes_(node::collective_phase_bytes(ranks)) {}
+          phases_(slot + collective_head_bytes(ranks)),
+          phase_bytes_(collective_phase_bytes(ranks)) {}
 
     SlotHead& head() const { return SlotHead::of(base_); }
 
@@ -85,17 +85,17 @@ class SlotMemory {
                                                   std::uint32_t ranks) const {
         return reinterpret_cast<std::atomic<std::uint64_t>*>(
             phase(operation) + (2 + std::size_t{ranks}) * line_bytes +
-            operation / node::collective_phases % 2 * 2 * node::collective_bitmap_bytes(ranks));
+            operation / collective_phases % 2 * 2 * collective_bitmap_bytes(ranks));
     }
     std::atomic<std::uint64_t>* arrived_waiters(std::uint64_t operation,
                                                 std::uint32_t ranks) const {
         return published_waiters(operation, ranks) +
-               node::collective_bitmap_bytes(ranks) / sizeof(std::uint64_t);
+               collective_bitmap_bytes(ranks) / sizeof(std::uint64_t);
     }
 
   private:
     std::byte* phase(std::uint64_t operation) const {
-        return phases_ + operation % node::collective_phases * phase_bytes_;
+        return phases_ + operation % collective_phases * phase_bytes_;
     }
 
     std::byte* const base_;

@@ -7,7 +7,7 @@
 
 #include "mpi/coll/slot_pool.hpp"
 #include "mpi/coll/test_ranks.hpp"
-#include "mpi/comm/context_ids.hpp"
+#include "mpi/job/context_ids.hpp"
 
 namespace warren::coll {
 namespace {
@@ -36,7 +36,7 @@ bool split_is_right(Member& member, SmallCollectives& slot, std::uint32_t seed) 
     const std::uint32_t context = slot.split(colour, key_of(world.rank()), members);
     bool good = members == expected && (context != 0) == !expected.empty();
     if (context != 0) {
-        good = comm::ContextIds::give_back(member.rank.segment, context) == 0 && good;
+        good = node::ContextIds::give_back(member.rank.segment, context) == 0 && good;
     }
     return good;
 }
@@ -214,17 +214,17 @@ TEST(SlotPool, are_taken_once_and_come_back_clean) {
     const std::uint32_t second = slot_pool::acquire(segment, 1);
     EXPECT_NE(first, 0U); // the world's
     EXPECT_NE(first, second);
-    segment.collective_slot(first)[100] = std::byte{1};
+    segment.unit(collective_slots, first)[100] = std::byte{1};
     EXPECT_NE(slot_pool::acquire(segment, 1), first);
     slot_pool::give_back(segment, first);
     EXPECT_EQ(slot_pool::acquire(segment, 1), first);
-    EXPECT_EQ(segment.collective_slot(first)[100], std::byte{0});
+    EXPECT_EQ(segment.unit(collective_slots, first)[100], std::byte{0});
     std::uint32_t slot = 0;
     std::uint32_t taken = 3;
     while ((slot = slot_pool::acquire(segment, 1)) != comm::CollectivePlace::none) {
         ++taken;
     }
-    EXPECT_EQ(taken + 1, segment.header().collective_slots);
+    EXPECT_EQ(taken + 1, segment.units(collective_slots));
 }
 
 } // namespace

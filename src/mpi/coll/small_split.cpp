@@ -8,7 +8,6 @@
 #include <climits>
 
 #include "mpi/coll/small_collectives.hpp"
-#include "mpi/comm/context_ids.hpp"
 
 namespace warren::coll {
 
@@ -50,8 +49,8 @@ void SmallCollectives::deal_out(std::uint64_t operation) {
         while (end < ranks.size() && of(end).colour == of(begin).colour) {
             ++end;
         }
-        const std::uint32_t context = comm::ContextIds::take(
-            ring_.slot().node_rank.segment, static_cast<std::uint32_t>(end - begin));
+        const std::uint32_t context = ring_.slot().node_rank.bootstrap().take_context(
+            static_cast<std::uint32_t>(end - begin));
         for (std::size_t i = begin; i < end; ++i) {
             of(i).context = context;
             of(i).place = static_cast<int>(i - begin);
@@ -127,8 +126,8 @@ std::uint32_t SmallCollectives::split_flat(std::uint64_t operation, int colour,
         if (!ring_.settle(answer)) {
             return 0;
         }
-        context = comm::ContextIds::take(slot.node_rank.segment,
-                                         static_cast<std::uint32_t>(members.size()));
+        context =
+            slot.node_rank.bootstrap().take_context(static_cast<std::uint32_t>(members.size()));
         split_line(answer, slot.rank).context = context;
     } else if (!members.empty()) {
         ring_.await(answer, members[0]);

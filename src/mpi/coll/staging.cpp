@@ -11,9 +11,8 @@ namespace warren::coll {
 namespace {
 
 std::uint64_t units_of(StagingKind kind, int ranks) {
-    return (node::collective_phases * staging_phase_bytes(kind, ranks) + node::staging_unit_bytes -
-            1) /
-           node::staging_unit_bytes;
+    return (collective_phases * staging_phase_bytes(kind, ranks) + staging_unit_bytes - 1) /
+           staging_unit_bytes;
 }
 
 // The bits of units [begin, end) that lie in a word of the map.
@@ -23,32 +22,31 @@ std::uint64_t mask_of(std::uint64_t begin, std::uint64_t end, std::uint64_t word
     return (~std::uint64_t{0} >> (64 - (to - from))) << from;
 }
 
-void free_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t end) {
+void free_units(StagingMap& map, std::uint64_t begin, std::uint64_t end) {
     for (std::uint64_t word = begin / 64; 64 * word < end; ++word) {
-        WARREN_INVARIANT((header.staging_map[word].load(std::memory_order_relaxed) &
+        WARREN_INVARIANT((map.used[word].load(std::memory_order_relaxed) &
                           mask_of(begin, end, word)) == mask_of(begin, end, word),
                          "staging 3: the units of an area are marked as used");
-        header.staging_map[word].fetch_and(~mask_of(begin, end, word), std::memory_order_release);
+        map.used[word].fetch_and(~mask_of(begin, end, word), std::memory_order_release);
     }
 }
 
 // Takes units [begin, end) if all are free. Else `busy` is one that is not.
-bool take_units(node::SegmentHeader& header, std::uint64_t begin, std::uint64_t end,
-                std::uint64_t& busy) {
+bool take_units(StagingMap& map, std::uint64_t begin, std::uint64_t end, std::uint64_t& busy) {
     for (std::uint64_t word = begin / 64; 64 * word < end; ++word) {
         const std::uint64_t mask = mask_of(begin, end, word);
-        std::uint64_t bits = header.staging_map[word].load(std::memory_order_relaxed);
+        std::uint64_t bits = map.used[word].load(std::memory_order_relaxed);
         do {
             if ((bits & mask) != 0) {
                 busy = 64 * word + 63 - static_cast<std::uint64_t>(__builtin_clzll(bits & mask));
                 if (64 * word > begin) {
-                    free_units(header, begin, 64 * word);
+                    free_units(map, begin, 64 * word);
                 }
                 return false;
             }
             // Acquire: pairs with free_units; who had them before has done with them.
-        } while (!header.staging_map[word].compare_exchange_weak(bits, bits | mask,
-                                                                 std::memory_order_acquire));
+        } while (
+            !map.used[word].compare_exchange_weak(bits, bits | mask, std::memory_order_acquire));
     }
     return true;
 }
@@ -60,32 +58,32 @@ namespace staging {
 namespace {
 
 // Whether half of all units would be free still.
-bool leaves_half(const node::SegmentHeader& header, std::uint64_t units) {
+bool leaves_half(const node::Segment& segment, std::uint64_t units) {
     std::uint64_t used = units;
-    for (const std::atomic<std::uint64_t>& word : header.staging_map) {
+    for (const std::atomic<std::uint64_t>& word : segment.at(staging_map)->used) {
         used += static_cast<std::uint64_t>(std::popcount(word.load(std::memory_order_relaxed)));
     }
-    return 2 * used <= header.staging_units;
+    return 2 * used <= segment.units(staging_units);
 }
 
 // Units with memory, as a word says it.
 std::uint32_t take(const node::Segment& segment, StagingKind kind, int ranks) {
     const std::uint64_t units = units_of(kind, ranks);
-    node::SegmentHeader& header = segment.header();
-    if (kind == StagingKind::wide && !leaves_half(header, units)) {
+    StagingMap& map = *segment.at(staging_map);
+    if (kind == StagingKind::wide && !leaves_half(segment, units)) {
         return refused;
     }
     std::uint64_t begin = 0;
     std::uint64_t busy = 0;
-    while (begin + units <= header.staging_units) {
-        if (!take_units(header, begin, begin + units, busy)) {
+    while (begin + units <= segment.units(staging_units)) {
+        if (!take_units(map, begin, begin + units, busy)) {
             begin = busy + 1;
             continue;
         }
-        if (segment.commit(segment.staging_unit_offset(begin), units * node::staging_unit_bytes)) {
+        if (segment.commit_units(staging_units, begin, units)) {
             return first + static_cast<std::uint32_t>(begin);
         }
-        free_units(header, begin, begin + units);
+        free_units(map, begin, begin + units);
         break;
     }
     return refused;
@@ -117,11 +115,11 @@ void give_back(const node::Segment& segment, std::atomic<std::uint32_t>& word, S
     }
     const std::uint64_t begin = said - first;
     const std::uint64_t units = units_of(kind, ranks);
-    const std::uint64_t bytes = units * node::staging_unit_bytes;
+    const std::uint64_t bytes = units * staging_unit_bytes;
     if (bytes > kept_bytes) {
-        segment.release(segment.staging_unit_offset(begin), bytes);
+        segment.release_units(staging_units, begin, units);
     }
-    free_units(segment.header(), begin, begin + units);
+    free_units(*segment.at(staging_map), begin, begin + units);
 }
 
 } // namespace staging

@@ -13,7 +13,7 @@
 //     is set aside for staging areas, is exhausted), until the slot is given back. One rank decides
 //     while others yield: several at once would take units from each other.
 //  2. A staging area has memory before its word says that it exists.
-//  3. A unit is used by one staging area at most: its bit in the segment's staging_map is set while
+//  3. A unit is used by one staging area at most: its bit in the staging map is set while
 //     it is.
 // Thread rule: any rank at any time.
 #pragma once
@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpi/coll/segment_regions.hpp"
 #include "mpi/coll/tuning.hpp"
 #include "mpi/job/segment.hpp"
 
@@ -38,7 +39,7 @@ inline constexpr std::uint32_t refused = 2;
 inline constexpr std::uint32_t first = 3; // + number of the first unit
 
 inline std::byte* memory(const node::Segment& segment, std::uint32_t word) {
-    return segment.at(segment.staging_unit_offset(word - first));
+    return segment.at(staging_units) + std::uint64_t{word - first} * staging_unit_bytes;
 }
 
 // Decides a word that was undecided, or waits for who does; returns what it says then: refused, or
@@ -60,7 +61,7 @@ constexpr std::size_t staging_phase_bytes(StagingKind kind, int ranks) {
                                            : ranks == 2                ? staging::pair_rank_bytes
                                                                        : staging::large_rank_bytes);
     const std::size_t most =
-        (small ? staging::small_area_bytes : staging::large_area_bytes) / node::collective_phases;
+        (small ? staging::small_area_bytes : staging::large_area_bytes) / collective_phases;
     return (wanted < most ? wanted : most) / node::cache_line_bytes * node::cache_line_bytes;
 }
 

@@ -33,7 +33,9 @@ struct Member {
     comm::Communicators communicators;
 
     Member(node::Segment&& segment, std::uint32_t index, std::uint32_t size)
-        : rank(std::move(segment), index), engine(rank), communicators(index, size) {
+        : rank(std::move(segment), index),
+          engine(rank),
+          communicators(comm::World::on_one_node(index, size)) {
         rank.slot.pid = getpid();
     }
 };

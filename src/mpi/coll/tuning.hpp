@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "mpi.h"
-#include "mpi/job/segment.hpp"
+#include "mpi/coll/segment_regions.hpp"
 
 namespace warren::coll {
 
@@ -27,12 +27,6 @@ inline constexpr int flat_spins = 64;
 inline constexpr std::uint8_t delayed_operations = 15;
 // Above this size, bytes, short blocks take so long to write that no first poll needs a delay.
 inline constexpr std::size_t delay_limit_bytes = 512;
-// Yields of a rank of a crowded node before it sleeps. One is mostly enough among ranks that all
-// come to the same operation; the others serve ranks that compute in between.
-inline constexpr int yields_before_sleep = 64;
-// Yields of a fibre, whose sleep and wake cost as much as two yields: a worker whose fibres all
-// wait should take over others' work.
-inline constexpr int yields_of_fibre = 2;
 // Sleepers that one rank wakes, each of which wakes as many.
 inline constexpr int wake_fan_out = 2;
 
@@ -102,7 +96,7 @@ inline constexpr std::size_t reduce_round_bytes = 65536;
 // Their largest piece, bytes: pieces stay in the nearer caches.
 inline constexpr std::size_t reduce_piece_bytes = 65536;
 // Pieces of a reduction to a root that fill the pipeline: two per phase.
-inline constexpr std::size_t pipeline_pieces = 2 * std::size_t{node::collective_phases};
+inline constexpr std::size_t pipeline_pieces = 2 * std::size_t{collective_phases};
 // Bytes of two ranks' operands that are combined at a time; distance of the prefetch.
 inline constexpr std::size_t stream_bytes = 512;
 inline constexpr std::size_t operand_ahead_bytes = 2048;

@@ -25,6 +25,11 @@ enum class AttributeOwner : std::uint8_t { communicator, datatype, window };
 struct Keyval {
     using Copy = void (*)();
     using Delete = void (*)();
+    // Call functions whose types are not the standard's (src/foreign); `handle` is the standard's.
+    using CopyAdapter = int (*)(Copy function, void* handle, int keyval, void* extra_state,
+                                void* value, void** copied, int* wanted);
+    using DeleteAdapter = int (*)(Delete function, void* handle, int keyval, void* value,
+                                  void* extra_state);
 
     int value = MPI_KEYVAL_INVALID;
     AttributeOwner owner = AttributeOwner::communicator;
@@ -33,6 +38,25 @@ struct Keyval {
     Copy copy = nullptr;
     Delete remove = nullptr;
     void* extra_state = nullptr;
+    CopyAdapter copy_adapter = nullptr;
+    DeleteAdapter delete_adapter = nullptr;
+
+    template <typename Handle>
+    int call_copy(Handle handle, void* from, void** copied, int* wanted) const {
+        using Function = int (*)(Handle, int, void*, void*, void*, int*);
+        if (copy_adapter != nullptr) {
+            return copy_adapter(copy, handle, value, extra_state, from, copied, wanted);
+        }
+        return reinterpret_cast<Function>(copy)(handle, value, extra_state, from, copied, wanted);
+    }
+    template <typename Handle>
+    int call_delete(Handle handle, void* of) const {
+        using Function = int (*)(Handle, int, void*, void*);
+        if (delete_adapter != nullptr) {
+            return delete_adapter(remove, handle, value, of, extra_state);
+        }
+        return reinterpret_cast<Function>(remove)(handle, value, of, extra_state);
+    }
 };
 
 class Keyvals {
@@ -96,13 +120,11 @@ class Attributes {
 
 template <typename Handle>
 Error Attributes::call_delete(RankLock& lock, Handle handle, Keyval& keyval, void* value) {
-    using Function = int (*)(Handle, int, void*, void*);
     if (keyval.remove == nullptr) {
         return {};
     }
     lock.unlock();
-    const int code =
-        reinterpret_cast<Function>(keyval.remove)(handle, keyval.value, value, keyval.extra_state);
+    const int code = keyval.call_delete(handle, value);
     lock.lock();
     return code == MPI_SUCCESS ? Error() : refused(keyval, "delete", code);
 }
@@ -133,7 +155,6 @@ Error Attributes::remove(RankLock& lock, Handle handle, Keyval& keyval) {
 
 template <typename Handle>
 Error Attributes::copy_from(RankLock& lock, Handle old_handle, const Attributes& old) {
-    using Function = int (*)(Handle, int, void*, void*, void*, int*);
     for (std::size_t i = 0; i < old.entries_.size(); ++i) {
         const Entry entry = old.entries_[i];
         if (entry.keyval->copy == nullptr) {
@@ -148,9 +169,7 @@ Error Attributes::copy_from(RankLock& lock, Handle old_handle, const Attributes&
         int wanted = 0;
         keyvals_->retain(*entry.keyval);
         lock.unlock();
-        const int code = reinterpret_cast<Function>(entry.keyval->copy)(
-            old_handle, entry.keyval->value, entry.keyval->extra_state, entry.value, &copied,
-            &wanted);
+        const int code = entry.keyval->call_copy(old_handle, entry.value, &copied, &wanted);
         lock.lock();
         if (code == MPI_SUCCESS && wanted != 0) {
             put(*entry.keyval, copied);

@@ -3,7 +3,7 @@
 //
 // A communicator owns two contexts, one for the program's point-to-point messages and the next for
 // the library's collective ones, the same numbers at every member and at no other communicator of
-// the node that lives (mpi/comm/context_ids.hpp); its first rank takes them.
+// the node that lives (mpi/job/context_ids.hpp); its first rank takes them.
 //
 // An intercommunicator connects two groups. Its peers, which messages go to and come from, are the
 // remote group; and it has a local intracommunicator, unseen by the program, for what its library
@@ -23,12 +23,18 @@
 #include "base/handle_table.hpp"
 #include "base/late_handle_table.hpp"
 #include "mpi.h"
-#include "mpi/comm/context_ids.hpp"
 #include "mpi/comm/group.hpp"
 #include "mpi/comm/rank_map.hpp"
+#include "mpi/comm/world.hpp"
 #include "mpi/message/send_buffer.hpp"
 
 namespace warren::comm {
+
+// Contexts that need no agreement: of the world, of MPI_COMM_SELF, and of what communicators are
+// made from groups over.
+inline constexpr std::uint32_t world_context = 2;
+inline constexpr std::uint32_t self_context = 4;
+inline constexpr std::uint32_t groups_context = 6;
 
 class Attributes;   // mpi/comm/attributes.hpp
 class ErrorHandler; // mpi/comm/error_handler.hpp
@@ -82,8 +88,9 @@ class Communicator {
     // The ranks that messages go to and come from: the remote group of an intercommunicator.
     int peers() const { return map_.size(); }
     const RankMap& peer_map() const { return map_; }
-    // The world rank of peer 0 ≤ r < peers().
+    // The world rank of peer 0 ≤ r < peers(); and where messages to it go.
     std::uint32_t world_rank(int r) const { return map_[r]; }
+    std::uint32_t endpoint(int r) const { return World::endpoint_of(map_[r]); }
 
     bool inter() const { return local_ != nullptr; }
     // For intercommunicators only.
@@ -135,12 +142,12 @@ Communicator united_of(const Communicator& inter);
 class Communicators {
   public:
     // Tables of its maps are put on the shelf, for all ranks of the node.
-    Communicators(std::uint32_t world_rank, std::uint32_t world_size,
-                  TableShelf shelf = TableShelf());
+    explicit Communicators(World own_world, TableShelf shelf = TableShelf());
 
     Communicator& world() { return world_; }
     Communicator& self() { return self_; }
-    std::uint32_t world_rank() const { return world_rank_; }
+    const World& own_world() const { return own_world_; }
+    std::uint32_t world_rank() const { return own_world_.rank(); }
 
     // The object of a handle; null for MPI_COMM_NULL and what is no communicator.
     Communicator* find(MPI_Comm handle) {
@@ -204,7 +211,7 @@ class Communicators {
         return map;
     }
 
-    const std::uint32_t world_rank_;
+    const World own_world_;
     TableShelf shelf_;
     Communicator world_;
     Communicator self_;

@@ -26,12 +26,16 @@ class ErrorHandler {
 
     // A user's function of any kind: they differ in the handle that they are given a pointer to.
     using Function = void (*)();
+    // Calls a function whose type of handle is not the standard's (src/foreign); `handle` is the
+    // standard's.
+    using Adapter = void (*)(Function function, void* handle, int code);
 
     explicit ErrorHandler(Kind kind, Function function = nullptr)
         : kind_(kind), function_(function) {}
 
     Kind kind() const { return kind_; }
     bool predefined() const { return function_ == nullptr; }
+    void adapt(Adapter adapter) { adapter_ = adapter; }
 
     // Whether it may be attached to, or called for, objects of a kind.
     bool fits(Kind object) const { return predefined() || kind_ == object; }
@@ -39,6 +43,10 @@ class ErrorHandler {
     // Calls the user's function for the object behind `handle`.
     template <typename Handle>
     void call(Handle handle, int code) const {
+        if (adapter_ != nullptr) {
+            adapter_(function_, handle, code);
+            return;
+        }
         reinterpret_cast<void (*)(Handle*, int*, ...)>(function_)(&handle, &code);
     }
 
@@ -49,6 +57,7 @@ class ErrorHandler {
     std::uint32_t handles_ = 1;    // that the program owns
     std::uint32_t references_ = 1; // those, and the objects that it is attached to
     Function function_;
+    Adapter adapter_ = nullptr;
 };
 
 class ErrorHandlers {

@@ -26,6 +26,8 @@
 
 namespace warren::comm {
 
+inline constexpr node::RegionId<std::byte> rank_tables{15};
+
 class TableShelf;
 
 class RankTable {
@@ -98,10 +100,12 @@ class TableShelf {
   public:
     // No shelf: full.
     TableShelf() = default;
-    // A shelf on `bytes` at `offset` of a segment. The memory is zero when nobody has used it yet,
-    // and is committed piece by piece.
-    TableShelf(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes)
-        : memory_(segment.at(offset)), bytes_(bytes), segment_(&segment) {}
+    // The shelf of a segment. The memory is zero when nobody has used it yet, and is committed
+    // piece by piece.
+    explicit TableShelf(const node::Segment& segment)
+        : memory_(segment.at(rank_tables)),
+          bytes_(segment.unit_bytes(rank_tables)),
+          segment_(&segment) {}
     // A shelf on other memory, which needs no commitment; zero, at a multiple of 64.
     TableShelf(std::byte* memory, std::uint64_t bytes) : memory_(memory), bytes_(bytes) {}
 

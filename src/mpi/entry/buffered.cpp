@@ -100,8 +100,7 @@ Error bsend(Context& context, const void* buf, MPI_Count count, const datatype::
     if (dest == MPI_PROC_NULL) {
         return {};
     }
-    return send_buffered(context, buffer_of(buf, count, datatype), comm.world_rank(dest), tag,
-                         comm);
+    return send_buffered(context, buffer_of(buf, count, datatype), comm.endpoint(dest), tag, comm);
 }
 
 Error ibsend(Context& context, const void* buf, MPI_Count count, const datatype::Datatype& datatype,

@@ -1,5 +1,5 @@
-// What the entry points of collective operations share: checks that more than one of their files makes.
-// Thread rule: under the rank's lock.
+// What the entry points of collective operations share: checks that more than one of their files
+// makes. Thread rule: under the rank's lock.
 #pragma once
 
 #include "base/error.hpp"
@@ -11,9 +11,9 @@ namespace warren::mpi {
 
 // The blocking operations of a communicator. Tells fibres' balancing of operations of all ranks.
 inline coll::Collectives collectives_of(Context& context, comm::Communicator& comm) {
-    if (const FibreFunctions* functions = fibres();
-        functions != nullptr && // rare: by option
-        functions->at_collective != nullptr && comm.size() == static_cast<int>(context.rank.size)) {
+    const FibreFunctions* const functions = context.rank.waits.functions;
+    if (functions != nullptr && functions->at_collective != nullptr && // rare: by option
+        comm.size() == static_cast<int>(context.rank.world_size)) {
         functions->at_collective();
     }
     return coll::Collectives(context.messages, comm);

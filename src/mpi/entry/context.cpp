@@ -9,6 +9,7 @@
 #include "mpi/entry/enrolment.hpp"
 #include "mpi/entry/failure.hpp"
 #include "mpi/entry/requests.hpp"
+#include "mpi/transport/shm/segment_regions.hpp"
 
 namespace warren::mpi {
 
@@ -18,18 +19,16 @@ std::uint64_t kernel_thread() {
     return static_cast<std::uint64_t>(syscall(SYS_gettid));
 }
 
-Context::Context(RankState& own_home, const Enrolment& enrolment)
+Context::Context(RankState& own_home, Enrolment&& enrolment)
     : rank_state(own_home),
       process(find_process()),
-      rank(enrolment.segment, enrolment.rank),
+      rank(std::move(enrolment.segment), std::move(enrolment.bootstrap)),
       messages(rank),
-      communicators(enrolment.rank, rank.size,
-                    comm::TableShelf(rank.segment, rank.segment.header().tables_offset,
-                                     rank.segment.header().tables_bytes)),
-      main_thread(kernel_thread()),
-      lifeline(enrolment.lifeline) {
+      communicators(comm::World::on_one_node(rank.world_rank, rank.world_size),
+                    comm::TableShelf(rank.segment)),
+      main_thread(kernel_thread()) {
     attributes.tag_ub = tag_limit;
-    attributes.universe_size = static_cast<int>(rank.size);
+    attributes.universe_size = static_cast<int>(rank.world_size);
     attributes.application = static_cast<int>(rank.slot.application);
 }
 
@@ -108,7 +107,7 @@ Error create_context(RankState& rank_state, Context*& made) {
     if (Error error = enrol(rank_state, enrolment)) {
         return error;
     }
-    made = new Context(rank_state, enrolment);
+    made = new Context(rank_state, std::move(enrolment));
     return {};
 }
 
@@ -121,7 +120,7 @@ Error open_context(int thread_level, Context*& context) {
     if (context == nullptr) {
         context = std::exchange(rank_state.sleeping_context, nullptr);
         if (context != nullptr) {
-            context->rank.header().finishing.fetch_sub(1, std::memory_order_acq_rel);
+            context->rank.bootstrap().add(node::JobCount::finishing, -1);
         } else if (Error error = create_context(rank_state, context)) {
             return error;
         }
@@ -142,14 +141,16 @@ Error open_context(int thread_level, Context*& context) {
 void close_context() {
     RankState& rank_state = find_rank_state();
     Context* context = rank_state.context.exchange(nullptr, std::memory_order_acq_rel);
-    context->rank.slot.state.store(node::RankStage::finalised, std::memory_order_release);
+    Rank& rank = context->rank;
+    rank.slot.state.store(node::RankStage::finalised, std::memory_order_release);
     // Who has cancelled a send to this rank learns so that nobody answers (the fence pairs with
     // Withdrawals::find_left's), and who waits for room for an answer that nobody takes it.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (context->rank.header().withdrawing.load(std::memory_order_relaxed) != 0 ||
-        context->rank.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-        for (std::uint32_t other = 0; other < context->rank.size; ++other) {
-            context->rank.ring(other);
+    if (rank.bootstrap().read(node::JobCount::withdrawing) != 0 ||
+        transport::queue_ends_of(rank.slot).room_wanted.load(std::memory_order_relaxed) != 0)
+        [[unlikely]] {
+        for (std::uint32_t other = 0; other < rank.size; ++other) {
+            rank.ring(other);
         }
     }
     own_context = nullptr;

@@ -30,7 +30,7 @@ namespace warren::mpi {
 struct Enrolment;
 
 struct Context {
-    Context(RankState& rank_state, const Enrolment& enrolment);
+    Context(RankState& rank_state, Enrolment&& enrolment);
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
@@ -61,7 +61,6 @@ struct Context {
     int thread_level = MPI_THREAD_SINGLE; // of MPI_Init
     bool shared_by_threads = false;       // MPI_THREAD_MULTIPLE, of MPI_Init or a session
     std::uint64_t main_thread;            // the kernel's number of the thread that initialised
-    int lifeline;                         // to mpiexec; -1: started alone
 
     // Variables that the predefined attributes' values point to.
     struct {

@@ -11,6 +11,7 @@
 
 #include "mpi.h"
 #include "mpi/entry/rank_state.hpp"
+#include "mpi/job/mpiexec_bootstrap.hpp"
 #include "runtime/process_ranks/process_ranks.hpp"
 
 namespace warren::mpi {
@@ -169,11 +170,11 @@ Error enrol(const RankState& rank_state, Enrolment& made) {
         return fail(MPI_ERR_OTHER, "the calling thread is rank %u of this process, which has %u",
                     rank_state.number, link.ranks);
     }
-    made.rank = link.first_rank + rank_state.number;
+    const std::uint32_t rank = link.first_rank + rank_state.number;
     if (link.lifeline >= 0) {
         // A script that runs two MPI programs: the second would find the queues in the middle of
         // the first one's traffic. Initialised already now, so that of two at once one is refused.
-        node::RankSlot& slot = link.segment.slot(made.rank);
+        node::RankSlot& slot = link.segment.slot(rank);
         node::RankStage before = node::RankStage::not_started;
         if (!slot.state.compare_exchange_strong(before, node::RankStage::initialised)) {
             const std::int32_t pid = slot.pid.load(std::memory_order_relaxed);
@@ -183,12 +184,12 @@ Error enrol(const RankState& rank_state, Enrolment& made) {
             return fail(MPI_ERR_OTHER,
                         "rank %u of this job has been process %d already: a rank is one MPI "
                         "program, start the next one with an mpiexec of its own",
-                        made.rank, pid);
+                        rank, pid);
         }
         slot.pid.store(getpid(), std::memory_order_relaxed);
     }
     made.segment = link.segment;
-    made.lifeline = link.lifeline;
+    made.bootstrap = std::make_unique<node::MpiexecBootstrap>(link.segment, rank, link.lifeline);
     return {};
 }
 

@@ -6,9 +6,10 @@
 // alone makes a segment of its own. Thread rule: any thread; the process's part is under a mutex.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 
 #include "base/error.hpp"
+#include "mpi/job/bootstrap.hpp"
 #include "mpi/job/segment.hpp"
 
 namespace warren::mpi {
@@ -17,8 +18,7 @@ struct RankState;
 
 struct Enrolment {
     node::Segment segment;
-    std::uint32_t rank = 0;
-    int lifeline = -1; // to mpiexec; -1: started alone
+    std::unique_ptr<node::Bootstrap> bootstrap;
 };
 
 // Enrols the calling thread's rank. An error says what is wrong with the environment.

@@ -106,7 +106,8 @@ Error abort(Context& context, comm::Communicator& comm, int errorcode) {
     char text[160];
     std::snprintf(text, sizeof text, "rank %d of %d called MPI_Abort with code %d", comm.rank(),
                   comm.size(), errorcode);
-    end_job(context, node::JobEnd::aborted, errorcode, context.lifeline < 0 ? text : "");
+    end_job(context, node::JobEnd::aborted, errorcode,
+            context.rank.bootstrap().has_launcher() ? "" : text);
 }
 
 Error get_version(int* version, int* subversion) {

@@ -55,14 +55,18 @@ int exit_code(int code) {
 void end_job(Context& context, node::JobEnd end, int code, const char* text) {
     flush_output(); // what the program has printed so far belongs to the story
     context.rank.slot.state.store(node::RankStage::aborting, std::memory_order_release);
-    const bool first = context.rank.segment.record_end(end, context.rank.index, code, text);
-    const bool alone = context.lifeline < 0;
-    if (alone || (first && write(context.lifeline, "!", 1) < 0)) {
-        say(text); // no mpiexec, or none any more, to do so
-    } else if (!first) {
-        // mpiexec is to hear first of who was quicker, and ends this rank with the others.
+    switch (context.rank.bootstrap().abort(end, code, text)) {
+    case node::Bootstrap::Told::launcher:
+        break;
+    case node::Bootstrap::Told::before: {
+        // The launcher is to hear first of who was quicker, and ends this rank with the others.
         constexpr useconds_t patience_us = 200'000;
         usleep(patience_us);
+        break;
+    }
+    case node::Bootstrap::Told::nobody:
+        say(text);
+        break;
     }
     _exit(exit_code(code));
 }
@@ -71,12 +75,12 @@ void end_part(Context& context, const comm::Communicator& communicator, int code
     std::vector<std::uint32_t> members;
     for (const comm::RankMap* map : {&communicator.map(), &communicator.peer_map()}) {
         for (int rank = 0; rank < map->size(); ++rank) {
-            members.push_back(static_cast<std::uint32_t>((*map)[rank]));
+            members.push_back(comm::World::endpoint_of((*map)[rank]));
         }
     }
     std::sort(members.begin(), members.end());
     members.erase(std::unique(members.begin(), members.end()), members.end());
-    if (members.size() == context.rank.size) {
+    if (members.size() == context.rank.world_size) {
         return;
     }
     flush_output();
@@ -84,7 +88,7 @@ void end_part(Context& context, const comm::Communicator& communicator, int code
     if (!context.rank.slot.state.compare_exchange_strong(initialised, node::RankStage::aborting)) {
         pause(); // another member was quicker
     }
-    say(("rank " + std::to_string(context.rank.index) + " called MPI_Abort with code " +
+    say(("rank " + std::to_string(context.rank.world_rank) + " called MPI_Abort with code " +
          std::to_string(code) + " on " + name_of(context, communicator))
             .c_str());
     for (const std::uint32_t member : members) {

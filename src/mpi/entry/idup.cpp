@@ -124,7 +124,7 @@ Error start_agreement(Context& context, comm::Communicator& comm, const comm::Co
     }
     for (int step_down = distance / 2; step_down > 0; step_down /= 2) {
         if (rank + step_down < size) {
-            duplication->children.push_back(group.world_rank(rank + step_down));
+            duplication->children.push_back(group.endpoint(rank + step_down));
         }
     }
     request->operation = message::Operation::combined;

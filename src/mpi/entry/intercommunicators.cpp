@@ -55,7 +55,7 @@ Error introduce(Context& context, const comm::Communicator& local_comm,
         return fail(MPI_ERR_RANK, "remote_leader = %d is not in 0 … %d", remote_leader,
                     peer->peers() - 1);
     }
-    const std::uint32_t own = context.rank.index;
+    const std::uint32_t own = context.rank.world_rank;
     const std::uint32_t other = peer->world_rank(remote_leader);
     if (local_comm.map().rank_of(other) != MPI_UNDEFINED) {
         return fail(MPI_ERR_RANK, "remote_leader = %d is in the local group", remote_leader);

@@ -144,7 +144,7 @@ Error make_partitioned(Context& context, Partitioned& state, int peer, int tag,
     request->operation = Operation::partitioned;
     request->persistent = true;
     request->null_peer = peer == MPI_PROC_NULL;
-    request->peer = request->null_peer ? 0 : comm.world_rank(peer);
+    request->peer = request->null_peer ? 0 : comm.endpoint(peer);
     request->envelope = {.context = comm.context(), .source = peer, .tag = tag};
     request->buffer = state.partition;
     request->attachment = &state;

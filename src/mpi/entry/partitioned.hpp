@@ -1,7 +1,7 @@
 // Partitioned communication (MPI 5.0, 4.2): one message whose parts its sender's threads give free
 // one by one, and whose parts its receiver may use one by one.
 //
-// An operation pair is a message space of its own, a context number (mpi/comm/context_ids.hpp) that
+// An operation pair is a message space of its own, a context number (mpi/job/context_ids.hpp) that
 // the sender takes when it makes its request, and announces to the receiver by a small message; in
 // it, each of the SENDER's partitions is a message whose tag is its number. So partitions leave as
 // they get ready, whatever the receiver's are, and neither they nor the next round's can be

@@ -2,7 +2,6 @@
 
 #include "mpi/coll/agreement.hpp"
 #include "mpi/coll/steps.hpp"
-#include "mpi/comm/context_ids.hpp"
 #include "mpi/entry/partitioned_requests.hpp"
 #include "mpi/entry/point_to_point.hpp"
 
@@ -90,7 +89,7 @@ Error psend_init(Context& context, const void* buf, int partitions, MPI_Count co
     send->ready.resize(static_cast<std::size_t>(partitions));
     Announcement announcement = {};
     if (dest != MPI_PROC_NULL) {
-        announcement.context = comm::ContextIds::take(context.rank.segment, 2);
+        announcement.context = context.rank.bootstrap().take_context(2);
         if (announcement.context == 0) {
             return fail(MPI_ERR_NO_MEM, "no number for another partitioned operation");
         }

@@ -22,7 +22,7 @@ Error send_long(Operation mode, Context& context, const Buffer& buffer, int dest
     if (dest == MPI_PROC_NULL) [[unlikely]] {
         return {};
     }
-    return context.messages.send(mode, buffer, comm.world_rank(dest), send_envelope(comm, tag));
+    return context.messages.send(mode, buffer, comm.endpoint(dest), send_envelope(comm, tag));
 }
 
 Error isend_long(Operation mode, Context& context, const Buffer& buffer, int dest, int tag,

@@ -148,7 +148,7 @@ Error irecv_long(Context& context, const message::Buffer& buffer, int source, in
 inline Error send(Context& context, const void* buf, MPI_Count count,
                   const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm) {
     const message::Buffer buffer = buffer_of(buf, count, datatype);
-    if (dest != MPI_PROC_NULL && context.messages.send_now(buffer, comm.world_rank(dest),
+    if (dest != MPI_PROC_NULL && context.messages.send_now(buffer, comm.endpoint(dest),
                                                            send_envelope(comm, tag))) [[likely]] {
         return {};
     }
@@ -159,7 +159,7 @@ inline Error isend(Context& context, const void* buf, MPI_Count count,
                    const datatype::Datatype& datatype, int dest, int tag, comm::Communicator& comm,
                    MPI_Request* request) {
     const message::Buffer buffer = buffer_of(buf, count, datatype);
-    if (dest != MPI_PROC_NULL && context.messages.send_now(buffer, comm.world_rank(dest),
+    if (dest != MPI_PROC_NULL && context.messages.send_now(buffer, comm.endpoint(dest),
                                                            send_envelope(comm, tag))) [[likely]] {
         *request = request_handle(context.messages.sent());
         return {};

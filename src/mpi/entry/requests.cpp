@@ -45,7 +45,7 @@ Request* make_send(Context& context, Operation mode, const message::Buffer& buff
         return nullptr;
     }
     request->null_peer = dest == MPI_PROC_NULL;
-    Engine::prepare_send(*request, mode, buffer, request->null_peer ? 0 : comm.world_rank(dest),
+    Engine::prepare_send(*request, mode, buffer, request->null_peer ? 0 : comm.endpoint(dest),
                          send_envelope(comm, tag));
     bind(context, *request, comm);
     return request;

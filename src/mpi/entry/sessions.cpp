@@ -50,11 +50,11 @@ constexpr const char* sets[] = {world_set, own_set};
 // The processes of a set; names of this scheme do not depend on case.
 Error find_set(const Context& context, const char* name, comm::RankMap& members) {
     if (strcasecmp(name, world_set) == 0) {
-        members = comm::RankMap::affine(0, 1, static_cast<int>(context.rank.size));
+        members = comm::RankMap::affine(0, 1, static_cast<int>(context.rank.world_size));
         return {};
     }
     if (strcasecmp(name, own_set) == 0) {
-        members = comm::RankMap::affine(context.rank.index, 1, 1);
+        members = comm::RankMap::affine(context.rank.world_rank, 1, 1);
         return {};
     }
     return fail(MPI_ERR_ARG, "\"%s\" is not the name of a process set", name);
@@ -63,9 +63,10 @@ Error find_set(const Context& context, const char* name, comm::RankMap& members)
 // A communicator of the whole job that exists everywhere without having been made: what others are
 // made over.
 comm::Communicator common_ground(const Context& context) {
-    return comm::Communicator(comm::groups_context,
-                              comm::RankMap::affine(0, 1, static_cast<int>(context.rank.size)),
-                              static_cast<int>(context.rank.index));
+    return comm::Communicator(
+        comm::groups_context,
+        comm::RankMap::affine(0, 1, static_cast<int>(context.rank.world_size)),
+        static_cast<int>(context.rank.world_rank));
 }
 
 // A number for a name, by which concurrent calls are told apart (FNV-1a).

@@ -69,7 +69,7 @@ struct ShortMessage {
     return short_message(buf, count, message::Engine::short_bytes, datatype, dest, tag, comm,
                          message) &&
            message.context->messages.send_short(
-               buf, message.bytes, message.communicator->world_rank(dest), message.envelope);
+               buf, message.bytes, message.communicator->endpoint(dest), message.envelope);
 }
 
 [[gnu::always_inline]] inline bool short_isend(const void* buf, MPI_Count count,
@@ -80,7 +80,7 @@ struct ShortMessage {
         !short_message(buf, count, message::Engine::short_bytes, datatype, dest, tag, comm,
                        message) ||
         !message.context->messages.send_short(
-            buf, message.bytes, message.communicator->world_rank(dest), message.envelope))
+            buf, message.bytes, message.communicator->endpoint(dest), message.envelope))
         [[unlikely]] {
         return false;
     }
@@ -105,7 +105,7 @@ template <typename Count>
     message.envelope.source = source;
     std::size_t bytes;
     if (!message.context->messages.receive_short(buf, message.bytes, message.element_bytes,
-                                                 message.communicator->world_rank(source),
+                                                 message.communicator->endpoint(source),
                                                  message.envelope, call, bytes)) [[unlikely]] {
         return false;
     }

@@ -48,7 +48,7 @@ int set_colour(const Context& context, const comm::Info* info) {
     if (strcasecmp(set->c_str(), "mpi://WORLD") == 0) {
         return 0;
     }
-    return strcasecmp(set->c_str(), "mpi://SELF") == 0 ? static_cast<int>(context.rank.index)
+    return strcasecmp(set->c_str(), "mpi://SELF") == 0 ? static_cast<int>(context.rank.world_rank)
                                                        : MPI_UNDEFINED;
 }
 

@@ -13,93 +13,45 @@
 #include "base/futex.hpp"
 #include "mpi.h"
 
+// The linker's: the first declaration of a region and what follows the last.
+extern "C" const warren::node::Region* const __start_warren_regions[] [[gnu::visibility("hidden")]];
+extern "C" const warren::node::Region* const __stop_warren_regions[] [[gnu::visibility("hidden")]];
+
 namespace warren::node {
 
 namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
 
-// Communicators of a node that have their own counters: enough for a program's few dozen busy ones;
-// the rest use messages.
-constexpr std::uint32_t collective_slot_limit = 256;
-constexpr std::uint64_t collective_bytes_limit = 16 << 20;
-
-// Pair rings take address space only until a pair opens them.
-constexpr std::uint64_t pair_ring_region_limit = std::uint64_t{1} << 30;
-
-// Tables of rank maps take address space only until they are made. What does not fit any more is
-// made by every rank for itself.
-constexpr std::uint64_t table_bytes_limit = 4 << 20;
-constexpr std::uint64_t table_bytes_per_rank = 16 << 10;
-
-// Staging areas take address space only until collective operations use them.
-constexpr std::uint64_t staging_units_per_rank = 128;
-constexpr std::uint64_t least_staging_units = 512;
-
 std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-// Where everything is, for a number of ranks.
-void lay_out(SegmentHeader& header, const SegmentOptions& options) {
-    const std::uint64_t ranks = options.ranks;
-    header.ranks = options.ranks;
-    header.cores = options.cores;
-    header.verbose = options.verbose;
-    header.keeps_going = options.keeps_going;
-    header.oversubscribed = options.crowded || options.ranks > options.cores;
-    header.crowded = options.crowded;
-    header.slots_offset = page_bytes;
-    header.room_offset = header.slots_offset + ranks * sizeof(RankSlot);
-    header.queues_offset =
-        round_up(header.room_offset + ranks * ((ranks + 63) / 64) * 8, page_bytes);
-    const std::uint64_t chunks_bytes = ranks * chunks_per_rank * chunk_bytes;
-    header.chunks_offset = header.queues_offset + ranks * queue_cells * cell_bytes;
-    header.collective_offset =
-        round_up(header.chunks_offset + (options.crowded ? 0 : chunks_bytes), page_bytes);
-    header.collective_slot_bytes =
-        round_up(collective_head_bytes(ranks) + collective_phases * collective_phase_bytes(ranks),
-                 page_bytes);
-    const std::uint64_t slots = collective_bytes_limit / header.collective_slot_bytes;
-    header.collective_slots = static_cast<std::uint32_t>(
-        slots < 2 ? 2 : (slots > collective_slot_limit ? collective_slot_limit : slots));
-    // Only the first slot, the world's, is sure to be used.
-    header.committed_bytes = header.collective_offset + header.collective_slot_bytes;
-    header.contexts_offset =
-        header.collective_offset + header.collective_slots * header.collective_slot_bytes;
-    header.tables_offset =
-        round_up(header.contexts_offset + context_limit * sizeof(ContextEntry), page_bytes);
-    header.tables_bytes = table_bytes_limit + ranks * table_bytes_per_rank;
-    header.pair_rings_offset = header.tables_offset + header.tables_bytes;
-    std::uint64_t pair_rings = ranks * (ranks - 1);
-    if (pair_rings > ranks * pair_rings_per_receiver) {
-        pair_rings = ranks * pair_rings_per_receiver;
+// The order in which regions are laid out: what is sure comes first, so that it is committed in one
+// piece; small regions share the header's pages.
+int layout_group(const Extent& extent) {
+    if (extent.sure_units == extent.units) {
+        return extent.bytes() < page_bytes ? 0 : 1;
     }
-    if (pair_rings > pair_ring_region_limit / pair_ring_bytes) {
-        pair_rings = pair_ring_region_limit / pair_ring_bytes;
+    return extent.sure_units != 0 ? 2 : 3;
+}
+constexpr int layout_groups = 4;
+
+bool is_known(const SegmentHeader& header, std::uint64_t file_bytes) {
+    Layout layout;
+    const JobShape shape = {
+        .ranks = header.directory.ranks, .cores = header.cores, .fibres = header.crowded != 0};
+    if (header.directory.version != segment_version || shape.ranks == 0 ||
+        shape.ranks > rank_limit) {
+        return false;
     }
-    header.pair_ring_limit = header.oversubscribed ? 0 : static_cast<std::uint32_t>(pair_rings);
-    header.staging_offset =
-        round_up(header.pair_rings_offset + header.pair_ring_limit * pair_ring_bytes, page_bytes);
-    header.staging_units = ranks == 1 ? 0
-                                      : std::clamp(ranks * staging_units_per_rank,
-                                                   least_staging_units, staging_unit_limit);
-    header.bytes = header.staging_offset + header.staging_units * staging_unit_bytes;
-    if (header.pair_ring_limit > 0) {
-        header.bounces_offset = header.bytes;
-        header.bytes = round_up(
-            header.bounces_offset + ranks * bounce_buffers * bounce_stride_bytes, page_bytes);
+    if (Error error = lay_out(declared_regions(), shape, layout)) {
+        const std::unique_ptr<ErrorRecord> record(error.take());
+        return false;
     }
-    // Few of thousands of ranks use many chunks, and the rest of what these have (their stacks) has
-    // no memory beforehand either.
-    if (options.crowded) {
-        header.chunks_offset = header.bytes;
-        header.bytes = round_up(header.chunks_offset + chunks_bytes, page_bytes);
-    }
-    header.memory_use_offset = header.bytes;
-    header.bytes += round_up(memory_use_limit * sizeof(MemoryUse), page_bytes);
-    header.loads_offset = header.bytes;
-    header.bytes += round_up(balance::LoadTable::bytes(ranks), page_bytes);
+    // Behind the segment, the file may have the memory of windows.
+    return header.bytes == layout.bytes && file_bytes >= layout.bytes &&
+           std::memcmp(header.directory.entries, layout.entries, sizeof layout.entries) == 0;
 }
 
 Error mapping_failed(std::uint64_t bytes) {
@@ -118,12 +70,54 @@ Error mapping_failed(std::uint64_t bytes) {
 
 } // namespace
 
+std::span<const Region* const> declared_regions() {
+    return {__start_warren_regions, __stop_warren_regions};
+}
+
+Error lay_out(std::span<const Region* const> regions, const JobShape& shape, Layout& layout) {
+    const Region* by_number[region_limit] = {};
+    for (const Region* region : regions) {
+        if (region->number >= region_limit) {
+            return fail(MPI_ERR_INTERN, "the region \"%s\" has the number %u, the limit is %u",
+                        region->name, region->number, region_limit);
+        }
+        const Region*& place = by_number[region->number];
+        if (place != nullptr) {
+            return fail(MPI_ERR_INTERN, "the regions \"%s\" and \"%s\" have the same number, %u",
+                        place->name, region->name, region->number);
+        }
+        place = region;
+    }
+    std::uint64_t end = sizeof(SegmentHeader);
+    layout.committed_bytes = end;
+    for (int group = 0; group < layout_groups; ++group) {
+        for (std::uint32_t number = 0; number < region_limit; ++number) {
+            const Extent extent =
+                by_number[number] != nullptr ? by_number[number]->extent(shape) : Extent{};
+            if (extent.units == 0 || layout_group(extent) != group) {
+                continue;
+            }
+            const std::uint64_t offset = round_up(end, group == 0 ? cache_line_bytes : page_bytes);
+            layout.entries[number] = {.offset = offset, .extent = extent};
+            if (extent.sure_units != 0) {
+                layout.committed_bytes += offset - end + extent.sure_bytes();
+            }
+            end = offset + extent.bytes();
+        }
+    }
+    layout.bytes = round_up(end, page_bytes);
+    return {};
+}
+
 Error Segment::create(const SegmentOptions& options, Segment& made) {
     if (options.ranks == 0 || options.ranks > rank_limit) {
         return fail(MPI_ERR_ARG, "a node holds 1 to %u ranks, not %u", rank_limit, options.ranks);
     }
-    SegmentHeader plan = {};
-    lay_out(plan, options);
+    const JobShape shape = options.shape();
+    Layout plan;
+    if (Error error = lay_out(declared_regions(), shape, plan)) {
+        return error;
+    }
 
     const int descriptor = memfd_create("warren-node", MFD_CLOEXEC);
     if (descriptor < 0) {
@@ -145,7 +139,7 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
         return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB: %s", options.ranks,
                     static_cast<unsigned long long>(plan.bytes >> 10), std::strerror(errno));
     }
-    if (options.commit && !segment.commit(0, plan.committed_bytes)) {
+    if (options.commit && !segment.commit_sure(plan.entries)) {
         return fail(MPI_ERR_NO_MEM, "the node segment of %u ranks needs %llu kB of memory: %s",
                     options.ranks, static_cast<unsigned long long>(plan.committed_bytes >> 10),
                     std::strerror(errno));
@@ -154,27 +148,34 @@ Error Segment::create(const SegmentOptions& options, Segment& made) {
         return error;
     }
     SegmentHeader& header = *segment.header_;
-    lay_out(header, options);
+    std::memcpy(header.directory.entries, plan.entries, sizeof plan.entries);
+    header.directory.ranks = options.ranks;
+    header.bytes = plan.bytes;
+    header.committed_bytes = plan.committed_bytes;
+    header.cores = options.cores;
+    header.oversubscribed = shape.shares_processors();
+    header.verbose = options.verbose;
+    header.keeps_going = options.keeps_going;
+    header.crowded = options.crowded;
     header.launcher_pid = static_cast<std::uint32_t>(getpid());
     header.fence_in_wakers.store(header.oversubscribed != 0 || !register_sleeper_fence(),
                                  std::memory_order_relaxed);
-    // The world and self communicators have the contexts below, and the world the first collective
-    // slot; see comm/.
-    header.next_context.store(8, std::memory_order_relaxed);
-    header.collective_map[0].store(1, std::memory_order_relaxed);
-    header.version = segment_version;
-    header.magic = segment_magic;
-    segment.slots_ = reinterpret_cast<RankSlot*>(segment.at(header.slots_offset));
-    for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
-        segment.slots_[rank].process = rank;
+    for (const Region* region : declared_regions()) {
+        const DirectoryEntry& entry = plan.entries[region->number];
+        if (region->initialise != nullptr && entry.offset != 0) {
+            region->initialise(segment.at(entry.offset), shape);
+        }
     }
+    header.directory.version = segment_version;
+    header.directory.magic = segment_magic;
+    segment.slots_ = segment.at(rank_slots);
     made = std::move(segment);
     return {};
 }
 
 bool Segment::is_behind(int descriptor) {
     std::uint64_t magic = 0;
-    return pread(descriptor, &magic, sizeof magic, offsetof(SegmentHeader, magic)) ==
+    return pread(descriptor, &magic, sizeof magic, offsetof(SegmentHeader, directory.magic)) ==
                static_cast<ssize_t>(sizeof magic) &&
            magic == segment_magic;
 }
@@ -187,22 +188,16 @@ Error Segment::attach(int descriptor, Segment& made) {
     }
     SegmentHeader header;
     const ssize_t read = pread(descriptor, &header, sizeof header, 0);
-    if (read != static_cast<ssize_t>(sizeof header) || header.magic != segment_magic) {
+    if (read != static_cast<ssize_t>(sizeof header) || header.directory.magic != segment_magic) {
         return fail(MPI_ERR_OTHER, "descriptor %d is not a node segment", descriptor);
     }
-    SegmentHeader plan = {};
-    lay_out(plan, {.ranks = header.ranks,
-                   .cores = header.cores,
-                   .verbose = header.verbose != 0,
-                   .crowded = header.crowded != 0});
-    if (header.version != segment_version || header.ranks == 0 || header.ranks > rank_limit ||
-        header.bytes != plan.bytes || static_cast<std::uint64_t>(status.st_size) < plan.bytes) {
+    if (!is_known(header, static_cast<std::uint64_t>(status.st_size))) {
         return fail(MPI_ERR_OTHER,
                     "the node segment has version %u and %llu bytes, this library "
-                    "makes version %u and %llu bytes: mpiexec and the library come "
+                    "makes version %u and other regions: mpiexec and the library come "
                     "from different builds of Warren",
-                    header.version, static_cast<unsigned long long>(header.bytes), segment_version,
-                    static_cast<unsigned long long>(plan.bytes));
+                    header.directory.version, static_cast<unsigned long long>(header.bytes),
+                    segment_version);
     }
     Segment segment;
     segment.mapping_ = std::make_shared<Mapping>(descriptor);
@@ -210,7 +205,7 @@ Error Segment::attach(int descriptor, Segment& made) {
     if (Error error = segment.map(header.bytes)) {
         return error;
     }
-    segment.slots_ = reinterpret_cast<RankSlot*>(segment.at(header.slots_offset));
+    segment.slots_ = segment.at(rank_slots);
     made = std::move(segment);
     return {};
 }
@@ -246,16 +241,23 @@ void Segment::release(std::uint64_t offset, std::uint64_t bytes) const {
                     static_cast<off_t>(offset), static_cast<off_t>(bytes));
 }
 
-bool Segment::commit_contexts(std::uint32_t index) const {
-    const std::uint32_t end = (index / contexts_per_page + 1) * contexts_per_page;
-    std::uint32_t begin = header_->committed_contexts.load(std::memory_order_relaxed);
-    // Two ranks may do the same here, which is harmless.
-    if (begin < end && !commit(header_->contexts_offset + begin * sizeof(ContextEntry),
-                               (end - begin) * sizeof(ContextEntry))) {
+bool Segment::commit_sure(std::span<const DirectoryEntry> entries) const {
+    // In the order of the layout: what is sure whole is one piece with the header.
+    std::uint64_t end = sizeof(SegmentHeader);
+    for (const DirectoryEntry& entry : entries) {
+        if (entry.extent.sure_units == entry.extent.units) {
+            end = std::max(end, entry.offset + entry.extent.bytes());
+        }
+    }
+    if (!commit(0, end)) {
         return false;
     }
-    while (begin < end && !header_->committed_contexts.compare_exchange_weak(
-                              begin, end, std::memory_order_relaxed)) {
+    for (const DirectoryEntry& entry : entries) {
+        const bool in_part = entry.extent.sure_units != entry.extent.units;
+        if (in_part && entry.extent.sure_units != 0 &&
+            !commit(entry.offset, entry.extent.sure_bytes())) {
+            return false;
+        }
     }
     return true;
 }

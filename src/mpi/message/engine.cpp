@@ -259,10 +259,10 @@ void Engine::Arrivals::other(Engine& engine, const transport::Arrival& arrival) 
         return;
     }
     const Rank& rank = engine.core_.rank;
-    std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n", rank.index,
-                 arrival.header.kind, arrival.sender);
-    rank.segment.record_end(node::JobEnd::fatal_error, rank.index, 1,
-                            "the node segment is damaged: a cell of unknown kind");
+    std::fprintf(stderr, "warren: rank %u: a cell of unknown kind %u from rank %u\n",
+                 rank.world_rank, arrival.header.kind, arrival.sender);
+    rank.bootstrap().abort(node::JobEnd::fatal_error, 1,
+                           "the node segment is damaged: a cell of unknown kind");
     std::_Exit(1);
 }
 
@@ -316,8 +316,8 @@ void Engine::flush() {
     };
     wait_until(all_gone, {.call = current_call});
     Rank& rank = core_.rank;
-    std::atomic<std::uint32_t>& finishing = rank.header().finishing;
-    if (finishing.fetch_add(1, std::memory_order_acq_rel) + 1 == rank.size) {
+    node::Bootstrap& bootstrap = rank.bootstrap();
+    if (bootstrap.add(node::JobCount::finishing, 1) == rank.world_size) {
         for (std::uint32_t other = 0; other < rank.size; ++other) {
             rank.ring(other);
         }
@@ -326,7 +326,7 @@ void Engine::flush() {
         return;
     }
     const auto nothing_comes = [&] {
-        if (finishing.load(std::memory_order_acquire) == rank.size) {
+        if (bootstrap.read(node::JobCount::finishing) == rank.world_size) {
             // The others' messages stand in the queues by now.
             while (progress()) {
             }

@@ -46,7 +46,7 @@ class FibreNode {
         fibres_.run();
     }
 
-    balance::LoadTable loads() const { return segment_.loads(); }
+    balance::LoadTable loads() const { return balance::LoadTable::at(segment_.at(balance::loads)); }
 
   private:
     node::Segment segment_;

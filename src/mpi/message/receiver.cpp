@@ -15,8 +15,8 @@ void no_memory_for_unexpected(const Rank& rank, std::uint64_t bytes) {
                   "no memory for an unexpected message of %llu bytes (post its receive earlier, or "
                   "raise the memory limit)",
                   static_cast<unsigned long long>(bytes));
-    std::fprintf(stderr, "warren: rank %u: %s\n", rank.index, text);
-    rank.segment.record_end(node::JobEnd::fatal_error, rank.index, 1, text);
+    std::fprintf(stderr, "warren: rank %u: %s\n", rank.world_rank, text);
+    rank.bootstrap().abort(node::JobEnd::fatal_error, 1, text);
     std::_Exit(1);
 }
 

@@ -6,7 +6,7 @@ namespace warren::message {
 
 Withdrawals::~Withdrawals() {
     if (first_ != nullptr) { // of those that were given up, whom nobody waits for
-        core_.rank.header().withdrawing.fetch_sub(1, std::memory_order_relaxed);
+        core_.rank.bootstrap().add(node::JobCount::withdrawing, -1);
     }
 }
 
@@ -25,7 +25,7 @@ bool Withdrawals::cancel(Request& send) {
 void Withdrawals::announce(Request& send) {
     if (first_ == nullptr) {
         // Before find_left(): pairs with the fence of who leaves.
-        core_.rank.header().withdrawing.fetch_add(1, std::memory_order_seq_cst);
+        core_.rank.bootstrap().add(node::JobCount::withdrawing, 1);
     }
     SendState& state = send.sending;
     state.withdrawal = Withdrawal::asked;
@@ -55,7 +55,7 @@ void Withdrawals::remove(Request& send) {
         next->sending.previous_withdrawn = previous;
     }
     if (first_ == nullptr) {
-        core_.rank.header().withdrawing.fetch_sub(1, std::memory_order_relaxed);
+        core_.rank.bootstrap().add(node::JobCount::withdrawing, -1);
     }
 }
 

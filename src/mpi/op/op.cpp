@@ -104,7 +104,7 @@ void Op::apply(const void* in, void* inout, MPI_Count count, const datatype::Dat
     }
     MPI_Datatype handle = datatype::TypeTable::handle_of(type);
     if (large_function_ != nullptr) {
-        large_function_(const_cast<void*>(in), inout, &count, &handle);
+        call(large_function_, const_cast<void*>(in), inout, count, handle);
         return;
     }
     // A function with an int count gets large arrays in parts.
@@ -112,7 +112,7 @@ void Op::apply(const void* in, void* inout, MPI_Count count, const datatype::Dat
     auto* right = static_cast<std::byte*>(inout);
     while (count > 0) {
         int part = count > INT_MAX ? INT_MAX : static_cast<int>(count);
-        function_(left, right, &part, &handle);
+        call(function_, left, right, part, handle);
         left += part * type.extent;
         right += part * type.extent;
         count -= part;

@@ -49,6 +49,14 @@ class Op {
     Op(MPI_User_function_c* function, bool commutative)
         : kind_(OpKind::user), commutative_(commutative), large_function_(function) {}
 
+    // How the program's function is called if its types of handles are not the standard's
+    // (src/foreign): by an adapter that gets it. `count` points to an int, or to an MPI_Count when
+    // the function is one of large counts.
+    using Function = void (*)();
+    using Adapter = void (*)(Function function, void* in, void* inout, void* count,
+                             MPI_Datatype type);
+    void adapt(Adapter adapter) { adapter_ = adapter; }
+
     OpKind kind() const { return kind_; }
     bool predefined() const { return kind_ != OpKind::user; }
     bool commutative() const { return commutative_; }
@@ -72,10 +80,21 @@ class Op {
   private:
     friend class Ops;
 
+    // Calls the program's function, one of the two kinds.
+    template <typename UserFunction, typename Count>
+    void call(UserFunction* function, void* in, void* inout, Count count, MPI_Datatype type) const {
+        if (adapter_ != nullptr) {
+            adapter_(reinterpret_cast<Function>(function), in, inout, &count, type);
+        } else {
+            function(in, inout, &count, &type);
+        }
+    }
+
     OpKind kind_ = OpKind::null;
     bool commutative_ = true;
     MPI_User_function* function_ = nullptr;
     MPI_User_function_c* large_function_ = nullptr;
+    Adapter adapter_ = nullptr;
 };
 
 // The operations of a rank: the predefined ones, and those that the program makes.

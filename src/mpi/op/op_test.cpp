@@ -408,5 +408,19 @@ TEST_F(OpTest, user_operations_get_their_operands_in_order) {
     EXPECT_EQ(inout[0], 113);
 }
 
+TEST_F(OpTest, an_adapter_is_called_in_place_of_the_function_and_gets_it) {
+    for (Op* made : {ops_.insert(&concatenate, false), ops_.insert(&concatenate_large, false)}) {
+        made->adapt([](Op::Function function, void* in, void* inout, void*, MPI_Datatype type) {
+            EXPECT_TRUE(function == reinterpret_cast<Op::Function>(&concatenate) ||
+                        function == reinterpret_cast<Op::Function>(&concatenate_large));
+            EXPECT_EQ(type, MPI_INT);
+            *static_cast<int*>(inout) = -*static_cast<int*>(in);
+        });
+        int in = 5, inout = 3;
+        made->apply(&in, &inout, 1, datatype::basic(MPI_INT));
+        EXPECT_EQ(inout, -5);
+    }
+}
+
 } // namespace
 } // namespace warren::coll

@@ -71,8 +71,7 @@ class Doorbell {
             event, [](void* condition) -> bool { return (*static_cast<Happened*>(condition))(); },
             &happened, *word_, seen, &note);
     }
-    bool waits_for_event() const {
-        const FibreFunctions* const functions = fibres();
+    bool waits_for_event(const FibreFunctions* functions) const {
         return functions != nullptr && limit_ == nullptr && functions->may_wait_for_event();
     }
 

@@ -2,20 +2,31 @@
 
 #include <cstring>
 #include <sched.h>
+#include <utility>
+
+#include "mpi/job/mpiexec_bootstrap.hpp"
 
 namespace warren {
 
 Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
+    : Rank(own_segment, std::make_unique<node::MpiexecBootstrap>(own_segment, own_index, -1)) {}
+
+Rank::Rank(node::Segment own_segment, std::unique_ptr<node::Bootstrap> bootstrap)
     : segment(std::move(own_segment)),
-      index(own_index),
-      size(segment.ranks()),
-      slot(segment.slot(own_index)),
-      load(fibres() != nullptr ? &segment.loads().ranks[own_index] : nullptr),
+      index(bootstrap->numbers().node_rank),
+      size(bootstrap->numbers().node_size),
+      world_rank(bootstrap->numbers().world_rank),
+      world_size(bootstrap->numbers().world_size),
+      slot(segment.slot(index)),
       doorbell(segment.header(), slot.doorbell),
-      oversubscribed_(segment.header().oversubscribed != 0),
-      takes_turns_(segment.header().crowded != 0 && fibres() != nullptr),
-      vain_looks_(oversubscribed_),
-      looks_counted_(fibres() != nullptr ? wait_policy::looks_of_fibre : vain_looks_.first_count()),
+      waits(WaitPolicy::choose(segment.header().oversubscribed != 0, segment.header().crowded != 0,
+                               fibres())),
+      load(waits.functions != nullptr
+               ? &balance::LoadTable::at(segment.at(balance::loads)).ranks[index]
+               : nullptr),
+      bootstrap_(std::move(bootstrap)),
+      vain_looks_(waits.shares_processor),
+      looks_counted_(waits.looks),
       looks_left_(looks_counted_) {
     doorbell.join();
 }
@@ -32,17 +43,17 @@ std::uint32_t usable_processors() {
 } // namespace
 
 void Rank::share_by_threads() {
-    const std::uint32_t processors = oversubscribed_ ? 1 : usable_processors();
+    const std::uint32_t processors = waits.shares_processor ? 1 : usable_processors();
     threads_.set_processors(processors);
     lock.share(processors);
 }
 
 bool Rank::looked_in_vain(std::uint64_t begin) {
     const std::uint64_t end = fibre::ticks();
-    if (const FibreFunctions* functions = fibres()) {
+    if (waits.functions != nullptr) {
         looks_left_ = looks_counted_;
         lock.unlock();
-        functions->found_nothing(looks_counted_ * (end - begin));
+        waits.functions->found_nothing(looks_counted_ * (end - begin));
         lock.lock();
         return false;
     }

@@ -5,14 +5,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/futex.hpp"
+#include "mpi/job/bootstrap.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/rank/doorbell.hpp"
 #include "mpi/rank/lock.hpp"
 #include "mpi/rank/thread_waits.hpp"
 #include "mpi/rank/vain_looks.hpp"
 #include "mpi/rank/wait_policy.hpp"
+#include "runtime/balance/load_table.hpp"
 #include "runtime/fibres/switch.hpp"
 
 namespace warren {
@@ -53,15 +56,20 @@ bool has_changed(const Arrange& arrange) {
 
 class Rank {
   public:
+    Rank(node::Segment segment, std::unique_ptr<node::Bootstrap> bootstrap);
+    // A rank of a node that is the whole world, without a launcher.
     Rank(node::Segment segment, std::uint32_t index);
 
     node::Segment segment;
-    const std::uint32_t index; // rank on the node; today also the rank in the world
+    const std::uint32_t index; // among the ranks of the node
     const std::uint32_t size;  // ranks on the node
-    RankLock lock;             // taken by entry points when threads may call at once
+    const std::uint32_t world_rank;
+    const std::uint32_t world_size;
+    RankLock lock; // taken by entry points when threads may call at once
     node::RankSlot& slot;
-    balance::RankLoad* const load; // where to count what is sent; null: not counted
     Doorbell doorbell;
+    const WaitPolicy waits;
+    balance::RankLoad* const load; // where to count what is sent; null: not counted
 
     // Waits until done(). Polls progress(), which returns true when it moved anything; then yields,
     // then sleeps, as the node's load asks for. Before a sleep, arrange() tells those who could
@@ -79,10 +87,12 @@ class Rank {
 
     // Events that many ranks of the node wait for, each by the address of a cache line, where they
     // are fibres: who brings one about wakes all at once, and rings nobody.
-    bool waits_for_event() const { return !lock.shared() && doorbell.waits_for_event(); }
-    static void release_event(const void* event) {
-        if (const FibreFunctions* functions = fibres()) {
-            functions->release(event);
+    bool waits_for_event() const {
+        return !lock.shared() && doorbell.waits_for_event(waits.functions);
+    }
+    void release_event(const void* event) const {
+        if (waits.functions != nullptr) {
+            waits.functions->release(event);
         }
     }
 
@@ -114,13 +124,15 @@ class Rank {
         }
     }
 
+    // How the rank and others of its job do what needs no messages.
+    node::Bootstrap& bootstrap() const { return *bootstrap_; }
+
     // From now on several of its threads may call MPI (MPI_THREAD_MULTIPLE). Once, before they do.
     void share_by_threads();
 
     node::SegmentHeader& header() const { return segment.header(); }
-    bool oversubscribed() const { return oversubscribed_; }
-    // All ranks are fibres of this process: who brings what one waits for may need its worker.
-    bool takes_turns() const { return takes_turns_; }
+    bool oversubscribed() const { return waits.shares_processor; }
+    bool takes_turns() const { return waits.takes_turns; }
     bool verbose() const { return header().verbose != 0; }
 
   private:
@@ -139,8 +151,7 @@ class Rank {
         vain_looks_.slept(fibre::ticks());
     }
 
-    const bool oversubscribed_;
-    const bool takes_turns_;
+    const std::unique_ptr<node::Bootstrap> bootstrap_;
     ThreadWaits threads_;
     VainLooks vain_looks_;
     std::uint32_t looks_counted_; // what looks_left_ began with
@@ -177,7 +188,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
             if (!threads_.has_poller() || threads_.poller_sleeps() != asleep) {
                 continue;
             }
-            threads_.sleep(self, lock, oversubscribed_);
+            threads_.sleep(self, lock, waits.shares_processor);
             if (done()) {
                 threads_.leave(lock);
                 return;
@@ -186,16 +197,13 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         threads_.poll();
     }
     const ThreadWaits::End end(shared && !nested ? &threads_ : nullptr, lock);
-    const auto gives_way = [&] { return oversubscribed_ || (shared && threads_.crowded()); };
+    const auto gives_way = [&] { return waits.shares_processor || (shared && threads_.crowded()); };
     const auto yield = [&] {
         lock.unlock();
         give_way();
         lock.lock();
     };
-    const FibreFunctions* const functions = fibres();
-    std::uint32_t most_yields =
-        oversubscribed_ ? wait_policy::yields : wait_policy::yields_among_threads;
-    std::uint32_t most_spins = wait_policy::spins_shared;
+    const FibreFunctions* const functions = waits.functions;
     struct Shown {
         Rank* rank;
         Reason* reason;
@@ -206,18 +214,13 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
                           its->rank->publish((*its->reason)());
                       },
                   .wait = &shown};
-    if (functions != nullptr) {
-        // To sleep is a fibre's cheapest way to let others run, and who wakes it knows when.
-        most_yields = 0;
-        most_spins = wait_policy::spins_of_fibre;
-    }
     std::uint32_t turn = 0;
     std::uint32_t yielded = 0;
     bool published = false;
     while (true) {
         const bool moved = progress();
         if (shared) [[unlikely]] {
-            threads_.wake_done(moved, lock, oversubscribed_);
+            threads_.wake_done(moved, lock, waits.shares_processor);
         }
         if (moved) {
             turn = 0;
@@ -226,7 +229,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         if (done()) {
             break;
         }
-        if (++turn < (gives_way() ? most_spins : wait_policy::spins_alone)) [[likely]] {
+        if (++turn < (gives_way() ? waits.spins : wait_policy::spins_alone)) [[likely]] {
             // Also from the first poll on: hammering the line that the sender is about to write
             // makes its way longer.
             spin_pause();
@@ -235,7 +238,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
             }
             continue;
         }
-        if (gives_way() && yielded < most_yields) {
+        if (gives_way() && yielded < waits.yields) {
             ++yielded;
             yield();
             continue;
@@ -250,7 +253,7 @@ void Rank::wait(Done done, Progress progress, Arrange arrange, Reason reason, Br
         arrange();
         const std::uint32_t seen = doorbell.prepare();
         if (!progress() && !done() && still_stands(arrange) && notes == threads_.notes() &&
-            !(shared && threads_.wake_done(true, lock, oversubscribed_))) {
+            !(shared && threads_.wake_done(true, lock, waits.shares_processor))) {
             if (shared) [[unlikely]] {
                 threads_.poller_falls_asleep();
             }

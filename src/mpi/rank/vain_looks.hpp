@@ -27,7 +27,7 @@ namespace warren {
 
 class VainLooks {
   public:
-    explicit VainLooks(bool oversubscribed) : oversubscribed_(oversubscribed) {}
+    explicit VainLooks(bool shares_processor) : shares_processor_(shares_processor) {}
 
     // Involuntary context switches of the calling thread, and which thread that is.
     struct Switches {
@@ -35,10 +35,6 @@ class VainLooks {
         long involuntary = 0;
     };
     static Switches count_switches();
-
-    std::uint32_t first_count() const {
-        return oversubscribed_ ? wait_policy::looks_shared : wait_policy::looks_alone;
-    }
 
     // The action after the vain look that ended a count.
     enum class Then : std::uint8_t { look_on, yield, sleep };
@@ -54,7 +50,7 @@ class VainLooks {
         const bool polls = only_looks(looks, begin, end);
         const bool sleeps = end < sleeps_until_;
         last_ = end;
-        if (!oversubscribed_ && !sleeps) {
+        if (!shares_processor_ && !sleeps) {
             if (!contended_ || ++counts_ == wait_policy::counts_contended) {
                 contended_ = has_been_switched(switches());
                 counts_ = 0;
@@ -99,7 +95,7 @@ class VainLooks {
         return more;
     }
 
-    const bool oversubscribed_;
+    const bool shares_processor_;
     bool contended_ = false;
     std::uint32_t counts_ = 0; // since the switches were last compared
     std::uint32_t sleeps_ = 0;

@@ -11,7 +11,8 @@ constexpr std::uint64_t look_ticks = 75;
 
 // A rank that looks in vain, with a clock of its own.
 struct Poller {
-    explicit Poller(bool oversubscribed) : looks(oversubscribed), count(looks.first_count()) {
+    explicit Poller(bool oversubscribed)
+        : looks(oversubscribed), count(WaitPolicy::choose(oversubscribed, false, nullptr).looks) {
         end_count(0);
     }
 

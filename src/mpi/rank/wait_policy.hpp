@@ -1,8 +1,14 @@
-// How long a wait polls before it gives way, in numbers.
+// WaitPolicy: how a rank waits. It is chosen once, when the rank starts; whoever waits or polls
+// asks it instead of asking what kind of rank this is. The numbers that policies consist of are
+// here.
+//
+// Thread rule: constant.
 #pragma once
 
 #include <cstdint>
 #include <ctime>
+
+#include "base/futex.hpp"
 
 namespace warren::wait_policy {
 
@@ -17,6 +23,13 @@ inline constexpr std::uint32_t yields = 64;
 // Yields before a thread sleeps that polls for others of its rank, which share a processor with it
 // and nobody else: while they all wait, nobody else wants it.
 inline constexpr std::uint32_t yields_among_threads = 2'000;
+// Yields of a rank that shares its processor in a collective operation in shared memory before it
+// sleeps. One is mostly enough among ranks that all come to the same operation; the others serve
+// ranks that compute in between.
+inline constexpr std::uint32_t collective_yields = 64;
+// Such yields of a fibre, whose sleep and wake cost as much as two yields: a worker whose fibres
+// all wait should take over others' work.
+inline constexpr std::uint32_t collective_yields_of_fibre = 2;
 // Polls of a fibre: who brings what it waits for needs its worker.
 inline constexpr std::uint32_t spins_of_fibre = 1;
 // How many calls that don't wait (MPI_Test) a fibre makes in vain before it gives way.
@@ -53,3 +66,50 @@ inline constexpr std::uint32_t some_sleeps = 16;
 inline constexpr timespec vain_sleep = {.tv_sec = 0, .tv_nsec = 200'000};
 
 } // namespace warren::wait_policy
+
+namespace warren {
+
+struct WaitPolicy {
+    // What parks and wakes the rank if it is a fibre; null: it is a kernel thread.
+    const FibreFunctions* functions = nullptr;
+    // Ranks are more than processors: a wait gives way after a few polls.
+    bool shares_processor = false;
+    // All ranks of the node are fibres of this process: who brings what one waits for may need its
+    // worker.
+    bool takes_turns = false;
+    // In a wait that gives way: polls before the first yield, yields before the rank sleeps.
+    std::uint32_t spins = 0;
+    std::uint32_t yields = 0;
+    std::uint32_t collective_yields = 0;
+    // The first count of vain looks (VainLooks).
+    std::uint32_t looks = 0;
+
+    // `oversubscribed`, `crowded`: what the node segment's header says. `functions`: of the
+    // process.
+    static WaitPolicy choose(bool oversubscribed, bool crowded, const FibreFunctions* functions) {
+        WaitPolicy chosen = {.functions = functions,
+                             .shares_processor = oversubscribed,
+                             .takes_turns = crowded && functions != nullptr};
+        if (functions != nullptr) {
+            // To sleep is a fibre's cheapest way to let others run, and who wakes it knows when.
+            chosen.spins = wait_policy::spins_of_fibre;
+            chosen.yields = 0;
+            chosen.collective_yields = wait_policy::collective_yields_of_fibre;
+            chosen.looks = wait_policy::looks_of_fibre;
+        } else if (oversubscribed) {
+            chosen.spins = wait_policy::spins_shared;
+            chosen.yields = wait_policy::yields;
+            chosen.collective_yields = wait_policy::collective_yields;
+            chosen.looks = wait_policy::looks_shared;
+        } else {
+            // Gives way if its threads that wait are more than its processors.
+            chosen.spins = wait_policy::spins_shared;
+            chosen.yields = wait_policy::yields_among_threads;
+            chosen.collective_yields = wait_policy::collective_yields;
+            chosen.looks = wait_policy::looks_alone;
+        }
+        return chosen;
+    }
+};
+
+} // namespace warren

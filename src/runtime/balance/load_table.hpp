@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/segment_region.hpp"
+
 namespace warren::balance {
 
 // State of a fibre, in the scheduler's view.
@@ -80,6 +82,8 @@ struct LoadTable {
         return {job, workers, reinterpret_cast<RankLoad*>(workers + workers_kept)};
     }
 };
+
+inline constexpr node::RegionId<std::byte> loads{2};
 
 // For a counter that one thread writes.
 inline void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {

@@ -40,6 +40,11 @@ double Scheduler::ns_per_tick() const {
                : static_cast<double>(monotonic_ns() - begin_ns_) / static_cast<double>(ticks_since);
 }
 
+std::uint64_t Scheduler::ran_ns(const Fibre& fibre) const {
+    Fibre* self = current();
+    return scaled(self == &fibre ? run_so_far(*self) : fibre.ran.load(relaxed), ns_per_tick());
+}
+
 void Scheduler::write_load(const Fibre& fibre, std::uint64_t ran_ticks, Phase phase, double scale) {
     balance::RankLoad& load = options_.loads.ranks[fibre.number];
     load.ran_ns.store(scaled(ran_ticks, scale), relaxed);

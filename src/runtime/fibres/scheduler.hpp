@@ -165,6 +165,9 @@ class Scheduler {
     // Ticks that the calling fibre has run, without those that are not yet accounted for
     // (stretches.hpp), so that the value never falls from one call to the next.
     static std::uint64_t run_so_far(Fibre& self);
+    // For how long a fibre has run: of the calling one up to now, of others up to their last
+    // switch.
+    std::uint64_t ran_ns(const Fibre& fibre) const;
     std::uint32_t workers() const { return started_.load(std::memory_order_acquire); } // spare too
 
     const SchedulerOptions& options() const { return options_; }

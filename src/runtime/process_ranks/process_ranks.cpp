@@ -70,9 +70,10 @@ WARREN_API char** warren_member_arguments(void) {
 
 WARREN_API void warren_member_flush(void) {
     if (Image* image = warren::image::current_image()) {
-        image->libc_state().flush_streams();
+        image->libc_state().flush_at_end(); // and no stream of another rank, which may be in use
+    } else {
+        std::fflush(nullptr);
     }
-    std::fflush(nullptr);
 }
 
 WARREN_API void warren_member_exit(int status) {

@@ -6,17 +6,14 @@
 
 namespace warren::transport {
 
-BounceStock::BounceStock(Rank& rank)
-    : rank_(rank), can_commit_(rank.header().bounces_offset != 0) {}
+BounceStock::BounceStock(Rank& rank) : rank_(rank), can_commit_(rank.segment.units(bounces) != 0) {}
 
 bool BounceStock::commit_one() {
-    if (!can_commit_ || committed_ == node::bounce_buffers) {
+    if (!can_commit_ || committed_ == bounce_buffers) {
         return false;
     }
-    const std::uint32_t number = rank_.index * node::bounce_buffers + committed_;
-    if (!rank_.segment.commit(rank_.header().bounces_offset +
-                                  std::uint64_t{number} * node::bounce_stride_bytes,
-                              node::bounce_stride_bytes)) {
+    const std::uint32_t number = rank_.index * bounce_buffers + committed_;
+    if (!rank_.segment.commit_units(bounces, number, 1)) {
         can_commit_ = false; // go on with those that there are
         return false;
     }
@@ -44,7 +41,7 @@ bool BounceStock::take(Bounce& bounce) {
     bounce.may_be_kept =
         std::popcount(granted_) + static_cast<int>(kept_reserve) < static_cast<int>(committed_);
     if (bounce.may_be_kept) {
-        granted_ |= 1U << bounce.number % node::bounce_buffers;
+        granted_ |= 1U << bounce.number % bounce_buffers;
         WARREN_INVARIANT(std::popcount(granted_) + static_cast<int>(kept_reserve) <=
                              static_cast<int>(committed_),
                          "bounce 1: kept_reserve of the committed buffers are kept by nobody");
@@ -55,10 +52,11 @@ bool BounceStock::take(Bounce& bounce) {
 void BounceStock::collect() {
     // Acquire pairs with give_back(): the receiver has read the data. The wish to be rung stays.
     const std::uint32_t returned =
-        rank_.slot.bounces_returned.fetch_and(wanted_bit, std::memory_order_acquire) & ~wanted_bit;
+        queue_ends_of(rank_.slot)
+            .bounces_returned.fetch_and(wanted_bit, std::memory_order_acquire) &
+        ~wanted_bit;
     for (std::uint32_t bits = returned; bits != 0; bits &= bits - 1) {
-        push_own(rank_.index * node::bounce_buffers +
-                 static_cast<std::uint32_t>(std::countr_zero(bits)));
+        push_own(rank_.index * bounce_buffers + static_cast<std::uint32_t>(std::countr_zero(bits)));
     }
 }
 
@@ -66,16 +64,16 @@ void BounceStock::push_own(std::uint32_t number) {
     WARREN_INVARIANT(owner(number) == rank_.index && on_stack_ < committed_,
                      "bounce 3: a buffer on its owner's stack is committed, and there once");
     stack_[on_stack_++] = number;
-    granted_ &= ~(1U << number % node::bounce_buffers);
+    granted_ &= ~(1U << number % bounce_buffers);
 }
 
 void BounceStock::give_back(std::uint32_t number) {
     const std::uint32_t to = owner(number);
-    node::RankSlot& slot = rank_.segment.slot(to);
-    const std::uint32_t before = slot.bounces_returned.fetch_or(1U << number % node::bounce_buffers,
-                                                                std::memory_order_acq_rel);
+    std::atomic<std::uint32_t>& returned = queue_ends_of(rank_.segment.slot(to)).bounces_returned;
+    const std::uint32_t before =
+        returned.fetch_or(1U << number % bounce_buffers, std::memory_order_acq_rel);
     if ((before & wanted_bit) != 0) {
-        slot.bounces_returned.fetch_and(~wanted_bit, std::memory_order_relaxed);
+        returned.fetch_and(~wanted_bit, std::memory_order_relaxed);
         rank_.ring(to);
     }
 }
@@ -98,7 +96,7 @@ void BounceStock::drop(const Bounce& bounce) {
 
 bool BounceStock::ask_for_return() {
     const std::uint32_t before =
-        rank_.slot.bounces_returned.fetch_or(wanted_bit, std::memory_order_acq_rel);
+        queue_ends_of(rank_.slot).bounces_returned.fetch_or(wanted_bit, std::memory_order_acq_rel);
     return (before & ~wanted_bit) == 0;
 }
 

@@ -52,7 +52,7 @@ struct BouncePlace {
     static constexpr std::uint32_t shift_bits = 6;
     static constexpr std::uint32_t turn_bits = 5;
     static constexpr std::uint32_t turn_bytes = 8192;
-    static constexpr std::uint32_t turns = node::bounce_bytes / turn_bytes;
+    static constexpr std::uint32_t turns = bounce_bytes / turn_bytes;
 
     static std::uint32_t shift_of(const void* data) {
         return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(data)) &
@@ -68,10 +68,10 @@ struct BouncePlace {
 };
 static_assert(1U << BouncePlace::shift_bits == node::cache_line_bytes);
 static_assert(BouncePlace::turns <= 1U << BouncePlace::turn_bits);
-static_assert(std::uint64_t{node::rank_limit} * node::bounce_buffers
+static_assert(std::uint64_t{node::rank_limit} * bounce_buffers
                   << (BouncePlace::turn_bits + BouncePlace::shift_bits) <=
               std::uint64_t{1} << 32);
-static_assert(node::bounce_bytes + node::cache_line_bytes <= node::bounce_stride_bytes);
+static_assert(bounce_bytes + node::cache_line_bytes <= bounce_stride_bytes);
 
 class BounceStock {
   public:
@@ -91,8 +91,7 @@ class BounceStock {
     bool ask_for_return();
 
     std::byte* memory(std::uint32_t number) const {
-        return rank_.segment.at(rank_.header().bounces_offset) +
-               std::uint64_t{number} * node::bounce_stride_bytes;
+        return rank_.segment.at(bounces) + std::uint64_t{number} * bounce_stride_bytes;
     }
 
     // The turn of a block that follows the last rotating block in its buffer.
@@ -100,7 +99,7 @@ class BounceStock {
         const auto length = static_cast<std::uint32_t>((bytes + BouncePlace::turn_bytes - 1) /
                                                        BouncePlace::turn_bytes);
         // A buffer that another rank owns shares the entry of one of this rank's.
-        std::uint32_t& next = next_turns_[number % node::bounce_buffers];
+        std::uint32_t& next = next_turns_[number % bounce_buffers];
         const std::uint32_t turn = next + length <= BouncePlace::turns ? next : 0;
         next = turn + length;
         WARREN_INVARIANT(next <= BouncePlace::turns, "bounce 4: a block lies within its buffer");
@@ -108,7 +107,7 @@ class BounceStock {
     }
 
   private:
-    // The bit of a slot's bounces_returned that asks for a ring.
+    // The bit of bounces_returned that asks for a ring.
     static constexpr std::uint32_t wanted_bit = std::uint32_t{1} << 31;
     static constexpr std::uint32_t kept_reserve = 2;
 
@@ -116,7 +115,7 @@ class BounceStock {
     void collect();
     void push_own(std::uint32_t number);
     void give_back(std::uint32_t number);
-    std::uint32_t owner(std::uint32_t number) const { return number / node::bounce_buffers; }
+    std::uint32_t owner(std::uint32_t number) const { return number / bounce_buffers; }
 
     Rank& rank_;
     bool can_commit_;
@@ -124,8 +123,8 @@ class BounceStock {
     Bounce kept_;
     std::uint32_t committed_ = 0; // own buffers with memory: the first so many
     std::uint32_t on_stack_ = 0;
-    std::uint32_t stack_[node::bounce_buffers];
-    std::uint32_t next_turns_[node::bounce_buffers] = {};
+    std::uint32_t stack_[bounce_buffers];
+    std::uint32_t next_turns_[bounce_buffers] = {};
     std::uint32_t granted_ = 0; // own buffers that others may keep: a bit for each
 };
 

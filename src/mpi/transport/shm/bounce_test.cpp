@@ -44,7 +44,7 @@ class BounceStockTest : public testing::Test {
 std::vector<Bounce> take_all(BounceStock& stock) {
     std::vector<Bounce> taken;
     Bounce bounce;
-    while (taken.size() <= node::bounce_buffers && stock.take(bounce)) {
+    while (taken.size() <= bounce_buffers && stock.take(bounce)) {
         taken.push_back(bounce);
     }
     return taken;
@@ -54,14 +54,14 @@ TEST_F(BounceStockTest, a_rank_has_so_many_buffers_and_gets_them_back) {
     make(2);
     for (int round = 0; round < 3; ++round) {
         const std::vector<Bounce> taken = take_all(member(0).stock);
-        EXPECT_EQ(taken.size(), node::bounce_buffers);
+        EXPECT_EQ(taken.size(), bounce_buffers);
         std::uint32_t numbers = 0;
         for (const Bounce& bounce : taken) {
             numbers |= 1U << bounce.number;
             // Read by rank 1, which keeps none.
             member(1).stock.drop({.number = bounce.number, .may_be_kept = false});
         }
-        EXPECT_EQ(numbers, (1U << node::bounce_buffers) - 1) << "each of them once";
+        EXPECT_EQ(numbers, (1U << bounce_buffers) - 1) << "each of them once";
     }
 }
 
@@ -75,12 +75,12 @@ TEST_F(BounceStockTest, a_buffer_that_was_kept_is_used_next_and_goes_home_with_i
     ASSERT_TRUE(member(1).stock.take(back));
     EXPECT_EQ(back.number, bounce.number);
     member(0).stock.drop(back);
-    EXPECT_EQ(take_all(member(0).stock).size(), node::bounce_buffers);
+    EXPECT_EQ(take_all(member(0).stock).size(), bounce_buffers);
 }
 
 // Every rank that has read from it keeps a buffer, and then never talks again.
 TEST_F(BounceStockTest, idle_ranks_never_keep_all) {
-    constexpr std::uint32_t ranks = node::bounce_buffers + 4;
+    constexpr std::uint32_t ranks = bounce_buffers + 4;
     make(ranks);
     for (std::uint32_t reader = 1; reader < ranks; ++reader) {
         Bounce bounce;
@@ -132,17 +132,17 @@ TEST_F(BounceStockTest, blocks_follow_each_other_through_their_buffer) {
     constexpr std::size_t kilo = 1024;
     std::uint32_t number = 0;
     for (const std::size_t bytes : {2 * kilo + 1, 8 * kilo, 8 * kilo + 1, 60 * kilo, 128 * kilo,
-                                    node::bounce_bytes - 1, node::bounce_bytes}) {
+                                    bounce_bytes - 1, bounce_bytes}) {
         const std::size_t length = (bytes + BouncePlace::turn_bytes - 1) / BouncePlace::turn_bytes *
                                    BouncePlace::turn_bytes;
-        const std::size_t fitting = node::bounce_bytes / length;
-        number = (number + 1) % node::bounce_buffers;
+        const std::size_t fitting = bounce_bytes / length;
+        number = (number + 1) % bounce_buffers;
         for (std::size_t block = 0; block < 3 * fitting; ++block) {
             const BouncePlace place = {.number = number,
                                        .turn = member(0).stock.next_turn(number, bytes),
                                        .shift = node::cache_line_bytes - 1};
             ASSERT_EQ(place.turn * std::size_t{BouncePlace::turn_bytes}, block % fitting * length);
-            ASSERT_LE(place.offset() + bytes, node::bounce_stride_bytes);
+            ASSERT_LE(place.offset() + bytes, bounce_stride_bytes);
             ASSERT_EQ(BouncePlace::unpacked(place.packed()).offset(), place.offset());
         }
     }
@@ -152,15 +152,15 @@ TEST_F(BounceStockTest, blocks_of_many_sizes_stay_in_their_buffer) {
     make(1);
     std::size_t bytes = 1;
     for (int block = 0; block < 100000; ++block) {
-        bytes = (bytes * 7919 + 104729) % node::bounce_bytes + 1;
+        bytes = (bytes * 7919 + 104729) % bounce_bytes + 1;
         const std::uint32_t turn =
             member(0).stock.next_turn(static_cast<std::uint32_t>(block), bytes);
-        ASSERT_LE(turn * std::size_t{BouncePlace::turn_bytes} + bytes, node::bounce_bytes);
+        ASSERT_LE(turn * std::size_t{BouncePlace::turn_bytes} + bytes, bounce_bytes);
     }
 }
 
 TEST(BouncePlace, is_what_was_packed) {
-    const std::uint32_t last = node::rank_limit * node::bounce_buffers - 1;
+    const std::uint32_t last = node::rank_limit * bounce_buffers - 1;
     for (const std::uint32_t number : {0U, 1U, 77U, last}) {
         for (const std::uint32_t turn : {0U, 1U, BouncePlace::turns - 1}) {
             for (const std::uint32_t shift : {0U, 8U, 63U}) {

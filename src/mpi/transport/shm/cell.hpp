@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mpi/job/segment.hpp"
+#include "mpi/transport/shm/segment_regions.hpp"
 #include "mpi/transport/transport.hpp"
 
 namespace warren::transport {
@@ -46,7 +46,7 @@ struct alignas(node::cache_line_bytes) Cell {
     };
     alignas(8) std::byte payload[inline_bytes];
 };
-static_assert(sizeof(Cell) == node::cell_bytes);
+static_assert(sizeof(Cell) == cell_bytes);
 
 // The payload of a cell whose data is in a chunk or ring. `extra` is the message room's.
 struct BlockReference {

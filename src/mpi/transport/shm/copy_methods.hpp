@@ -88,7 +88,7 @@ struct CopyMethodClass {
     static constexpr std::uint64_t smallest_bytes = 8192;
     static constexpr std::uint32_t count = 12; // the last from 16 MiB on
     // The largest message that fits a block belongs to the class below it.
-    static constexpr std::uint64_t block_bytes = node::bounce_bytes;
+    static constexpr std::uint64_t block_bytes = transport::bounce_bytes;
 
     static bool has(std::uint64_t bytes) { return bytes >= smallest_bytes; }
     // For a size for which has() is true.

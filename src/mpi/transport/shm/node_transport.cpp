@@ -6,8 +6,9 @@ namespace warren::transport {
 
 NodeTransport::NodeTransport(Rank& rank)
     : rank_(rank),
+      ends_(queue_ends_of(rank.slot)),
       queue_(rank.segment, rank.index),
-      chunks_(chunks_of(rank.segment)),
+      chunks_(rank.segment.at(chunks)),
       bounces_(rank) {}
 
 bool NodeTransport::queue_inline(Channel& channel, const Header& header, const void* data,
@@ -74,13 +75,13 @@ namespace {
 std::size_t frame_bytes(std::size_t bytes, std::uint64_t total, bool receiver_is_behind,
                         bool passes) {
     constexpr std::size_t kilo = 1024;
-    if (passes && total > node::bounce_bytes) {
+    if (passes && total > bounce_bytes) {
         return 64 * kilo;
     }
     if (receiver_is_behind && passes) {
         return 128 * kilo;
     }
-    if (total > node::bounce_bytes) {
+    if (total > bounce_bytes) {
         return (receiver_is_behind ? 64 : 32) * kilo;
     }
     if (receiver_is_behind) {
@@ -187,9 +188,9 @@ bool NodeTransport::send_through_chunk(Channel& channel, const Header& header,
 }
 
 Chunk* NodeTransport::free_chunk(std::uint32_t& number) {
-    const std::uint32_t first = rank_.index * node::chunks_per_rank;
-    for (std::uint32_t i = 0; i < node::chunks_per_rank; ++i) {
-        const std::uint32_t mine = (next_chunk_ + i) % node::chunks_per_rank;
+    const std::uint32_t first = rank_.index * chunks_per_rank;
+    for (std::uint32_t i = 0; i < chunks_per_rank; ++i) {
+        const std::uint32_t mine = (next_chunk_ + i) % chunks_per_rank;
         Chunk& chunk = chunks_[first + mine];
         // Acquire pairs with the receiver's release: it has read what was in it.
         if (chunk.busy.load(std::memory_order_acquire) == 0) {
@@ -202,10 +203,10 @@ Chunk* NodeTransport::free_chunk(std::uint32_t& number) {
 }
 
 bool NodeTransport::open_pair_ring(Channel& channel) {
-    node::SegmentHeader& header = rank_.header();
+    const node::Segment& segment = rank_.segment;
     // A rank that shares its processor gains nothing from a pair ring: the switch between ranks
     // dwarfs it.
-    if (header.pair_ring_limit == 0) {
+    if (segment.units(pair_rings) == 0) {
         return false;
     }
     if (channel.cells_before_pair_ring < cells_until_pair_ring) {
@@ -220,16 +221,15 @@ bool NodeTransport::open_pair_ring(Channel& channel) {
         return false;
     }
     ++channel.cells_before_pair_ring;
-    std::atomic<std::uint32_t>& inbound = rank_.segment.slot(channel.peer).inbound_pair_rings;
-    if (inbound.fetch_add(1, std::memory_order_relaxed) >= node::pair_rings_per_receiver) {
+    std::atomic<std::uint32_t>& inbound =
+        queue_ends_of(segment.slot(channel.peer)).inbound_pair_rings;
+    if (inbound.fetch_add(1, std::memory_order_relaxed) >= pair_rings_per_receiver) {
         inbound.fetch_sub(1, std::memory_order_relaxed);
         return false;
     }
-    const std::uint32_t number = header.pair_rings_opened.fetch_add(1, std::memory_order_relaxed);
-    if (number >= header.pair_ring_limit ||
-        !rank_.segment.commit(header.pair_rings_offset +
-                                  std::uint64_t{number} * node::pair_ring_bytes,
-                              node::pair_ring_bytes)) {
+    const std::uint32_t number =
+        segment.at(pair_rings_opened)->fetch_add(1, std::memory_order_relaxed);
+    if (number >= segment.units(pair_rings) || !segment.commit_units(pair_rings, number, 1)) {
         return false;
     }
     Cell* cell = channel.queue.claim(position);
@@ -256,10 +256,10 @@ void NodeTransport::accept_pair_ring(std::uint32_t number, std::uint32_t sender)
 }
 
 void NodeTransport::want_room(std::uint32_t at) {
-    rank_.segment.room_waiters(at)[rank_.index / 64].fetch_or(std::uint64_t{1} << rank_.index % 64,
-                                                              std::memory_order_relaxed);
+    waiters_for_room(at)[rank_.index / 64].fetch_or(std::uint64_t{1} << rank_.index % 64,
+                                                    std::memory_order_relaxed);
     // Release: who takes the 1 away finds the bit.
-    rank_.segment.slot(at).room_wanted.store(1, std::memory_order_release);
+    queue_ends_of(rank_.segment.slot(at)).room_wanted.store(1, std::memory_order_release);
 }
 
 const Cell* NodeTransport::await_in_pair_ring(const PairRingReceiver& pair_ring) const {
@@ -283,8 +283,8 @@ void NodeTransport::ask_for_room(const Channel& channel) {
         }
         return;
     }
-    const std::uint32_t first = rank_.index * node::chunks_per_rank;
-    for (std::uint32_t i = 0; i < node::chunks_per_rank; ++i) {
+    const std::uint32_t first = rank_.index * chunks_per_rank;
+    for (std::uint32_t i = 0; i < chunks_per_rank; ++i) {
         const std::uint32_t holder = chunks_[first + i].busy.load(std::memory_order_relaxed);
         if (holder != 0) {
             want_room(holder - 1);
@@ -293,11 +293,11 @@ void NodeTransport::ask_for_room(const Channel& channel) {
 }
 
 void NodeTransport::ring_room_waiters() {
-    if (rank_.slot.room_wanted.exchange(0, std::memory_order_acquire) == 0) {
+    if (ends_.room_wanted.exchange(0, std::memory_order_acquire) == 0) {
         return;
     }
-    std::atomic<std::uint64_t>* words = rank_.segment.room_waiters(rank_.index);
-    for (std::uint32_t word = 0; word < rank_.segment.room_words(); ++word) {
+    std::atomic<std::uint64_t>* words = waiters_for_room(rank_.index);
+    for (std::uint32_t word = 0; word < room_words(); ++word) {
         if (words[word].load(std::memory_order_relaxed) == 0) {
             continue;
         }

@@ -123,14 +123,13 @@ class NodeTransport {
         if (!channel.pair_ring) {
             return chunk_data_bytes;
         }
-        return bounces_.available() ? node::bounce_bytes : ring_block_limit;
+        return bounces_.available() ? bounce_bytes : ring_block_limit;
     }
 
     // The largest block of a message of `total` bytes that takes several.
     std::size_t stream_block_limit(const Channel& channel, std::uint64_t total) const {
         const std::size_t limit = block_limit(channel);
-        return total < long_stream_bytes ||
-                       copy_.near_bytes() >= bounces_under_way * node::bounce_bytes
+        return total < long_stream_bytes || copy_.near_bytes() >= bounces_under_way * bounce_bytes
                    ? limit
                    : std::min(limit, long_stream_block_bytes);
     }
@@ -205,7 +204,7 @@ class NodeTransport {
             more = poll(handler);
         }
         // Each poll takes at least one cell of a pair ring.
-        for (std::uint32_t turn = 0; more && turn < node::pair_ring_cells; ++turn) {
+        for (std::uint32_t turn = 0; more && turn < pair_ring_cells; ++turn) {
             more = poll(handler);
         }
         return queue_.is_past(end);
@@ -216,8 +215,7 @@ class NodeTransport {
     void ask_for_room(const Channel& channel);
     // Whether that request to the channel's peer still stands.
     bool asks_for_room(const Channel& channel) const {
-        return (rank_.segment.room_waiters(channel.peer)[rank_.index / 64].load(
-                    std::memory_order_acquire) >>
+        return (waiters_for_room(channel.peer)[rank_.index / 64].load(std::memory_order_acquire) >>
                     rank_.index % 64 &
                 1) != 0;
     }
@@ -249,12 +247,17 @@ class NodeTransport {
         } else {
             std::atomic_signal_fence(std::memory_order_seq_cst);
         }
-        if (rank_.slot.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        if (ends_.room_wanted.load(std::memory_order_relaxed) != 0) [[unlikely]] {
             ring_room_waiters();
         }
     }
     void ring_room_waiters();
     void want_room(std::uint32_t at);
+    // The bits of the ranks that wait for room at a rank: room_words() words of 64.
+    std::atomic<std::uint64_t>* waiters_for_room(std::uint32_t at) const {
+        return rank_.segment.at(room_waiters) + std::uint64_t{at} * room_words();
+    }
+    std::uint32_t room_words() const { return (rank_.size + 63) / 64; }
 
     void fill(Cell& cell, const Header& header) const {
         cell.kind = header.kind;
@@ -414,6 +417,7 @@ class NodeTransport {
     }
 
     Rank& rank_;
+    QueueEnds& ends_; // this rank's
     QueueReceiver queue_;
     Chunk* chunks_;                            // of all ranks
     std::uint32_t next_chunk_ = 0;             // where the search for a free one starts

@@ -60,15 +60,14 @@ struct PairRing {
     // It is stored when that wait begins and with the next offer that isn't waited for. The
     // receiver's message room reads it with each offer.
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> awaits;
-    alignas(4096) Cell cells[node::pair_ring_cells];
-    alignas(4096) std::byte ring[node::pair_ring_data_bytes];
+    alignas(4096) Cell cells[pair_ring_cells];
+    alignas(4096) std::byte ring[pair_ring_data_bytes];
 
     static PairRing* at(const node::Segment& segment, std::uint32_t number) {
-        return reinterpret_cast<PairRing*>(segment.at(segment.header().pair_rings_offset) +
-                                           std::uint64_t{number} * node::pair_ring_bytes);
+        return segment.at(pair_rings) + number;
     }
 };
-static_assert(sizeof(PairRing) == node::pair_ring_bytes);
+static_assert(sizeof(PairRing) == pair_ring_bytes);
 
 inline void prefetch_for_write(const void* line) {
 #if defined(__x86_64__)
@@ -93,9 +92,8 @@ class PairRingSender {
         if (since >= epoch_positions) [[unlikely]] {
             epoch_ = written_;
             // If it is overdue, nothing came back until now.
-            trusted_from_ =
-                since == epoch_positions ? trusted_next_ : heard + node::pair_ring_cells;
-            trusted_next_ = heard + node::pair_ring_cells;
+            trusted_from_ = since == epoch_positions ? trusted_next_ : heard + pair_ring_cells;
+            trusted_next_ = heard + pair_ring_cells;
         }
         if (static_cast<std::int32_t>(heard - trusted_from_) < 0) {
             return;
@@ -116,7 +114,7 @@ class PairRingSender {
                 return nullptr;
             }
         }
-        WARREN_INVARIANT(index_ < node::pair_ring_cells && index_ != go_round_,
+        WARREN_INVARIANT(index_ < pair_ring_cells && index_ != go_round_,
                          "pair ring 1: the next cell is in the ring and not the one to go round");
         return &pair_ring_->cells[index_];
     }
@@ -126,23 +124,23 @@ class PairRingSender {
                          "pair ring 2: consumed <= written <= consumed + pair_ring_cells - 1");
         // True only if known: then the receiver has finished with both rings.
         alone_ = consumed_ == written_;
-        std::uint32_t next = (index_ + 1) % node::pair_ring_cells;
+        std::uint32_t next = (index_ + 1) % pair_ring_cells;
         if (alone_) {
-            go_round_ = node::pair_ring_cells; // read, like all before this one
+            go_round_ = pair_ring_cells; // read, like all before this one
             if (index_ >= hot_cells - 1 && written_ % laps_period >= lap_positions) {
                 go_round_ = index_;
                 next = 0;
             }
         } else if (next == go_round_) [[unlikely]] {
-            go_round_ = node::pair_ring_cells;
-            next = (next + 1) % node::pair_ring_cells;
+            go_round_ = pair_ring_cells;
+            next = (next + 1) % pair_ring_cells;
         }
         cell.turn.next = static_cast<std::uint16_t>(next);
         index_ = next;
         cell.sequence.store(++written_, std::memory_order_release);
         if (!alone_) {
             // The receiver's cache holds the line since the last lap: prefetch it.
-            prefetch_for_write(&pair_ring_->cells[(next + cells_ahead) % node::pair_ring_cells]);
+            prefetch_for_write(&pair_ring_->cells[(next + cells_ahead) % pair_ring_cells]);
         }
     }
 
@@ -155,23 +153,23 @@ class PairRingSender {
         const std::uint64_t start = next_start(bytes, consumed_ == written_);
         constexpr std::uint64_t line = node::cache_line_bytes;
         const std::uint64_t end = start + ((bytes + line - 1) & ~(line - 1));
-        if (end - ring_consumed_ > node::pair_ring_data_bytes) {
+        if (end - ring_consumed_ > pair_ring_data_bytes) {
             ring_consumed_ = pair_ring_->consumed.bytes.load(std::memory_order_acquire);
-            if (end - ring_consumed_ > node::pair_ring_data_bytes) {
+            if (end - ring_consumed_ > pair_ring_data_bytes) {
                 return nullptr;
             }
         }
         reference.bytes = bytes;
-        reference.position = static_cast<std::uint32_t>(start % node::pair_ring_data_bytes);
+        reference.position = static_cast<std::uint32_t>(start % pair_ring_data_bytes);
         reference.mark = end;
-        WARREN_INVARIANT(reference.position + bytes <= node::pair_ring_data_bytes,
+        WARREN_INVARIANT(reference.position + bytes <= pair_ring_data_bytes,
                          "pair ring 3: a cell's data is one piece of the ring");
         return pair_ring_->ring + reference.position;
     }
 
     void commit_ring(const BlockReference& reference) {
         WARREN_INVARIANT(reference.mark >= ring_written_ &&
-                             reference.mark - ring_consumed_ <= node::pair_ring_data_bytes,
+                             reference.mark - ring_consumed_ <= pair_ring_data_bytes,
                          "pair ring 2: bytes: consumed <= written <= consumed + the ring");
         ring_written_ = reference.mark;
     }
@@ -180,10 +178,10 @@ class PairRingSender {
     // Called while this rank waits for an answer.
     void prefetch_ring(std::size_t bytes) const {
         if (alone_ ? bytes > ring_preferred_limit
-                   : ring_written_ + 2 * bytes - ring_consumed_ > node::pair_ring_data_bytes) {
+                   : ring_written_ + 2 * bytes - ring_consumed_ > pair_ring_data_bytes) {
             return; // they may hold what is still to be read
         }
-        std::byte* next = pair_ring_->ring + next_start(bytes, alone_) % node::pair_ring_data_bytes;
+        std::byte* next = pair_ring_->ring + next_start(bytes, alone_) % pair_ring_data_bytes;
         for (std::size_t offset = 0; offset < bytes; offset += node::cache_line_bytes) {
             prefetch_for_write(next + offset);
         }
@@ -197,23 +195,23 @@ class PairRingSender {
 
   private:
     // One cell fewer than exist: a lap may leave one cell out (invariant 1).
-    static constexpr std::uint32_t pair_ring_cells_at_once = node::pair_ring_cells - 1;
+    static constexpr std::uint32_t pair_ring_cells_at_once = pair_ring_cells - 1;
     // Every laps_period positions, lap_positions of them use the cells in order (invariant 4).
     static constexpr std::uint32_t laps_period = std::uint32_t{1} << 20;
-    static constexpr std::uint32_t lap_positions = 2 * node::pair_ring_cells;
+    static constexpr std::uint32_t lap_positions = 2 * pair_ring_cells;
     static constexpr std::uint32_t epoch_positions = std::uint32_t{1} << 14;
 
     // Start of the next block. `back`: at the ring's beginning if hot_ring_bytes are used.
     std::uint64_t next_start(std::size_t bytes, bool back) const {
-        const std::uint64_t offset = ring_written_ % node::pair_ring_data_bytes;
-        const std::uint64_t to_end = node::pair_ring_data_bytes - offset;
+        const std::uint64_t offset = ring_written_ % pair_ring_data_bytes;
+        const std::uint64_t to_end = pair_ring_data_bytes - offset;
         const bool goes_on = bytes <= to_end && !(back && offset >= hot_ring_bytes);
         return goes_on ? ring_written_ : ring_written_ + to_end;
     }
 
     PairRing* pair_ring_ = nullptr;
-    std::uint32_t index_ = 0;                        // of the next cell
-    std::uint32_t go_round_ = node::pair_ring_cells; // this cell once; pair_ring_cells: none
+    std::uint32_t index_ = 0;                  // of the next cell
+    std::uint32_t go_round_ = pair_ring_cells; // this cell once; pair_ring_cells: none
     std::uint32_t written_ = 0;
     std::uint32_t consumed_ = 0;     // as last seen
     bool alone_ = false;             // all before the last cell were read when it was published
@@ -244,7 +242,7 @@ class PairRingReceiver {
                          "pair ring 1: the cell that is taken has its position's sequence");
         ++read_;
         acknowledged_ = next_->turn.acknowledged;
-        next_ = &pair_ring_->cells[next_->turn.next % node::pair_ring_cells];
+        next_ = &pair_ring_->cells[next_->turn.next % pair_ring_cells];
         pair_ring_->consumed.cells.store(read_, std::memory_order_release);
     }
 
@@ -255,14 +253,14 @@ class PairRingReceiver {
     // that is not should stay in the sender's cache.)
     void prefetch() const {
         const auto index = static_cast<std::size_t>(next_ - pair_ring_->cells);
-        __builtin_prefetch(&pair_ring_->cells[(index + cells_ahead) % node::pair_ring_cells]);
+        __builtin_prefetch(&pair_ring_->cells[(index + cells_ahead) % pair_ring_cells]);
     }
 
     const std::byte* ring(std::uint32_t position) const { return pair_ring_->ring + position; }
     // Position of the next block if the two ranks go on answering each other.
     std::uint32_t expected_position() const { return expected_; }
     void release_ring(std::uint64_t end) {
-        const auto offset = static_cast<std::uint32_t>(end % node::pair_ring_data_bytes);
+        const auto offset = static_cast<std::uint32_t>(end % pair_ring_data_bytes);
         expected_ = offset >= hot_ring_bytes ? 0 : offset;
         pair_ring_->consumed.bytes.store(end, std::memory_order_release);
     }

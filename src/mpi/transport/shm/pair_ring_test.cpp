@@ -114,7 +114,7 @@ class PairRingTest : public ::testing::Test {
     Side other_{back_.get(), there_.get()};
 
     void past_the_first_laps() {
-        for (std::uint32_t i = 0; i < 3 * node::pair_ring_cells; ++i) {
+        for (std::uint32_t i = 0; i < 3 * pair_ring_cells; ++i) {
             ASSERT_TRUE(one_.send() && other_.receive() && other_.send() && one_.receive());
         }
     }
@@ -146,7 +146,7 @@ TEST_F(PairRingTest, OneWhoIsNotAnsweredUsesAllCells) {
         ASSERT_TRUE(one_.send() && other_.receive());
         cells.insert(one_.last_cell);
     }
-    EXPECT_EQ(cells.size(), node::pair_ring_cells);
+    EXPECT_EQ(cells.size(), pair_ring_cells);
     EXPECT_TRUE(other_.good);
 }
 
@@ -163,7 +163,7 @@ TEST_F(PairRingTest, BurstsBehindAnAnswerHaveTheWholeRing) {
             while (one_.send()) {
                 ASSERT_TRUE(cells.insert(one_.last_cell).second) << "used twice";
             }
-            EXPECT_EQ(cells.size(), node::pair_ring_cells - 1);
+            EXPECT_EQ(cells.size(), pair_ring_cells - 1);
             while (other_.receive()) {
             }
         }
@@ -174,7 +174,7 @@ TEST_F(PairRingTest, BurstsBehindAnAnswerHaveTheWholeRing) {
 
 // An old sequence would be taken for a new one if a cell were left alone for 2^32 messages.
 TEST_F(PairRingTest, EveryCellIsWrittenNowAndThen) {
-    std::vector<std::uint32_t> last(node::pair_ring_cells, 0);
+    std::vector<std::uint32_t> last(pair_ring_cells, 0);
     std::uint32_t longest = 0;
     for (std::uint32_t i = 1; i < (1u << 22); ++i) {
         ASSERT_TRUE(one_.send() && other_.receive() && other_.send() && one_.receive());
@@ -182,9 +182,9 @@ TEST_F(PairRingTest, EveryCellIsWrittenNowAndThen) {
         last[one_.last_cell] = i;
     }
     for (const std::uint32_t when : last) {
-        EXPECT_GT(when, (1u << 22) - (1u << 20) - 3 * node::pair_ring_cells);
+        EXPECT_GT(when, (1u << 22) - (1u << 20) - 3 * pair_ring_cells);
     }
-    EXPECT_LE(longest, (1u << 20) + 3 * node::pair_ring_cells);
+    EXPECT_LE(longest, (1u << 20) + 3 * pair_ring_cells);
     EXPECT_TRUE(one_.good && other_.good);
 }
 

@@ -37,7 +37,7 @@ PeerCopy PeerMemory::judge_refusal() {
         std::fprintf(stderr,
                      "warren: rank %u may not read other ranks' memory (%s): large messages go "
                      "through the node segment\n",
-                     rank_.index, std::strerror(errno));
+                     rank_.world_rank, std::strerror(errno));
     }
     return PeerCopy::refused;
 }

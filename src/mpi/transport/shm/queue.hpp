@@ -22,23 +22,19 @@
 #include "base/invariant.hpp"
 #include "mpi/job/segment.hpp"
 #include "mpi/transport/shm/cell.hpp"
+#include "mpi/transport/shm/segment_regions.hpp"
 
 namespace warren::transport {
 
 struct Chunk {
     alignas(node::cache_line_bytes) std::atomic<std::uint32_t> busy;
-    alignas(node::cache_line_bytes) std::byte data[node::chunk_bytes - node::cache_line_bytes];
+    alignas(node::cache_line_bytes) std::byte data[chunk_bytes - node::cache_line_bytes];
 };
-static_assert(sizeof(Chunk) == node::chunk_bytes);
+static_assert(sizeof(Chunk) == chunk_bytes);
 inline constexpr std::size_t chunk_data_bytes = sizeof(Chunk::data);
 
 inline Cell* queue_of(const node::Segment& segment, std::uint32_t rank) {
-    return reinterpret_cast<Cell*>(segment.at(segment.header().queues_offset)) +
-           std::uint64_t{rank} * node::queue_cells;
-}
-
-inline Chunk* chunks_of(const node::Segment& segment) {
-    return reinterpret_cast<Chunk*>(segment.at(segment.header().chunks_offset));
+    return segment.at(queues) + std::uint64_t{rank} * queue_cells;
 }
 
 // The sender's view of another rank's queue.
@@ -49,26 +45,25 @@ class QueueSender {
 
     // Claims a cell. Null when the queue is full.
     Cell* claim(std::uint32_t& position) {
-        std::uint32_t tail = slot_->queue_tail.load(std::memory_order_relaxed);
+        std::uint32_t tail = ends().tail.load(std::memory_order_relaxed);
         do {
             // Acquire pairs with the release in pop(): the receiver has read the cell's last
             // contents before they are overwritten. The signed comparison also refuses a tail that
             // was read before others moved on; the compare-and-swap would fail anyway.
-            const std::uint32_t used = tail - slot_->queue_consumed.load(std::memory_order_acquire);
-            if (static_cast<std::int32_t>(used) >= static_cast<std::int32_t>(node::queue_cells)) {
+            const std::uint32_t used = tail - ends().consumed.load(std::memory_order_acquire);
+            if (static_cast<std::int32_t>(used) >= static_cast<std::int32_t>(queue_cells)) {
                 return nullptr;
             }
-        } while (
-            !slot_->queue_tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
+        } while (!ends().tail.compare_exchange_weak(tail, tail + 1, std::memory_order_relaxed));
         position = tail;
-        return &cells_[tail % node::queue_cells];
+        return &cells_[tail % queue_cells];
     }
 
     // Room for one more, at this moment.
     bool has_room() const {
-        return slot_->queue_tail.load(std::memory_order_relaxed) -
-                   slot_->queue_consumed.load(std::memory_order_relaxed) <
-               node::queue_cells;
+        return ends().tail.load(std::memory_order_relaxed) -
+                   ends().consumed.load(std::memory_order_relaxed) <
+               queue_cells;
     }
 
     // The receiver's.
@@ -81,6 +76,8 @@ class QueueSender {
     }
 
   private:
+    QueueEnds& ends() const { return queue_ends_of(*slot_); }
+
     Cell* cells_;
     node::RankSlot* slot_;
 };
@@ -90,39 +87,38 @@ class QueueReceiver {
   public:
     QueueReceiver(const node::Segment& segment, std::uint32_t receiver)
         : cells_(queue_of(segment, receiver)),
-          slot_(&segment.slot(receiver)),
-          position_(slot_->queue_consumed.load(std::memory_order_relaxed)) {}
+          ends_(&queue_ends_of(segment.slot(receiver))),
+          position_(ends_->consumed.load(std::memory_order_relaxed)) {}
 
     // The next cell, or null when none has been published.
     Cell* peek() const {
-        Cell& cell = cells_[position_ % node::queue_cells];
+        Cell& cell = cells_[position_ % queue_cells];
         return cell.sequence.load(std::memory_order_acquire) == position_ + 1 ? &cell : nullptr;
     }
 
     // Whether a sender has claimed a cell that peek() doesn't find yet. It reads the rank's slot:
     // slots of a node are adjacent lines, where each rank's cells are in pages of their own.
-    bool claimed() const { return slot_->queue_tail.load(std::memory_order_acquire) != position_; }
+    bool claimed() const { return ends_->tail.load(std::memory_order_acquire) != position_; }
 
     // The position after the last claimed cell; and whether all before a position has been popped.
-    std::uint32_t end() const { return slot_->queue_tail.load(std::memory_order_relaxed); }
+    std::uint32_t end() const { return ends_->tail.load(std::memory_order_relaxed); }
     bool is_past(std::uint32_t end) const {
         return static_cast<std::int32_t>(position_ - end) >= 0;
     }
 
     // Gives the cell of peek() back to the senders.
     void pop() {
-        WARREN_INVARIANT(cells_[position_ % node::queue_cells].sequence.load(
-                             std::memory_order_relaxed) == position_ + 1,
+        WARREN_INVARIANT(cells_[position_ % queue_cells].sequence.load(std::memory_order_relaxed) ==
+                             position_ + 1,
                          "queue 1: the cell that is taken has its position's sequence");
-        WARREN_INVARIANT(slot_->queue_tail.load(std::memory_order_relaxed) - position_ - 1 <
-                             node::queue_cells,
+        WARREN_INVARIANT(ends_->tail.load(std::memory_order_relaxed) - position_ - 1 < queue_cells,
                          "queue 2: consumed <= tail <= consumed + queue_cells");
-        slot_->queue_consumed.store(++position_, std::memory_order_release);
+        ends_->consumed.store(++position_, std::memory_order_release);
     }
 
   private:
     Cell* cells_;
-    node::RankSlot* slot_;
+    QueueEnds* ends_;
     std::uint32_t position_;
 };
 

@@ -4,14 +4,14 @@
 // Each group names the program of bench/ that measures it (bench/README.md). Run it on two bound
 // ranks, for example `mpiexec -n 2 --bind-to core bench/latency --sizes 1K,2K,4K`. Compare
 // placements with and without a common cache (--bind-to, taskset). Layout of the node segment, such
-// as node::bounce_bytes, is in mpi/job/segment.hpp; size classes and rhythm of the copy methods are
+// as bounce_bytes, is in segment_regions.hpp; size classes and rhythm of the copy methods are
 // members of CopyMethodClass (copy_methods.hpp).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "mpi/job/segment.hpp"
+#include "mpi/transport/shm/segment_regions.hpp"
 
 namespace warren::transport {
 
@@ -54,7 +54,7 @@ inline constexpr std::uint32_t cells_taken_per_poll = 32;
 // cores of one last cache, 2 to 4 MiB take up to a sixth less time in half buffers where a core's
 // own cache has 512 KiB, and up to a fifth more where it has 1 MiB. 1 MiB takes more in both cases.
 inline constexpr std::uint64_t long_stream_bytes = 2 * 1024 * 1024;
-inline constexpr std::size_t long_stream_block_bytes = node::bounce_bytes / 2;
+inline constexpr std::size_t long_stream_block_bytes = bounce_bytes / 2;
 inline constexpr std::size_t bounces_under_way = 3;
 
 // From this many blocks in a row, with no cell from the receiver in between, it counts as behind.

@@ -7,45 +7,60 @@
 //                 is not taken for one of a later communicator
 //     bits 20…1   index in the node segment's table, which grows with the most that have lived
 //     bit 0       point-to-point or collective
-// Indices below first_dynamic need no agreement: the world, MPI_COMM_SELF, and what communicators
-// are made from groups over.
+// Indices below first_dynamic need no agreement (mpi/comm/communicator.hpp).
 //
 // Thread rule: by any rank, without locks. Invariant: a number is in the free list or has users.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "mpi/job/segment.hpp"
 
-namespace warren::comm {
+namespace warren::node {
 
-inline constexpr std::uint32_t world_context = 2;
-inline constexpr std::uint32_t self_context = 4;
-inline constexpr std::uint32_t groups_context = 6;
+// A number of a communicator.
+struct ContextEntry {
+    std::atomic<std::uint32_t> users; // members that have not given it back
+    std::atomic<std::uint32_t> next;  // in the free list, 0: none
+    std::uint32_t lives;              // how often it was taken; changed by who has taken it
+    // 0: none yet; ~0: there was none left; else 1 + the communicator's collective slot.
+    std::atomic<std::uint32_t> slot;
+};
+inline constexpr std::uint32_t context_limit = 1 << 20;
+inline constexpr RegionId<ContextEntry> contexts{13}; // committed a page at a time
+
+// The first number that has never been taken; the list of those that are free again.
+struct ContextStock {
+    std::atomic<std::uint32_t> next;
+    std::atomic<std::uint64_t> free;
+    std::atomic<std::uint32_t> committed; // entries that have memory
+};
+inline constexpr RegionId<ContextStock> context_stock{14};
 
 class ContextIds {
   public:
     // The even context of a number for `members` ranks. 0 when there is none, or memory is out.
-    static std::uint32_t take(const node::Segment& segment, std::uint32_t members);
+    static std::uint32_t take(const Segment& segment, std::uint32_t members);
 
     // Gives up one member's share; contexts that are not from take() have none. The last member
     // gets what the entry's `slot` was, to free it; else 0.
-    [[nodiscard]] static std::uint32_t give_back(const node::Segment& segment,
-                                                 std::uint32_t context);
+    [[nodiscard]] static std::uint32_t give_back(const Segment& segment, std::uint32_t context);
 
     // For a context that is from take().
-    static node::ContextEntry& entry(const node::Segment& segment, std::uint32_t context) {
-        return segment.context(index_of(context));
+    static ContextEntry& entry(const Segment& segment, std::uint32_t context) {
+        return segment.at(contexts)[index_of(context)];
     }
 
-  private:
     static constexpr std::uint32_t first_dynamic = 8;
+
+  private:
     static constexpr std::uint32_t index_bits = 20;
-    static_assert(node::context_limit == 1 << index_bits);
+    static_assert(context_limit == 1 << index_bits);
 
     static std::uint32_t index_of(std::uint32_t context) {
         return (context >> 1) & ((1u << index_bits) - 1);
     }
 };
 
-} // namespace warren::comm
+} // namespace warren::node

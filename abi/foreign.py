@@ -1,0 +1,110 @@
+"""The ABIs of other MPI libraries as data: foreign_constants.tsv, and which values a kind can have."""
+
+import re
+from dataclasses import dataclass
+
+import standard
+
+# Kinds of parameters with a handle -> the name of its kind in src/foreign.
+HANDLES = {
+    "COMMUNICATOR": "Comm",
+    "DATATYPE": "Datatype",
+    "GROUP": "Group",
+    "INFO": "Info",
+    "ERRHANDLER": "Errhandler",
+    "OPERATION": "Op",
+    "REQUEST": "Request",
+    "SESSION": "Session",
+    "MESSAGE": "Message",
+    "FILE": "File",
+    "WINDOW": "Win",
+}
+
+# Kinds of parameters whose int is translated -> (function, constants that it can be).
+NUMBERS = {
+    "RANK": ("rank", "ANY_SOURCE PROC_NULL ROOT UNDEFINED"),
+    "TAG": ("tag", "ANY_TAG"),
+    "COMBINER": ("combiner", r"COMBINER_\w+"),
+    "COMM_COMPARISON": ("comparison", "IDENT CONGRUENT SIMILAR UNEQUAL"),
+    "TOPOLOGY_TYPE": ("topology", "CART GRAPH DIST_GRAPH UNDEFINED"),
+    "THREAD_LEVEL": ("thread_level", r"THREAD_\w+"),
+    "ORDER": ("order", r"ORDER_\w+"),
+    "DISTRIB_ENUM": ("distribution", "DISTRIBUTE_NONE DISTRIBUTE_BLOCK DISTRIBUTE_CYCLIC"),
+    "DTYPE_DISTRIBUTION": ("distribution_argument", "DISTRIBUTE_DFLT_DARG"),
+    "LOCK_TYPE": ("lock_type", r"LOCK_\w+"),
+    "SPLIT_TYPE": ("split_type", r"COMM_TYPE_\w+ UNDEFINED"),
+    "TYPECLASS": ("type_class", r"TYPECLASS_\w+"),
+    "UPDATE_MODE": ("seek_mode", r"SEEK_\w+"),
+    "KEYVAL": (
+        "keyval",
+        "KEYVAL_INVALID TAG_UB IO HOST WTIME_IS_GLOBAL APPNUM LASTUSEDCODE UNIVERSE_SIZE "
+        "WIN_BASE WIN_DISP_UNIT WIN_SIZE WIN_CREATE_FLAVOR WIN_MODEL",
+    ),
+    "WIN_FLAVOR": ("window_flavour", r"WIN_FLAVOR_\w+"),
+    "WIN_MODEL": ("window_model", "WIN_UNIFIED WIN_SEPARATE"),
+    "ERROR_CLASS": ("error_class", r"(ERR|T_ERR)_\w+"),
+}
+SAME_NUMBERS = {"RANK_NNI": "RANK", "GROUP_COMPARISON": "COMM_COMPARISON"}
+
+# Kinds of parameters that are sums of constants.
+SUMS = {
+    "ASSERT": ("assertion", r"MODE_(NOCHECK|NOPRECEDE|NOPUT|NOSTORE|NOSUCCEED)"),
+    "ACCESS_MODE": ("access_mode", r"MODE_(?!NO)\w+"),
+}
+
+# Sizes of Open MPI's exported objects, which executables copy: by the kind of handle.
+OBJECT_BYTES = {
+    "Comm": 512, "Datatype": 512, "Win": 512, "Session": 512, "Group": 256, "Info": 256,
+    "Request": 256, "Message": 256, "Errhandler": 1024, "File": 1536, "Op": 2048,
+}
+
+# Objects that no constant of ours names: another name of a type, and types that the standard lacks.
+MORE_OBJECTS = {"ompi_mpi_c_complex": "MPI_C_FLOAT_COMPLEX"}
+OBJECTS_OF_NOTHING = """ompi_mpi_lb ompi_mpi_ub ompi_mpi_2cplex ompi_mpi_2dblcplex ompi_mpi_ldblcplex
+ompi_mpi_short_float ompi_mpi_c_short_float_complex ompi_mpi_cxx_sfltcplex ompi_mpi_unavailable""".split()
+
+
+@dataclass(frozen=True)
+class Constant:
+    name: str
+    c_type: str
+    standard: int
+    foreign: str
+    fortran: str  # Open MPI's number of a predefined handle, or "-"
+
+    @property
+    def number(self):
+        value = int(self.foreign, 0)
+        return value - (1 << 32) if value >= 1 << 31 else value
+
+
+class Abi:
+    """One of the foreign ABIs, "mpich" or "openmpi"."""
+
+    def __init__(self, name):
+        self.name = name
+        self.constants = {
+            row["name"]: Constant(
+                row["name"], row["type"], int(row["standard"], 0), row[name], row["fortran"])
+            for row in standard.read_table("foreign_constants.tsv")
+        }
+
+    def matching(self, patterns):
+        """The numbers whose names match, without MPI_; those that the ABI lacks are left out."""
+        return [
+            c
+            for c in self.constants.values()
+            if c.foreign != "-" and any(re.fullmatch("MPI_" + p, c.name) for p in patterns.split())
+        ]
+
+    def handles(self, kind):
+        return [
+            c
+            for c in self.constants.values()
+            if c.c_type == f"MPI_{kind}" and c.foreign != "-"
+        ]
+
+    def limit(self, name):
+        """(the standard's length of a string, the ABI's)."""
+        constant = self.constants["MPI_MAX_" + name]
+        return constant.standard, int(constant.foreign, 0) if constant.foreign != "-" else constant.standard

@@ -1,0 +1,233 @@
+// What the system says of a program by its process, which is the host's: the file that it is, its
+// arguments, its name (/proc/self/exe, cmdline, comm, environ; AT_EXECFN and its kin).
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <string_view>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "image/host.hpp"
+#include "image/image.hpp"
+#include "image/libc/functions.hpp"
+
+namespace warren::image::libc {
+
+namespace {
+
+// The image whose program the calling thread runs, also in a child of fork: it has the host's file
+// and arguments, too.
+Image* program_image() {
+    Image* image = current_image();
+    return image != nullptr && image->running().first_thread != nullptr ? image : nullptr;
+}
+
+// The part of a path behind the calling process's folder of /proc; empty: it isn't there.
+std::string_view part_of_process(const char* path) {
+    constexpr std::string_view folder = "/proc/";
+    const std::string_view text = path != nullptr ? path : "";
+    if (!text.starts_with(folder)) {
+        return {};
+    }
+    const std::string_view rest = text.substr(folder.size());
+    const std::size_t slash = rest.find('/');
+    if (slash == std::string_view::npos) {
+        return {};
+    }
+    const std::string_view who = rest.substr(0, slash);
+    return who == "self" || who == "thread-self" || who == std::to_string(getpid())
+               ? rest.substr(slash + 1)
+               : std::string_view{};
+}
+
+const std::string& program_file(const Image& image) {
+    return image.program()->file->location();
+}
+
+bool is_program_file(const Image* image, const char* path) {
+    return image != nullptr && part_of_process(path) == "exe";
+}
+
+void append_words(std::string& text, char* const* words) {
+    for (; words != nullptr && *words != nullptr; ++words) {
+        text.append(*words).push_back('\0');
+    }
+}
+
+// The contents of a file that is about the program; false: it is about the process.
+bool contents_of(const Image& image, std::string_view part, std::string& text) {
+    constexpr std::size_t longest_name = 15; // the system's limit
+    if (part == "cmdline") {
+        append_words(text, image.arguments);
+    } else if (part == "environ") {
+        append_words(text, image.environment);
+    } else if (part == "comm") {
+        text = std::string(LibcState::current().program_name()).substr(0, longest_name) + "\n";
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// A file with the contents, or -1.
+int open_contents(const std::string& text, int flags) {
+    const int descriptor = memfd_create("warren-proc", (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0);
+    std::size_t written = 0;
+    while (descriptor >= 0 && written < text.size()) {
+        const ssize_t got = write(descriptor, text.data() + written, text.size() - written);
+        if (got <= 0) {
+            close(descriptor);
+            return -1;
+        }
+        written += static_cast<std::size_t>(got);
+    }
+    if (descriptor >= 0) {
+        lseek(descriptor, 0, SEEK_SET);
+    }
+    return descriptor;
+}
+
+// The file that a path means, when it is about the program.
+int open_own(const char* path, int flags, bool& is_own) {
+    const Image* image = program_image();
+    std::string text;
+    is_own = image != nullptr && (flags & O_ACCMODE) == O_RDONLY &&
+             contents_of(*image, part_of_process(path), text);
+    return is_own ? open_contents(text, flags) : -1;
+}
+
+std::size_t copy_link(const std::string& link, char* text, std::size_t bytes) {
+    const std::size_t copied = std::min(bytes, link.size());
+    std::memcpy(text, link.data(), copied);
+    return copied;
+}
+
+mode_t mode_of(int flags, va_list arguments) {
+    const bool makes = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+    return makes ? va_arg(arguments, mode_t) : 0;
+}
+
+} // namespace
+
+// The path of the program for one that the system would take for the host's.
+const char* own_path(const char* path) {
+    const Image* image = program_image();
+    return is_program_file(image, path) ? program_file(*image).c_str() : path;
+}
+
+int openat(int folder, const char* path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    bool is_own = false;
+    const int descriptor = open_own(path, flags, is_own);
+    return is_own ? descriptor : ::openat(folder, own_path(path), flags, mode);
+}
+
+int openat_2(int folder, const char* path, int flags) {
+    return libc::openat(folder, path, flags);
+}
+
+int open(const char* path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    const mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return libc::openat(AT_FDCWD, path, flags, mode);
+}
+
+int open_2(const char* path, int flags) {
+    return libc::openat(AT_FDCWD, path, flags);
+}
+
+std::FILE* fopen(const char* path, const char* mode) {
+    bool is_own = false;
+    const bool reads = mode[0] == 'r' && std::strchr(mode, '+') == nullptr;
+    const int descriptor = open_own(path, reads ? O_RDONLY | O_CLOEXEC : O_RDWR, is_own);
+    if (!is_own) {
+        return libc::keep_stream(std::fopen(own_path(path), mode));
+    }
+    return descriptor < 0 ? nullptr : libc::fdopen(descriptor, mode);
+}
+
+ssize_t readlink(const char* path, char* text, std::size_t bytes) {
+    const Image* image = program_image();
+    return is_program_file(image, path)
+               ? static_cast<ssize_t>(copy_link(program_file(*image), text, bytes))
+               : ::readlink(path, text, bytes);
+}
+
+ssize_t readlink_chk(const char* path, char* text, std::size_t bytes, std::size_t room) {
+    if (bytes > room) {
+        libc::chk_fail();
+    }
+    return libc::readlink(path, text, bytes);
+}
+
+ssize_t readlinkat(int folder, const char* path, char* text, std::size_t bytes) {
+    const Image* image = program_image();
+    return is_program_file(image, path) ? libc::readlink(path, text, bytes)
+                                        : ::readlinkat(folder, path, text, bytes);
+}
+
+ssize_t readlinkat_chk(int folder, const char* path, char* text, std::size_t bytes,
+                       std::size_t room) {
+    if (bytes > room) {
+        libc::chk_fail();
+    }
+    return libc::readlinkat(folder, path, text, bytes);
+}
+
+char* realpath(const char* path, char* resolved) {
+    return ::realpath(own_path(path), resolved);
+}
+
+char* realpath_chk(const char* path, char* resolved, std::size_t room) {
+    if (room < PATH_MAX) {
+        libc::chk_fail();
+    }
+    return libc::realpath(path, resolved);
+}
+
+char* canonicalize_file_name(const char* path) {
+    return libc::realpath(path, nullptr);
+}
+
+int access(const char* path, int mode) {
+    return ::access(own_path(path), mode);
+}
+
+int stat(const char* path, struct stat* status) {
+    return ::stat(own_path(path), status);
+}
+
+unsigned long getauxval(unsigned long type) {
+    const Image* image = program_image();
+    if (image == nullptr) {
+        return ::getauxval(type);
+    }
+    const Module& program = *image->program();
+    const Elf64_Ehdr& header = program.file->header();
+    switch (type) {
+    case AT_EXECFN:
+        return reinterpret_cast<unsigned long>(program.file->path().c_str());
+    case AT_PHDR:
+        return reinterpret_cast<unsigned long>(program.at(header.e_phoff));
+    case AT_PHNUM:
+        return header.e_phnum;
+    case AT_ENTRY:
+        return reinterpret_cast<unsigned long>(program.at(header.e_entry));
+    default:
+        return ::getauxval(type);
+    }
+}
+
+} // namespace warren::image::libc

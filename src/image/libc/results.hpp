@@ -1,0 +1,52 @@
+// Results: what functions of the C library return pointers to, or remember between calls, and has
+// no other place in LibcState.
+//
+// Thread rule: as in the C library: a call may change what another thread's has returned.
+#pragma once
+
+#include <array>
+#include <clocale>
+#include <cwchar>
+#include <grp.h>
+#include <mntent.h>
+#include <netdb.h>
+#include <netinet/ether.h>
+#include <pwd.h>
+#include <search.h>
+#include <shadow.h>
+#include <string>
+#include <vector>
+
+namespace warren::image {
+
+// An entry of a database of the system, and the strings that it points to.
+template <typename Entry>
+struct DatabaseEntry {
+    Entry entry{};
+    std::vector<char> strings;
+};
+
+struct Results {
+    std::array<char, 512> digits{};       // ecvt, fcvt
+    std::array<char, 8192> long_digits{}; // qecvt, qfcvt
+    std::array<char, 8> base64{};         // l64a
+    hsearch_data table{};                 // hcreate
+    DatabaseEntry<passwd> user;
+    DatabaseEntry<group> group_entry;
+    DatabaseEntry<spwd> shadow;
+    DatabaseEntry<servent> service;
+    DatabaseEntry<protoent> protocol;
+    DatabaseEntry<netent> network;
+    DatabaseEntry<hostent> host;
+    DatabaseEntry<mntent> mount;
+    std::array<char, 4096> terminal{}; // ttyname, ptsname
+    std::array<char, 256> login{};
+    std::array<char, L_tmpnam> file_name{};
+    std::array<char, 32> card_text{}; // ether_ntoa
+    ether_addr card{};
+    lconv conventions{};
+    // Of functions that convert characters, where the program gives them no state.
+    std::array<std::mbstate_t, 16> conversions{};
+};
+
+} // namespace warren::image

@@ -1,0 +1,154 @@
+// Times by the time zone of the image's environment, and the variables timezone, daylight and
+// tzname.
+//
+// The C library has one zone, the process's: these functions hold a lock while they have it be the
+// caller's. It looks for TZ in the process's environment, where it has an entry of ours.
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <cwchar>
+#include <mutex>
+#include <time.h>
+
+#include "image/libc/functions.hpp"
+#include "image/libc/state.hpp"
+
+namespace warren::image::libc {
+
+namespace {
+
+// The process's entry, which changes under the lock only.
+struct ProcessZone {
+    // What the C library takes when TZ is not set. A longer name is none that it would find.
+    static constexpr const char* unset = ":/etc/localtime";
+    static constexpr std::size_t limit = 4096;
+
+    ProcessZone() {
+        const char* given = std::getenv("TZ");
+        put(given != nullptr ? given : unset);
+        ::putenv(entry);
+    }
+
+    void put(const char* zone) {
+        if (std::strncmp(entry + 3, zone, limit) != 0) {
+            std::strncpy(entry + 3, zone, limit);
+        }
+    }
+
+    std::mutex lock;
+    char entry[3 + limit + 1] = "TZ=";
+};
+
+ProcessZone& process_zone() {
+    static ProcessZone& only = *new ProcessZone;
+    return only;
+}
+
+// While one lives, the C library's time zone is the calling image's.
+class OwnZone {
+  public:
+    OwnZone() : guard_(process_zone().lock) {
+        const char* zone = libc::getenv("TZ");
+        process_zone().put(zone != nullptr ? zone : ProcessZone::unset);
+        ::tzset();
+    }
+    OwnZone(const OwnZone&) = delete;
+    OwnZone& operator=(const OwnZone&) = delete;
+    // The variables are what the function has left.
+    ~OwnZone() {
+        LibcState& state = LibcState::current();
+        state.value<long>(Variable::timezone) = ::timezone;
+        state.value<int>(Variable::daylight) = ::daylight;
+        std::memcpy(state.place(Variable::tzname), ::tzname, sizeof ::tzname);
+    }
+
+  private:
+    std::lock_guard<std::mutex> guard_;
+};
+
+} // namespace
+
+void prepare_time_zone() {
+    process_zone();
+}
+
+void lock_time_zone() {
+    process_zone().lock.lock();
+}
+
+void unlock_time_zone() {
+    process_zone().lock.unlock();
+}
+
+void tzset() {
+    const OwnZone zone;
+}
+
+std::tm* localtime_r(const std::time_t* time, std::tm* result) {
+    const OwnZone zone;
+    return ::localtime_r(time, result);
+}
+
+std::tm* localtime(const std::time_t* time) {
+    return libc::localtime_r(time, &LibcState::current().time);
+}
+
+std::time_t mktime(std::tm* time) {
+    const OwnZone zone;
+    return std::mktime(time);
+}
+
+char* ctime_r(const std::time_t* time, char* text) {
+    const OwnZone zone;
+    return ::ctime_r(time, text);
+}
+
+char* ctime(const std::time_t* time) {
+    return libc::ctime_r(time, LibcState::current().time_text.data());
+}
+
+std::size_t strftime(char* text, std::size_t bytes, const char* format, const std::tm* time) {
+    const OwnZone zone;
+    return std::strftime(text, bytes, format, time);
+}
+
+std::size_t strftime_l(char* text, std::size_t bytes, const char* format, const std::tm* time,
+                       locale_t locale) {
+    const OwnZone zone;
+    return ::strftime_l(text, bytes, format, time, locale);
+}
+
+std::size_t wcsftime(wchar_t* text, std::size_t count, const wchar_t* format, const std::tm* time) {
+    const OwnZone zone;
+    return std::wcsftime(text, count, format, time);
+}
+
+std::size_t wcsftime_l(wchar_t* text, std::size_t count, const wchar_t* format, const std::tm* time,
+                       locale_t locale) {
+    const OwnZone zone;
+    return ::wcsftime_l(text, count, format, time, locale);
+}
+
+char* strptime(const char* text, const char* format, std::tm* time) {
+    const OwnZone zone;
+    return ::strptime(text, format, time);
+}
+
+char* strptime_l(const char* text, const char* format, std::tm* time, locale_t locale) {
+    const OwnZone zone;
+    return ::strptime_l(text, format, time, locale);
+}
+
+int getdate_r(const char* text, std::tm* time) {
+    const OwnZone zone;
+    return ::getdate_r(text, time);
+}
+
+std::tm* getdate(const char* text) {
+    LibcState& state = LibcState::current();
+    const int error = libc::getdate_r(text, &state.date);
+    state.value<int>(Variable::getdate_err) = error;
+    return error == 0 ? &state.date : nullptr;
+}
+
+} // namespace warren::image::libc

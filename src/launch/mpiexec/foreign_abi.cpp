@@ -1,0 +1,141 @@
+#include "launch/mpiexec/foreign_abi.hpp"
+
+#include <cstdlib>
+#include <deque>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "image/libraries.hpp"
+#include "launch/mpiexec/own_place.hpp"
+
+namespace warren::launch {
+
+namespace {
+
+struct Library {
+    std::string_view start; // of its name
+    Abi abi;
+};
+
+// Also libraries for Fortran and C++, which need the first ones.
+constexpr Library libraries[] = {
+    {"libmpi_abi.so", Abi::standard},     {"libmpi.so.12", Abi::mpich},
+    {"libmpich.so.12", Abi::mpich},       {"libmpifort.so.12", Abi::mpich},
+    {"libmpichfort.so.12", Abi::mpich},   {"libmpicxx.so.12", Abi::mpich},
+    {"libmpichcxx.so.12", Abi::mpich},    {"libmpi.so.40", Abi::openmpi},
+    {"libmpi_mpifh.so.40", Abi::openmpi}, {"libmpi_usempif08.so.40", Abi::openmpi},
+    {"libmpi_cxx.so.40", Abi::openmpi},   {"libmpi_usempi_ignore_tkr.so.40", Abi::openmpi},
+};
+
+Abi abi_of_library(std::string_view name) {
+    for (const Library& library : libraries) {
+        if (name.starts_with(library.start)) {
+            return library.abi;
+        }
+    }
+    return Abi::unknown;
+}
+
+// A file, and those that asked for it, up to the program.
+struct Visit {
+    image::FilePointer file;
+    std::vector<image::FilePointer> askers;
+
+    // That file first: what find_library wants.
+    std::vector<const image::ElfFile*> chain() const {
+        std::vector<const image::ElfFile*> files = {file.get()};
+        for (auto asker = askers.rbegin(); asker != askers.rend(); ++asker) {
+            files.push_back(asker->get());
+        }
+        return files;
+    }
+    // DT_RUNPATH of a file makes the loader ignore all DT_RPATH.
+    bool has_rpath() const {
+        if (file->dynamic().runpath != nullptr) {
+            return false;
+        }
+        for (const image::ElfFile* one : chain()) {
+            if (one->dynamic().rpath != nullptr && one->dynamic().runpath == nullptr) {
+                return true;
+            }
+        }
+        return false;
+    }
+};
+
+std::string folder_of(Abi abi, const std::string& own_folder) {
+    const char* name = abi == Abi::mpich ? "mpich-abi" : "openmpi-abi";
+    return own_folder + library_folder + name;
+}
+
+bool is_foreign(Abi abi) {
+    return abi == Abi::mpich || abi == Abi::openmpi;
+}
+
+} // namespace
+
+ForeignNeed foreign_need(const std::string& path) {
+    Visit program;
+    if (Error error = image::open_file(path, program.file)) {
+        error.drop(); // a script, or another machine's: whoever starts it says what is wrong
+        return {};
+    }
+    std::deque<Visit> visits = {program};
+    std::set<std::string> seen;
+    while (!visits.empty()) {
+        const Visit visit = std::move(visits.front());
+        visits.pop_front();
+        for (const char* name : visit.file->dynamic().needed) {
+            const Abi abi = abi_of_library(name);
+            if (abi != Abi::unknown) {
+                return {abi, name, visit.file->path(), visit.has_rpath()};
+            }
+            if (image::is_system_library(name) || !seen.insert(name).second) {
+                continue;
+            }
+            Visit next;
+            if (Error error = image::find_library(name, visit.chain(), next.file)) {
+                error.drop(); // the loader will say so
+                continue;
+            }
+            next.askers = visit.askers;
+            next.askers.push_back(visit.file);
+            visits.push_back(std::move(next));
+        }
+    }
+    return {};
+}
+
+std::string foreign_folders(const ForeignNeed& need, const std::string& own_folder) {
+    if (need.abi == Abi::standard) {
+        return "";
+    }
+    return is_foreign(need.abi)
+               ? folder_of(need.abi, own_folder)
+               : folder_of(Abi::mpich, own_folder) + ":" + folder_of(Abi::openmpi, own_folder);
+}
+
+std::string foreign_preload(const ForeignNeed& need, const std::string& own_folder) {
+    return is_foreign(need.abi) && need.has_rpath
+               ? folder_of(need.abi, own_folder) +
+                     (need.abi == Abi::mpich ? "/libmpi.so.12" : "/libmpi.so.40")
+               : "";
+}
+
+std::string foreign_account(const ForeignNeed& need, const std::string& own_folder,
+                            const std::string& program) {
+    if (!is_foreign(need.abi)) {
+        return "";
+    }
+    return "'" + program + "' is built for " +
+           (need.abi == Abi::mpich ? "MPICH's ABI" : "Open MPI's ABI") + ": " + need.needed_by +
+           " needs " + need.library + ", which is Warren's in " + folder_of(need.abi, own_folder) +
+           (need.has_rpath ? ", preloaded because of DT_RPATH" : "");
+}
+
+void offer_to_images(const std::string& own_folder) {
+    setenv(image::first_folders_variable, foreign_folders({}, own_folder).c_str(), 1);
+}
+
+} // namespace warren::launch

@@ -1,0 +1,73 @@
+#include "mpi/entry/foreign_hooks.hpp"
+
+#include <mutex>
+
+#include "mpi/comm/topology.hpp"
+#include "mpi/entry/context.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+void adapt_op(MPI_Op handle, coll::Op::Adapter adapter) {
+    Context* context = process_context();
+    coll::Op* op = context != nullptr ? context->operations.find(handle) : nullptr;
+    if (op != nullptr && !op->predefined()) {
+        op->adapt(adapter);
+    }
+}
+
+void adapt_errhandler(MPI_Errhandler handle, comm::ErrorHandler::Adapter adapter) {
+    Process& process = find_process();
+    const std::lock_guard lock(process.mutex);
+    comm::ErrorHandler* handler = process.error_handlers.find(handle);
+    if (handler != nullptr && !handler->predefined()) {
+        handler->adapt(adapter);
+    }
+}
+
+void adapt_keyval(int keyval, comm::AttributeOwner owner, comm::Keyval::CopyAdapter copy_adapter,
+                  comm::Keyval::DeleteAdapter delete_adapter) {
+    Context* context = process_context();
+    if (context == nullptr) {
+        return;
+    }
+    const std::lock_guard lock(context->rank.lock);
+    if (comm::Keyval* found = context->keyvals.find(keyval, owner)) {
+        found->copy_adapter = copy_adapter;
+        found->delete_adapter = delete_adapter;
+    }
+}
+
+const comm::Communicator* communicator(MPI_Comm comm) {
+    Context* context = process_context();
+    return context != nullptr ? context->communicators.find(comm) : nullptr;
+}
+
+int peers(MPI_Comm comm) {
+    const comm::Communicator* found = communicator(comm);
+    return found != nullptr ? found->peers() : 0;
+}
+
+int neighbours_in(MPI_Comm comm) {
+    const comm::Communicator* found = communicator(comm);
+    return found != nullptr && found->topology != nullptr
+               ? static_cast<int>(found->topology->sources.size())
+               : 0;
+}
+
+int neighbours_out(MPI_Comm comm) {
+    const comm::Communicator* found = communicator(comm);
+    return found != nullptr && found->topology != nullptr
+               ? static_cast<int>(found->topology->destinations.size())
+               : 0;
+}
+
+} // namespace
+
+} // namespace warren::mpi
+
+extern "C" __attribute__((
+    visibility("default"))) constexpr warren::mpi::ForeignHooks warren_foreign_hooks = {
+    warren::mpi::adapt_op, warren::mpi::adapt_errhandler, warren::mpi::adapt_keyval,
+    warren::mpi::peers,    warren::mpi::neighbours_in,    warren::mpi::neighbours_out};

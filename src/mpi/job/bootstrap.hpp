@@ -1,0 +1,80 @@
+// Bootstrap: what a rank knows of its job before it can send messages, and what the ranks of a job
+// do together without messages: exchange of addresses, numbers of communicators, counts at the end.
+//
+// Whoever starts the job implements it. MpiexecBootstrap (mpiexec_bootstrap.hpp) is for Warren's
+// mpiexec, and for programs that were started alone. A client of another launcher (PMI-1, PMIx) and
+// spawned worlds stand behind the same interface. The rank owns its bootstrap (mpi/rank/rank.hpp).
+//
+// Thread rule: under the rank's lock, but for abort(), which any thread may call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "mpi/job/segment.hpp"
+
+namespace warren::node {
+
+// A rank's numbers among the ranks of its node and among those of its world.
+struct RankNumbers {
+    std::uint32_t node_rank = 0; // its index in the node segment
+    std::uint32_t node_size = 1;
+    std::uint32_t world_rank = 0;
+    std::uint32_t world_size = 1;
+};
+
+// Counts that all ranks of a job share.
+enum class JobCount : std::uint8_t {
+    finishing,  // ranks that send no more
+    withdrawing // ranks that ask for what they have announced to others
+};
+
+class Bootstrap {
+  public:
+    explicit Bootstrap(const RankNumbers& numbers) : numbers_(numbers) {}
+    virtual ~Bootstrap() = default;
+    Bootstrap(const Bootstrap&) = delete;
+    Bootstrap& operator=(const Bootstrap&) = delete;
+
+    const RankNumbers& numbers() const { return numbers_; }
+    // The node of a rank of the world: nodes are numbered from 0.
+    virtual std::uint32_t node_of(std::uint32_t world_rank) const = 0;
+
+    // Publishes a value under a key, once each; others get() it after the next fence().
+    virtual Error put(std::string_view key, std::span<const std::byte> value) = 0;
+    // The value that a rank of the world had put before the last fence().
+    virtual Error get(std::uint32_t world_rank, std::string_view key,
+                      std::vector<std::byte>& value) = 0;
+    // Returns when all ranks of the world have called it as often.
+    virtual Error fence() = 0;
+
+    // A number for a communicator of so many members (ContextIds): an even context, 0 when there is
+    // none. Each member gives it back; the last one gets the entry's `slot`, else 0.
+    virtual std::uint32_t take_context(std::uint32_t members) = 0;
+    [[nodiscard]] virtual std::uint32_t give_back_context(std::uint32_t context) = 0;
+
+    // Adds to a count and returns what it is then; a full fence. Ranks of the node that wait for
+    // the count are rung by the caller, others by the bootstrap.
+    virtual std::uint32_t add(JobCount count, std::int32_t change) = 0;
+    // Acquires what was done before the last add().
+    virtual std::uint32_t read(JobCount count) const = 0;
+
+    // Whether there is a launcher that says why the job ends.
+    virtual bool has_launcher() const = 0;
+    // Makes known that this rank ends the job, for a reason of one line. The caller then exits.
+    enum class Told : std::uint8_t {
+        launcher, // it says the reason and ends the other ranks
+        before,   // another rank was quicker: its reason counts
+        nobody    // there is no launcher, or none any more
+    };
+    virtual Told abort(JobEnd end, int code, const char* text) = 0;
+
+  private:
+    const RankNumbers numbers_;
+};
+
+} // namespace warren::node

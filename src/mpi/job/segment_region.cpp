@@ -1,0 +1,63 @@
+#include "mpi/job/context_ids.hpp"
+#include "mpi/job/mpiexec_bootstrap.hpp"
+#include "mpi/job/segment.hpp"
+
+namespace warren::node {
+
+namespace {
+
+Extent extent_of_slots(const JobShape& shape) {
+    return {.unit_bytes = sizeof(RankSlot), .units = shape.ranks, .sure_units = shape.ranks};
+}
+void initialise_slots(std::byte* memory, const JobShape& shape) {
+    auto* slots = reinterpret_cast<RankSlot*>(memory);
+    for (std::uint32_t rank = 0; rank < shape.ranks; ++rank) {
+        slots[rank].process = rank;
+    }
+}
+WARREN_REGION(rank_slots, {.number = rank_slots.number,
+                           .name = "rank slots",
+                           .extent = extent_of_slots,
+                           .initialise = initialise_slots});
+
+Extent extent_of_contexts(const JobShape&) {
+    return {.unit_bytes = sizeof(ContextEntry), .units = context_limit, .sure_units = 0};
+}
+WARREN_REGION(contexts,
+              {.number = contexts.number, .name = "contexts", .extent = extent_of_contexts});
+
+Extent extent_of_context_stock(const JobShape&) {
+    return {.unit_bytes = sizeof(ContextStock), .units = 1, .sure_units = 1};
+}
+void initialise_context_stock(std::byte* memory, const JobShape&) {
+    reinterpret_cast<ContextStock*>(memory)->next.store(ContextIds::first_dynamic,
+                                                        std::memory_order_relaxed);
+}
+WARREN_REGION(context_stock, {.number = context_stock.number,
+                              .name = "free contexts",
+                              .extent = extent_of_context_stock,
+                              .initialise = initialise_context_stock});
+
+Extent extent_of_job_counts(const JobShape&) {
+    return {.unit_bytes = sizeof(JobCounts), .units = 1, .sure_units = 1};
+}
+WARREN_REGION(job_counts,
+              {.number = job_counts.number, .name = "job counts", .extent = extent_of_job_counts});
+
+Extent extent_of_card_lengths(const JobShape& shape) {
+    return {.unit_bytes = sizeof(std::atomic<std::uint32_t>),
+            .units = shape.ranks,
+            .sure_units = shape.ranks};
+}
+WARREN_REGION(card_lengths, {.number = card_lengths.number,
+                             .name = "lengths of cards",
+                             .extent = extent_of_card_lengths});
+
+Extent extent_of_cards(const JobShape& shape) {
+    return {.unit_bytes = card_bytes, .units = shape.ranks, .sure_units = 0};
+}
+WARREN_REGION(cards, {.number = cards.number, .name = "cards", .extent = extent_of_cards});
+
+} // namespace
+
+} // namespace warren::node

@@ -1,0 +1,170 @@
+/* What the system knows of a process, a rank has of its own: locks of files, processor time, the
+   program's file and arguments. */
+#define _GNU_SOURCE
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/times.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "expect.h"
+
+static int lock_bytes(int file, int command, short type, off_t start, off_t bytes) {
+    struct flock lock;
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = start;
+    lock.l_len = bytes;
+    const int result = fcntl(file, command, &lock);
+    return command == F_GETLK ? lock.l_type : result;
+}
+
+static void locks(void) {
+    int first = (int)getpid();
+    char path[60];
+    MPI_Bcast(&first, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    snprintf(path, sizeof path, "/tmp/warren-locks.%d", first);
+    const long zero = 0;
+    if (world_rank == 0) {
+        const int made = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+        expect(write(made, &zero, sizeof zero) == sizeof zero);
+        close(made);
+    }
+    together();
+    const int file = open(path, O_RDWR);
+    if (world_rank == 0) {
+        expect(lock_bytes(file, F_SETLK, F_WRLCK, 0, 100) == 0);
+    }
+    together();
+    if (world_rank != 0) {
+        expect(lock_bytes(file, F_SETLK, F_WRLCK, 50, 10) != 0);
+        expect(lock_bytes(file, F_GETLK, F_RDLCK, 0, 10) == F_WRLCK);
+        expect(lseek(file, 0, SEEK_SET) == 0 && lockf(file, F_TEST, 10) != 0);
+        close(open(path, O_RDWR)); /* takes nobody's lock */
+    }
+    together();
+    if (world_rank == world_size - 1) {
+        const pid_t child = fork();
+        if (child == 0) {
+            _exit(lock_bytes(open(path, O_RDWR), F_SETLK, F_WRLCK, 0, 10) == 0 ? 7 : 0);
+        }
+        int status = -1;
+        expect(waitpid(child, &status, 0) == child && status == 0);
+    }
+    together();
+    if (world_rank == 0) {
+        expect(lock_bytes(file, F_SETLK, F_UNLCK, 0, 100) == 0);
+    }
+    together();
+    for (int i = 0; i < 100; ++i) {
+        long count = 0;
+        expect(lseek(file, 0, SEEK_SET) == 0 && lockf(file, F_LOCK, 8) == 0);
+        expect(pread(file, &count, sizeof count, 0) == sizeof count);
+        ++count;
+        expect(pwrite(file, &count, sizeof count, 0) == sizeof count);
+        expect(lseek(file, 0, SEEK_SET) == 0 && lockf(file, F_ULOCK, 8) == 0);
+    }
+    together();
+    long count = 0;
+    expect(pread(file, &count, sizeof count, 0) == sizeof count && count == 100L * world_size);
+    together();
+    close(file);
+    unlink(path);
+}
+
+static double seconds(clockid_t clock_id) {
+    struct timespec time;
+    expect(clock_gettime(clock_id, &time) == 0);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static double seconds_used(void) {
+    struct rusage usage;
+    expect(getrusage(RUSAGE_SELF, &usage) == 0);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static double seconds_of_times(void) {
+    struct tms parts;
+    times(&parts);
+    return (double)(parts.tms_utime + parts.tms_stime) / (double)sysconf(_SC_CLK_TCK);
+}
+
+/* The odd ranks compute for a while, the even ones wait: none counts the time of others. (What a
+   fibre runs is longer when others have its processor meanwhile.) */
+static void times_of_ranks(void) {
+    const int computes = world_rank % 2;
+    const double before[] = {seconds(CLOCK_PROCESS_CPUTIME_ID), seconds(CLOCK_THREAD_CPUTIME_ID),
+                             (double)clock() / CLOCKS_PER_SEC, seconds_used(), seconds_of_times()};
+    if (computes) {
+        while (seconds(CLOCK_PROCESS_CPUTIME_ID) < before[0] + 0.4) {
+            for (volatile int i = 0; i < 100000; ++i) {
+            }
+        }
+    } else {
+        usleep(300 * 1000);
+    }
+    const double after[] = {seconds(CLOCK_PROCESS_CPUTIME_ID), seconds(CLOCK_THREAD_CPUTIME_ID),
+                            (double)clock() / CLOCKS_PER_SEC, seconds_used(), seconds_of_times()};
+    for (int i = 0; i < 5; ++i) {
+        const double spent = after[i] - before[i];
+        expect(computes ? spent >= 0.35 && spent < 3 : spent < 0.2);
+        if (computes ? spent < 0.35 || spent >= 3 : spent >= 0.2) {
+            dprintf(2, "clock %d: %f s\n", i, spent);
+        }
+    }
+    together();
+}
+
+static void program(const char* given) {
+    char link[PATH_MAX] = "", own[PATH_MAX] = "", words[1000] = "";
+    expect(realpath(given, own) == own);
+    const ssize_t bytes = readlink("/proc/self/exe", link, sizeof link - 1);
+    expect(bytes == (ssize_t)strlen(own) && strcmp(link, own) == 0);
+    expect(realpath("/proc/self/exe", link) == link && strcmp(link, own) == 0);
+    char by_number[60];
+    snprintf(by_number, sizeof by_number, "/proc/%d/exe", (int)getpid());
+    memset(link, 0, sizeof link);
+    expect(readlink(by_number, link, sizeof link - 1) > 0 && strcmp(link, own) == 0);
+    int file = open("/proc/self/cmdline", O_RDONLY);
+    const ssize_t count = read(file, words, sizeof words);
+    expect(count == (ssize_t)(strlen(given) + 1 + strlen("word") + 1));
+    expect(strcmp(words, given) == 0 && strcmp(words + strlen(given) + 1, "word") == 0);
+    close(file);
+    FILE* stream = fopen("/proc/self/comm", "r");
+    expect(fgets(words, sizeof words, stream) == words && strcmp(words, "process\n") == 0);
+    fclose(stream);
+    stream = fopen("/proc/self/exe", "r");
+    FILE* same = fopen(own, "r");
+    fseek(stream, 0, SEEK_END);
+    fseek(same, 0, SEEK_END);
+    expect(ftell(stream) == ftell(same));
+    fclose(stream);
+    fclose(same);
+    const char* executed = (const char*)getauxval(AT_EXECFN);
+    expect(strcmp(executed, given) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        memset(link, 0, sizeof link);
+        _exit(readlink("/proc/self/exe", link, sizeof link - 1) > 0 && strcmp(link, own) == 0 ? 3
+                                                                                              : 4);
+    }
+    int status = 0;
+    expect(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 3);
+}
+
+int main(int argc, char** argv) {
+    begin(&argc, &argv);
+    locks();
+    times_of_ranks();
+    program(argv[0]);
+    together();
+    return finish();
+}

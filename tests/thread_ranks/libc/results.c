@@ -1,0 +1,86 @@
+/* What functions return pointers to, or remember, is not changed by other ranks' calls. */
+#define _GNU_SOURCE
+
+#include <grp.h>
+#include <locale.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/ether.h>
+#include <pwd.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "expect.h"
+
+int main(int argc, char** argv) {
+    begin(&argc, &argv);
+    int point = 0, sign = 0;
+    char name[20];
+    const double value = world_rank + 0.25;
+    const uid_t user = world_rank % 2; /* root and daemon, which Debian has */
+    const gid_t group = world_rank % 2;
+    char expected_digits[30];
+    snprintf(expected_digits, sizeof expected_digits, "%d250000", world_rank);
+    const int digits = 6 + (int)strlen(expected_digits) - 7;
+
+    char user_name[60], group_name[60];
+    strcpy(user_name, getpwuid(user)->pw_name);
+    strcpy(group_name, getgrgid(group)->gr_name);
+    struct ether_addr card = {{1, 2, 3, 4, 5, (unsigned char)world_rank}};
+    char card_text[30];
+    snprintf(card_text, sizeof card_text, "1:2:3:4:5:%x", world_rank);
+    snprintf(name, sizeof name, "key%d", world_rank);
+    together();
+
+    for (int i = 0; i < 20; ++i) {
+        char* text = fcvt(value, 6, &point, &sign);
+        const char* long_text = qfcvt(value, 6, &point, &sign);
+        const char* short_text = l64a(64 * 3 + world_rank + 2);
+        const struct passwd* entry = getpwuid(user);
+        const struct group* group_entry = getgrgid(group);
+        const struct servent* service = getservbyname(world_rank % 2 ? "ssh" : "http", "tcp");
+        const char* address = ether_ntoa(&card);
+        const char* temporary = tmpnam(NULL);
+        char kept[L_tmpnam];
+        strcpy(kept, temporary);
+        ENTRY wanted = {name, &value};
+        expect(hcreate(10 + world_rank) != 0);
+        expect(hsearch(wanted, ENTER) != NULL);
+        together();
+        (void)digits;
+        expect(strstr(text, "25") != NULL && atoi(text) == world_rank * 1000000 + 250000);
+        expect(atoi(long_text) == world_rank * 1000000 + 250000);
+        expect(a64l(short_text) == 64 * 3 + world_rank + 2);
+        expect(strcmp(entry->pw_name, user_name) == 0 && entry->pw_uid == user);
+        expect(strcmp(group_entry->gr_name, group_name) == 0 && group_entry->gr_gid == group);
+        expect(service == NULL ||
+               ntohs((unsigned short)service->s_port) == (world_rank % 2 ? 22 : 80));
+        expect(strcmp(address, card_text) == 0);
+        expect(strcmp(temporary, kept) == 0);
+        for (int other = 0; other < world_size; ++other) {
+            char key[20];
+            snprintf(key, sizeof key, "key%d", other);
+            ENTRY asked = {key, NULL};
+            ENTRY* found = hsearch(asked, FIND);
+            expect((found != NULL) == (other == world_rank));
+            expect(found == NULL || found->data == &value);
+        }
+        hdestroy();
+        together();
+    }
+
+    /* Half of a character, which others must not finish. */
+    setlocale(LC_ALL, "C.UTF-8");
+    wchar_t wide = 0;
+    expect(mbrtowc(&wide, world_rank % 2 ? "\xc3" : "\xe2", 1, NULL) == (size_t)-2);
+    together();
+    expect(mbrtowc(&wide, world_rank % 2 ? "\xa4" : "\x82\xac", 2, NULL) ==
+           (world_rank % 2 ? 1u : 2u));
+    expect(wide == (world_rank % 2 ? 0xe4 : 0x20ac));
+    expect(mblen("\xe2\x82\xac", 3) == 3 && wctomb(name, 0xe4) == 2);
+    together();
+    expect(strcmp(localeconv()->decimal_point, ".") == 0);
+    return finish();
+}

@@ -12,7 +12,8 @@ namespace {
 // Rank 0 of a node, with the world's collective slot.
 class OnNode {
   public:
-    OnNode(std::uint32_t ranks, std::uint32_t cores) : communicators_(0, ranks) {
+    OnNode(std::uint32_t ranks, std::uint32_t cores)
+        : communicators_(comm::World::on_one_node(0, ranks)) {
         node::Segment segment;
         Error error = node::Segment::create({.ranks = ranks, .cores = cores}, segment);
         EXPECT_FALSE(error);

@@ -1,8 +1,8 @@
 #include "topology/discovery/memory_account.hpp"
 
 #include <cstdint>
-#include <fstream>
-#include <limits>
+#include <cstdio>
+#include <string>
 #include <vector>
 
 #include "topology/details.hpp"
@@ -24,16 +24,20 @@ constexpr std::size_t first_page_size_at = 2;
 
 // 0: not known.
 std::uint64_t machine_bytes(const std::string& root) {
-    std::ifstream file(root + "/proc/meminfo");
-    std::string label;
-    std::uint64_t kibibytes = 0;
-    while (file >> label >> kibibytes) {
-        if (label == "MemTotal:") {
-            return kibibytes * 1024;
-        }
-        file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+    // Not by a stream of the C++ library, which would bring its locales into each process.
+    std::FILE* const file = std::fopen((root + "/proc/meminfo").c_str(), "re");
+    if (file == nullptr) {
+        return 0;
     }
-    return 0;
+    unsigned long long kibibytes = 0;
+    char line[256];
+    while (kibibytes == 0 && std::fgets(line, sizeof line, file) != nullptr) {
+        if (std::sscanf(line, "MemTotal: %llu", &kibibytes) == 1) {
+            break;
+        }
+    }
+    static_cast<void>(std::fclose(file));
+    return std::uint64_t{kibibytes} * 1024;
 }
 
 void give_all(std::uint64_t bytes, std::uint32_t target, Object& node, Description& description) {

@@ -49,7 +49,8 @@ bool is_known(const SegmentHeader& header, std::uint64_t file_bytes) {
         const std::unique_ptr<ErrorRecord> record(error.take());
         return false;
     }
-    return header.bytes == layout.bytes && file_bytes == layout.bytes &&
+    // Behind the segment, the file may have the memory of windows.
+    return header.bytes == layout.bytes && file_bytes >= layout.bytes &&
            std::memcmp(header.directory.entries, layout.entries, sizeof layout.entries) == 0;
 }
 

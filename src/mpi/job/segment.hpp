@@ -172,7 +172,9 @@ class Segment {
         const DirectoryEntry& entry = header_->directory[region];
         release(entry.offset + first * entry.extent.unit_bytes, count * entry.extent.unit_bytes);
     }
+    // Memory of the file by its place there; also behind the segment (mpi/rma/heap.hpp).
     bool commit(std::uint64_t offset, std::uint64_t bytes) const;
+    void release(std::uint64_t offset, std::uint64_t bytes) const;
     // Commits what is sure to be used: header().committed_bytes.
     bool commit_sure() const { return commit_sure(header_->directory.entries); }
 
@@ -193,7 +195,6 @@ class Segment {
 
     Error map(std::uint64_t bytes);
     bool commit_sure(std::span<const DirectoryEntry> entries) const;
-    void release(std::uint64_t offset, std::uint64_t bytes) const;
 
     std::shared_ptr<Mapping> mapping_;
     SegmentHeader* header_ = nullptr;

@@ -21,6 +21,7 @@ NULL_HANDLES = {
     "REQUEST": "MPI_REQUEST_NULL",
     "MESSAGE": "MPI_MESSAGE_NULL",
     "SESSION": "MPI_SESSION_NULL",
+    "WINDOW": "MPI_WIN_NULL",
 }
 HANDLE_NAMES = {
     "COMMUNICATOR": "comm",
@@ -32,6 +33,7 @@ HANDLE_NAMES = {
     "REQUEST": "request",
     "MESSAGE": "message",
     "SESSION": "session",
+    "WINDOW": "win",
 }
 
 # Wrong values of numbers, by rule.
@@ -41,6 +43,7 @@ NUMBERS = {
     "destination": ["good.size", "-1", "MPI_ROOT", "INT_MAX", "INT_MIN"],
     "source": ["good.size", "MPI_ROOT", "INT_MAX", "INT_MIN"],
     "root": ["good.size", "-1", "MPI_PROC_NULL", "MPI_ROOT", "INT_MAX"],
+    "target": ["good.size", "MPI_ROOT", "MPI_ANY_SOURCE", "INT_MAX", "INT_MIN"],
     "tag": ["-1", "MPI_ANY_TAG", "INT_MIN"],
     "any_tag": ["-1", "-3", "INT_MIN"],
 }
@@ -115,7 +118,10 @@ class Row:
         call = f"{self.procedure.name}({', '.join(arguments)})"
         comms = checks.communicators(self.procedure)
         on = "self"
-        if comms and self.parameter is not comms[0]:
+        window = checks.window_of(self.procedure)
+        if window is not None and self.parameter is not window:
+            on = "window"
+        elif comms and self.parameter is not comms[0]:
             on = "communicator"
         elif self.procedure.name in checks.HANDLER_OF_NEW and self.parameter.kind != "ERRHANDLER":
             on = "handler"

@@ -33,6 +33,7 @@ ERROR_CLASSES = {
     "REQUEST": "MPI_ERR_REQUEST",
     "SESSION": "MPI_ERR_SESSION",
     "MESSAGE": "MPI_ERR_REQUEST",
+    "WINDOW": "MPI_ERR_WIN",
 }
 
 # Calls that make an object with the error handler that they are given, and which is also told of their
@@ -70,6 +71,18 @@ def communicators(procedure):
     return [p for p in procedure.parameters if p.kind == "COMMUNICATOR" and p.direction != "out"]
 
 
+def window_of(procedure):
+    """The window whose memory a call is about, which its failures belong to; None: there is none."""
+    windows = [p for p in procedure.parameters if p.kind == "WINDOW" and p.direction != "out"]
+    return windows[0] if windows else None
+
+
+def ignores_origin(procedure, parameter):
+    """Whether MPI_NO_OP makes an argument meaningless (MPI 5.0, 12.3.4)."""
+    names = {p.name for p in procedure.parameters}
+    return parameter.name.startswith("origin_") and {"op", "result_addr"} <= names
+
+
 def follower(procedure, parameter, kinds):
     """The next parameter of one of the kinds."""
     index = procedure.parameters.index(parameter)
@@ -85,6 +98,7 @@ def object_check(procedure, parameter, first_communicator):
     error_class = ERROR_CLASSES[kind]
     finder = "find"
     rule = "object"
+    alternative = ""
     if kind == "COMMUNICATOR" and parameter is not first_communicator:
         finder = "find_other"
     if parameters.takes_null(procedure, parameter):
@@ -93,7 +107,6 @@ def object_check(procedure, parameter, first_communicator):
         finder, rule = "find_or_null", "object_or_null"
     if kind == "DATATYPE" and needs_commit(procedure):
         finder, rule = "find_committed", "committed"
-    alternative = ""
     peers = [p.name for p in procedure.parameters if p.name in ("dest", "source")]
     if kind == "DATATYPE" and len(peers) == 1:
         count = next(p.name for p in procedure.parameters if p.kind in COUNT_KINDS)
@@ -101,6 +114,8 @@ def object_check(procedure, parameter, first_communicator):
     if kind == "ERRHANDLER" and procedure.name in HANDLER_OF_NEW:
         finder = "find_for_new"
     expression = f'entry.{finder}("{name}", {handle_of(parameter)}, {object_name(parameter)})'
+    if ignores_origin(procedure, parameter):
+        alternative = f" || entry.of_no_op(op, {object_name(parameter)})"
     if parameter.is_pointer:
         expression = f'entry.not_null("{name}", {name}) && {expression}'
     if alternative:
@@ -111,6 +126,8 @@ def object_check(procedure, parameter, first_communicator):
 def needs_commit(procedure):
     """Whether datatypes of a call are used for communication or packing, not just for making others."""
     base = base_name(procedure.name)
+    if window_of(procedure) is not None:
+        return True
     return not (
         base.startswith("Type_")
         or base.startswith("Status_")
@@ -123,6 +140,9 @@ def number_check(procedure, parameter, communicator):
     name, kind = parameter.name, parameter.kind
     if parameter.direction != "in" or parameter.is_array or parameter.is_pointer:
         return None
+    if kind in COUNT_KINDS and ignores_origin(procedure, parameter):
+        expression = f'(op == MPI_NO_OP || entry.count("{name}", {name}))'
+        return Check(parameter, "count", expression, "MPI_ERR_COUNT")
     if kind in COUNT_KINDS:
         return Check(parameter, "count", f'entry.count("{name}", {name})', "MPI_ERR_COUNT")
     if kind == "ARRAY_LENGTH_NNI" and follower(procedure, parameter, {"REQUEST"}):
@@ -135,6 +155,9 @@ def number_check(procedure, parameter, communicator):
             error_class = "MPI_ERR_ROOT" if rule == "root" else "MPI_ERR_RANK"
             expression = f'entry.{rule}("{name}", {name}, {object_name(communicator)})'
             return Check(parameter, rule, expression, error_class)
+    if kind == "RANK_NNI" and window_of(procedure) is not None:
+        expression = f'entry.target("{name}", {name}, {object_name(window_of(procedure))})'
+        return Check(parameter, "target", expression, "MPI_ERR_RANK")
     if kind == "TAG":
         wild = name == "recvtag" or base_name(procedure.name) in ANY_TAG_PROCEDURES
         wildcard = "allowed" if wild else "refused"
@@ -160,6 +183,8 @@ def memory_check(procedure, parameter):
         expression = f'entry.buffer("{name}", {name}, {count.name}, {object_name(datatype)})'
         if may_be_in_place(procedure, parameter):
             expression = f"({name} == MPI_IN_PLACE || {expression})"
+        if ignores_origin(procedure, parameter):
+            expression = f"(op == MPI_NO_OP || {expression})"
         return Check(parameter, "buffer", expression, "MPI_ERR_BUFFER")
     if kind in OPTIONAL_KINDS or parameter.name == "...":
         return None
@@ -190,12 +215,13 @@ def checks_of(procedure):
     """All checks of a procedure outside the collectives, in the order in which they are made."""
     comms = communicators(procedure)
     first = comms[0] if comms else None
+    belongs_to = window_of(procedure) or first
     found, memory, made = [], [], []
     for parameter in procedure.parameters:
         if parameters.is_object(parameter) or parameters.is_request(parameter):
             check = object_check(procedure, parameter, first)
             # What later failures belong to comes first.
-            (made if parameter is first or "for_new" in check.expression else found).append(check)
+            (made if parameter is belongs_to or "for_new" in check.expression else found).append(check)
             continue
         number = number_check(procedure, parameter, first)
         if number is not None:

@@ -30,6 +30,7 @@ FREES = {
     "MPI_Errhandler_free": ("errhandler", "MPI_ERRHANDLER_NULL"),
     "MPI_Session_finalize": ("session", "MPI_SESSION_NULL"),
     "MPI_Request_free": ("request", "MPI_REQUEST_NULL"),
+    "MPI_Win_free": ("win", "MPI_WIN_NULL"),
 }
 
 

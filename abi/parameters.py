@@ -16,6 +16,7 @@ OBJECTS = {
     "OPERATION": "coll::Op",
     "REQUEST": "message::Request",
     "SESSION": "comm::Session",
+    "WINDOW": "rma::Window",
 }
 
 # Procedures that take MPI_REQUEST_NULL: the core gets a null Request.
@@ -36,7 +37,8 @@ def needs_info(procedure):
 
 
 # Calls that also take a null handle, which has a name of its own: the core gets a null pointer.
-NAMES_NULL = {("MPI_Comm_get_name", "COMMUNICATOR"), ("MPI_Type_get_name", "DATATYPE")}
+NAMES_NULL = {("MPI_Comm_get_name", "COMMUNICATOR"), ("MPI_Type_get_name", "DATATYPE"),
+              ("MPI_Win_get_name", "WINDOW")}
 
 
 def takes_null(procedure, parameter):

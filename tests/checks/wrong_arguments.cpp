@@ -13,6 +13,7 @@ enum class On {
     communicator, // good.comm
     self,         // MPI_COMM_SELF
     handler,      // the error handler among the arguments
+    window,       // good.win
 };
 
 struct WrongCall {
@@ -36,6 +37,7 @@ struct Good {
     MPI_Datatype datatypes[4] = {MPI_INT, MPI_INT, MPI_INT, MPI_INT};
     MPI_Op op = MPI_SUM;
     MPI_Session session = MPI_SESSION_NULL;
+    MPI_Win win = MPI_WIN_NULL;             // of good.comm
     MPI_Request request = MPI_REQUEST_NULL; // persistent and inactive
     MPI_Request requests[4] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL,
                                MPI_REQUEST_NULL};
@@ -63,6 +65,7 @@ struct Freed {
     MPI_Request request;
     MPI_Message message;
     MPI_Session session;
+    MPI_Win win;
 } freed;
 
 MPI_Datatype uncommitted;
@@ -106,6 +109,13 @@ void count_session_error(MPI_Session* session, int* code, ...) {
     handled_code = *code;
 }
 
+// Counts as if it were good.comm's, which the window is of.
+void count_window_error(MPI_Win* win, int* code, ...) {
+    ++handled;
+    handled_on = *win == good.win ? good.comm : MPI_COMM_NULL;
+    handled_code = *code;
+}
+
 void user_function(void*, void*, int*, MPI_Datatype*) {}
 
 void make_objects() {
@@ -115,6 +125,15 @@ void make_objects() {
     MPI_Comm_set_errhandler(good.comm, counting);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, counting);
     MPI_Comm_group(good.comm, &good.group);
+    MPI_Win stale;
+    MPI_Win_create(good.place, sizeof good.place, 1, MPI_INFO_NULL, good.comm, &good.win);
+    MPI_Win_create(good.place, sizeof good.place, 1, MPI_INFO_NULL, good.comm, &stale);
+    freed.win = stale;
+    MPI_Win_free(&stale);
+    MPI_Errhandler counting_windows;
+    MPI_Win_create_errhandler(count_window_error, &counting_windows);
+    MPI_Win_set_errhandler(good.win, counting_windows);
+    MPI_Errhandler_free(&counting_windows);
     MPI_Info_create(&good.info);
     MPI_Recv_init(good.buffer, 1, MPI_INT, MPI_PROC_NULL, 0, good.comm, &good.request);
 
@@ -164,9 +183,9 @@ bool check(const WrongCall& wrong) {
     const int code = wrong.call();
     int error_class = code;
     MPI_Error_class(code, &error_class);
-    const MPI_Comm expected = wrong.on == On::communicator ? good.comm
-                              : wrong.on == On::self       ? MPI_COMM_SELF
-                                                           : MPI_COMM_NULL;
+    const MPI_Comm expected = wrong.on == On::communicator || wrong.on == On::window ? good.comm
+                              : wrong.on == On::self                                 ? MPI_COMM_SELF
+                                                     : MPI_COMM_NULL;
     if (error_class == wrong.error_class && handled == 1 && handled_on == expected &&
         handled_code == code) {
         char text[MPI_MAX_ERROR_STRING];
@@ -201,6 +220,7 @@ int main(int argc, char** argv) {
     MPI_Info_free(&good.info);
     MPI_Type_free(&uncommitted);
     MPI_Comm_free(&good.comm);
+    MPI_Win_free(&good.win);
     MPI_Session_finalize(&good.session);
     MPI_Errhandler_free(&good.comm_handler);
     MPI_Errhandler_free(&good.session_handler);

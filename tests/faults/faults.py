@@ -395,6 +395,27 @@ def traffic_and_a_message_that_nobody_receives():
 
 
 @case
+def traffic_and_the_owner_of_a_lock_is_killed():
+    who = random.randrange(3)
+    job = Job(["-n", "3", args.traffic, "lock", str(who), "0"])
+    job.wait_for_ranks(3)
+    job.wait_for_sleep()
+    job.harm(job.ranks()[who])
+    job.ends(137, rf"rank {who} .*SIGKILL")
+
+
+@case
+def traffic_and_it_is_told_who_holds_a_lock():
+    for seconds in (2, 10, 50):
+        text = Job(["-n", "2", "--timeout", str(seconds), args.traffic, "lock", "1", "0"]).ends(
+            124, messages=2, within=seconds + END_WITHIN_S)
+        if re.search(r"rank 0 \(pid \d+\): waits in MPI_Win_lock, peer 0, "
+                     r"communicator a window, held by rank 1;", text):
+            return
+    raise Fault(f"nobody is told that rank 1 holds the lock: {text}")
+
+
+@case
 def traffic_of_two_programs_in_one_rank():
     twice = f"{args.traffic} finish 0 0 && {args.traffic} finish 0 0"
     Job(["-n", "2", "sh", "-c", twice]).ends(

@@ -5,13 +5,15 @@
    "part": the ranks of odd number come together in a communicator that WHO, one of them, aborts
    with code 7; the others exchange a message and end well. "collectives": all do collective
    operations of as many sizes without an end instead. "depart": WHO finalises and ends with code
-   5, and the others wait for its message.
+   5, and the others wait for its message. "lock": WHO holds a window's lock that all others want,
+   and waits for a signal.
  */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { largest = 1 << 20 };
 
@@ -118,6 +120,21 @@ static void act(const char* deed) {
     }
 }
 
+static void hold_lock(int rank, int who) {
+    MPI_Win win;
+    void* memory;
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    if (rank == who) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == who) {
+        pause();
+    }
+    MPI_Win_lock(rank % 2 == 0 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Abort(MPI_COMM_WORLD, 99);
+}
+
 int main(int count, char** words) {
     MPI_Init(&count, &words);
     if (count != 4) {
@@ -138,6 +155,9 @@ int main(int count, char** words) {
         MPI_Request request;
         MPI_Issend(out, 8, MPI_CHAR, (rank + 1) % size, 1000, MPI_COMM_WORLD, &request);
         MPI_Request_free(&request);
+    }
+    if (strcmp(deed, "lock") == 0) {
+        hold_lock(rank, who);
     }
     if (strcmp(deed, "part") == 0) {
         part(rank, who, out, in);

@@ -4,6 +4,7 @@
 
 #include "mpi/datatype/derived.hpp"
 #include "mpi/entry/context.hpp"
+#include "mpi/entry/window_release.hpp"
 
 namespace warren::mpi {
 
@@ -49,7 +50,8 @@ Error no_keyval(int keyval) {
     if (keyval == MPI_KEYVAL_INVALID) {
         return fail(MPI_ERR_KEYVAL, "keyval is MPI_KEYVAL_INVALID");
     }
-    if (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) {
+    if ((keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) ||
+        (keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL)) {
         return fail(MPI_ERR_KEYVAL, "keyval = %d is a predefined one: its value can't be changed",
                     keyval);
     }
@@ -91,6 +93,22 @@ int* predefined_value(Context& context, int keyval) {
         return &context.attributes.universe_size;
     case MPI_LASTUSEDCODE:
         return context.process.error_codes.last_used();
+    default:
+        return nullptr;
+    }
+}
+
+// The same of windows, but for MPI_WIN_BASE, whose value is the address.
+void* predefined_value(rma::Window& window, int keyval) {
+    switch (keyval) {
+    case MPI_WIN_SIZE:
+        return &window.values.size;
+    case MPI_WIN_DISP_UNIT:
+        return &window.values.displacement_unit;
+    case MPI_WIN_CREATE_FLAVOR:
+        return &window.values.flavour;
+    case MPI_WIN_MODEL:
+        return &window.values.model;
     default:
         return nullptr;
     }
@@ -207,6 +225,50 @@ Error win_create_keyval(Context& context, MPI_Win_copy_attr_function* copy,
 
 Error win_free_keyval(Context& context, int* keyval) {
     return free_keyval(context, AttributeOwner::window, keyval);
+}
+
+Error win_set_attr(Context& context, rma::Window& win, int keyval, void* value) {
+    Keyval* found = context.keyvals.find(keyval, AttributeOwner::window);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    if (win.attributes == nullptr) {
+        win.attributes = new comm::Attributes(context.keyvals);
+    }
+    return win.attributes->set(context.rank.lock, handle_of(win), *found, value);
+}
+
+Error win_get_attr(Context& context, rma::Window& win, int keyval, void* value, int* flag) {
+    if (void* predefined = predefined_value(win, keyval)) {
+        give(value, predefined);
+        *flag = 1;
+        return {};
+    }
+    if (keyval == MPI_WIN_BASE) { // MPI_BOTTOM, or what the program gave
+        give(value, win.values.base);
+        *flag = 1;
+        return {};
+    }
+    const Keyval* found = context.keyvals.find(keyval, AttributeOwner::window);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    void* stored = nullptr;
+    *flag = win.attributes != nullptr && win.attributes->get(*found, stored);
+    if (*flag != 0) {
+        give(value, stored);
+    }
+    return {};
+}
+
+Error win_delete_attr(Context& context, rma::Window& win, int keyval) {
+    Keyval* found = context.keyvals.find(keyval, AttributeOwner::window);
+    if (found == nullptr) {
+        return no_keyval(keyval);
+    }
+    return win.attributes == nullptr
+               ? Error()
+               : win.attributes->remove(context.rank.lock, handle_of(win), *found);
 }
 
 } // namespace warren::mpi

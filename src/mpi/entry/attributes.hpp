@@ -26,6 +26,9 @@ Error type_get_attr(Context& context, const datatype::Datatype& type, int keyval
 Error type_delete_attr(Context& context, const datatype::Datatype& type, int keyval);
 
 // Keys of windows can be made, though windows can't yet.
+Error win_set_attr(Context& context, rma::Window& win, int keyval, void* value);
+Error win_get_attr(Context& context, rma::Window& win, int keyval, void* value, int* flag);
+Error win_delete_attr(Context& context, rma::Window& win, int keyval);
 Error win_create_keyval(Context& context, MPI_Win_copy_attr_function* copy,
                         MPI_Win_delete_attr_function* remove, int* keyval, void* extra_state);
 Error win_free_keyval(Context& context, int* keyval);

@@ -23,6 +23,7 @@
 #include "mpi/message/send_buffer.hpp"
 #include "mpi/op/op.hpp"
 #include "mpi/rank/rank.hpp"
+#include "mpi/rma/window.hpp"
 
 namespace warren::mpi {
 
@@ -48,12 +49,13 @@ struct Context {
     comm::Communicators communicators;
     comm::Sessions sessions;
     PartitionedMatching partitioned;
+    LateHandleTable<rma::Window> windows;
 
     // The communicator that the running call's failure belongs to, when it isn't one of the call's
     // arguments (a request's): set by set_failed_on() of mpi/entry/release.hpp, under the lock.
     comm::Communicator* failed_on = nullptr;
 
-    // Handlers of errors that belong to windows and files that do not exist (yet).
+    // Handler of errors that belong to files that do not exist (yet).
     comm::ErrorHandler* file_error_handler = nullptr; // of MPI_FILE_NULL; null: MPI_ERRORS_RETURN
 
     int thread_level = MPI_THREAD_SINGLE; // of MPI_Init

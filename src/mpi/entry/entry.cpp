@@ -40,8 +40,9 @@ bool is_null_handle(const void* handle) {
 } // namespace
 
 int Entry::failed(Error error) {
-    if (session_ != nullptr) {
-        return raise(context, call_, *session_, error);
+    if (object_ != nullptr) {
+        return is_window_ ? raise(context, call_, *static_cast<rma::Window*>(object_), error)
+                          : raise(context, call_, *static_cast<comm::Session*>(object_), error);
     }
     if (handler_ != nullptr) {
         return raise_for_new(call_, *handler_, comm::ErrorHandler::Kind::communicator, error);
@@ -96,6 +97,15 @@ bool Entry::not_committed(const char* name, MPI_Datatype handle) {
 bool Entry::of_nothing(int peer, MPI_Count count, MPI_Datatype handle,
                        const datatype::Datatype*& object) {
     if ((peer != MPI_PROC_NULL && count != 0) || handle != MPI_DATATYPE_NULL) {
+        return false;
+    }
+    error_.drop();
+    object = unused_type();
+    return true;
+}
+
+bool Entry::of_no_op(MPI_Op op, const datatype::Datatype*& object) {
+    if (op != MPI_NO_OP) {
         return false;
     }
     error_.drop();

@@ -141,7 +141,8 @@ class Entry : public PlainChecks {
     // Failures of the call belong to the session.
     bool find(const char* name, MPI_Session handle, comm::Session*& object) {
         object = context.sessions.find(handle);
-        session_ = object;
+        object_ = object;
+        is_window_ = false;
         return object != nullptr || no_object(MPI_ERR_SESSION, name, "session", handle);
     }
     // The handler of a communicator to be made, which failures of the call belong to.
@@ -150,10 +151,19 @@ class Entry : public PlainChecks {
         handler_ = object;
         return found;
     }
-    // Kinds of object that do not exist yet, so that every handle is wrong.
-    bool find(const char* name, MPI_Win handle) {
-        return no_object(MPI_ERR_WIN, name, "window", handle);
+    // Failures of the call belong to the window.
+    bool find(const char* name, MPI_Win handle, rma::Window*& object) {
+        object = context.windows.find(handle);
+        object_ = object;
+        is_window_ = true;
+        return object != nullptr || no_object(MPI_ERR_WIN, name, "window", handle);
     }
+    bool find_or_null(const char* name, MPI_Win handle, rma::Window*& object) {
+        object = nullptr;
+        return handle == MPI_WIN_NULL || find(name, handle, object);
+    }
+    // The alternative to find_committed for what MPI_NO_OP makes meaningless.
+    [[gnu::cold]] bool of_no_op(MPI_Op op, const datatype::Datatype*& object);
 
     // --- Numbers.
     bool destination(const char* name, int rank, const comm::Communicator* communicator) {
@@ -171,6 +181,11 @@ class Entry : public PlainChecks {
         return static_cast<unsigned>(rank) < static_cast<unsigned>(communicator->peers()) ||
                (communicator->inter() && (rank == MPI_ROOT || rank == MPI_PROC_NULL)) ||
                no_rank(MPI_ERR_ROOT, name, rank, *communicator);
+    }
+    // The target of a one-sided operation, or of its synchronisation.
+    bool target(const char* name, int rank, const rma::Window* window) {
+        return static_cast<unsigned>(rank) < static_cast<unsigned>(window->size()) ||
+               rank == MPI_PROC_NULL || no_rank(MPI_ERR_RANK, name, rank, window->communicator());
     }
     // --- Memory.
     // A buffer of `count` elements may be null only when nothing of it is touched, or when it is
@@ -260,7 +275,10 @@ class Entry : public PlainChecks {
                                        const datatype::Datatype* received);
 
     comm::Communicator* communicator_ = nullptr;
-    comm::Session* session_ = nullptr;
+    // A session or window that failures of the call belong to, and which of them it is: that is set
+    // with it only, since every call pays for what is set beforehand.
+    void* object_ = nullptr;
+    bool is_window_;
     comm::ErrorHandler* handler_ = nullptr;
 };
 

@@ -156,6 +156,28 @@ Error comm_call_errhandler(Context& context, comm::Communicator& comm, int error
     return {};
 }
 
+Error win_set_errhandler(Context& context, rma::Window& win, comm::ErrorHandler& errhandler) {
+    if (!errhandler.fits(Kind::window)) {
+        return wrong_kind("windows");
+    }
+    const std::lock_guard lock(context.process.mutex);
+    exchange(context.error_handlers, win.error_handler, errhandler);
+    return {};
+}
+
+Error win_get_errhandler(Context& context, rma::Window& win, MPI_Errhandler* errhandler) {
+    const std::lock_guard lock(context.process.mutex);
+    comm::ErrorHandler& handler =
+        win.error_handler != nullptr ? *win.error_handler : context.error_handlers.fatal();
+    *errhandler = context.error_handlers.share(handler);
+    return {};
+}
+
+Error win_call_errhandler(Context& context, rma::Window& win, int errorcode) {
+    call_handler(context, win, errorcode);
+    return {};
+}
+
 Error file_set_errhandler(Context& context, MPI_File file, comm::ErrorHandler& errhandler) {
     if (Error error = check_no_file(file)) {
         return error;

@@ -35,6 +35,9 @@ Error comm_set_errhandler(Context& context, comm::Communicator& comm,
                           comm::ErrorHandler& errhandler);
 Error comm_get_errhandler(Context& context, comm::Communicator& comm, MPI_Errhandler* errhandler);
 // Calls the handler with the program's code; ends the job when it is a fatal one. Without the lock.
+Error win_set_errhandler(Context& context, rma::Window& win, comm::ErrorHandler& errhandler);
+Error win_get_errhandler(Context& context, rma::Window& win, MPI_Errhandler* errhandler);
+Error win_call_errhandler(Context& context, rma::Window& win, int errorcode);
 Error comm_call_errhandler(Context& context, comm::Communicator& comm, int errorcode);
 
 // Handlers of files. Only MPI_FILE_NULL exists; new files get its handler.

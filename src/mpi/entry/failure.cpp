@@ -1,4 +1,5 @@
 #include "mpi/entry/failure.hpp"
+#include "mpi/entry/window_release.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -29,6 +30,11 @@ std::string name_of(Context& context, const comm::Communicator& communicator) {
         return "MPI_COMM_SELF";
     }
     return "a communicator of " + std::to_string(communicator.size()) + " ranks";
+}
+
+std::string name_of(const rma::Window& window) {
+    return !window.name.empty() ? window.name
+                                : "a window of " + std::to_string(window.size()) + " ranks";
 }
 
 void say(const char* text) {
@@ -172,6 +178,11 @@ void call_handler(Context& context, comm::Session& session, int code) {
          context.sessions.handle_of(session), "MPI_Session_call_errhandler", "a session", code);
 }
 
+void call_handler(Context& context, rma::Window& window, int code) {
+    call(context, window.error_handler, comm::ErrorHandler::Kind::window, handle_of(window),
+         "MPI_Win_call_errhandler", name_of(window), code);
+}
+
 namespace {
 
 // Where errors without an object go: MPI_COMM_SELF since MPI 4.0, MPI_COMM_WORLD before. Programs
@@ -197,6 +208,11 @@ int raise(Context& context, std::uint32_t call, comm::Communicator* communicator
 int raise(Context& context, std::uint32_t call, comm::Session& session, Error error) {
     return raise_on(context, call, session.error_handler, comm::ErrorHandler::Kind::session,
                     context.sessions.handle_of(session), "a session", error);
+}
+
+int raise(Context& context, std::uint32_t call, rma::Window& window, Error error) {
+    return raise_on(context, call, window.error_handler, comm::ErrorHandler::Kind::window,
+                    handle_of(window), name_of(window), error);
 }
 
 int raise_for_new(std::uint32_t call, comm::ErrorHandler& handler, comm::ErrorHandler::Kind kind,

@@ -17,6 +17,7 @@ namespace warren::mpi {
                         Error error);
 
 [[gnu::cold]] int raise(Context& context, std::uint32_t call, comm::Session& session, Error error);
+[[gnu::cold]] int raise(Context& context, std::uint32_t call, rma::Window& window, Error error);
 
 // raise() for calls that make an object with an error handler: the new handler gets errors of the
 // call itself. The object does not exist then, so a user's function gets a null handle. Calls of
@@ -27,6 +28,7 @@ namespace warren::mpi {
 // Hands a code of the program's to a communicator's handler (MPI_Comm_call_errhandler).
 void call_handler(Context& context, comm::Communicator& communicator, int code);
 void call_handler(Context& context, comm::Session& session, int code);
+void call_handler(Context& context, rma::Window& window, int code);
 
 // raise() for calls that may precede MPI_Init or follow MPI_Finalize, where errors are fatal.
 [[gnu::cold]] int raise_anytime(std::uint32_t call, Error error);

@@ -146,7 +146,10 @@ MPI_Datatype type_fromint(int datatype) {
 }
 
 MPI_Win win_fromint(int win) {
-    return only_predefined(win, MPI_WIN_NULL);
+    return from_integer(win, MPI_WIN_NULL, [](Context& context, int integer) {
+        return static_cast<MPI_Win>(
+            context.windows.from_integer(static_cast<std::uint32_t>(integer)));
+    });
 }
 
 } // namespace warren::mpi

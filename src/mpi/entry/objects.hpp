@@ -22,6 +22,10 @@ namespace warren::message {
 struct Request;
 }
 
+namespace warren::rma {
+class Window;
+}
+
 namespace warren::mpi {
 struct Context;
 }

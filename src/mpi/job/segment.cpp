@@ -196,7 +196,7 @@ Error Segment::attach(int descriptor, Segment& made) {
                    .verbose = header.verbose != 0,
                    .crowded = header.crowded != 0});
     if (header.version != segment_version || header.ranks == 0 || header.ranks > rank_limit ||
-        header.bytes != plan.bytes || static_cast<std::uint64_t>(status.st_size) != plan.bytes) {
+        header.bytes != plan.bytes || static_cast<std::uint64_t>(status.st_size) < plan.bytes) {
         return fail(MPI_ERR_OTHER,
                     "the node segment has version %u and %llu bytes, this library "
                     "makes version %u and %llu bytes: mpiexec and the library come "

@@ -1,0 +1,246 @@
+// Windows: how they are made, and what they are. See windows_operations.cpp for what is done with
+// them.
+#include "mpi/entry/windows.hpp"
+
+#include <climits>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "mpi/entry/context.hpp"
+#include "mpi/entry/info.hpp"
+#include "mpi/entry/memory_kinds.hpp"
+#include "mpi/entry/new_communicator.hpp"
+#include "mpi/entry/window_release.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+using rma::Flavour;
+using rma::WindowPlan;
+
+void give_pointer(void* place, void* value) {
+    // A baseptr is declared void* for the caller's comfort, and is a void**.
+    std::memcpy(place, &value, sizeof value);
+}
+
+Error check_plan(const WindowPlan& plan) {
+    if (plan.size < 0) {
+        return fail(MPI_ERR_SIZE, "size = %lld is negative", static_cast<long long>(plan.size));
+    }
+    if (plan.displacement_unit <= 0 || plan.displacement_unit > INT_MAX) {
+        return fail(MPI_ERR_DISP, "disp_unit = %lld is not in 1 … %d",
+                    static_cast<long long>(plan.displacement_unit), INT_MAX);
+    }
+    if (plan.flavour == Flavour::create && plan.base == nullptr && plan.size > 0) {
+        return fail(MPI_ERR_BASE, "base is a null pointer, but the window has %lld bytes",
+                    static_cast<long long>(plan.size));
+    }
+    return {};
+}
+
+bool says(const comm::Info* info, const char* key, const char* value) {
+    const std::string* found = info != nullptr ? info->find(key) : nullptr;
+    return found != nullptr && *found == value;
+}
+
+void add_info(rma::Window& window, const comm::Info& info) {
+    if (window.info == nullptr) {
+        window.info = new comm::Info();
+    }
+    for (int i = 0; i < info.keys(); ++i) {
+        window.info->set(info.key(i), *info.find(info.key(i)));
+    }
+}
+
+// Collective. The window gets a communicator of its own.
+Error make_window(Context& context, WindowPlan plan, const comm::Info* info,
+                  comm::Communicator& comm, MPI_Win* win) {
+    if (comm.inter()) {
+        return fail(MPI_ERR_COMM, "comm is an intercommunicator");
+    }
+    plan.error = check_plan(plan);
+    comm::Communicator* own = nullptr;
+    if (Error error = make_of_first(context, comm, comm.size(), own)) {
+        plan.error.drop();
+        return error;
+    }
+    rma::Window* window = context.windows.insert(context.messages, *own);
+    if (window == nullptr) {
+        plan.error.drop();
+        give_up(context, *own);
+        return fail(MPI_ERR_NO_MEM, "no memory for another window");
+    }
+    if (Error error = window->create(plan)) {
+        context.windows.remove(*window);
+        give_up(context, *own);
+        return error;
+    }
+    if (info != nullptr) {
+        const std::lock_guard lock(context.process.mutex);
+        add_info(*window, *info);
+    }
+    *win = handle_of(*window);
+    return {};
+}
+
+Error make_with_memory(Context& context, const WindowPlan& plan, const comm::Info* info,
+                       comm::Communicator& comm, void* baseptr, MPI_Win* win) {
+    if (Error error = make_window(context, plan, info, comm, win)) {
+        return error;
+    }
+    give_pointer(baseptr, context.windows.find(*win)->values.base);
+    return {};
+}
+
+} // namespace
+
+void release_attached(Context& context, rma::Window& window) {
+    delete std::exchange(window.attributes, nullptr);
+    delete std::exchange(window.info, nullptr);
+    if (window.error_handler != nullptr) {
+        const std::lock_guard lock(context.process.mutex);
+        context.error_handlers.release(*std::exchange(window.error_handler, nullptr));
+    }
+}
+
+Error win_create(Context& context, void* base, MPI_Aint size, MPI_Count disp_unit, comm::Info* info,
+                 comm::Communicator& comm, MPI_Win* win) {
+    WindowPlan plan;
+    plan.base = base;
+    plan.size = size;
+    plan.displacement_unit = disp_unit;
+    return make_window(context, plan, info, comm, win);
+}
+
+Error win_allocate(Context& context, MPI_Aint size, MPI_Count disp_unit, comm::Info* info,
+                   comm::Communicator& comm, void* baseptr, MPI_Win* win) {
+    WindowPlan plan;
+    plan.flavour = Flavour::allocate;
+    plan.size = size;
+    plan.displacement_unit = disp_unit;
+    return make_with_memory(context, plan, info, comm, baseptr, win);
+}
+
+Error win_allocate_shared(Context& context, MPI_Aint size, MPI_Count disp_unit, comm::Info* info,
+                          comm::Communicator& comm, void* baseptr, MPI_Win* win) {
+    WindowPlan plan;
+    plan.flavour = Flavour::shared;
+    plan.size = size;
+    plan.displacement_unit = disp_unit;
+    plan.contiguous = !says(info, "alloc_shared_noncontig", "true");
+    return make_with_memory(context, plan, info, comm, baseptr, win);
+}
+
+Error win_create_dynamic(Context& context, comm::Info* info, comm::Communicator& comm,
+                         MPI_Win* win) {
+    WindowPlan plan;
+    plan.flavour = Flavour::dynamic;
+    return make_window(context, plan, info, comm, win);
+}
+
+Error win_attach(Context&, rma::Window& win, void* base, MPI_Aint size) {
+    return win.attach(base, size);
+}
+
+Error win_detach(Context&, rma::Window& win, const void* base) {
+    return win.detach(base);
+}
+
+Error win_free(Context& context, rma::Window& win) {
+    if (Error error = win.check_end()) {
+        return error;
+    }
+    if (win.attributes != nullptr) {
+        if (Error error = win.attributes->clear(context.rank.lock, handle_of(win))) {
+            return error;
+        }
+    }
+    if (Error error = win.end()) {
+        return error;
+    }
+    release_attached(context, win);
+    comm::Communicator& own = win.communicator();
+    context.windows.remove(win);
+    give_up(context, own);
+    return {};
+}
+
+Error win_get_group(Context& context, rma::Window& win, MPI_Group* group) {
+    *group =
+        context.communicators.insert_group(win.communicator().map(), win.communicator().session);
+    return *group != MPI_GROUP_NULL ? Error() : fail(MPI_ERR_NO_MEM, "no memory for another group");
+}
+
+Error win_shared_query(Context&, rma::Window& win, int rank, MPI_Aint* size, MPI_Count& disp_unit,
+                       void* baseptr) {
+    if (win.flavour() == Flavour::dynamic) {
+        return fail(MPI_ERR_RMA_FLAVOR, "the window is a dynamic one, whose memory is attached");
+    }
+    // MPI_PROC_NULL: the first rank that has memory.
+    int found = rank == MPI_PROC_NULL ? 0 : rank;
+    for (int other = 0; rank == MPI_PROC_NULL && other < win.size(); ++other) {
+        if (win.control_of(other).size > 0) {
+            found = other;
+            break;
+        }
+    }
+    std::byte* memory = win.memory_of(found);
+    *size = memory != nullptr ? static_cast<MPI_Aint>(win.control_of(found).size) : 0;
+    disp_unit = win.control_of(found).displacement_unit;
+    give_pointer(baseptr, memory);
+    return {};
+}
+
+Error win_set_name(Context&, rma::Window& win, const char* win_name) {
+    win.name.assign(win_name, strnlen(win_name, MPI_MAX_OBJECT_NAME - 1));
+    return {};
+}
+
+Error win_get_name(Context&, rma::Window* win, char* win_name, int* resultlen) {
+    const char* name = win == nullptr ? "MPI_WIN_NULL" : win->name.c_str();
+    std::strcpy(win_name, name);
+    *resultlen = static_cast<int>(std::strlen(name));
+    return {};
+}
+
+Error win_set_info(Context& context, rma::Window& win, comm::Info& info) {
+    const std::lock_guard lock(context.process.mutex);
+    add_info(win, info);
+    return {};
+}
+
+// Hints are kept and given back, beside the defaults of the standard's keys.
+Error win_get_info(Context& context, rma::Window& win, MPI_Info* info_used) {
+    const std::lock_guard lock(context.process.mutex);
+    comm::Info info = win.info != nullptr ? *win.info : comm::Info();
+    const struct {
+        const char* key;
+        const char* value;
+    } defaults[] = {{"no_locks", "false"},
+                    {"accumulate_ordering", "rar,raw,war,waw"},
+                    {"accumulate_ops", "same_op_no_op"},
+                    {"mpi_accumulate_granularity", "0"},
+                    {"same_size", "false"},
+                    {"same_disp_unit", "false"},
+                    {"alloc_shared_noncontig", "false"}};
+    for (const auto& hint : defaults) {
+        if (info.find(hint.key) == nullptr) {
+            info.set(hint.key, hint.value);
+        }
+    }
+    if (win.flavour() != Flavour::shared && win.flavour() != Flavour::allocate) {
+        info.remove("alloc_shared_noncontig");
+    }
+    const comm::Session* session = context.sessions.find(win.communicator().session);
+    info.set(memory_kinds_key,
+             session != nullptr ? session->memory_kinds : granted_memory_kinds(""));
+    const std::string* asserted = info.find(memory_kinds_assertion);
+    if (asserted != nullptr && !has_memory_kinds(*asserted)) {
+        info.remove(memory_kinds_assertion);
+    }
+    return make_info(context.process, &info, info_used);
+}
+
+} // namespace warren::mpi

@@ -1,0 +1,199 @@
+// Synchronisation of windows, and the operations on their memory.
+#include "mpi/entry/context.hpp"
+#include "mpi/entry/requests.hpp"
+#include "mpi/entry/windows.hpp"
+
+namespace warren::mpi {
+
+namespace {
+
+// Operations complete in their call: so does the request.
+Error complete_at_once(Context& context, Error error, MPI_Request* request) {
+    if (!error) {
+        *request = request_handle(context.messages.sent());
+    }
+    return error;
+}
+
+Error check_pointer(const char* name, const void* pointer) {
+    return pointer != nullptr ? Error() : fail(MPI_ERR_BUFFER, "%s is a null pointer", name);
+}
+
+// The layout of data at a target, whose place the window knows.
+message::Buffer layout_of(MPI_Count count, const datatype::Datatype& type) {
+    return buffer_of(nullptr, count, type);
+}
+
+} // namespace
+
+Error win_fence(Context&, int assertions, rma::Window& win) {
+    return win.fence(assertions);
+}
+
+Error win_lock(Context&, int lock_type, int rank, int assertions, rma::Window& win) {
+    return win.lock(lock_type, rank, assertions);
+}
+
+Error win_unlock(Context&, int rank, rma::Window& win) {
+    return win.unlock(rank);
+}
+
+Error win_lock_all(Context&, int assertions, rma::Window& win) {
+    return win.lock_all(assertions);
+}
+
+Error win_unlock_all(Context&, rma::Window& win) {
+    return win.unlock_all();
+}
+
+Error win_flush(Context&, int rank, rma::Window& win) {
+    return win.flush(rank);
+}
+
+Error win_flush_all(Context&, rma::Window& win) {
+    return win.flush_all();
+}
+
+Error win_flush_local(Context&, int rank, rma::Window& win) {
+    return win.flush(rank);
+}
+
+Error win_flush_local_all(Context&, rma::Window& win) {
+    return win.flush_all();
+}
+
+Error win_sync(Context&, rma::Window&) {
+    rma::Window::synchronise();
+    return {};
+}
+
+Error win_post(Context&, comm::Group& group, int assertions, rma::Window& win) {
+    return win.post(group, assertions);
+}
+
+Error win_start(Context&, comm::Group& group, int assertions, rma::Window& win) {
+    return win.start(group, assertions);
+}
+
+Error win_complete(Context&, rma::Window& win) {
+    return win.complete();
+}
+
+Error win_wait(Context&, rma::Window& win) {
+    return win.wait();
+}
+
+Error win_test(Context&, rma::Window& win, int* flag) {
+    bool over = false;
+    Error error = win.test(over);
+    *flag = over ? 1 : 0;
+    return error;
+}
+
+Error put(Context&, const void* origin_addr, MPI_Count origin_count,
+          const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
+          MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
+    return win.put(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
+                   layout_of(target_count, target_datatype));
+}
+
+Error get(Context&, void* origin_addr, MPI_Count origin_count,
+          const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
+          MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win) {
+    return win.get(buffer_of(origin_addr, origin_count, origin_datatype), target_rank, target_disp,
+                   layout_of(target_count, target_datatype));
+}
+
+Error accumulate(Context&, const void* origin_addr, MPI_Count origin_count,
+                 const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
+                 MPI_Count target_count, const datatype::Datatype& target_datatype, coll::Op& op,
+                 rma::Window& win) {
+    return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), nullptr,
+                          target_rank, target_disp, layout_of(target_count, target_datatype), op);
+}
+
+Error get_accumulate(Context&, const void* origin_addr, MPI_Count origin_count,
+                     const datatype::Datatype& origin_datatype, void* result_addr,
+                     MPI_Count result_count, const datatype::Datatype& result_datatype,
+                     int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                     const datatype::Datatype& target_datatype, coll::Op& op, rma::Window& win) {
+    const message::Buffer result = buffer_of(result_addr, result_count, result_datatype);
+    return win.accumulate(buffer_of(origin_addr, origin_count, origin_datatype), &result,
+                          target_rank, target_disp, layout_of(target_count, target_datatype), op);
+}
+
+Error fetch_and_op(Context&, const void* origin_addr, void* result_addr,
+                   const datatype::Datatype& datatype, int target_rank, MPI_Aint target_disp,
+                   coll::Op& op, rma::Window& win) {
+    if (op.kind() != coll::OpKind::no_op) {
+        if (Error error = check_pointer("origin_addr", origin_addr)) {
+            return error;
+        }
+    }
+    if (Error error = check_pointer("result_addr", result_addr)) {
+        return error;
+    }
+    return win.fetch_and_op(origin_addr, result_addr, datatype, target_rank, target_disp, op);
+}
+
+Error compare_and_swap(Context&, const void* origin_addr, const void* compare_addr,
+                       void* result_addr, const datatype::Datatype& datatype, int target_rank,
+                       MPI_Aint target_disp, rma::Window& win) {
+    if (Error error = check_pointer("origin_addr", origin_addr)) {
+        return error;
+    }
+    if (Error error = check_pointer("compare_addr", compare_addr)) {
+        return error;
+    }
+    if (Error error = check_pointer("result_addr", result_addr)) {
+        return error;
+    }
+    return win.compare_and_swap(origin_addr, compare_addr, result_addr, datatype, target_rank,
+                                target_disp);
+}
+
+Error rput(Context& context, const void* origin_addr, MPI_Count origin_count,
+           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
+           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win,
+           MPI_Request* request) {
+    return complete_at_once(context,
+                            put(context, origin_addr, origin_count, origin_datatype, target_rank,
+                                target_disp, target_count, target_datatype, win),
+                            request);
+}
+
+Error rget(Context& context, void* origin_addr, MPI_Count origin_count,
+           const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
+           MPI_Count target_count, const datatype::Datatype& target_datatype, rma::Window& win,
+           MPI_Request* request) {
+    return complete_at_once(context,
+                            get(context, origin_addr, origin_count, origin_datatype, target_rank,
+                                target_disp, target_count, target_datatype, win),
+                            request);
+}
+
+Error raccumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
+                  const datatype::Datatype& origin_datatype, int target_rank, MPI_Aint target_disp,
+                  MPI_Count target_count, const datatype::Datatype& target_datatype, coll::Op& op,
+                  rma::Window& win, MPI_Request* request) {
+    return complete_at_once(context,
+                            accumulate(context, origin_addr, origin_count, origin_datatype,
+                                       target_rank, target_disp, target_count, target_datatype, op,
+                                       win),
+                            request);
+}
+
+Error rget_accumulate(Context& context, const void* origin_addr, MPI_Count origin_count,
+                      const datatype::Datatype& origin_datatype, void* result_addr,
+                      MPI_Count result_count, const datatype::Datatype& result_datatype,
+                      int target_rank, MPI_Aint target_disp, MPI_Count target_count,
+                      const datatype::Datatype& target_datatype, coll::Op& op, rma::Window& win,
+                      MPI_Request* request) {
+    return complete_at_once(context,
+                            get_accumulate(context, origin_addr, origin_count, origin_datatype,
+                                           result_addr, result_count, result_datatype, target_rank,
+                                           target_disp, target_count, target_datatype, op, win),
+                            request);
+}
+
+} // namespace warren::mpi

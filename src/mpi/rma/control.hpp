@@ -1,0 +1,97 @@
+// Control block of a window: what its ranks share beside the data. It begins the window's extent of
+// the heap, and has a line of cache lines per rank.
+//
+// Thread rule: each member says who writes it when. Invariants
+//  1. What describes the ranks' memory is constant from the end of the window's creation on.
+//  2. All is zero when the extent has been taken.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi/job/segment.hpp"
+#include "mpi/rma/shared_mutex.hpp"
+
+namespace warren::rma {
+
+// The lock of a rank's part of a window (MPI_Win_lock), see lock.hpp.
+struct LockWord {
+    // Holders of a shared lock, or the bits below.
+    std::atomic<std::uint64_t> word;
+    SharedMutex queue_mutex;
+    // The ranks that wait, in order: 1 + rank in the window's communicator, 0: none. Under the
+    // mutex.
+    std::uint32_t first;
+    std::uint32_t last;
+    // 1 + who took it exclusively last: for who asks why others wait.
+    std::atomic<std::uint32_t> owner;
+};
+
+// A rank that waits for a lock: it is in one queue at most.
+struct LockWaiter {
+    std::uint32_t next; // in the queue: as `first` above
+    std::uint32_t exclusive;
+    std::uint32_t busy; // a thread of the rank waits; under the rank's lock
+    std::atomic<std::uint32_t> granted;
+};
+
+struct RankControl {
+    // Constant after the window's creation. Where its memory begins: from the window's extent on,
+    // of windows that own their memory; else in the address space of its process.
+    alignas(node::cache_line_bytes) std::uint64_t place;
+    std::uint64_t size;
+    std::int64_t displacement_unit;
+    std::uint32_t process; // ranks with the same share an address space
+
+    alignas(node::cache_line_bytes) LockWord lock;
+
+    // Held for each accumulate operation on this rank's memory.
+    alignas(node::cache_line_bytes) SharedMutex accumulate_mutex;
+    // Access epochs to this rank (MPI_Win_start) that have ended: only grows.
+    std::atomic<std::uint32_t> completed;
+    LockWaiter waiter; // of this rank
+};
+
+struct WindowControl {
+    alignas(node::cache_line_bytes) std::uint64_t extent_bytes;
+    // The class of the first error in the window's creation.
+    std::atomic<int> creation_error;
+};
+
+constexpr std::uint64_t posts_words(std::uint64_t ranks) {
+    return (ranks + 63) / 64;
+}
+
+// The places in a control block.
+class ControlBlock {
+  public:
+    ControlBlock() = default;
+    ControlBlock(std::byte* base, int ranks)
+        : base_(base), ranks_(static_cast<std::uint32_t>(ranks)) {}
+
+    static constexpr std::uint64_t bytes(std::uint64_t ranks) {
+        const std::uint64_t posts = ranks * posts_words(ranks) * sizeof(std::uint64_t);
+        const std::uint64_t all = sizeof(WindowControl) + ranks * sizeof(RankControl) + posts;
+        return (all + node::cache_line_bytes - 1) / node::cache_line_bytes * node::cache_line_bytes;
+    }
+
+    std::byte* base() const { return base_; }
+    WindowControl& window() const { return *reinterpret_cast<WindowControl*>(base_); }
+    RankControl& rank(int rank) const {
+        return reinterpret_cast<RankControl*>(base_ + sizeof(WindowControl))[rank];
+    }
+    // A bit for each rank that has posted its window to `origin` (MPI_Win_post), until that one
+    // starts its epoch.
+    std::atomic<std::uint64_t>* posts(int origin) const {
+        return reinterpret_cast<std::atomic<std::uint64_t>*>(base_ + sizeof(WindowControl) +
+                                                             ranks_ * sizeof(RankControl)) +
+               static_cast<std::uint64_t>(origin) * posts_words(ranks_);
+    }
+
+  private:
+    std::byte* base_ = nullptr;
+    std::uint32_t ranks_ = 0;
+};
+
+} // namespace warren::rma

@@ -1,0 +1,217 @@
+// How a window is made and ends. All ranks find out together whether it can be made.
+
+#include <bit>
+#include <utility>
+
+#include "mpi/coll/collectives.hpp"
+#include "mpi/rma/heap.hpp"
+#include "mpi/rma/window.hpp"
+
+namespace warren::rma {
+
+namespace {
+
+// Above what any node has, and small enough for the sum of a node's ranks.
+constexpr MPI_Aint largest_part = MPI_Aint{1} << 46;
+
+// The first rank's word to the others.
+struct Extent {
+    std::uint64_t offset; // 0: none was to be had
+    int error_class;
+};
+
+// What a part takes: a part of a page or more begins a page, which its rank commits and so places.
+std::uint64_t padded(const WindowPlan& plan) {
+    const auto size = static_cast<std::uint64_t>(plan.size);
+    if (plan.contiguous) {
+        return size;
+    }
+    return size >= page_bytes ? whole_pages(size)
+                              : (size + node::cache_line_bytes - 1) / node::cache_line_bytes *
+                                    node::cache_line_bytes;
+}
+
+std::uint64_t begin_of_data(int ranks, std::uint64_t all_bytes) {
+    const std::uint64_t control = ControlBlock::bytes(static_cast<std::uint64_t>(ranks));
+    return all_bytes >= page_bytes ? whole_pages(control) : control;
+}
+
+template <typename Value>
+message::Buffer bytes_of(Value& value) {
+    return {.base = &value, .count = sizeof value, .type = &datatype::basic(MPI_BYTE)};
+}
+
+int flavour_attribute(Flavour flavour) {
+    switch (flavour) {
+    case Flavour::create:
+        return MPI_WIN_FLAVOR_CREATE;
+    case Flavour::allocate:
+        return MPI_WIN_FLAVOR_ALLOCATE;
+    case Flavour::dynamic:
+        return MPI_WIN_FLAVOR_DYNAMIC;
+    case Flavour::shared:
+        break;
+    }
+    return MPI_WIN_FLAVOR_SHARED;
+}
+
+} // namespace
+
+// What all ranks agree on: the own error, else the class of another rank's.
+Error Window::agree(Error own) const {
+    const std::int64_t mine = own ? own.error_class() : MPI_SUCCESS;
+    std::int64_t worst = MPI_SUCCESS;
+    Error error =
+        coll::Collectives(engine_, communicator_)
+            .allreduce(&mine, &worst, 1, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::max));
+    if (own) {
+        error.drop();
+        return own;
+    }
+    if (!error && worst != MPI_SUCCESS) {
+        return fail(static_cast<int>(worst), "another rank could not make its part of the window");
+    }
+    return error;
+}
+
+// The first rank takes memory of the heap for all; everybody maps it.
+Error Window::take_extent(std::uint64_t bytes) {
+    const node::Segment& segment = engine_.rank().segment;
+    Extent extent = {.offset = 0, .error_class = MPI_SUCCESS};
+    Error own;
+    if (communicator_.rank() == 0) {
+        WindowHeap heap;
+        own = WindowHeap::open(segment, engine_.rank().index, heap);
+        if (!own) {
+            own = heap.take(bytes, extent.offset);
+        }
+        if (!own) {
+            own = WindowHeap::commit(
+                segment, extent.offset,
+                ControlBlock::bytes(static_cast<std::uint64_t>(communicator_.size())));
+            if (own) {
+                heap.give_back(std::exchange(extent.offset, 0));
+            }
+        }
+        extent.error_class = own ? own.error_class() : MPI_SUCCESS;
+    }
+    Error told = coll::Collectives(engine_, communicator_).bcast(bytes_of(extent), 0);
+    if (own) {
+        told.drop();
+        return own;
+    }
+    if (told) {
+        return told;
+    }
+    if (extent.error_class != MPI_SUCCESS) {
+        return fail(extent.error_class, "the first rank could not take memory for the window");
+    }
+    extent_ = extent.offset;
+    Error mapped = SharedPart::map(segment, extent_, whole_pages(bytes), part_);
+    if (!mapped) {
+        control_ = ControlBlock(part_.base(), communicator_.size());
+    }
+    return mapped;
+}
+
+// Where this rank's memory begins in the extent: behind that of the lower ranks.
+void Window::settle_place(const WindowPlan& plan, std::uint64_t all_bytes) {
+    std::uint64_t place = begin_of_data(communicator_.size(), all_bytes);
+    for (int rank = 0; rank < communicator_.rank(); ++rank) {
+        WindowPlan lower;
+        lower.size = static_cast<MPI_Aint>(control_.rank(rank).size);
+        lower.contiguous = plan.contiguous;
+        place += padded(lower);
+    }
+    control_.rank(communicator_.rank()).place = place;
+}
+
+Error Window::create(WindowPlan& plan) {
+    flavour_ = plan.flavour;
+    owns_memory_ = flavour_ == Flavour::allocate || flavour_ == Flavour::shared;
+    if (!plan.error && plan.size > largest_part) {
+        plan.error = fail(MPI_ERR_NO_MEM, "size = %lld is more than a node has",
+                          static_cast<long long>(plan.size));
+    }
+    const bool failed = static_cast<bool>(plan.error);
+    const std::int64_t own[2] = {
+        failed || !owns_memory_ ? 0 : static_cast<std::int64_t>(padded(plan)), failed ? 1 : 0};
+    std::int64_t sums[2] = {0, 0};
+    Error error =
+        coll::Collectives(engine_, communicator_)
+            .allreduce(own, sums, 2, datatype::basic(MPI_INT64_T), coll::Op(coll::OpKind::sum));
+    if (error) {
+        plan.error.drop();
+        return error;
+    }
+    if (sums[1] > 0) {
+        return agree(std::exchange(plan.error, Error()));
+    }
+    return create_by(plan, static_cast<std::uint64_t>(sums[0]));
+}
+
+Error Window::create_by(WindowPlan& plan, std::uint64_t all_bytes) {
+    const std::uint64_t begin = begin_of_data(communicator_.size(), all_bytes);
+    Error mapped = take_extent(begin + all_bytes);
+    if (extent_ == 0) {
+        return mapped; // all ranks know
+    }
+    if (!mapped) {
+        RankControl& own = control_.rank(communicator_.rank());
+        own.place = flavour_ == Flavour::dynamic ? 0 : reinterpret_cast<std::uint64_t>(plan.base);
+        own.size = flavour_ == Flavour::dynamic ? ~std::uint64_t{0}
+                                                : static_cast<std::uint64_t>(plan.size);
+        own.displacement_unit = plan.displacement_unit;
+        own.process = process_;
+    }
+    Error error = agree(std::exchange(mapped, Error()));
+    if (!error && owns_memory_) {
+        settle_place(plan, all_bytes);
+        const std::uint64_t place = control_.rank(communicator_.rank()).place;
+        error = agree(WindowHeap::commit(engine_.rank().segment, extent_ + place,
+                                         static_cast<std::uint64_t>(plan.size)));
+    }
+    if (error) {
+        give_extent_back();
+        return error;
+    }
+    values = {.base = flavour_ == Flavour::dynamic ? MPI_BOTTOM : at(communicator_.rank()),
+              .size = plan.size,
+              .displacement_unit = static_cast<int>(plan.displacement_unit),
+              .flavour = flavour_attribute(flavour_)};
+    return {};
+}
+
+void Window::give_extent_back() {
+    part_.drop();
+    if (communicator_.rank() != 0) {
+        return;
+    }
+    WindowHeap heap;
+    Error error = WindowHeap::open(engine_.rank().segment, engine_.rank().index, heap);
+    if (!error) {
+        heap.give_back(extent_);
+    }
+    error.drop(); // the extent stays taken, which does no harm
+}
+
+Error Window::check_end() const {
+    if (!epochs_.none_open()) {
+        return fail(MPI_ERR_RMA_SYNC, "an epoch of the window is open: %s",
+                    epochs_.passive()       ? "a lock is held"
+                    : epochs_.has_started() ? "MPI_Win_complete has not been called"
+                                            : "MPI_Win_wait has not been called");
+    }
+    return {};
+}
+
+Error Window::end() {
+    // Nobody accesses the memory any more.
+    if (Error error = coll::Collectives(engine_, communicator_).barrier()) {
+        return error;
+    }
+    give_extent_back();
+    return {};
+}
+
+} // namespace warren::rma

@@ -1,0 +1,135 @@
+#include "mpi/rma/heap.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/resource.h>
+
+#include "mpi.h"
+
+namespace warren::rma {
+
+namespace {
+
+std::uint64_t table_offset(const node::Segment& segment) {
+    return whole_pages(segment.header().bytes);
+}
+
+// What the kernel says that could be had; files of memory have no limit of their own, and the
+// kernel's answer to what it has not is to kill processes. Null where nobody says it.
+std::uint64_t available_bytes() {
+    unsigned long long found = 0;
+    if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
+        char line[128];
+        while (found == 0 && std::fgets(line, sizeof line, file) != nullptr) {
+            if (std::sscanf(line, "MemAvailable: %llu kB", &found) == 1) {
+                break;
+            }
+        }
+        static_cast<void>(std::fclose(file));
+    }
+    return std::uint64_t{found} << 10;
+}
+
+// Smaller windows are not worth the look.
+constexpr std::uint64_t looked_for_bytes = std::uint64_t{1} << 20;
+
+constexpr unsigned long long kilobytes(std::uint64_t bytes) {
+    return bytes >> 10;
+}
+
+} // namespace
+
+Error WindowHeap::commit(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes) {
+    if (bytes == 0 || segment.commit(offset, bytes)) {
+        return {};
+    }
+    return fail(MPI_ERR_NO_MEM, "the node has no memory for %llu kB of a window: %s",
+                kilobytes(bytes), std::strerror(errno));
+}
+
+Error WindowHeap::open(const node::Segment& segment, std::uint32_t rank, WindowHeap& heap) {
+    // The mutex and the count have memory before anybody touches them.
+    if (Error error = commit(segment, table_offset(segment), page_bytes)) {
+        return error;
+    }
+    heap.segment_ = &segment;
+    heap.rank_ = rank;
+    if (Error error = SharedPart::map(segment, table_offset(segment), table_bytes, heap.part_)) {
+        return error;
+    }
+    heap.table_ = reinterpret_cast<Table*>(heap.part_.base());
+    return {};
+}
+
+// Under the mutex.
+Error WindowHeap::commit_table(std::uint32_t count) {
+    if (count <= table_->committed) {
+        return {};
+    }
+    const std::uint64_t bytes = whole_pages(offsetof(Table, extents) + count * sizeof(Extent));
+    if (Error error = commit(*segment_, table_offset(*segment_), bytes)) {
+        return error;
+    }
+    table_->committed =
+        static_cast<std::uint32_t>((bytes - offsetof(Table, extents)) / sizeof(Extent));
+    return {};
+}
+
+Error WindowHeap::take(std::uint64_t bytes, std::uint64_t& offset) {
+    const std::uint64_t wanted = whole_pages(bytes);
+    if (wanted >= looked_for_bytes) {
+        const std::uint64_t available = available_bytes();
+        if (available != 0 && wanted > available) {
+            return fail(MPI_ERR_NO_MEM, "the node has %llu kB of memory left, not %llu kB",
+                        kilobytes(available), kilobytes(wanted));
+        }
+    }
+    const SharedLock lock(table_->mutex, rank_, false);
+    if (table_->count == extent_limit) {
+        return fail(MPI_ERR_NO_MEM, "the job's windows are %u already", extent_limit);
+    }
+    if (Error error = commit_table(table_->count + 1)) {
+        return error;
+    }
+    // The first gap that is large enough.
+    offset = table_offset(*segment_) + table_bytes;
+    std::uint32_t place = 0;
+    while (place < table_->count && table_->extents[place].offset - offset < wanted) {
+        offset = table_->extents[place].offset + table_->extents[place].bytes;
+        ++place;
+    }
+    // Asked first, because the kernel's answer to a file that grows beyond it is SIGXFSZ.
+    rlimit file_size;
+    constexpr std::uint64_t largest_file = std::uint64_t{1} << 62;
+    const bool limited = getrlimit(RLIMIT_FSIZE, &file_size) == 0;
+    if (wanted < bytes || wanted > largest_file || offset > largest_file - wanted ||
+        (limited && offset + wanted > file_size.rlim_cur)) {
+        return fail(MPI_ERR_NO_MEM,
+                    "windows of %llu kB don't fit the limit of file sizes (ulimit -f)",
+                    kilobytes(offset + wanted));
+    }
+    std::memmove(table_->extents + place + 1, table_->extents + place,
+                 (table_->count - place) * sizeof(Extent));
+    table_->extents[place] = {.offset = offset, .bytes = wanted};
+    ++table_->count;
+    return {};
+}
+
+void WindowHeap::give_back(std::uint64_t offset) {
+    const SharedLock lock(table_->mutex, rank_, false);
+    std::uint32_t place = 0;
+    while (place < table_->count && table_->extents[place].offset != offset) {
+        ++place;
+    }
+    if (place == table_->count) {
+        return;
+    }
+    // Before another window may take the extent, so that it is zero.
+    segment_->release(offset, table_->extents[place].bytes);
+    --table_->count;
+    std::memmove(table_->extents + place, table_->extents + place + 1,
+                 (table_->count - place) * sizeof(Extent));
+}
+
+} // namespace warren::rma

@@ -1,0 +1,64 @@
+// WindowHeap: the memory of a job's windows, behind the node segment in the same memory file.
+//
+// The file is sparse: it has memory where it has been committed, and what has been freed is given
+// back to the node. Nothing has a name, so nothing is left behind when the job ends. The heap's
+// table, the extents that windows have, in order, is the first part of it.
+// Thread rule: by any rank at any time; the table is under its mutex.
+// Invariants: extents are whole pages, in rising order, and don't overlap; memory of an extent that
+// has just been taken is zero once it is committed.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "mpi/job/segment.hpp"
+#include "mpi/rma/shared_mutex.hpp"
+#include "mpi/rma/shared_part.hpp"
+
+namespace warren::rma {
+
+inline constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t whole_pages(std::uint64_t bytes) {
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+class WindowHeap {
+  public:
+    // Windows of a job that can live at the same time.
+    static constexpr std::uint32_t extent_limit = 1 << 16;
+
+    // For one call. `rank`: the caller's, on the node.
+    static Error open(const node::Segment& segment, std::uint32_t rank, WindowHeap& heap);
+
+    // Takes an extent. MPI_ERR_NO_MEM: the table is full, or files may not be so large.
+    Error take(std::uint64_t bytes, std::uint64_t& offset);
+    // Gives an extent and its memory back. Mappings of it must not be used any more.
+    void give_back(std::uint64_t offset);
+
+    // Commits memory within an extent, so that a lack of it is an error and no signal.
+    static Error commit(const node::Segment& segment, std::uint64_t offset, std::uint64_t bytes);
+
+  private:
+    struct Extent {
+        std::uint64_t offset;
+        std::uint64_t bytes;
+    };
+    struct Table {
+        SharedMutex mutex;
+        std::uint32_t count;
+        std::uint32_t committed; // extents that have memory here
+        std::uint32_t unused;
+        Extent extents[extent_limit];
+    };
+    static constexpr std::uint64_t table_bytes =
+        (sizeof(Table) + page_bytes - 1) / page_bytes * page_bytes;
+
+    Error commit_table(std::uint32_t count);
+
+    const node::Segment* segment_ = nullptr;
+    std::uint32_t rank_ = 0;
+    SharedPart part_;
+    Table* table_ = nullptr;
+};
+
+} // namespace warren::rma

@@ -1,0 +1,284 @@
+// Synchronisation of windows: fences, locks, and the epochs of groups.
+//
+// Operations are complete when their calls return, so what is left to do here is to order them, and
+// to wait for other ranks. Post: the bit of the target is set at each origin, which waits for it in
+// start. Complete: the origin counts itself at each target, which waits for the sum.
+
+#include "mpi/coll/collectives.hpp"
+#include "mpi/rma/lock.hpp"
+#include "mpi/rma/wait_reason.hpp"
+#include "mpi/rma/window.hpp"
+
+namespace warren::rma {
+
+namespace {
+
+Error check_assertions(int assertions, int known) {
+    if ((assertions & ~known) != 0) {
+        return fail(MPI_ERR_ASSERT, "assert = %d contains bits that have no meaning here",
+                    assertions);
+    }
+    return {};
+}
+
+constexpr int lock_assertions = MPI_MODE_NOCHECK;
+constexpr int fence_assertions =
+    MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
+constexpr int post_assertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT;
+
+// What is open and ends another way.
+Error wrong_epoch(const Epochs& epochs) {
+    return fail(MPI_ERR_RMA_SYNC, "%s",
+                epochs.all_locked()    ? "the epoch of MPI_Win_lock_all is open"
+                : epochs.locks() > 0   ? "an epoch of MPI_Win_lock is open"
+                : epochs.has_started() ? "the epoch of MPI_Win_start is open"
+                                       : "the epoch of MPI_Win_post is open");
+}
+
+// The members of a group as ranks of the window.
+Error ranks_of(const comm::Communicator& communicator, const comm::Group& group,
+               std::vector<int>& ranks) {
+    ranks.resize(static_cast<std::size_t>(group.size()));
+    for (int member = 0; member < group.size(); ++member) {
+        const int rank = communicator.map().rank_of(group.map[member]);
+        if (rank == MPI_UNDEFINED) {
+            return fail(MPI_ERR_GROUP, "rank %d of the group is not in the window's", member);
+        }
+        ranks[static_cast<std::size_t>(member)] = rank;
+    }
+    return {};
+}
+
+std::uint64_t bit_of(int rank) {
+    return std::uint64_t{1} << (static_cast<unsigned>(rank) % 64);
+}
+
+} // namespace
+
+Error Window::fence(int assertions) {
+    if (Error error = check_assertions(assertions, fence_assertions)) {
+        return error;
+    }
+    if (!epochs_.none_open()) {
+        return wrong_epoch(epochs_);
+    }
+    synchronise();
+    // Also without preceding operations: an operation begins at once, so its target must have come.
+    Error error = coll::Collectives(engine_, communicator_).barrier();
+    epochs_.fence((assertions & MPI_MODE_NOSUCCEED) == 0);
+    return error;
+}
+
+Error Window::lock(int type, int target, int assertions) {
+    if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) {
+        return fail(MPI_ERR_LOCKTYPE,
+                    "lock_type = %d is neither MPI_LOCK_SHARED nor MPI_LOCK_EXCLUSIVE", type);
+    }
+    if (Error error = check_assertions(assertions, lock_assertions)) {
+        return error;
+    }
+    if (target == MPI_PROC_NULL) {
+        return {};
+    }
+    if (epochs_.all_locked() || epochs_.has_started()) {
+        return wrong_epoch(epochs_);
+    }
+    if (epochs_.access(target) != Access::none) {
+        return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is held already", target);
+    }
+    if ((assertions & MPI_MODE_NOCHECK) != 0) {
+        epochs_.lock(target, Access::unchecked);
+        return {};
+    }
+    const bool exclusive = type == MPI_LOCK_EXCLUSIVE;
+    WindowLock(engine_, communicator_, control_, target).take(exclusive);
+    epochs_.lock(target, exclusive ? Access::exclusive : Access::shared);
+    return {};
+}
+
+Error Window::unlock(int target) {
+    if (target == MPI_PROC_NULL) {
+        return {};
+    }
+    const Access access = epochs_.access(target);
+    if (access == Access::none || access == Access::started) {
+        return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is not held", target);
+    }
+    synchronise();
+    if (access != Access::unchecked) {
+        WindowLock(engine_, communicator_, control_, target).give_back(access == Access::exclusive);
+    }
+    epochs_.unlock(target);
+    return {};
+}
+
+void Window::give_locks_back(int first, int end, int except) {
+    for (int target = first; target < end; ++target) {
+        if (target != except) {
+            WindowLock(engine_, communicator_, control_, target).give_back(false);
+        }
+    }
+}
+
+// Never waits for one lock while it holds others: who holds that one may wait for these.
+void Window::take_all_locks() {
+    const int ranks = communicator_.size();
+    int awaited = -1; // the lock that has been waited for
+    for (int target = 0; target < ranks; ++target) {
+        WindowLock lock(engine_, communicator_, control_, target);
+        if (target == awaited || lock.try_take(false)) {
+            continue;
+        }
+        give_locks_back(0, target, awaited);
+        if (awaited >= 0) {
+            give_locks_back(awaited, awaited + 1, -1);
+        }
+        lock.take(false);
+        awaited = target;
+        target = -1; // from the first on again
+    }
+}
+
+Error Window::lock_all(int assertions) {
+    if (Error error = check_assertions(assertions, lock_assertions)) {
+        return error;
+    }
+    if (epochs_.passive() || epochs_.has_started()) {
+        return wrong_epoch(epochs_);
+    }
+    const bool checked = (assertions & MPI_MODE_NOCHECK) == 0;
+    if (checked) {
+        take_all_locks();
+    }
+    epochs_.lock_all(checked);
+    return {};
+}
+
+Error Window::unlock_all() {
+    if (!epochs_.all_locked()) {
+        return fail(MPI_ERR_RMA_SYNC, "MPI_Win_lock_all has not been called");
+    }
+    synchronise();
+    if (epochs_.all_checked()) {
+        give_locks_back(0, communicator_.size(), -1);
+    }
+    epochs_.unlock_all();
+    return {};
+}
+
+Error Window::flush(int target) {
+    if (target != MPI_PROC_NULL && !epochs_.passive(target)) {
+        return fail(MPI_ERR_RMA_SYNC, "the lock of rank %d is not held", target);
+    }
+    synchronise();
+    return {};
+}
+
+Error Window::flush_all() {
+    if (!epochs_.passive()) {
+        return fail(MPI_ERR_RMA_SYNC, "no lock is held");
+    }
+    synchronise();
+    return {};
+}
+
+Error Window::post(const comm::Group& group, int assertions) {
+    if (Error error = check_assertions(assertions, post_assertions)) {
+        return error;
+    }
+    if (epochs_.exposed()) {
+        return wrong_epoch(epochs_);
+    }
+    std::vector<int> origins;
+    if (Error error = ranks_of(communicator_, group, origins)) {
+        return error;
+    }
+    const RankControl& own = control_.rank(communicator_.rank());
+    // Nobody completes before the bits are set.
+    epochs_.post(own.completed.load(std::memory_order_relaxed) +
+                 static_cast<std::uint32_t>(origins.size()));
+    if ((assertions & MPI_MODE_NOCHECK) != 0) {
+        synchronise();
+        return {};
+    }
+    const auto word = static_cast<std::size_t>(communicator_.rank()) / 64;
+    for (const int origin : origins) {
+        control_.posts(origin)[word].fetch_or(bit_of(communicator_.rank()),
+                                              std::memory_order_release);
+        engine_.rank().ring(communicator_.world_rank(origin));
+    }
+    return {};
+}
+
+Error Window::start(const comm::Group& group, int assertions) {
+    if (Error error = check_assertions(assertions, lock_assertions)) {
+        return error;
+    }
+    if (epochs_.passive() || epochs_.has_started()) {
+        return wrong_epoch(epochs_);
+    }
+    std::vector<int> targets;
+    if (Error error = ranks_of(communicator_, group, targets)) {
+        return error;
+    }
+    std::atomic<std::uint64_t>* posts = control_.posts(communicator_.rank());
+    for (const int target : targets) {
+        if ((assertions & MPI_MODE_NOCHECK) != 0) {
+            break;
+        }
+        std::atomic<std::uint64_t>& word = posts[static_cast<std::size_t>(target) / 64];
+        const std::uint64_t bit = bit_of(target);
+        engine_.wait_until([&] { return (word.load(std::memory_order_acquire) & bit) != 0; },
+                           wait_reason(engine_, communicator_, target, "a window"),
+                           BroughtBy::others);
+        word.fetch_and(~bit, std::memory_order_relaxed);
+    }
+    epochs_.start(std::move(targets));
+    return {};
+}
+
+Error Window::complete() {
+    if (!epochs_.has_started()) {
+        return fail(MPI_ERR_RMA_SYNC, "MPI_Win_start has not been called");
+    }
+    synchronise();
+    for (const int target : epochs_.started()) {
+        control_.rank(target).completed.fetch_add(1, std::memory_order_release);
+        engine_.rank().ring(communicator_.world_rank(target));
+    }
+    epochs_.complete();
+    return {};
+}
+
+bool Window::all_completed() const {
+    return control_.rank(communicator_.rank()).completed.load(std::memory_order_acquire) ==
+           epochs_.awaited();
+}
+
+Error Window::wait() {
+    if (!epochs_.exposed()) {
+        return fail(MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
+    }
+    engine_.wait_until([this] { return all_completed(); },
+                       wait_reason(engine_, communicator_, MPI_ANY_SOURCE, "a window"),
+                       BroughtBy::others);
+    epochs_.end_exposure();
+    return {};
+}
+
+Error Window::test(bool& over) {
+    if (!epochs_.exposed()) {
+        return fail(MPI_ERR_RMA_SYNC, "MPI_Win_post has not been called");
+    }
+    over = all_completed();
+    if (!over) {
+        engine_.look();
+        over = all_completed();
+    }
+    if (over) {
+        epochs_.end_exposure();
+    }
+    return {};
+}
+
+} // namespace warren::rma

@@ -1,0 +1,268 @@
+// Window: memory that the ranks of a communicator access without the help of its owner (MPI 5.0,
+// chapter 12).
+//
+// Memory of a window is mapped, or of the same address space: then operations are loads, stores and
+// the loops of the reduction operations, and are complete when their call returns. Memory that
+// another process has given (MPI_Win_create, dynamic windows) is read and written by the kernel
+// (peer_memory.hpp), which completes in the call, too. So nobody waits for a target, and a flush
+// is a fence of the processor.
+//
+//     extent of the window heap:   control block | memory of rank 0 | rank 1 | …
+//
+// Thread rule: under the rank's lock, which waits release; what ranks share is in the control
+// block. Invariants
+//  1. The accumulate mutex of the target is held while an accumulate operation, of whatever size,
+//     reads and writes it: all are atomic to each other, whatever their types and operations are.
+//  2. An operation is checked (epoch, displacement, bounds) before it touches anything.
+//  3. The window's communicator is its own: nothing else uses its collective slot or its context.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "mpi.h"
+#include "mpi/comm/communicator.hpp"
+#include "mpi/datatype/buffer.hpp"
+#include "mpi/message/engine.hpp"
+#include "mpi/op/op.hpp"
+#include "mpi/rma/control.hpp"
+#include "mpi/rma/epochs.hpp"
+#include "mpi/rma/shared_part.hpp"
+
+namespace warren::rma {
+
+using datatype::Buffer;
+
+enum class Flavour : std::uint8_t { create, allocate, dynamic, shared };
+
+// What a rank wants of a window.
+struct WindowPlan {
+    Flavour flavour = Flavour::create;
+    void* base = nullptr; // of MPI_Win_create
+    MPI_Aint size = 0;
+    MPI_Aint displacement_unit = 1;
+    bool contiguous = false; // the ranks' parts of a shared window have no gaps between them
+    Error error;             // what is wrong with the arguments: the others hear of it
+};
+
+class Window {
+  public:
+    Window(message::Engine& engine, comm::Communicator& communicator)
+        : engine_(engine),
+          communicator_(communicator),
+          process_(engine.rank().slot.process),
+          epochs_(communicator.size()) {}
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    // Collective: makes the window, or fails at all ranks. Frees nothing of the caller's.
+    Error create(WindowPlan& plan);
+    // Collective: the end of the window, after which the object can only be destroyed.
+    Error end();
+    Error check_end() const;
+
+    comm::Communicator& communicator() const { return communicator_; }
+    int size() const { return epochs_.ranks(); }
+    const Epochs& epochs() const { return epochs_; }
+
+    // --- Synchronisation (synchronisation.cpp)
+    Error fence(int assertions);
+    Error lock(int type, int target, int assertions);
+    Error unlock(int target);
+    Error lock_all(int assertions);
+    Error unlock_all();
+    Error flush(int target);
+    Error flush_all();
+    Error post(const comm::Group& group, int assertions);
+    Error start(const comm::Group& group, int assertions);
+    Error complete();
+    Error wait();
+    Error test(bool& over);
+    // Completes stores, and sees those of others.
+    static void synchronise() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+    // --- Operations (operations.cpp, accumulate.cpp). `there`: layout in the target's memory,
+    // whose base is of no meaning. Each is complete when it returns, at the origin and at the
+    // target.
+    Error put(const Buffer& from, int target, MPI_Aint displacement, const Buffer& there) {
+        std::byte* place;
+        if (from.type->contiguous && is_direct(target, displacement, there, place) &&
+            from.bytes() == there.bytes()) [[likely]] {
+            store(place, from.base, static_cast<std::size_t>(from.bytes()));
+            return {};
+        }
+        return put_slowly(from, target, displacement, there);
+    }
+    Error get(const Buffer& to, int target, MPI_Aint displacement, const Buffer& there) {
+        std::byte* place;
+        if (to.type->contiguous && is_direct(target, displacement, there, place) &&
+            to.bytes() == there.bytes()) [[likely]] {
+            load(to.base, place, static_cast<std::size_t>(to.bytes()));
+            return {};
+        }
+        return get_slowly(to, target, displacement, there);
+    }
+    // Where so many bytes of a target's memory are that this rank may load and store now. Null: it
+    // may not, by epoch, bounds, or kind of memory.
+    std::byte* reach(int target, MPI_Aint displacement, std::uint64_t bytes) const {
+        if (static_cast<unsigned>(target) >= static_cast<unsigned>(size()) ||
+            !epochs_.may_access(target)) [[unlikely]] {
+            return nullptr;
+        }
+        const RankControl& its = control_.rank(target);
+        std::int64_t offset;
+        if (__builtin_mul_overflow(displacement, its.displacement_unit, &offset) ||
+            static_cast<std::uint64_t>(offset) > its.size ||
+            bytes > its.size - static_cast<std::uint64_t>(offset) ||
+            !(owns_memory_ || its.process == process_)) [[unlikely]] {
+            return nullptr;
+        }
+        // (As numbers: a dynamic window's memory begins at address 0.)
+        return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(at(target)) +
+                                            static_cast<std::uintptr_t>(offset));
+    }
+    // Copies what reach() has found, of a few bytes.
+    static void copy_short(void* to, const void* from, std::size_t bytes) {
+        if (bytes == 8) [[likely]] {
+            std::memcpy(to, from, 8);
+        } else {
+            std::memcpy(to, from, bytes);
+        }
+    }
+    // Adds a 64-bit integer to one that reach() has found; `before` gets what was there.
+    void add(int target, std::byte* place, const void* addend, void* before) const {
+        std::uint64_t found;
+        std::uint64_t sum;
+        std::memcpy(&sum, addend, sizeof sum);
+        const SharedLock lock(control_.rank(target).accumulate_mutex, engine_.rank().index,
+                              spins());
+        std::memcpy(&found, place, sizeof found);
+        sum += found;
+        std::memcpy(place, &sum, sizeof sum);
+        std::memcpy(before, &found, sizeof found);
+    }
+    // `result` gets what was there before; null: nobody wants to know.
+    Error accumulate(const Buffer& from, const Buffer* result, int target, MPI_Aint displacement,
+                     const Buffer& there, const coll::Op& op);
+    Error fetch_and_op(const void* from, void* result, const datatype::Datatype& type, int target,
+                       MPI_Aint displacement, const coll::Op& op);
+    Error compare_and_swap(const void* from, const void* compared, void* result,
+                           const datatype::Datatype& type, int target, MPI_Aint displacement);
+
+    // --- Memory of ranks
+    Flavour flavour() const { return flavour_; }
+    // Memory of a rank as this one may load and store it; null: it may not.
+    std::byte* memory_of(int rank) const {
+        return owns_memory_ || is_local(rank) ? at(rank) : nullptr;
+    }
+    const RankControl& control_of(int rank) const { return control_.rank(rank); }
+
+    // Regions of a dynamic window (dynamic.cpp).
+    Error attach(void* base, MPI_Aint size);
+    Error detach(const void* base);
+
+    // --- What hangs on a window; owned by the room of entry points, as with communicators.
+    comm::Attributes* attributes = nullptr;
+    comm::Info* info = nullptr;
+    comm::ErrorHandler* error_handler = nullptr; // null: MPI_ERRORS_ARE_FATAL
+    std::string name;
+    // What the predefined attributes' values point to.
+    struct Values {
+        void* base = nullptr;
+        MPI_Aint size = 0;
+        int displacement_unit = 1;
+        int flavour = MPI_WIN_FLAVOR_CREATE;
+        int model = MPI_WIN_UNIFIED;
+    } values;
+
+  private:
+    // A place in a target's memory that an operation may access.
+    struct Place {
+        std::byte* memory = nullptr; // if it is direct
+        std::uint64_t address = 0;   // in the target's address space, if it is not
+        bool is_direct = false;      // this rank may load and store it
+        std::uint32_t target_in_world = 0;
+        RankControl* control = nullptr;
+
+        // The target's layout, at this place.
+        Buffer laid_out(const Buffer& there) const;
+    };
+
+    bool is_local(int rank) const { return control_.rank(rank).process == process_; }
+    std::byte* at(int rank) const {
+        const std::uint64_t place = control_.rank(rank).place;
+        return owns_memory_ ? part_.base() + place : reinterpret_cast<std::byte*>(place);
+    }
+    bool spins() const { return !engine_.rank().oversubscribed(); }
+
+    // Whether the target's elements are one block that reach() gives: the usual case. All others
+    // take the slow way, which says what is wrong.
+    bool is_direct(int target, MPI_Aint displacement, const Buffer& there,
+                   std::byte*& place) const {
+        if (!there.type->contiguous) [[unlikely]] {
+            return false;
+        }
+        place = reach(target, displacement, static_cast<std::uint64_t>(there.bytes()));
+        return place != nullptr;
+    }
+    Error find_place(int target, MPI_Aint displacement, const Buffer& there, Place& place) const;
+    Error check_epoch(int target) const;
+
+    void store(std::byte* place, const void* from, std::size_t bytes) const {
+        if (bytes < large_bytes) {
+            std::memcpy(place, from, bytes);
+        } else {
+            engine_.copy().put(place, from, bytes);
+        }
+    }
+    void load(void* to, const std::byte* place, std::size_t bytes) const {
+        if (bytes < large_bytes) {
+            std::memcpy(to, place, bytes);
+        } else {
+            engine_.copy().get(to, place, bytes, bytes);
+        }
+    }
+    Error put_slowly(const Buffer& from, int target, MPI_Aint displacement, const Buffer& there);
+    Error get_slowly(const Buffer& to, int target, MPI_Aint displacement, const Buffer& there);
+    struct Accumulation;
+    class Elements;
+    static Error check_accumulation(const Accumulation& what);
+    Error accumulate_parts(const Accumulation& what);
+    void accumulate_in_place(const Accumulation& what);
+
+    Error create_by(WindowPlan& plan, std::uint64_t all_bytes);
+    Error take_extent(std::uint64_t bytes);
+    void give_extent_back();
+    Error agree(Error own) const;
+    void settle_place(const WindowPlan& plan, std::uint64_t all_bytes);
+    void take_all_locks();
+    void give_locks_back(int first, int end, int except);
+    bool all_completed() const;
+
+    // From this size on copies go by the engine's way for large ones.
+    static constexpr std::size_t large_bytes = 4096;
+
+    message::Engine& engine_;
+    comm::Communicator& communicator_;
+    const std::uint32_t process_; // index of this rank's process
+    Flavour flavour_ = Flavour::create;
+    bool owns_memory_ = false; // it is in the window's extent
+    SharedPart part_;
+    std::uint64_t extent_ = 0; // where it begins; 0: none
+    ControlBlock control_;
+    Epochs epochs_;
+    // What this rank has attached to a dynamic window.
+    struct Region {
+        std::uintptr_t base;
+        std::uint64_t size;
+    };
+    std::vector<Region> regions_;
+};
+
+} // namespace warren::rma

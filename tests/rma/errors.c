@@ -135,6 +135,7 @@ static void creation(MPI_Comm comm) {
     FAILS(MPI_Win_allocate((MPI_Aint)1 << 45, 1, MPI_INFO_NULL, comm, &base, &win), MPI_ERR_NO_MEM);
     CHECK(MPI_Win_allocate(8, 1, MPI_INFO_NULL, comm, &base, &win) == MPI_SUCCESS,
           "a window after those that failed");
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     FAILS(MPI_Win_attach(win, memory, 8), MPI_ERR_RMA_FLAVOR);
     FAILS(MPI_Win_detach(win, memory), MPI_ERR_RMA_FLAVOR);
     MPI_Win_free(&win);

@@ -179,7 +179,7 @@ class Image {
     std::vector<Module*> destructed_modules_;
     Module* program_ = nullptr;
     std::uint64_t tls_bytes_ = 0; // of the reserve, below the thread pointer
-    bool destructed_ = false;
+    std::atomic<bool> destructed_{false};
 
     std::mutex threads_lock_;
     std::vector<Thread*> threads_;

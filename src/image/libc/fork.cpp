@@ -100,8 +100,10 @@ pid_t fork() {
     state.lock_for_fork();
     image->lock_for_fork();
     libc::lock_time_zone();
+    libc::lock_notices();
     const pid_t child = ::fork();
     const int error = errno;
+    libc::unlock_notices();
     libc::unlock_time_zone();
     if (child == 0) {
         state.renew_locks();

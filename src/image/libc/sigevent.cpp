@@ -5,6 +5,7 @@
 #include <ctime>
 #include <memory>
 #include <mqueue.h>
+#include <mutex>
 #include <netdb.h>
 
 #include "image/host.hpp"
@@ -17,20 +18,41 @@ namespace warren::image::libc {
 
 namespace {
 
+// Of what requests hold of notices: a program may begin another operation with a request whose
+// thread has not come yet.
+std::mutex& notices_lock() {
+    static std::mutex& only = *new std::mutex;
+    return only;
+}
+
+void run_notice(sigval value);
+
+// Under the lock. A request that another operation has begun with stays as it is.
 void restore(const Notice& notice) {
-    if (notice.request != nullptr) {
-        notice.request->sigev_notify_function = notice.function;
-        notice.request->sigev_value = notice.value;
+    sigevent* request = notice.request;
+    if (request != nullptr && request->sigev_notify_function == run_notice &&
+        request->sigev_value.sival_ptr == &notice) {
+        request->sigev_notify_function = notice.function;
+        request->sigev_value = notice.value;
     }
+}
+
+// What a thread is to call, after which the notice is no more, unless it is a timer's.
+Notice take(Notice& given) {
+    const std::lock_guard guard(notices_lock());
+    const Notice notice = given;
+    restore(given);
+    if (!notice.repeats) {
+        delete &given;
+    }
+    return notice;
 }
 
 // In a thread that ends afterwards. The notice of a timer may go when the program has been called.
 void run_notice(sigval value) {
-    auto* given = static_cast<Notice*>(value.sival_ptr);
-    const Notice notice = *given;
-    restore(notice);
-    if (!notice.repeats) {
-        delete given;
+    const Notice notice = take(*static_cast<Notice*>(value.sival_ptr));
+    if (notice.image->is_destructed()) {
+        return;
     }
     if (current_image() == nullptr) {
         enter_image(*notice.image).drop(); // fails only for threads that belong to one
@@ -44,8 +66,14 @@ std::unique_ptr<Notice> redirect(sigevent* event, sigevent* request, bool repeat
     if (image == nullptr || event == nullptr || event->sigev_notify != SIGEV_THREAD) {
         return nullptr;
     }
+    const std::lock_guard guard(notices_lock());
     auto notice = std::make_unique<Notice>(
         Notice{image, event->sigev_notify_function, event->sigev_value, request, repeats});
+    if (notice->function == run_notice) { // the request's last thread has yet to restore it
+        const auto* last = static_cast<const Notice*>(notice->value.sival_ptr);
+        notice->function = last->function;
+        notice->value = last->value;
+    }
     event->sigev_notify_function = run_notice;
     event->sigev_value.sival_ptr = notice.get();
     return notice;
@@ -58,6 +86,7 @@ int begin(aiocb* request, Begin begin_operation) {
     std::unique_ptr<Notice> notice = redirect(event, event, false);
     const int result = begin_operation();
     if (notice != nullptr && result != 0) {
+        const std::lock_guard guard(notices_lock());
         restore(*notice);
     } else {
         static_cast<void>(notice.release()); // run_notice has it
@@ -112,6 +141,23 @@ int timer_delete(timer_t timer) {
         }
     }
     return result;
+}
+
+void delete_timers(LibcState& state) {
+    const std::lock_guard guard(state.timers_lock);
+    for (auto& [timer, notice] : state.timers) {
+        ::timer_delete(timer);
+        state.deleted_timers.push_back(std::move(notice));
+    }
+    state.timers.clear();
+}
+
+void lock_notices() {
+    notices_lock().lock();
+}
+
+void unlock_notices() {
+    notices_lock().unlock();
 }
 
 int aio_read(aiocb* request) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "expect.h"
 
@@ -89,6 +90,35 @@ static void forks(void) {
         }
         expect(status_of(pid) == 10 + world_rank);
     }
+}
+
+static volatile int stop;
+
+static void* ask_for_time(void* unused) {
+    (void)unused;
+    struct tm parts;
+    for (time_t time = 0; !stop; time += 1000000) {
+        localtime_r(&time, &parts);
+        setenv("LATER", "1", 1);
+    }
+    return NULL;
+}
+
+/* The child can ask for the time whatever another thread does at the fork. */
+static void forks_of_threads(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, ask_for_time, NULL);
+    for (int i = 0; i < 50; ++i) {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            struct tm parts;
+            const time_t time = 0;
+            _exit(localtime_r(&time, &parts) == &parts && getenv("TZ") == NULL ? 3 : 4);
+        }
+        expect(status_of(pid) == 3);
+    }
+    stop = 1;
+    pthread_join(thread, NULL);
 }
 
 static int told[2];
@@ -204,6 +234,7 @@ static void obstacks(void) {
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     forks();
+    forks_of_threads();
     quick_end();
     thread_objects();
     obstacks();

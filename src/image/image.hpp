@@ -146,6 +146,7 @@ class Image {
 
     const ImageOptions& options() const { return options_; }
     void move_stream(int from, int to);
+    void take_streams();
     Running& running() { return running_; }
     const std::vector<std::unique_ptr<Module>>& modules() const { return modules_; }
     std::recursive_mutex& load_lock() { return load_lock_; }

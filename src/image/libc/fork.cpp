@@ -133,6 +133,9 @@ int forkpty(int* master, char* name, const termios* attributes, const winsize* s
         if (login_tty(ends[1]) != 0) {
             ::_exit(1);
         }
+        if (Image* image = current_image()) {
+            image->take_streams();
+        }
         return 0;
     }
     close(ends[1]);

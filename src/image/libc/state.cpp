@@ -235,6 +235,15 @@ void LibcState::move_stream(int from, int to) {
     }
 }
 
+void LibcState::take_streams() {
+    for (int number = 0; number < 3; ++number) {
+        std::FILE* stream = streams_[number];
+        if (stream != nullptr && fileno(stream) >= 0) {
+            stream->_fileno = number;
+        }
+    }
+}
+
 void LibcState::drop_output() {
     for (std::FILE* stream : open_streams()) {
         __fpurge(stream);

@@ -193,6 +193,12 @@ WARREN_API void warren_image_move_stream(int from, int to) {
     }
 }
 
+WARREN_API void warren_image_take_streams() {
+    if (Image* image = warren::image::current_image()) {
+        image->take_streams();
+    }
+}
+
 WARREN_API pid_t warren_image_fork() {
     return warren::image::libc::fork();
 }

@@ -32,6 +32,8 @@ int warren_image_find_object(void* address, dl_find_object* found);
 // Whatever of the calling thread's image has the descriptor `from` as output or errors has `to`
 // instead: its streams, and commands that it starts.
 void warren_image_move_stream(int from, int to);
+// The calling thread's image, in a child of fork, has its standard streams as 0, 1 and 2 now.
+void warren_image_take_streams();
 // fork of programs of images, which calls their handlers.
 pid_t warren_image_fork();
 // fcntl of programs of images.

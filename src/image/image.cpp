@@ -270,6 +270,14 @@ void Image::move_stream(int from, int to) {
     libc_state_.move_stream(from, to);
 }
 
+// Commands that it starts have these, too.
+void Image::take_streams() {
+    options_.descriptors.input = 0;
+    options_.descriptors.output = 1;
+    options_.descriptors.error = 2;
+    libc_state_.take_streams();
+}
+
 // ---- symbols
 
 Definition Image::find(const SymbolName& name, SymbolUse use, const Module* skipped) {

@@ -146,6 +146,7 @@ class Image {
 
     const ImageOptions& options() const { return options_; }
     void move_stream(int from, int to);
+    void take_streams();
     Running& running() { return running_; }
     const std::vector<std::unique_ptr<Module>>& modules() const { return modules_; }
     std::recursive_mutex& load_lock() { return load_lock_; }
@@ -179,7 +180,7 @@ class Image {
     std::vector<Module*> destructed_modules_;
     Module* program_ = nullptr;
     std::uint64_t tls_bytes_ = 0; // of the reserve, below the thread pointer
-    bool destructed_ = false;
+    std::atomic<bool> destructed_{false};
 
     std::mutex threads_lock_;
     std::vector<Thread*> threads_;

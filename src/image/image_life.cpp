@@ -6,6 +6,7 @@
 #include "image/debugger.hpp"
 #include "image/host.hpp"
 #include "image/image.hpp"
+#include "image/libc/functions.hpp"
 #include "warren/image.h"
 
 namespace warren::image {
@@ -88,6 +89,7 @@ void Image::destruct(int status) {
         return;
     }
     destructed_ = true;
+    libc::delete_timers(libc_state_);
     if (!options_.ended) { // else the threads that its libraries have made end with the process
         run_key_destructors();
     }
@@ -113,6 +115,7 @@ void Image::free_reserves(std::span<Module* const> modules) {
 
 void Image::give_up() {
     destructed_ = true;
+    libc::delete_timers(libc_state_);
     destructed_modules_ = std::move(constructed_);
     libc_state_.drop_output();
 }

@@ -100,8 +100,10 @@ pid_t fork() {
     state.lock_for_fork();
     image->lock_for_fork();
     libc::lock_time_zone();
+    libc::lock_notices();
     const pid_t child = ::fork();
     const int error = errno;
+    libc::unlock_notices();
     libc::unlock_time_zone();
     if (child == 0) {
         state.renew_locks();
@@ -130,6 +132,9 @@ int forkpty(int* master, char* name, const termios* attributes, const winsize* s
         close(ends[0]);
         if (login_tty(ends[1]) != 0) {
             ::_exit(1);
+        }
+        if (Image* image = current_image()) {
+            image->take_streams();
         }
         return 0;
     }

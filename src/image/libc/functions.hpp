@@ -37,6 +37,10 @@ struct winsize;
 // What getc_unlocked calls, as a macro of some years ago.
 extern "C" int __underflow(std::FILE* stream); // NOLINT(readability-identifier-naming)
 
+namespace warren::image {
+class LibcState;
+}
+
 namespace warren::image::libc {
 
 // The beginning and the end of a program (exit.cpp)
@@ -225,6 +229,8 @@ char* asctime(const std::tm* time);
 // Times by the time zone (tzset.cpp)
 // Before there are threads.
 void prepare_time_zone();
+// An entry of the process's environment as it was before that, which may be none (null).
+char* given_entry(char* entry);
 // Around a fork, so that nobody else has it in the child.
 void lock_time_zone();
 void unlock_time_zone();
@@ -279,6 +285,11 @@ unsigned long getauxval(unsigned long type);
 // Threads of the C library's (sigevent.cpp)
 int timer_create(clockid_t clock, sigevent* event, timer_t* timer);
 int timer_delete(timer_t timer);
+// All of the image's, which ends.
+void delete_timers(LibcState& state);
+// Around a fork, so that nobody else has the lock of the notices in the child.
+void lock_notices();
+void unlock_notices();
 int aio_read(aiocb* request);
 int aio_write(aiocb* request);
 int aio_fsync(int operation, aiocb* request);

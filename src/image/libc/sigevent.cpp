@@ -2,10 +2,16 @@
 // A thread of the C library's calls run_notice, which makes it the image's, instead of the
 // program's function.
 #include <aio.h>
+#include <cerrno>
 #include <ctime>
+#include <fcntl.h>
 #include <memory>
 #include <mqueue.h>
+#include <mutex>
 #include <netdb.h>
+#include <span>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "image/host.hpp"
 #include "image/image.hpp"
@@ -17,25 +23,136 @@ namespace warren::image::libc {
 
 namespace {
 
+// Of what requests hold of notices: a program may begin another operation with a request whose
+// thread has not come yet.
+std::mutex& notices_lock() {
+    static std::mutex& only = *new std::mutex;
+    return only;
+}
+
+void run_notice(sigval value);
+void call_in_new_thread(const Notice& notice);
+
+// Under the lock. A request that another operation has begun with stays as it is.
 void restore(const Notice& notice) {
-    if (notice.request != nullptr) {
-        notice.request->sigev_notify_function = notice.function;
-        notice.request->sigev_value = notice.value;
+    sigevent* request = notice.request;
+    if (request != nullptr && request->sigev_notify_function == run_notice &&
+        request->sigev_value.sival_ptr == &notice) {
+        request->sigev_notify_function = notice.function;
+        request->sigev_value = notice.value;
     }
 }
 
-// In a thread that ends afterwards. The notice of a timer may go when the program has been called.
-void run_notice(sigval value) {
-    auto* given = static_cast<Notice*>(value.sival_ptr);
-    const Notice notice = *given;
-    restore(notice);
+// What a thread is to call, after which the notice is no more, unless it is a timer's.
+Notice take(Notice& given) {
+    const std::lock_guard guard(notices_lock());
+    const Notice notice = given;
+    restore(given);
     if (!notice.repeats) {
-        delete given;
+        delete &given;
+    }
+    return notice;
+}
+
+// Whether its threads have others than the C library's, which another image may have had made.
+bool has_own_descriptors(Image& image) {
+    return image.options().descriptors.own_table && image.running().first_thread != nullptr &&
+           image.running().process == getpid();
+}
+
+void call(const Notice& notice) {
+    if (notice.image->is_destructed()) {
+        return;
     }
     if (current_image() == nullptr) {
         enter_image(*notice.image).drop(); // fails only for threads that belong to one
     }
     notice.function(notice.value);
+}
+
+// In a thread that ends afterwards. The notice of a timer may go when the program has been called.
+void run_notice(sigval value) {
+    const Notice notice = take(*static_cast<Notice*>(value.sival_ptr));
+    if (!has_own_descriptors(*notice.image)) {
+        call(notice);
+        return;
+    }
+    LibcState& state = notice.image->libc_state();
+    const std::unique_lock guard(state.timers_lock);
+    const std::shared_ptr<NoticeQueue> queue = state.notices;
+    if (queue != nullptr) {
+        const std::lock_guard queue_guard(queue->lock);
+        queue->waiting.push_back(notice);
+        queue->changed.notify_one();
+    }
+}
+
+void* call_in_thread(void* given) {
+    const std::unique_ptr<Notice> notice(static_cast<Notice*>(given));
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
+    const Notice copy = *notice;
+    call(copy);
+    return nullptr;
+}
+
+// A thread that no image has yet, with the calling thread's descriptors, without signals at first.
+int start_detached(void* (*function)(void*), void* argument) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigset_t all;
+    sigset_t former;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former);
+    pthread_t thread{};
+    const int error = host().functions.create_thread(&thread, &attributes, function, argument);
+    pthread_sigmask(SIG_SETMASK, &former, nullptr);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+void call_in_new_thread(const Notice& notice) {
+    auto given = std::make_unique<Notice>(notice);
+    if (start_detached(call_in_thread, given.get()) == 0) {
+        static_cast<void>(given.release()); // call_in_thread has it
+    }
+}
+
+// The threads that it makes have its descriptors, which are the image's.
+void* serve(void* given) {
+    const std::unique_ptr<std::shared_ptr<NoticeQueue>> holder(
+        static_cast<std::shared_ptr<NoticeQueue>*>(given));
+    NoticeQueue& queue = **holder;
+    std::unique_lock guard(queue.lock);
+    while (true) {
+        queue.changed.wait(guard, [&] { return queue.ended || !queue.waiting.empty(); });
+        if (queue.ended) {
+            return nullptr;
+        }
+        const Notice notice = queue.waiting.front();
+        queue.waiting.pop_front();
+        guard.unlock();
+        call_in_new_thread(notice);
+        guard.lock();
+    }
+}
+
+// Before the C library may call. False: there is no thread for it.
+bool prepare_queue(LibcState& state) {
+    const std::lock_guard guard(state.timers_lock);
+    if (state.notices != nullptr) {
+        return true;
+    }
+    auto queue = std::make_shared<NoticeQueue>();
+    auto holder = std::make_unique<std::shared_ptr<NoticeQueue>>(queue);
+    if (start_detached(serve, holder.get()) != 0) {
+        return false;
+    }
+    static_cast<void>(holder.release()); // serve has it
+    state.notices = std::move(queue);
+    return true;
 }
 
 // Puts run_notice into an event that asks for a thread; else null.
@@ -44,8 +161,17 @@ std::unique_ptr<Notice> redirect(sigevent* event, sigevent* request, bool repeat
     if (image == nullptr || event == nullptr || event->sigev_notify != SIGEV_THREAD) {
         return nullptr;
     }
+    if (has_own_descriptors(*image) && !prepare_queue(image->libc_state())) {
+        return nullptr; // the C library's thread calls, as if the image had no descriptors
+    }
+    const std::lock_guard guard(notices_lock());
     auto notice = std::make_unique<Notice>(
         Notice{image, event->sigev_notify_function, event->sigev_value, request, repeats});
+    if (notice->function == run_notice) { // the request's last thread has yet to restore it
+        const auto* last = static_cast<const Notice*>(notice->value.sival_ptr);
+        notice->function = last->function;
+        notice->value = last->value;
+    }
     event->sigev_notify_function = run_notice;
     event->sigev_value.sival_ptr = notice.get();
     return notice;
@@ -58,6 +184,7 @@ int begin(aiocb* request, Begin begin_operation) {
     std::unique_ptr<Notice> notice = redirect(event, event, false);
     const int result = begin_operation();
     if (notice != nullptr && result != 0) {
+        const std::lock_guard guard(notices_lock());
         restore(*notice);
     } else {
         static_cast<void>(notice.release()); // run_notice has it
@@ -78,6 +205,75 @@ int begin_with_copy(const sigevent* event, Begin begin_operation) {
         static_cast<void>(notice.release());
     }
     return result;
+}
+
+bool own_descriptors() {
+    Image* image = current_image();
+    return image != nullptr && has_own_descriptors(*image);
+}
+
+void notify(const sigevent& event) {
+    if (event.sigev_notify == SIGEV_SIGNAL) {
+        sigqueue(getpid(), event.sigev_signo, event.sigev_value);
+    } else if (event.sigev_notify == SIGEV_THREAD) {
+        call_in_new_thread(
+            {current_image(), event.sigev_notify_function, event.sigev_value, nullptr, false});
+    }
+}
+
+// ---- Asynchronous operations of images that have descriptors of their own: they are done at once,
+// because the C library's threads don't have these.
+
+int complete(aiocb* request, ssize_t result) {
+    request->__return_value = result;
+    request->__error_code = result < 0 ? errno : 0;
+    notify(request->aio_sigevent);
+    return 0;
+}
+
+int operate_at_once(aiocb* request, int operation) {
+    struct stat status {};
+    const int file = request->aio_fildes;
+    if (::fstat(file, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
+        libc::warnx("an asynchronous operation on descriptor %d is refused: ranks that are threads "
+                    "have them on files only",
+                    file);
+        errno = ENOTSUP;
+        return -1;
+    }
+    void* data = const_cast<void*>(request->aio_buf);
+    return complete(request, operation == LIO_READ
+                                 ? ::pread(file, data, request->aio_nbytes, request->aio_offset)
+                                 : ::pwrite(file, data, request->aio_nbytes, request->aio_offset));
+}
+
+int synchronise_at_once(aiocb* request, int operation) {
+    if (operation != O_SYNC && operation != O_DSYNC) {
+        errno = EINVAL;
+        return -1;
+    }
+    return complete(request, operation == O_SYNC ? ::fsync(request->aio_fildes)
+                                                 : ::fdatasync(request->aio_fildes));
+}
+
+int operate_all_at_once(int mode, std::span<aiocb* const> requests, const sigevent* event) {
+    if (mode != LIO_WAIT && mode != LIO_NOWAIT) {
+        errno = EINVAL;
+        return -1;
+    }
+    bool failed = false;
+    for (aiocb* request : requests) {
+        const int operation = request != nullptr ? request->aio_lio_opcode : LIO_NOP;
+        if (operation != LIO_NOP) {
+            failed =
+                operate_at_once(request, operation) != 0 || request->__error_code != 0 || failed;
+        }
+    }
+    if (mode == LIO_NOWAIT && event != nullptr) {
+        notify(*event);
+    }
+    errno = failed ? EIO : errno;
+    return failed ? -1 : 0;
 }
 
 } // namespace
@@ -114,19 +310,47 @@ int timer_delete(timer_t timer) {
     return result;
 }
 
+void delete_timers(LibcState& state) {
+    const std::lock_guard guard(state.timers_lock);
+    for (auto& [timer, notice] : state.timers) {
+        ::timer_delete(timer);
+        state.deleted_timers.push_back(std::move(notice));
+    }
+    state.timers.clear();
+    if (state.notices != nullptr) {
+        const std::lock_guard queue_guard(state.notices->lock);
+        state.notices->ended = true;
+        state.notices->changed.notify_one();
+    }
+}
+
+void lock_notices() {
+    notices_lock().lock();
+}
+
+void unlock_notices() {
+    notices_lock().unlock();
+}
+
 int aio_read(aiocb* request) {
-    return begin(request, [&] { return ::aio_read(request); });
+    return own_descriptors() ? operate_at_once(request, LIO_READ)
+                             : begin(request, [&] { return ::aio_read(request); });
 }
 
 int aio_write(aiocb* request) {
-    return begin(request, [&] { return ::aio_write(request); });
+    return own_descriptors() ? operate_at_once(request, LIO_WRITE)
+                             : begin(request, [&] { return ::aio_write(request); });
 }
 
 int aio_fsync(int operation, aiocb* request) {
-    return begin(request, [&] { return ::aio_fsync(operation, request); });
+    return own_descriptors() ? synchronise_at_once(request, operation)
+                             : begin(request, [&] { return ::aio_fsync(operation, request); });
 }
 
 int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
+    if (own_descriptors()) {
+        return operate_all_at_once(mode, {requests, static_cast<std::size_t>(count)}, event);
+    }
     for (int i = 0; i < count; ++i) {
         if (requests[i] != nullptr && requests[i]->aio_lio_opcode != LIO_NOP) {
             sigevent* own = &requests[i]->aio_sigevent;
@@ -137,7 +361,14 @@ int lio_listio(int mode, aiocb* const* requests, int count, sigevent* event) {
         event, [&](sigevent* copy) { return ::lio_listio(mode, requests, count, copy); });
 }
 
+// The C library waits for messages with a descriptor that only one image would have.
 int mq_notify(mqd_t queue, const sigevent* event) {
+    if (event != nullptr && event->sigev_notify == SIGEV_THREAD && own_descriptors()) {
+        libc::warnx("mq_notify with a thread is refused: the program's descriptors are not those "
+                    "of the C library's threads");
+        errno = ENOTSUP;
+        return -1;
+    }
     return begin_with_copy(event, [&](sigevent* copy) { return ::mq_notify(queue, copy); });
 }
 

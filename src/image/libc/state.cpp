@@ -197,9 +197,11 @@ void LibcState::lock_for_fork() {
     streams_lock.lock();
     environment_lock.lock();
     random_lock.lock();
+    timers_lock.lock();
 }
 
 void LibcState::unlock_after_fork() {
+    timers_lock.unlock();
     random_lock.unlock();
     environment_lock.unlock();
     streams_lock.unlock();
@@ -207,6 +209,7 @@ void LibcState::unlock_after_fork() {
 
 // A lock knows who holds it, and that is another thread now.
 void LibcState::renew_locks() {
+    std::construct_at(&timers_lock);
     std::construct_at(&random_lock);
     std::construct_at(&environment_lock);
     std::construct_at(&streams_lock);
@@ -232,6 +235,15 @@ void LibcState::move_stream(int from, int to) {
     }
 }
 
+void LibcState::take_streams() {
+    for (int number = 0; number < 3; ++number) {
+        std::FILE* stream = streams_[number];
+        if (stream != nullptr && fileno(stream) >= 0) {
+            stream->_fileno = number;
+        }
+    }
+}
+
 void LibcState::drop_output() {
     for (std::FILE* stream : open_streams()) {
         __fpurge(stream);
@@ -245,7 +257,13 @@ void LibcState::begin(char** arguments, char** environment) {
         ++count;
     }
     first_environment = std::make_unique<char*[]>(count + 1);
-    std::copy_n(environment, count, first_environment.get());
+    char** end = first_environment.get();
+    for (std::size_t i = 0; i < count; ++i) {
+        char* entry = libc::given_entry(environment[i]);
+        if (entry != nullptr) {
+            *end++ = entry;
+        }
+    }
     value<char**>(Variable::environment) = first_environment.get();
     if (arguments != nullptr && arguments[0] != nullptr) {
         char* slash = std::strrchr(arguments[0], '/');

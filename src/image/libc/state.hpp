@@ -143,6 +143,8 @@ class LibcState {
     void renew_locks(); // instead, in the child
     // The streams that use the descriptor use another one.
     void move_stream(int from, int to);
+    // The standard streams that are open use 0, 1 and 2.
+    void take_streams();
     // Forgets it, as a process does that is killed.
     void drop_output();
     // Gives the image its arguments' and environment's names.
@@ -192,6 +194,7 @@ class LibcState {
     std::string all_locale_names = "C";
     // Timers whose threads the C library makes, and the last of those that are no more.
     std::mutex timers_lock;
+    std::shared_ptr<NoticeQueue> notices; // when the image has one
     std::map<timer_t, std::unique_ptr<Notice>> timers;
     std::deque<std::unique_ptr<Notice>> deleted_timers;
     // Streams that the program has opened.

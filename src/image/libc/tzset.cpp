@@ -3,12 +3,14 @@
 //
 // The C library has one zone, the process's: these functions hold a lock while they have it be the
 // caller's. It looks for TZ in the process's environment, where it has an entry of ours.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <cwchar>
 #include <mutex>
 #include <time.h>
+#include <unistd.h>
 
 #include "image/libc/functions.hpp"
 #include "image/libc/state.hpp"
@@ -22,34 +24,47 @@ struct ProcessZone {
     // What the C library takes when TZ is not set. A longer name is none that it would find.
     static constexpr const char* unset = ":/etc/localtime";
     static constexpr std::size_t limit = 4096;
+    static constexpr std::size_t name_bytes = 3;
 
     ProcessZone() {
-        const char* given = std::getenv("TZ");
-        put(given != nullptr ? given : unset);
+        put(given != nullptr ? given + name_bytes : unset);
         ::putenv(entry);
     }
 
+    // What the process's environment had before, or null.
+    static char* find() {
+        for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+            if (std::strncmp(*one, "TZ=", name_bytes) == 0) {
+                return *one;
+            }
+        }
+        return nullptr;
+    }
+
     void put(const char* zone) {
-        if (std::strncmp(entry + 3, zone, limit) != 0) {
-            std::strncpy(entry + 3, zone, limit);
+        if (std::strncmp(entry + name_bytes, zone, limit) != 0) {
+            std::strncpy(entry + name_bytes, zone, limit);
         }
     }
 
     std::mutex lock;
-    char entry[3 + limit + 1] = "TZ=";
+    char* const given = find();
+    char entry[name_bytes + limit + 1] = "TZ=";
 };
+
+std::atomic<ProcessZone*> prepared{nullptr};
 
 ProcessZone& process_zone() {
     static ProcessZone& only = *new ProcessZone;
     return only;
 }
 
-// While one lives, the C library's time zone is the calling image's.
+// While one lives, the C library's time zone is the calling image's. The environment is asked
+// first: its lock is never taken by who has this one.
 class OwnZone {
   public:
-    OwnZone() : guard_(process_zone().lock) {
-        const char* zone = libc::getenv("TZ");
-        process_zone().put(zone != nullptr ? zone : ProcessZone::unset);
+    OwnZone() : zone_(libc::getenv("TZ")), guard_(process_zone().lock) {
+        process_zone().put(zone_ != nullptr ? zone_ : ProcessZone::unset);
         ::tzset();
     }
     OwnZone(const OwnZone&) = delete;
@@ -63,13 +78,19 @@ class OwnZone {
     }
 
   private:
+    const char* zone_;
     std::lock_guard<std::mutex> guard_;
 };
 
 } // namespace
 
 void prepare_time_zone() {
-    process_zone();
+    prepared.store(&process_zone(), std::memory_order_release);
+}
+
+char* given_entry(char* entry) {
+    const ProcessZone* zone = prepared.load(std::memory_order_acquire);
+    return zone != nullptr && entry == zone->entry ? zone->given : entry;
 }
 
 void lock_time_zone() {

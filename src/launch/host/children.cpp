@@ -77,7 +77,11 @@ pid_t note(pid_t pid) {
 }
 
 pid_t make_child() {
-    return note(warren_image_fork());
+    const pid_t child = warren_image_fork();
+    if (child == 0) {
+        warren_image_take_streams();
+    }
+    return note(child);
 }
 
 // As fork, but that it calls no handlers.

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "expect.h"
 
@@ -89,6 +90,64 @@ static void forks(void) {
         }
         expect(status_of(pid) == 10 + world_rank);
     }
+}
+
+/* In a child, descriptors 0, 1 and 2 are those of the standard streams, as in any process. */
+static void streams_of_children(void) {
+    char text[200] = "";
+    int ends[2] = {-1, -1};
+    expect(pipe(ends) == 0);
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        if (dup2(ends[1], 1) != 1 || dup2(ends[1], 2) != 2 || fileno(stdout) != 1) {
+            _exit(1);
+        }
+        close(ends[1]);
+        printf("printed\n");
+        fflush(stdout);
+        fprintf(stderr, "said\n");
+        exit(system("echo done") == 0 ? 3 : 4);
+    }
+    close(ends[1]);
+    size_t bytes = 0;
+    ssize_t got = 0;
+    while ((got = read(ends[0], text + bytes, sizeof text - 1 - bytes)) > 0) {
+        bytes += (size_t)got;
+    }
+    close(ends[0]);
+    expect(status_of(pid) == 3);
+    expect(strcmp(text, "printed\nsaid\ndone\n") == 0);
+}
+
+static volatile int stop;
+
+static void* ask_for_time(void* unused) {
+    (void)unused;
+    struct tm parts;
+    for (time_t time = 0; !stop; time += 1000000) {
+        localtime_r(&time, &parts);
+        setenv("LATER", "1", 1);
+    }
+    return NULL;
+}
+
+/* The child can ask for the time whatever another thread does at the fork. */
+static void forks_of_threads(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, ask_for_time, NULL);
+    for (int i = 0; i < 50; ++i) {
+        const pid_t pid = fork();
+        if (pid == 0) {
+            struct tm parts;
+            const time_t time = 0;
+            _exit(localtime_r(&time, &parts) == &parts && getenv("TZ") == NULL ? 3 : 4);
+        }
+        expect(status_of(pid) == 3);
+    }
+    stop = 1;
+    pthread_join(thread, NULL);
 }
 
 static int told[2];
@@ -204,6 +263,8 @@ static void obstacks(void) {
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     forks();
+    forks_of_threads();
+    streams_of_children();
     quick_end();
     thread_objects();
     obstacks();

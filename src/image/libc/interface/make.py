@@ -120,6 +120,10 @@ REFUSED = {"register_printf_function", "register_printf_modifier", "register_pri
            "daemon"}
 
 
+# What is the image's for some signals only (launch/host/crash.cpp).
+PARTLY_OWN = {"signal", "bsd_signal", "sigaction", "__sigaction"}
+
+
 class Rules:
     def __init__(self):
         self.rules = []
@@ -138,7 +142,7 @@ class Rules:
 def classify(name, is_function, own, rules):
     if name in REFUSED:
         return "refused", "what would be the process's"
-    if name in own:
+    if name in own and name not in PARTLY_OWN:
         return "own", ""
     return rules.find(name)
 

@@ -111,13 +111,15 @@ void LineAssembler::pass_on(std::string_view text, std::uint32_t rank, Sink& sin
     sink.append(tagged, rank);
 }
 
-void LineAssembler::feed(std::string_view text, std::uint32_t rank, Sink& sink) {
+bool LineAssembler::feed(std::string_view text, std::uint32_t rank, Sink& sink) {
     if (text.empty()) {
-        return;
+        return false;
     }
+    bool begins = true;
     if (!partial_.empty()) {
         partial_ += text;
         const std::size_t whole = whole_lines_bytes(partial_);
+        begins = whole > 0;
         pass_on(std::string_view(partial_).substr(0, whole), rank, sink);
         partial_.erase(0, whole);
     } else {
@@ -128,6 +130,7 @@ void LineAssembler::feed(std::string_view text, std::uint32_t rank, Sink& sink) 
     if (partial_.size() >= line_limit_bytes) {
         finish(rank, sink);
     }
+    return begins;
 }
 
 void LineAssembler::finish(std::uint32_t rank, Sink& sink) {

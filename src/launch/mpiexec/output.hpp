@@ -63,8 +63,9 @@ class LineAssembler {
     void set_tag(std::string tag) { tag_ = std::move(tag); }
 
     // Passes the whole lines of `text`, together with what was kept before, to the sink and keeps
-    // the rest. A carriage return is kept until it is known whether a newline follows.
-    void feed(std::string_view text, std::uint32_t rank, Sink& sink);
+    // the rest. A carriage return is kept until it is known whether a newline follows. Returns
+    // whether what is kept begins in `text`.
+    bool feed(std::string_view text, std::uint32_t rank, Sink& sink);
 
     // Passes on the unfinished line: at the end of the stream a newline is not invented, but
     // another rank's next output starts on a line of its own (Sink::append).

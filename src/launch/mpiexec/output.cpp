@@ -17,7 +17,7 @@ Sink::Sink(int descriptor) : descriptor_(descriptor) {
 }
 
 void Sink::append(std::string_view text, std::uint32_t writer) {
-    if (text.empty() || broken_) {
+    if (text.empty() || broken()) {
         return;
     }
     const bool line_open = last_ == '\r' ? writer == own_writer : last_ != '\n';
@@ -33,7 +33,7 @@ void Sink::append(std::string_view text, std::uint32_t writer) {
 }
 
 void Sink::flush() {
-    while (!empty() && !broken_) {
+    while (!empty() && !broken()) {
         std::size_t bytes = pending_.size() - written_;
         if (pollable_) {
             // The descriptor's blocking mode is shared with whoever started mpiexec, so it is left
@@ -50,7 +50,7 @@ void Sink::flush() {
         } else if (errno == EAGAIN && pollable_) {
             return;
         } else if (errno != EINTR) {
-            broken_ = true;
+            error_ = errno;
         }
     }
     pending_.clear();

@@ -38,7 +38,8 @@ class RankOutput {
     void expect_questions() { asks_ = true; }
 
     std::uint32_t open_streams() const { return open_streams_; }
-    bool reader_left() const { return output_.broken(); } // of the standard output
+    // Why nothing can be written to the standard output any more; 0: it can.
+    int write_error() const { return output_.error(); }
 
     // mpiexec's own text, on the standard error.
     void say(std::string_view text);

@@ -450,6 +450,12 @@ def traffic_in_a_child_of_a_rank():
 
 
 @case
+def traffic_below_a_shell_that_uses_descriptors():
+    script = "exec " + " ".join(f"{number}>&1" for number in range(3, 10)) + "; "
+    Job(["-n", "2", "sh", "-c", script + args.traffic + " finish 0 0; exit $?"]).ends(0, messages=0)
+
+
+@case
 def traffic_in_too_little_memory():
     return with_memory_limit(24 << 20, ["-n", "600", args.traffic, "finish", "0", "0"], [],
                              "node segment of 600 ranks needs .* memory limit of 24576 kB")

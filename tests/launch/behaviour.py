@@ -118,6 +118,18 @@ def lines_with_tags_wait_for_their_end():
 
 
 @case
+def output_that_does_not_fit_is_a_failure():
+    for script, code in (("echo lost; echo heard >&2", 1),
+                         ("echo lost; sleep 0.3; while echo more; do sleep 0.01; done", 141)):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([args.mpiexec, "-n", "2", "sh", "-c", script], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        expect(done.returncode == code and
+               done.stderr.count("writing the ranks' output to the standard output: No space left "
+                                 "on device") == 1, done)
+
+
+@case
 def output_and_errors_stay_apart():
     done = run("-n", "2", "sh", "-c", "echo out; echo err >&2")
     expect(done.stdout == "out\nout\n" and done.stderr == "err\nerr\n", done)

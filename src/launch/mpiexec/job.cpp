@@ -1,7 +1,9 @@
 #include "launch/mpiexec/job.hpp"
 
+#include <cerrno>
 #include <string>
 
+#include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/guardian.hpp"
 #include "launch/mpiexec/load_report.hpp"
 #include "runtime/balance/load_table.hpp"
@@ -70,7 +72,14 @@ void Job::clean_up() {
     if (report.failed() && !state_.ranks.empty()) {
         kill_stragglers(state_.name);
     }
-    if (const int number = state_.output.finish(watch_.signals())) {
+    int number = state_.output.finish(watch_.signals());
+    const int write_error = state_.output.write_error();
+    // Without a reader, or when it was closed from the beginning, nobody misses the output.
+    if (write_error != 0 && write_error != EPIPE && write_error != EBADF) {
+        report.fail(exit_failure, describe_write_error(write_error));
+        number = number != 0 ? number : state_.output.finish(watch_.signals());
+    }
+    if (number != 0) {
         report.end_by(number);
     }
 }

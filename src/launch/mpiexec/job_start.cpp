@@ -28,6 +28,11 @@ constexpr std::uint32_t starts_at_once = 32;
 // all processors execute at once, and forks would only wait for each other.
 constexpr std::uint32_t most_executed_per_processor = 2;
 
+// Ranks' descriptors have numbers from here: shell scripts that start programs use those of one
+// digit for their own files (exec 3>&1), and shells keep theirs from 10. From 64 the kernel would
+// need a larger table.
+constexpr int first_for_ranks = 40;
+
 // A program for another MPI library finds Warren's of that ABI.
 void find_foreign_libraries(JobState& job, const ResolvedProgram& program,
                             RankEnvironment& environment) {
@@ -46,7 +51,7 @@ void find_foreign_libraries(JobState& job, const ResolvedProgram& program,
 } // namespace
 
 JobStart::~JobStart() {
-    for (const int descriptor : {null_input_, lifeline_number_}) {
+    for (const int descriptor : {null_input_, segment_number_, lifeline_number_}) {
         if (descriptor >= 0) {
             close(descriptor);
         }
@@ -91,15 +96,21 @@ bool JobStart::make_segment() {
     }
     job_.group = job_.guardian.pid();
     job_.report.explain("the node segment takes " + std::to_string(committed >> 10) + " kB");
-    // Ranks inherit it under this number.
-    fcntl(job_.segment.descriptor(), F_SETFD, 0);
     return true;
+}
+
+// A copy of the descriptor, -1 if there can be none. Its number is one that ranks may have.
+int JobStart::number_for_ranks(int descriptor, int command) const {
+    constexpr int lowest = 3;
+    const bool fits = former_descriptors_.rlim_cur > 2 * first_for_ranks;
+    return fcntl(descriptor, command, fits ? first_for_ranks : lowest);
 }
 
 bool JobStart::open_descriptors() {
     null_input_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    lifeline_number_ = fcntl(job_.events.descriptor(), F_DUPFD_CLOEXEC, 3);
-    if (null_input_ < 0 || lifeline_number_ < 0) {
+    segment_number_ = number_for_ranks(job_.segment.descriptor(), F_DUPFD); // they inherit it
+    lifeline_number_ = number_for_ranks(job_.events.descriptor(), F_DUPFD_CLOEXEC);
+    if (null_input_ < 0 || segment_number_ < 0 || lifeline_number_ < 0) {
         job_.report.fail(exit_failure,
                          std::string("descriptors of mpiexec itself: ") + std::strerror(errno));
         return false;
@@ -110,7 +121,7 @@ bool JobStart::open_descriptors() {
 // The environment of each program's processes, or of the host process and each rank in it.
 bool JobStart::make_environments() {
     RankEnvironment environment = {.size = job_.line.ranks(),
-                                   .segment = job_.segment.descriptor(),
+                                   .segment = segment_number_,
                                    .lifeline = lifeline_number_,
                                    .ranks_here = job_.has_host() ? job_.line.ranks()
                                                  : job_.line.ranks_per_process > 1

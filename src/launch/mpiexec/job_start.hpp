@@ -44,6 +44,7 @@ class JobStart {
     };
 
     bool open_descriptors();
+    int number_for_ranks(int descriptor, int command) const;
     bool make_segment();
     bool make_environments();
     void plan_forked_start(const RankEnvironment& environment, ResolvedProgram& program);
@@ -74,7 +75,9 @@ class JobStart {
         forked_programs_; // by program; null: all are executed
     Environment host_environment_;
     int null_input_ = -1;
-    int lifeline_number_ = -1; // a number that is free in mpiexec, for the ranks' end
+    // The numbers of a rank's descriptors. Both are taken in mpiexec.
+    int segment_number_ = -1;
+    int lifeline_number_ = -1;
     rlimit former_descriptors_ = {};
     bool descriptors_raised_ = false;
 };

@@ -110,12 +110,12 @@ void JobStart::describe_host(HostPlan& plan) {
     plan.library = library.empty() ? own_folder() + library_folder + library_name : "";
     plan.workers = plan_.workers;
     plan.verbose = job_.line.verbose;
-    plan.segment = job_.segment.descriptor();
+    plan.segment = segment_number_;
     plan.loads_offset = job_.segment.header().directory[balance::loads].offset;
     plan_balancing(plan);
     plan.stack_bytes = job_.line.stack_bytes;
     plan.kept = topology_.descriptors();
-    plan.kept.insert(plan.kept.end(), {job_.segment.descriptor(), lifeline_number_});
+    plan.kept.insert(plan.kept.end(), {segment_number_, lifeline_number_});
 }
 
 // Connects all ranks and writes the plan to a file that the host inherits. -1: the report has the

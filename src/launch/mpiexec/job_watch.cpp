@@ -234,8 +234,11 @@ void JobWatch::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int
     if (ended.state == node::RankStage::not_started && wait_status == exit_not_found << 8) {
         outcome.message += plan_.programs[job_.ranks[ended.ranks.front()].program].library_hint();
     }
-    if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGPIPE && job_.output.reader_left()) {
-        outcome.message = "nobody reads the standard output any more; the job is ended";
+    const int write_error = job_.output.write_error();
+    if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGPIPE && write_error != 0) {
+        outcome.message = (write_error == EPIPE ? "nobody reads the standard output any more"
+                                                : describe_write_error(write_error)) +
+                          "; the job is ended";
     }
     if (forwarded_ != 0 && outcome.verdict != Verdict::fine) {
         // They end because they were told to, each in its own time.

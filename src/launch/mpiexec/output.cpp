@@ -17,7 +17,7 @@ Sink::Sink(int descriptor) : descriptor_(descriptor) {
 }
 
 void Sink::append(std::string_view text, std::uint32_t writer) {
-    if (text.empty() || broken_) {
+    if (text.empty() || broken()) {
         return;
     }
     const bool line_open = last_ == '\r' ? writer == own_writer : last_ != '\n';
@@ -33,7 +33,7 @@ void Sink::append(std::string_view text, std::uint32_t writer) {
 }
 
 void Sink::flush() {
-    while (!empty() && !broken_) {
+    while (!empty() && !broken()) {
         std::size_t bytes = pending_.size() - written_;
         if (pollable_) {
             // The descriptor's blocking mode is shared with whoever started mpiexec, so it is left
@@ -50,7 +50,7 @@ void Sink::flush() {
         } else if (errno == EAGAIN && pollable_) {
             return;
         } else if (errno != EINTR) {
-            broken_ = true;
+            error_ = errno;
         }
     }
     pending_.clear();
@@ -111,13 +111,15 @@ void LineAssembler::pass_on(std::string_view text, std::uint32_t rank, Sink& sin
     sink.append(tagged, rank);
 }
 
-void LineAssembler::feed(std::string_view text, std::uint32_t rank, Sink& sink) {
+bool LineAssembler::feed(std::string_view text, std::uint32_t rank, Sink& sink) {
     if (text.empty()) {
-        return;
+        return false;
     }
+    bool begins = true;
     if (!partial_.empty()) {
         partial_ += text;
         const std::size_t whole = whole_lines_bytes(partial_);
+        begins = whole > 0;
         pass_on(std::string_view(partial_).substr(0, whole), rank, sink);
         partial_.erase(0, whole);
     } else {
@@ -128,6 +130,7 @@ void LineAssembler::feed(std::string_view text, std::uint32_t rank, Sink& sink) 
     if (partial_.size() >= line_limit_bytes) {
         finish(rank, sink);
     }
+    return begins;
 }
 
 void LineAssembler::finish(std::uint32_t rank, Sink& sink) {

@@ -37,14 +37,15 @@ class Sink {
     bool full() const { return pending_.size() - written_ >= sink_limit_bytes; }
     bool pollable() const { return pollable_; }
 
-    // The reader has gone: what is appended is dropped.
-    bool broken() const { return broken_; }
+    // The reader has gone, or what was written did not fit: what is appended is dropped.
+    bool broken() const { return error_ != 0; }
+    int error() const { return error_; } // of the write that failed; 0: none has
     int descriptor() const { return descriptor_; }
 
   private:
     int descriptor_;
     bool pollable_ = false;
-    bool broken_ = false;
+    int error_ = 0;
     char last_ = '\n'; // that was appended
     std::uint32_t last_writer_ = own_writer;
     std::size_t written_ = 0; // of pending_
@@ -63,8 +64,9 @@ class LineAssembler {
     void set_tag(std::string tag) { tag_ = std::move(tag); }
 
     // Passes the whole lines of `text`, together with what was kept before, to the sink and keeps
-    // the rest. A carriage return is kept until it is known whether a newline follows.
-    void feed(std::string_view text, std::uint32_t rank, Sink& sink);
+    // the rest. A carriage return is kept until it is known whether a newline follows. Returns
+    // whether what is kept begins in `text`.
+    bool feed(std::string_view text, std::uint32_t rank, Sink& sink);
 
     // Passes on the unfinished line: at the end of the stream a newline is not invented, but
     // another rank's next output starts on a line of its own (Sink::append).

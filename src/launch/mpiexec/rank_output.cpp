@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::size_t read_bytes = 64 * 1024;
 
+// C libraries buffer the output to a pipe in blocks of so many bytes, or a multiple.
+constexpr ssize_t buffer_bytes = 4096;
+
 } // namespace
 
 RankOutput::RankOutput() : buffer_(read_bytes) {}
@@ -81,9 +84,10 @@ void RankOutput::read_some() {
 }
 
 // Whether what these lines hold is passed on by time.
-bool RankOutput::passes_on(Event which, const LineAssembler& lines) const {
+bool RankOutput::passes_on(Event which, const Stream& from) const {
     const bool may_ask = asks_ && which.number == 0 && which.source == Source::output;
-    return !lines.tagged() || lines.ends_in_return() || may_ask;
+    return from.lines.unfinished() && !from.buffer_full &&
+           (!from.lines.tagged() || from.lines.ends_in_return() || may_ask);
 }
 
 void RankOutput::read_stream(Event which) {
@@ -98,24 +102,30 @@ void RankOutput::read_stream(Event which) {
         close_stream(which);
         return;
     }
-    from.lines.feed({buffer_.data(), static_cast<std::size_t>(got)}, which.number, to);
-    if (!from.lines.unfinished() || !passes_on(which, from.lines)) {
-        return;
-    }
+    const bool begins =
+        from.lines.feed({buffer_.data(), static_cast<std::size_t>(got)}, which.number, to);
+    from.buffer_full = got % buffer_bytes == 0;
     if (streams_.size() == 1 && !from.lines.tagged()) {
         from.lines.finish(which.number, to); // no other's text can come between
-    } else if (!std::exchange(from.held, true)) {
-        held_.push_back({monotonic_ns() + line_hold_ns, which});
+    } else if (passes_on(which, from)) {
+        if (begins || !from.held) {
+            from.until_ns = monotonic_ns() + line_hold_ns;
+        }
+        if (!std::exchange(from.held, true)) {
+            held_.push({from.until_ns, which});
+        }
     }
 }
 
 void RankOutput::pass_on_held(std::uint64_t now_ns) {
-    while (!held_.empty() && held_.front().until_ns <= now_ns) {
-        const Event which = held_.front().stream;
-        held_.pop_front();
+    while (!held_.empty() && held_.top().until_ns <= now_ns) {
+        const Event which = held_.top().stream;
+        held_.pop();
         Stream& from = stream(which);
-        from.held = false;
-        if (passes_on(which, from.lines)) {
+        from.held = passes_on(which, from) && from.until_ns > now_ns;
+        if (from.held) {
+            held_.push({from.until_ns, which});
+        } else if (passes_on(which, from)) {
             from.lines.finish(which.number, sink(which.source));
         }
     }

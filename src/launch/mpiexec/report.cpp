@@ -1,5 +1,6 @@
 #include "launch/mpiexec/report.hpp"
 
+#include <cstring>
 #include <memory>
 
 namespace warren::launch {
@@ -30,6 +31,11 @@ void Report::fail(int exit_code, Error error) {
 void Report::fail(Error error) {
     const int exit_code = error.error_class();
     fail(exit_code, error);
+}
+
+std::string describe_write_error(int error_number) {
+    return std::string("writing the ranks' output to the standard output: ") +
+           std::strerror(error_number);
 }
 
 } // namespace warren::launch

@@ -38,4 +38,7 @@ class Report {
     int exit_code_ = 0;
 };
 
+// What mpiexec says when it can't pass on the ranks' output.
+std::string describe_write_error(int error_number);
+
 } // namespace warren::launch

@@ -77,7 +77,9 @@ Error refuse_child_of_rank() {
                 "this process was started by rank %.20s of a job (WARREN_RANK is set), or below "
                 "it, without the rank's descriptors, as Python's multiprocessing (spawn) and "
                 "subprocess do: it is not the rank and can't use MPI; start it with mpiexec -n 1, "
-                "or unset WARREN_RANK and WARREN_SEGMENT, to make it a job of its own",
+                "or unset WARREN_RANK and WARREN_SEGMENT, to make it a job of its own; what starts "
+                "the rank's program and is no MPI program itself may pass the descriptors on "
+                "(subprocess: close_fds=False)",
                 std::getenv("WARREN_RANK"));
 }
 

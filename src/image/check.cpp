@@ -176,7 +176,7 @@ std::string lack_of_mappings(std::uint64_t mappings) {
     if (file == nullptr || std::fscanf(file.get(), "%" SCNu64, &limit) != 1 || mappings <= limit) {
         return "";
     }
-    return "their images take " + std::to_string(mappings) + " mappings of memory, more than the " +
+    return "they take " + std::to_string(mappings) + " mappings of memory, more than the " +
            std::to_string(limit) + " of a process: raise the limit (sysctl -w vm.max_map_count=" +
            std::to_string(2 * mappings) + "), or have fewer ranks";
 }

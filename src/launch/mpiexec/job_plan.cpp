@@ -65,7 +65,9 @@ bool check_programs(const CommandLine& line, Report& report, JobPlan& plan) {
                     text);
             return false;
         }
-        mappings += program.ranks() * image::mappings_of_program(program.full_path(), sharing);
+        constexpr std::uint64_t beside_image = 1; // the rank's stack or heap
+        mappings += program.ranks() *
+                    (image::mappings_of_program(program.full_path(), sharing) + beside_image);
     }
     if (const std::string lack = image::lack_of_mappings(mappings); !lack.empty()) {
         report.fail(1, "the ranks can't be in one process: " + lack);

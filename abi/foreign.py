@@ -1,7 +1,7 @@
 """The ABIs of other MPI libraries as data: foreign_constants.tsv, and which values a kind can have."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import standard
 
@@ -52,16 +52,32 @@ SUMS = {
     "ACCESS_MODE": ("access_mode", r"MODE_(?!NO)\w+"),
 }
 
+# Parameters whose names differ from the standard's, so that the data lack their kind: indices that come
+# back.
+INDICES = {("MPI_Waitany", "indx"), ("MPI_Testany", "indx"), ("MPI_Request_get_status_any", "indx")}
+
+
+def parameters(procedure):
+    return [
+        replace(parameter, kind="INDEX", direction="out")
+        if (procedure.name, parameter.name) in INDICES
+        else parameter
+        for parameter in procedure.parameters
+    ]
+
+
 # Sizes of Open MPI's exported objects, which executables copy: by the kind of handle.
 OBJECT_BYTES = {
     "Comm": 512, "Datatype": 512, "Win": 512, "Session": 512, "Group": 256, "Info": 256,
     "Request": 256, "Message": 256, "Errhandler": 1024, "File": 1536, "Op": 2048,
 }
 
-# Objects that no constant of ours names: another name of a type, and types that the standard lacks.
+# Objects that no constant of ours names: another name of a type, and objects that the standard lacks.
 MORE_OBJECTS = {"ompi_mpi_c_complex": "MPI_C_FLOAT_COMPLEX"}
 OBJECTS_OF_NOTHING = """ompi_mpi_lb ompi_mpi_ub ompi_mpi_2cplex ompi_mpi_2dblcplex ompi_mpi_ldblcplex
 ompi_mpi_short_float ompi_mpi_c_short_float_complex ompi_mpi_cxx_sfltcplex ompi_mpi_unavailable""".split()
+# An error handler of MPI 2's classes for C++: libmpi_cxx.so.40 needs its address.
+HANDLERS_OF_NOTHING = ["ompi_mpi_errors_throw_exceptions"]
 
 
 @dataclass(frozen=True)

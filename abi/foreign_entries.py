@@ -62,6 +62,12 @@ def declaration(parameter):
     return f"{c_type} {parameter.name}"
 
 
+def extension_name(abi, procedure):
+    """Whether Open MPI 4 has the procedure as an extension, MPIX_…: persistent collective operations."""
+    return (abi.name == "openmpi" and re.search(r"(?<!send)(?<!recv)_init$", procedure.name.lower())
+            and not procedure.name.startswith("MPI_Session"))
+
+
 def is_by_hand(procedure):
     return procedure.name in BY_HAND or procedure.name.endswith(("_toint", "_fromint"))
 
@@ -77,12 +83,16 @@ class CallWriter:
 
     def text(self):
         procedure = self.procedure
-        for parameter in procedure.parameters:
+        for parameter in foreign.parameters(procedure):
             self.add(parameter)
         prototype = ", ".join(declaration(p) for p in procedure.parameters)
         call = f"core.{procedure.name[4:]}({', '.join(self.arguments)})"
         result = f"foreign_error({call})" if procedure.returns == "int" else call
-        lines = [f"\nWARREN_FOREIGN({foreign_type(procedure.returns)}, {procedure.name[4:]}, ({prototype})) {{"]
+        lines = [""]
+        if extension_name(self.abi, procedure):
+            types = ", ".join(declaration(p) for p in procedure.parameters)
+            lines.append(f"WARREN_EXTENSION({procedure.name[4:]}, ({types}))")
+        lines += [f"WARREN_FOREIGN({foreign_type(procedure.returns)}, {procedure.name[4:]}, ({prototype})) {{"]
         lines += [f"    {holder}" for holder in self.holders]
         return "\n".join(lines + [f"    return {result};", "}"]) + "\n"
 
@@ -109,6 +119,8 @@ class CallWriter:
             self.status(parameter)
         elif kind == "BUFFER":
             self.arguments.append(f"core_buffer({name})")
+        elif kind == "C_BUFFER2":
+            self.hold("DetachedBuffer", parameter)
         elif kind in ("ERROR_CODE", "ERROR_CLASS"):
             self.number(parameter, "error")
         elif kind in foreign.NUMBERS:

@@ -6,8 +6,8 @@
 
 Modules: standard (the data), header (mpi.h), calls (call table), parameters (what the core gets),
 checks and collectives (what is refused), entries (the entry points), check_tests (calls that must
-fail, for the tests); entry_points (their table), foreign, foreign_numbers, foreign_entries
-and foreign_header (the libraries of other ABIs).
+fail, for the tests); entry_points (their table), foreign, foreign_numbers, foreign_entries,
+foreign_fortran and foreign_header (the libraries of other ABIs).
 """
 
 import pathlib
@@ -19,6 +19,7 @@ import entries
 import entry_points
 import foreign
 import foreign_entries
+import foreign_fortran
 import foreign_header
 import foreign_numbers
 import header
@@ -38,6 +39,10 @@ def foreign_files(data, abi):
         f"{folder}/numbers.hpp": lambda: foreign_numbers.text(abi),
         f"{folder}/include/mpi.h": lambda: foreign_header.text(abi, data),
     }
+    for part in range(foreign_fortran.PARTS):
+        made[f"{folder}/fortran_{part}.cpp"] = (
+            lambda part=part: foreign_fortran.text(abi, data, part)
+        )
     for part in range(foreign_entries.PARTS):
         made[f"{folder}/calls_{part}.cpp"] = (
             lambda part=part: foreign_entries.text(abi, data, part)

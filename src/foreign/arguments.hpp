@@ -320,6 +320,28 @@ class String {
     char text_[core_length > foreign_length ? core_length : foreign_length];
 };
 
+// The address of a buffer that was attached comes back; MPI_BUFFER_AUTOMATIC is the ABI's.
+class DetachedBuffer {
+  public:
+    explicit DetachedBuffer(void* place) : place_(place) {}
+    ~DetachedBuffer() {
+        if (place_ != nullptr && buffer_ != untouched()) {
+            void* buffer = foreign_buffer(buffer_);
+            std::memcpy(place_, &buffer, sizeof buffer);
+        }
+    }
+    DetachedBuffer(const DetachedBuffer&) = delete;
+    DetachedBuffer& operator=(const DetachedBuffer&) = delete;
+
+    void* data() { return place_ != nullptr ? &buffer_ : nullptr; }
+
+  private:
+    static void* untouched() { return reinterpret_cast<void*>(~std::uintptr_t{0}); }
+
+    void* const place_;
+    void* buffer_ = untouched();
+};
+
 // Numbers of datatypes that an operation with one per block gets; 0 when the communicator is none.
 inline int peers(Comm comm) {
     return hooks.peers(handle::Comm::core(comm));

@@ -117,6 +117,7 @@ int MPIX_Query_cuda_support();
 int MPIX_Query_rocm_support();
 int MPIX_Query_hip_support();
 int MPIX_Query_ze_support();
+int MPIX_GPU_query_support(int kind, int* supported);
 
 int MPIX_Query_cuda_support() {
     return 0;
@@ -129,6 +130,10 @@ int MPIX_Query_hip_support() {
 }
 int MPIX_Query_ze_support() {
     return 0;
+}
+int MPIX_GPU_query_support(int, int* supported) {
+    *supported = 0;
+    return MPI_SUCCESS;
 }
 } // extern "C"
 #pragma GCC visibility pop

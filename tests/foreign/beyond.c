@@ -31,6 +31,12 @@ int MPI_Errhandler_create(OldHandler*, MPI_Errhandler*);
 int MPI_Errhandler_set(MPI_Comm, MPI_Errhandler);
 int MPI_Errhandler_get(MPI_Comm, MPI_Errhandler*);
 int MPIX_Query_cuda_support(void);
+#ifdef WARREN_OPENMPI
+int MPIX_Barrier_init(MPI_Comm, MPI_Info, MPI_Request*);
+extern char ompi_mpi_errors_throw_exceptions[1024];
+#else
+int MPIX_GPU_query_support(int, int*);
+#endif
 
 static int class_of(int code) {
     int error_class = -1;
@@ -266,6 +272,27 @@ static void missing(void) {
     CHECK(MPIX_Query_cuda_support() == 0);
 }
 
+/* What one of the libraries has beside the standard. */
+static void extensions(void) {
+#ifdef WARREN_OPENMPI
+    MPI_Request request;
+    CHECK(MPIX_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request) == MPI_SUCCESS);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Errhandler handler_of_classes = (MPI_Errhandler)(void*)ompi_mpi_errors_throw_exceptions;
+    CHECK(MPI_Comm_set_errhandler(MPI_COMM_SELF, handler_of_classes) != MPI_SUCCESS);
+#else
+    int supported = -1;
+    CHECK(MPIX_GPU_query_support(0, &supported) == MPI_SUCCESS && supported == 0);
+    void* buffer = NULL;
+    int bytes = -1;
+    CHECK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0) == MPI_SUCCESS);
+    CHECK(MPI_Buffer_detach(&buffer, &bytes) == MPI_SUCCESS && buffer == MPI_BUFFER_AUTOMATIC);
+#endif
+}
+
 int main(int argc, char** argv) {
     int rank, size, level = -1;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
@@ -280,6 +307,7 @@ int main(int argc, char** argv) {
     strings();
     errors_of_the_program();
     missing();
+    extensions();
     MPI_Finalize();
     return failures != 0;
 }

@@ -2,17 +2,20 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef int Function(void*, void*);
-typedef int Unary(void);
 
-static void* symbol(void* library, const char* name) {
+/* (ISO C has no conversion of pointers to functions.) */
+static Function* function(void* library, const char* name) {
     void* found = dlsym(library, name);
     if (found == NULL) {
         printf("%s\n", dlerror());
         exit(1);
     }
-    return found;
+    Function* made;
+    memcpy(&made, &found, sizeof made);
+    return made;
 }
 
 int main(int argc, char** argv) {
@@ -24,11 +27,11 @@ int main(int argc, char** argv) {
     int size = 0;
     void* open_mpi_world = dlsym(library, "ompi_mpi_comm_world");
     void* world = open_mpi_world != NULL ? open_mpi_world : (void*)0x44000000;
-    if (((Function*)symbol(library, "MPI_Init"))(NULL, NULL) != 0 ||
-        ((Function*)symbol(library, "MPI_Comm_size"))(world, &size) != 0) {
+    if (function(library, "MPI_Init")(NULL, NULL) != 0 ||
+        function(library, "MPI_Comm_size")(world, &size) != 0) {
         return 1;
     }
-    ((Unary*)symbol(library, "MPI_Finalize"))();
+    function(library, "MPI_Finalize")(NULL, NULL);
     printf("one of %d\n", size);
     return size == 2 ? 0 : 1;
 }

@@ -122,4 +122,9 @@ Byte* core_buffer(Byte* buffer) {
                : buffer;
 }
 
+inline void* foreign_buffer(void* buffer) {
+    return buffer == MPI_BUFFER_AUTOMATIC ? reinterpret_cast<void*>(foreign_buffer_automatic)
+                                          : buffer;
+}
+
 } // namespace warren::foreign

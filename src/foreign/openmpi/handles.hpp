@@ -72,5 +72,8 @@ Byte* core_buffer(Byte* buffer) {
     static_assert(foreign_in_place == core_in_place && foreign_bottom == core_bottom);
     return buffer;
 }
+inline void* foreign_buffer(void* buffer) {
+    return buffer;
+}
 
 } // namespace warren::foreign

@@ -7,7 +7,8 @@
 
 namespace warren::foreign {
 
-struct Status {
+// (A status of Fortran is an array of INTEGERs, and aligned as such.)
+struct __attribute__((packed, aligned(4))) Status {
     int MPI_SOURCE;
     int MPI_TAG;
     int MPI_ERROR;

@@ -117,10 +117,14 @@ std::string foreign_folders(const ForeignNeed& need, const std::string& own_fold
 }
 
 std::string foreign_preload(const ForeignNeed& need, const std::string& own_folder) {
-    return is_foreign(need.abi) && need.has_rpath
-               ? folder_of(need.abi, own_folder) +
-                     (need.abi == Abi::mpich ? "/libmpi.so.12" : "/libmpi.so.40")
-               : "";
+    if (!is_foreign(need.abi) || !need.has_rpath) {
+        return "";
+    }
+    // Fortran's too: the other one knows the insides of the other library.
+    const bool mpich = need.abi == Abi::mpich;
+    const std::string folder = folder_of(need.abi, own_folder);
+    return folder + (mpich ? "/libmpi.so.12" : "/libmpi.so.40") + ":" + folder +
+           (mpich ? "/libmpifort.so.12" : "/libmpi_mpifh.so.40");
 }
 
 std::string foreign_account(const ForeignNeed& need, const std::string& own_folder,

@@ -30,8 +30,8 @@ struct ForeignNeed {
 // What the program at `path` needs, by its file and those of its libraries.
 ForeignNeed foreign_need(const std::string& path);
 
-// Of Warren's libraries for it, beside `own_folder`, mpiexec's: folders for LD_LIBRARY_PATH, a file
-// to be preloaded; empty: none.
+// Of Warren's libraries for it, beside `own_folder`, mpiexec's: folders for LD_LIBRARY_PATH, files
+// to be preloaded, each with colons between them; empty: none.
 std::string foreign_folders(const ForeignNeed& need, const std::string& own_folder);
 std::string foreign_preload(const ForeignNeed& need, const std::string& own_folder);
 

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Runs programs of Debian's packages, which were built for other MPI libraries, under Warren's mpiexec.
+
+    run.py FOLDER MPIEXEC PROGRAM KIND      KIND: processes, threads or fibres
+
+Packages are downloaded to FOLDER and unpacked there (apt-get download, dpkg -x), with what they depend on
+but the system's core; nothing is installed. Exit code 77: the packages can't be had, so nothing was tested.
+"""
+
+import fcntl
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import shutil
+from dataclasses import dataclass, field
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+# Of the system that runs this, or not needed by what runs.
+CORE = re.compile(
+    r"(libc6|libc-bin|libcrypt1|libgcc-s1|libstdc\+\+6|debconf|cdebconf|dpkg|perl|python3|openssh|libpam|"
+    r"init-system-helpers|adduser|passwd|base-files|tar$|openmpi-bin|openmpi-common|hwloc|.*-dev$|gcc|cpp|"
+    r"gfortran|flang|binutils|fonts?|ttf|xfonts|x11-common|mpich$|mpi-default|mime-support|media-types|mailcap|"
+    r"install-info|readline-common|lsb-base|sysvinit|ibverbs-providers|rpcsvc|ocl-icd|zlib1g)")
+
+
+@dataclass
+class Program:
+    packages: list
+    command: list  # the program's path in the packages comes first
+    expected: str  # a regular expression, of the output
+    ranks: int = 4
+    folder: str = ""  # in the packages: where it runs; otherwise in a new folder
+    input: str = ""  # in the packages: a file that it reads
+    files: list = field(default_factory=list)  # beside this one, that it finds where it runs
+    result: str = ""  # the file that it writes there
+
+
+def scalapack(abi, tester, passed):
+    return Program(
+        ["scalapack-mpi-test", "scalapack-test-common"],
+        [f"{LIBRARIES}/scalapack/{abi}-tests/{tester}"],
+        rf"{passed} tests completed and passed residual checks",
+        folder="usr/share/scalapack",
+    )
+
+
+PROGRAMS = {
+    # The last line of the melt: temperature, energy, pressure.
+    "lammps": Program(
+        ["lammps"], ["usr/bin/lmp", "-in", str(HERE / "in.melt"), "-log", "none"],
+        r"250 +1\.6323462 +[-.\d]+ +0 +-2\.2812949 +5\.9762238"),
+    "netpipe_openmpi": Program(
+        ["netpipe-openmpi"], ["usr/bin/NPopenmpi", "-u", "1024", "-o", "/dev/null"],
+        r"1027 bytes .* Mbps", ranks=2),
+    "netpipe_mpich": Program(
+        ["netpipe-mpich2"], ["usr/bin/NPmpich2", "-u", "1024", "-o", "/dev/null"],
+        r"1027 bytes .* Mbps", ranks=2),
+    "hpcc": Program(
+        ["hpcc"], ["usr/bin/hpcc"], r"(?s)tests completed and passed.*Success=1", files=["hpccinf.txt"],
+        result="hpccoutf.txt"),
+    "mumps": Program(
+        ["mumps-test"], ["usr/lib/mumps/dsimpletest"],
+        r"Solution is" + "".join(rf"\s+({n}\.0000|{n - 1}\.9999)\d*" for n in range(1, 6)),
+        input="usr/lib/mumps/input_simpletest_real"),
+    "scalapack_lu_openmpi": scalapack("openmpi", "xdlu", 240),
+    "scalapack_lu_mpich": scalapack("mpich", "xdlu", 240),
+    "scalapack_qr_openmpi": scalapack("openmpi", "xdqr", 352),
+    "scalapack_qr_mpich": scalapack("mpich", "xdqr", 352),
+}
+
+
+def output_of(*command, **options):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout
+
+
+def closure(packages):
+    """The packages and all that they depend on, but the core."""
+    listed = output_of(
+        "apt-cache", "depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts",
+        "--no-breaks", "--no-replaces", "--no-enhances", *packages)
+    names = {line for line in listed.splitlines() if re.match(r"[a-z0-9]", line)}
+    return sorted(name for name in names if not CORE.match(name))
+
+
+def unpack(folder, packages):
+    """Downloads what FOLDER lacks, and unpacks it."""
+    root = folder / "root"
+    root.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "unpacked"
+        known = set(done.read_text().split()) if done.exists() else set()
+        for name in closure(packages):
+            if name in known:
+                continue
+            before = set(folder.glob("*.deb"))
+            # Names of alternatives that this release lacks come to nothing.
+            subprocess.run(["apt-get", "download", name], cwd=folder, capture_output=True, check=False)
+            for file in set(folder.glob("*.deb")) - before:
+                output_of("dpkg", "-x", str(file), str(root))
+                file.unlink()
+            known.add(name)
+            done.write_text("\n".join(sorted(known)))
+    return root
+
+
+def environment(root):
+    folders = [root / LIBRARIES, *(root / LIBRARIES / name for name in ("blas", "lapack"))]
+    variables = dict(os.environ)
+    variables["LD_LIBRARY_PATH"] = ":".join(map(str, folders))
+    return variables
+
+
+def run(program, root, mpiexec, place):
+    """The output of the program, with the file that it writes, and its exit code."""
+    if program.folder:
+        place = root / program.folder
+    else:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+    for file in program.files:
+        shutil.copy(HERE / file, place)
+    with open(root / program.input if program.input else os.devnull, "rb") as given:
+        ended = subprocess.run(
+            [*mpiexec, "-n", str(program.ranks), "--timeout", "280", root / program.command[0],
+             *program.command[1:]],
+            cwd=place, env=environment(root), stdin=given, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    written = place / program.result if program.result else None
+    more = written.read_text(errors="replace") if written and written.exists() else ""
+    return ended.stdout + more, ended.returncode
+
+
+def main(arguments):
+    folder, mpiexec = (pathlib.Path(argument).resolve() for argument in arguments[:2])
+    name, kind = arguments[2:]
+    program = PROGRAMS[name]
+    try:
+        root = unpack(folder, program.packages)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"NOT TESTED: {name}: {error}")
+        return SKIPPED
+    path = root / program.command[0]
+    if not path.exists():
+        print(f"NOT TESTED: {name}: apt-get download gives no {program.command[0]}")
+        return SKIPPED
+    output, code = run(program, root, [mpiexec, *([] if kind == "processes" else ["--ranks", kind])],
+                       folder / f"{name}.{kind}")
+    print(output[-4000:])
+    if code != 0 or not re.search(program.expected, output):
+        print(f"{name}: exit code {code}; expected: {program.expected}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 5 or sys.argv[3] not in PROGRAMS:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1:]))

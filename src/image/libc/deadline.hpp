@@ -46,7 +46,7 @@ class Deadline {
 
     std::uint64_t left_ns() const {
         timespec now{};
-        clock_gettime(clock_, &now);
+        ::clock_gettime(clock_, &now);
         if (time_.tv_sec < now.tv_sec ||
             (time_.tv_sec == now.tv_sec && time_.tv_nsec <= now.tv_nsec)) {
             return 0;

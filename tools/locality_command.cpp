@@ -4,7 +4,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
+#include <string_view>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "analyser/recorder/recorder.hpp"
@@ -163,6 +166,15 @@ int end_as(int status, int signal) {
     return status;
 }
 
+// Whether this is a private image in a rank's thread. Asks the kernel itself: the C library of a
+// rank answers with the rank's program.
+bool is_rank_of_host_process() {
+    char path[4096];
+    const long bytes = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path);
+    return bytes > 0 &&
+           std::string_view(path, static_cast<std::size_t>(bytes)).ends_with("/warren-rank-host");
+}
+
 } // namespace
 
 int locality_command(const std::vector<std::string>& words) {
@@ -196,8 +208,7 @@ int locality_command(const std::vector<std::string>& words) {
         }
         return 0;
     }
-    // If this is a private image in a rank's thread, its folder is the host's.
-    if (access((launch::own_folder() + "/warren-rank-host").c_str(), F_OK) == 0) {
+    if (is_rank_of_host_process()) {
         std::fputs(
             "warren locality record: the ranks of this job are threads of one process: record "
             "that whole, by warren locality record -- mpiexec …\n",

@@ -15,28 +15,28 @@ namespace {
 using datatype::Draft;
 
 // A kind of number of gfortran's: how many decimal digits and which decimal exponent it has.
-struct Kind {
+struct NumericKind {
     int digits;
     int exponent;
     MPI_Datatype type;
 };
 
 // Smallest first. 80-bit numbers, kind 10, are C's long double; there is no MPI_REAL10.
-const Kind reals[] = {
+const NumericKind reals[] = {
     {6, 37, MPI_REAL4}, {15, 307, MPI_REAL8}, {18, 4931, MPI_LONG_DOUBLE}, {33, 4931, MPI_REAL16}};
-const Kind complexes[] = {{6, 37, MPI_COMPLEX8},
-                          {15, 307, MPI_COMPLEX16},
-                          {18, 4931, MPI_C_LONG_DOUBLE_COMPLEX},
-                          {33, 4931, MPI_COMPLEX32}};
-const Kind integers[] = {{2, 0, MPI_INTEGER1},
-                         {4, 0, MPI_INTEGER2},
-                         {9, 0, MPI_INTEGER4},
-                         {18, 0, MPI_INTEGER8},
-                         {38, 0, MPI_INTEGER16}};
+const NumericKind complexes[] = {{6, 37, MPI_COMPLEX8},
+                                 {15, 307, MPI_COMPLEX16},
+                                 {18, 4931, MPI_C_LONG_DOUBLE_COMPLEX},
+                                 {33, 4931, MPI_COMPLEX32}};
+const NumericKind integers[] = {{2, 0, MPI_INTEGER1},
+                                {4, 0, MPI_INTEGER2},
+                                {9, 0, MPI_INTEGER4},
+                                {18, 0, MPI_INTEGER8},
+                                {38, 0, MPI_INTEGER16}};
 
 template <std::size_t count>
-const Kind* smallest(const Kind (&kinds)[count], int digits, int exponent) {
-    for (const Kind& kind : kinds) {
+const NumericKind* smallest(const NumericKind (&kinds)[count], int digits, int exponent) {
+    for (const NumericKind& kind : kinds) {
         if (kind.digits >= digits && kind.exponent >= exponent) {
             return &kind;
         }
@@ -44,7 +44,7 @@ const Kind* smallest(const Kind (&kinds)[count], int digits, int exponent) {
     return nullptr;
 }
 
-Error insert(Context& context, int combiner, int p, int r, const Kind* kind,
+Error insert(Context& context, int combiner, int p, int r, const NumericKind* kind,
              MPI_Datatype* newtype) {
     if (kind == nullptr) {
         return fail(MPI_ERR_ARG, "Fortran has no such numbers: precision %d, range %d", p, r);
@@ -62,14 +62,15 @@ Error insert(Context& context, int combiner, int p, int r, const Kind* kind,
 }
 
 template <std::size_t count>
-Error floating(Context& context, int combiner, const Kind (&kinds)[count], int p, int r,
+Error floating(Context& context, int combiner, const NumericKind (&kinds)[count], int p, int r,
                MPI_Datatype* newtype) {
     if (p == MPI_UNDEFINED && r == MPI_UNDEFINED) {
         return fail(MPI_ERR_ARG, "p and r are both MPI_UNDEFINED");
     }
     const int digits = p == MPI_UNDEFINED ? 0 : p;
     const int exponent = r == MPI_UNDEFINED ? 0 : r;
-    const Kind* kind = digits < 0 || exponent < 0 ? nullptr : smallest(kinds, digits, exponent);
+    const NumericKind* kind =
+        digits < 0 || exponent < 0 ? nullptr : smallest(kinds, digits, exponent);
     return insert(context, combiner, p, r, kind, newtype);
 }
 
@@ -84,7 +85,7 @@ Error type_create_f90_complex(Context& context, int p, int r, MPI_Datatype* newt
 }
 
 Error type_create_f90_integer(Context& context, int r, MPI_Datatype* newtype) {
-    const Kind* kind = r < 0 ? nullptr : smallest(integers, r, 0);
+    const NumericKind* kind = r < 0 ? nullptr : smallest(integers, r, 0);
     return insert(context, MPI_COMBINER_F90_INTEGER, 0, r, kind, newtype);
 }
 

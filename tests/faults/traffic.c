@@ -163,6 +163,8 @@ int main(int count, char** words) {
         part(rank, who, out, in);
     }
     if (strcmp(deed, "depart") == 0) {
+        free(in);
+        free(out);
         return depart(rank, who);
     }
     if (forget || strcmp(deed, "finish") == 0 || strcmp(deed, "part") == 0) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What users see of mpiexec, with ordinary programs.
 
-    behaviour.py --mpiexec M --copied PROGRAM --pieces PROGRAM [--only PART | --case NAME] [--list]
+    behaviour.py --mpiexec M --copied PROGRAM --pieces PROGRAM [--kinds K,…] [--only PART | --case NAME]
+                 [--list]
 """
 import argparse
 import os
@@ -93,7 +94,7 @@ def seen_pieces(kind, ranks, output, errors):
 
 @case
 def unfinished_lines_are_seen_while_ranks_go_on():
-    for kind in ("processes", "threads", "fibres"):
+    for kind in args.kinds.split(","):
         for ranks in (1, 2):
             output, errors = seen_pieces(kind, ranks, "half", "part")
             for text, piece in ((output, "half"), (errors, "part")):
@@ -108,7 +109,7 @@ def unfinished_lines_are_seen_while_ranks_go_on():
 
 @case
 def lines_with_tags_wait_for_their_end():
-    for kind in ("processes", "threads", "fibres"):
+    for kind in args.kinds.split(","):
         for ranks in (1, 2):
             done = run("-l", "--ranks", kind, "-n", str(ranks), args.pieces, "/none", "0.5", "half",
                        "part")
@@ -449,5 +450,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--copied", required=True, type=os.path.abspath)
     parser.add_argument("--pieces", required=True, type=os.path.abspath)
+    parser.add_argument("--kinds", default="processes,threads,fibres", help="of ranks")
     args = cases.parse(parser)
     sys.exit(cases.run(args))

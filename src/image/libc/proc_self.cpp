@@ -105,7 +105,7 @@ int open_own(const char* path, int flags, bool& is_own) {
 
 std::size_t copy_link(const std::string& link, char* text, std::size_t bytes) {
     const std::size_t copied = std::min(bytes, link.size());
-    std::memcpy(text, link.data(), copied);
+    std::copy_n(link.data(), copied, text); // a link has no final zero
     return copied;
 }
 

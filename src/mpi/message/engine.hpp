@@ -149,7 +149,9 @@ class Engine {
                (request.is_receive() && transport::CopyMethodClass::is_long(request.bytes));
     }
     void await(Request& request) {
-        if (request.is_send() && request.sending.offered && !request.awaited) [[unlikely]] {
+        // (A request that was complete from the start, to MPI_PROC_NULL for one, has no state.)
+        if (!request.complete && request.is_send() && request.sending.offered && !request.awaited)
+            [[unlikely]] {
             transport::Offers::await(core_.peers.of(request.peer));
         }
         request.awaited = true;

@@ -13,9 +13,7 @@ namespace warren::mpi {
 
 namespace {
 
-using coll::Blocks;
 using coll::Steps;
-using message::Buffer;
 
 // The memory that a reduction reads, after the check that operation and datatype fit and that the
 // two buffers differ.

@@ -14,8 +14,10 @@
 #include "mpi.h"
 
 // The linker's: the first declaration of a region and what follows the last.
+// NOLINTBEGIN(readability-identifier-naming)
 extern "C" const warren::node::Region* const __start_warren_regions[] [[gnu::visibility("hidden")]];
 extern "C" const warren::node::Region* const __stop_warren_regions[] [[gnu::visibility("hidden")]];
+// NOLINTEND(readability-identifier-naming)
 
 namespace warren::node {
 

@@ -8,7 +8,7 @@
 
 namespace warren {
 
-Rank::Rank(node::Segment own_segment, std::uint32_t own_index)
+Rank::Rank(const node::Segment& own_segment, std::uint32_t own_index)
     : Rank(own_segment, std::make_unique<node::MpiexecBootstrap>(own_segment, own_index, -1)) {}
 
 Rank::Rank(node::Segment own_segment, std::unique_ptr<node::Bootstrap> bootstrap)

@@ -58,7 +58,7 @@ class Rank {
   public:
     Rank(node::Segment segment, std::unique_ptr<node::Bootstrap> bootstrap);
     // A rank of a node that is the whole world, without a launcher.
-    Rank(node::Segment segment, std::uint32_t index);
+    Rank(const node::Segment& segment, std::uint32_t index);
 
     node::Segment segment;
     const std::uint32_t index; // among the ranks of the node

@@ -15,7 +15,6 @@ namespace {
 
 using topology::Description;
 using topology::Object;
-using topology::ObjectType;
 
 // Details of a NUMA node: its bytes, the number of page sizes, and of each its bytes and pages.
 constexpr std::size_t bytes_at = 0;

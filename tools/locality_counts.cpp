@@ -407,12 +407,14 @@ int find_parts(const std::string& mode, Parts& parts) {
                 return failed(part + " can't be " + (executed ? "executed" : "read") + ": " +
                               std::strerror(EACCES));
             }
-            return failed("mode " + mode + " needs DynamoRIO, and there is no " + part +
-                          ". ./quickstart in Warren's source builds both, or "
-                          "analyser/dynamorio/build and then cmake --preset release and a build of "
-                          "the target product. Without it mode first-touch works, and for programs "
-                          "that can be compiled anew mode hooks counts: see warren locality flags "
-                          "--help.");
+            std::string text = "mode ";
+            text.append(mode).append(" needs DynamoRIO, and there is no ").append(part);
+            text += ". ./quickstart in Warren's source builds both, or "
+                    "analyser/dynamorio/build and then cmake --preset release and a build of "
+                    "the target product. Without it mode first-touch works, and for programs "
+                    "that can be compiled anew mode hooks counts: see warren locality flags "
+                    "--help.";
+            return failed(text);
         }
         if (part.find_first_of(";'\"` ") != std::string::npos) {
             return failed(part + ": DynamoRIO can't be told of a name with a quote, a blank or a "

@@ -118,7 +118,8 @@ class Chosen:
 
     def pieces(self):
         for begin in range(0, len(self.mapped), CHUNK):
-            piece = self.mapped[begin:begin + CHUNK]
+            # (Of a memmap that is read-only, numpy 1.24 makes selections that are read-only, too.)
+            piece = np.asarray(self.mapped[begin:begin + CHUNK])
             piece = piece[self.good[begin:begin + CHUNK]] if self.good is not None else np.array(piece)
             yield self._cleared(piece)
             forget(self.mapped)
@@ -133,7 +134,7 @@ class Chosen:
         rows = np.arange(len(self))[key]
         if self.good is not None:
             rows = np.flatnonzero(self.good)[rows]
-        return self._cleared(np.array(self.mapped[rows]))
+        return self._cleared(np.array(np.asarray(self.mapped)[rows]))
 
 
 def pieces(records):

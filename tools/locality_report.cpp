@@ -21,8 +21,14 @@ std::string python_of(const std::string& folder) {
     if (const char* chosen = std::getenv("WARREN_PYTHON")) {
         return chosen;
     }
-    const std::string environment = folder + "/../../python/bin/python3"; // of build/PRESET/bin
-    return exists(environment) ? environment : "python3";
+    // Of build/PRESET/bin; of an environment that a wheel was installed into.
+    for (const std::string& environment :
+         {folder + "/../../python/bin/python3", folder + "/python3"}) {
+        if (exists(environment)) {
+            return environment;
+        }
+    }
+    return "python3";
 }
 
 } // namespace

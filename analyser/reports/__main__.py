@@ -143,7 +143,8 @@ def main(arguments=None):
     except ImportError:
         python = sys.executable or "python3"
         say(f"{python} has no numpy. Install the packages of python/requirements.txt "
-            "(./quickstart or tools/python_packages.sh does so in a source tree), or name another Python in WARREN_PYTHON")
+            "(./quickstart or tools/python_packages.sh does so in a source tree, pip install 'warren-mpi[analyser]' for the "
+            "wheel), or name another Python in WARREN_PYTHON")
         return 1
     del numpy
     from . import machine, recording, tables

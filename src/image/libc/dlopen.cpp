@@ -50,6 +50,27 @@ Module* module_of(Image& image, void* handle) {
     return nullptr;
 }
 
+// Whether the image may find what `library` defines without naming the library. What a host shares
+// beside the system's libraries (one MPI library for all ranks) is there before any image wants it:
+// an image has it when one of its modules needs it.
+bool sees(Image& image, const SharedLibrary& library) {
+    const Sharing& sharing = image.options().sharing;
+    const auto is_host_choice = [&](const std::string& name) {
+        return sharing.is_shared(name) && !is_system_library(name);
+    };
+    if (!is_host_choice(library.file->name())) {
+        return true;
+    }
+    for (const auto& module : image.modules()) {
+        for (const char* needed : module->file->dynamic().needed) {
+            if (is_host_choice(needed)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void* find_symbol(void* handle, const char* name, const char* version, const void* caller) {
     Image& image = *current_image();
     const std::lock_guard guard(image.load_lock());
@@ -57,6 +78,9 @@ void* find_symbol(void* handle, const char* name, const char* version, const voi
     Definition found;
     if (handle == RTLD_DEFAULT || handle == handle_of(image)) {
         found = image.find(wanted, SymbolUse::call);
+        if (found.library != nullptr && !sees(image, *found.library)) {
+            found = {};
+        }
     } else if (handle == RTLD_NEXT) {
         const Module* module = address_table().find(caller);
         found = module != nullptr && module->image == &image ? image.find_after(wanted, *module)

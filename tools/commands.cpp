@@ -4,6 +4,7 @@
 #include <array>
 
 #include "balance_command.hpp"
+#include "doctor_command.hpp"
 #include "image_command.hpp"
 #include "locality_command.hpp"
 #include "locality_counts.hpp"
@@ -28,6 +29,11 @@ int image_command(const std::vector<std::string>& words) {
 constexpr std::array table{
     Command{"version", "", "the version", version_command},
     Command{"node", "", "what of this node matters to Warren, and what is missing", node_command},
+    Command{
+        "doctor", "[PROGRAM]",
+        "what of this system, of the installation and of PROGRAM stands in Warren's way, with a "
+        "mend for each",
+        doctor_command},
     Command{"info", "", "both, and how Warren was built: what a report of a problem should contain",
             info_command},
     Command{"image", "check PROGRAM",

@@ -17,7 +17,10 @@ bool exists(const std::string& path) {
     return access(path.c_str(), R_OK) == 0;
 }
 
-std::string python_of(const std::string& folder) {
+} // namespace
+
+std::string python_of_reports() {
+    const std::string folder = launch::own_folder();
     if (const char* chosen = std::getenv("WARREN_PYTHON")) {
         return chosen;
     }
@@ -30,8 +33,6 @@ std::string python_of(const std::string& folder) {
     }
     return "python3";
 }
-
-} // namespace
 
 int locality_report(const std::vector<std::string>& arguments) {
     const std::string folder = launch::own_folder();
@@ -50,7 +51,7 @@ int locality_report(const std::vector<std::string>& arguments) {
     setenv("PYTHONPATH", modules.c_str(), 1);
     setenv("WARREN_COMMAND", (folder + "/warren").c_str(), 1); // for `warren topo`
 
-    const std::string python = python_of(folder);
+    const std::string python = python_of_reports();
     std::vector<const char*> words{python.c_str(), "-m", "warren.locality"};
     for (const std::string& argument : arguments) {
         words.push_back(argument.c_str());

@@ -7,9 +7,12 @@
 
 namespace warren::tools {
 
-// Runs `python3 -m warren.locality` with these arguments (the first is the subcommand): the Python
-// that WARREN_PYTHON names, else the environment of a source tree (tools/python_packages.sh), else
-// python3 of PATH. Returns only if that fails, after saying why: an exit code.
+// The Python of the reports: the one that WARREN_PYTHON names, else the environment of a source
+// tree (tools/python_packages.sh), else the one beside `warren`, else python3 of PATH.
+std::string python_of_reports();
+
+// Runs `python3 -m warren.locality` with these arguments (the first is the subcommand). Returns
+// only if that fails, after saying why: an exit code.
 int locality_report(const std::vector<std::string>& arguments);
 
 } // namespace warren::tools

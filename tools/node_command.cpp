@@ -1,16 +1,9 @@
 #include "node_command.hpp"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/sysinfo.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -21,6 +14,7 @@
 #include "launch/mpiexec/limits.hpp"
 #include "launch/mpiexec/state_report.hpp"
 #include "mpi/job/segment.hpp"
+#include "node_probes.hpp"
 #include "warren/version.h"
 
 namespace warren::tools {
@@ -29,58 +23,21 @@ namespace {
 
 constexpr double mebibyte = 1024.0 * 1024.0;
 
-// Whether a process may read the memory of a sibling, as ranks do (which allow it to their
-// launcher's descendants). Large messages can then be copied once.
 std::string single_copy() {
-    int line[2]; // to the owner of the memory, which ends when our side is closed
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, line) != 0) {
-        return std::string("unknown: socketpair: ") + std::strerror(errno);
-    }
-    static const char word[] = "warren";
-    char byte = 0;
-    const pid_t owner = fork();
-    if (owner < 0) {
-        return std::string("unknown: fork: ") + std::strerror(errno);
-    }
-    if (owner == 0) {
-        close(line[1]);
-        prctl(PR_SET_PTRACER, static_cast<unsigned long>(getppid()), 0, 0, 0);
-        const bool told = write(line[0], &byte, 1) == 1;
-        _exit(told && read(line[0], &byte, 1) == 0 ? 0 : 1);
-    }
-    close(line[0]);
-    const bool ready = read(line[1], &byte, 1) == 1;
-    const pid_t reader = ready ? fork() : -1;
-    if (reader == 0) {
-        char copy[sizeof(word)];
-        iovec here{copy, sizeof(copy)};
-        iovec there{const_cast<char*>(word), sizeof(word)};
-        const ssize_t bytes = process_vm_readv(owner, &here, 1, &there, 1, 0);
-        _exit(bytes == static_cast<ssize_t>(sizeof(word)) ? 0 : errno);
-    }
-    int status = 0;
-    const bool known = reader > 0 && waitpid(reader, &status, 0) == reader && WIFEXITED(status);
-    close(line[1]);
-    waitpid(owner, nullptr, 0);
-    if (!known) {
-        return "unknown";
-    }
-    const int refusal = WEXITSTATUS(status);
-    if (refusal == 0) {
+    const Probe probe = probe_single_copy();
+    if (probe.allowed) {
         return "allowed: large messages are copied once";
     }
-    return std::string("refused (process_vm_readv: ") + std::strerror(refusal) +
-           "): large messages go through shared memory";
+    if (probe.refusal.empty()) {
+        return "unknown";
+    }
+    return "refused (" + probe.refusal + "): large messages go through shared memory";
 }
 
 std::string memory_file() {
-    const int descriptor = memfd_create("warren-probe", MFD_CLOEXEC);
-    if (descriptor < 0) {
-        return std::string("refused (memfd_create: ") + std::strerror(errno) +
-               "): Warren cannot start jobs here";
-    }
-    close(descriptor);
-    return "allowed";
+    const Probe probe = probe_memory_files();
+    return probe.allowed ? "allowed"
+                         : "refused (" + probe.refusal + "): Warren cannot start jobs here";
 }
 
 // The parts of the node, as "2 cores, 1 NUMA node", or why they are unknown.
@@ -149,11 +106,11 @@ void show_node() {
                 static_cast<unsigned long long>(files.rlim_max),
                 static_cast<unsigned long long>(launch::ranks_within(files.rlim_max)));
     std::printf("memory files   %s\n", memory_file().c_str());
-    std::printf("membarrier     %s\n", register_sleeper_fence()
+    std::printf("membarrier     %s\n", probe_sleeper_fence()
                                            ? "allowed: waking a rank needs no fence"
                                            : "refused: every message pays a fence");
     std::printf("single copy    %s\n", single_copy().c_str());
-    const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
+    const std::string scope = ptrace_scope();
     if (!scope.empty() && scope != "0") {
         std::printf("               (kernel.yama.ptrace_scope is %s)\n", scope.c_str());
     }

@@ -1,0 +1,147 @@
+#include "doctor_command.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.hpp"
+#include "launch/mpiexec/foreign_abi.hpp"
+#include "launch/mpiexec/own_place.hpp"
+#include "locality_report.hpp"
+#include "warren/image.h"
+
+namespace warren::tools {
+
+namespace {
+
+void print(const Finding& finding) {
+    static constexpr const char* words[] = {"ok", "note", "hinders", "prevents"};
+    std::printf("%-9s %-15s %s\n", words[finding.weight], finding.subject.c_str(), finding.what.c_str());
+    if (!finding.mend.empty()) {
+        std::printf("%25s mend: %s\n", "", finding.mend.c_str());
+    }
+}
+
+bool is_there(const std::string& path) {
+    return access(path.c_str(), R_OK) == 0;
+}
+
+Finding part(const char* subject, const std::string& file, const char* there, const char* mend) {
+    if (is_there(file)) {
+        return {Finding::good, subject, there};
+    }
+    return {Finding::hinders, subject, "not there: " + file, mend};
+}
+
+bool has_numpy(const std::string& python) {
+    posix_spawn_file_actions_t quietly;
+    posix_spawn_file_actions_init(&quietly);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+        posix_spawn_file_actions_addopen(&quietly, stream, "/dev/null", O_WRONLY, 0);
+    }
+    const char* words[] = {python.c_str(), "-c", "import numpy", nullptr};
+    pid_t child = 0;
+    int status = 0;
+    const bool ran = posix_spawnp(&child, words[0], &quietly, nullptr, const_cast<char* const*>(words), environ) == 0 &&
+                     waitpid(child, &status, 0) == child;
+    posix_spawn_file_actions_destroy(&quietly);
+    return ran && status == 0;
+}
+
+// Collects what warren_image_check says.
+void add_finding(void* context, int weight, const char* file, const char* what, const char* mend) {
+    static constexpr Finding::Weight weights[] = {Finding::hinders, Finding::note, Finding::note};
+    auto* findings = static_cast<std::vector<Finding>*>(context);
+    findings->push_back({weights[std::clamp(weight, 0, 2)], "as an image",
+                         std::string(file) + ": " + what, mend});
+}
+
+} // namespace
+
+std::vector<Finding> examine_installation() {
+    const std::string own = launch::own_folder();
+    const std::string libraries = own + launch::library_folder;
+    std::vector<Finding> findings;
+    findings.push_back(part("threads, fibres", own + launch::libexec_folder + "warren-rank-host",
+                            "ranks can be threads and fibres", "install all of Warren"));
+    findings.push_back(part("MPICH's ABI", libraries + "mpich-abi/libmpi.so.12",
+                            "programs that were built for MPICH and its kin run", "install all of Warren"));
+    findings.push_back(part("Open MPI's ABI", libraries + "openmpi-abi/libmpi.so.40",
+                            "programs that were built for Open MPI run", "install all of Warren"));
+    findings.push_back(part("touches", libraries + "warren/libwarren-tracker.so",
+                            "warren locality record finds out who touches a page first", "install all of Warren"));
+    if (is_there(libraries + "warren/dynamorio/libdynamorio.so")) {
+        findings.push_back({Finding::good, "counts", "warren locality record --mode counts counts every access"});
+    } else {
+        findings.push_back({Finding::note, "counts", "no DynamoRIO: --mode counts is left out",
+                            "./quickstart in a source tree builds it"});
+    }
+    const std::string python = python_of_reports();
+    if (has_numpy(python)) {
+        findings.push_back({Finding::good, "reports", python + " has numpy"});
+    } else {
+        findings.push_back({Finding::hinders, "reports", python + " has no numpy: warren locality report can't run",
+                            "pip install numpy, or name another Python in WARREN_PYTHON"});
+    }
+    return findings;
+}
+
+std::vector<Finding> examine_program(const std::string& path) {
+    if (access(path.c_str(), R_OK | X_OK) != 0) {
+        return {{Finding::prevents, "program", path + ": " + std::strerror(errno), "name an executable file by its path"}};
+    }
+    std::vector<Finding> findings;
+    const std::string own = launch::own_folder();
+    const launch::ForeignNeed need = launch::foreign_need(path);
+    switch (need.abi) {
+    case launch::Abi::standard:
+        findings.push_back({Finding::good, "ABI", "the standard's: " + need.needed_by + " needs " + need.library});
+        break;
+    case launch::Abi::mpich:
+    case launch::Abi::openmpi:
+        findings.push_back({Finding::good, "ABI", launch::foreign_account(need, own, path)});
+        break;
+    case launch::Abi::unknown:
+        findings.push_back({Finding::note, "ABI",
+                            "no file of the program names an MPI library: it is a script, is linked statically, or "
+                            "opens its library when it runs"});
+    }
+    std::vector<Finding> as_image;
+    if (warren_image_check(path.c_str(), add_finding, &as_image) == WARREN_IMAGE_SUCCESS) {
+        findings.push_back({Finding::good, "as an image", "its ranks can be threads or fibres"});
+    } else {
+        findings.push_back({Finding::hinders, "as an image", "its ranks can be processes only"});
+    }
+    findings.insert(findings.end(), as_image.begin(), as_image.end());
+    return findings;
+}
+
+int doctor_command(const std::vector<std::string>& words) {
+    if (words.size() > 1 || (!words.empty() && words[0].starts_with("-"))) {
+        return wrong_words;
+    }
+    std::vector<Finding> findings = examine_system();
+    const auto add = [&](const std::vector<Finding>& more) {
+        findings.insert(findings.end(), more.begin(), more.end());
+    };
+    add(examine_installation());
+    if (!words.empty()) {
+        add(examine_program(words[0]));
+    }
+    unsigned hindering = 0;
+    unsigned preventing = 0;
+    for (const Finding& finding : findings) {
+        print(finding);
+        hindering += finding.weight == Finding::hinders ? 1 : 0;
+        preventing += finding.weight == Finding::prevents ? 1 : 0;
+    }
+    std::printf("\n%u prevent jobs, %u hinder them\n", preventing, hindering);
+    return preventing == 0 ? 0 : 1;
+}
+
+} // namespace warren::tools

@@ -1,0 +1,216 @@
+// What this system lets processes do: the first part of `warren doctor`.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "doctor_command.hpp"
+#include "jobs.hpp"
+#include "launch/mpiexec/binding.hpp"
+#include "launch/mpiexec/limits.hpp"
+#include "node_probes.hpp"
+
+namespace warren::tools {
+
+namespace {
+
+// Ranks of a large node's job: limits that leave room for fewer are worth a line.
+constexpr std::uint64_t many_ranks = 1024;
+
+std::string number(std::uint64_t value) {
+    return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
+}
+
+std::optional<std::uint64_t> number_in(const std::string& path) {
+    std::ifstream file(path);
+    std::uint64_t value = 0;
+    return file >> value ? std::optional(value) : std::nullopt;
+}
+
+// The value of a line "name: value" of a file of /proc; empty: there is none.
+std::string field(const char* path, const std::string& name) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with(name + ":")) {
+            const std::size_t at = line.find_first_not_of(" \t", name.size() + 1);
+            return at == std::string::npos ? "" : line.substr(at);
+        }
+    }
+    return "";
+}
+
+Finding processors() {
+    const launch::CpuSet allowed = launch::CpuSet::allowed();
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const std::string text = std::to_string(allowed.count()) + " of " + std::to_string(online) + " may be used (CPUs " +
+                             allowed.text() + ")";
+    if (const unsigned quota = launch::processor_quota(); quota != 0 && quota < allowed.count()) {
+        return {Finding::note, "processors",
+                text + "; the control group grants the time of " + std::to_string(quota),
+                "raise cpu.max, or give ranks no more processors than that (taskset)"};
+    }
+    if (allowed.count() < static_cast<unsigned>(online)) {
+        return {Finding::note, "processors", text + ": a cpuset or an affinity leaves the others out"};
+    }
+    return {Finding::good, "processors", text};
+}
+
+Finding memory_files() {
+    const Probe probe = probe_memory_files();
+    if (probe.allowed) {
+        return {Finding::good, "memory files", "allowed; /dev/shm is not used"};
+    }
+    return {Finding::prevents, "memory files", "refused (" + probe.refusal + ")",
+            "allow memfd_create in the container's seccomp profile"};
+}
+
+Finding single_copy() {
+    const Probe probe = probe_single_copy();
+    if (probe.allowed) {
+        return {Finding::good, "single copy", "allowed: large messages of processes are copied once"};
+    }
+    const std::string scope = ptrace_scope();
+    const bool by_scope = scope == "2" || scope == "3";
+    return {Finding::hinders, "single copy",
+            (probe.refusal.empty() ? std::string("unknown") : "refused (" + probe.refusal + ")") +
+                ": large messages of processes are copied twice",
+            by_scope ? "sysctl kernel.yama.ptrace_scope=1" : "start the container with --cap-add=SYS_PTRACE, or use --ranks threads"};
+}
+
+Finding fences() {
+    if (probe_sleeper_fence()) {
+        return {Finding::good, "membarrier", "allowed: waking a rank needs no fence"};
+    }
+    return {Finding::hinders, "membarrier", "refused: each message pays a fence",
+            "allow membarrier in the container's seccomp profile"};
+}
+
+Finding io_uring() {
+    const Probe probe = probe_io_uring();
+    return {Finding::good, "io_uring",
+            (probe.allowed ? std::string("allowed") : "refused (" + probe.refusal + ")") + "; one node doesn't need it"};
+}
+
+Finding seccomp() {
+    if (field("/proc/self/status", "Seccomp") == "2") {
+        return {Finding::note, "seccomp", "filters system calls; what is refused is said above"};
+    }
+    return {Finding::good, "seccomp", "no filter"};
+}
+
+Finding container() {
+    for (const auto& [file, name] : {std::pair{"/.dockerenv", "Docker"}, {"/run/.containerenv", "Podman"},
+                                     {"/.singularity.d", "Apptainer"}}) {
+        if (access(file, F_OK) == 0) {
+            return {Finding::note, "container", std::string(name) + " (" + file + ")"};
+        }
+    }
+    return {Finding::good, "container", "none that leaves its mark"};
+}
+
+Finding descriptors() {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const std::uint64_t ranks = launch::ranks_within(limit.rlim_max);
+    const std::string text = "mpiexec can raise them to " + number(limit.rlim_max) + ": " + number(ranks) + " ranks";
+    if (ranks >= many_ranks) {
+        return {Finding::good, "descriptors", text};
+    }
+    return {ranks == 0 ? Finding::prevents : Finding::hinders, "descriptors", text,
+            "ulimit -Hn " + number(launch::descriptors_for(many_ranks, false)) + " (LimitNOFILE, --ulimit nofile)"};
+}
+
+Finding processes() {
+    rlimit limit{};
+    getrlimit(RLIMIT_NPROC, &limit);
+    std::uint64_t most = geteuid() == 0 ? RLIM_INFINITY : limit.rlim_cur; // root may have more
+    std::string by = "ulimit -u";
+    const auto take = [&](const std::string& path) {
+        if (const auto value = number_in(path); value && *value < most) {
+            most = *value;
+            by = path;
+        }
+    };
+    take("/proc/sys/kernel/threads-max");
+    take("/proc/sys/kernel/pid_max");
+    if (const std::string group = first_line("/proc/self/cgroup"); group.starts_with("0::")) {
+        take("/sys/fs/cgroup" + group.substr(3) + "/pids.max");
+    }
+    const std::string text = number(most) + " processes and threads (" + by + ")";
+    if (most >= 2 * many_ranks) {
+        return {Finding::good, "processes", text};
+    }
+    return {Finding::hinders, "processes", text + ": ranks that are processes or threads can't be more",
+            "raise it, or use --ranks fibres"};
+}
+
+Finding mappings() {
+    const std::uint64_t most = number_in("/proc/sys/vm/max_map_count").value_or(65530);
+    const std::string text = std::to_string(most) + " per process (vm.max_map_count)";
+    // A private copy of a program has some ten mappings for each of its libraries.
+    if (most >= 60 * many_ranks) {
+        return {Finding::good, "mappings", text};
+    }
+    return {Finding::hinders, "mappings", text + ": few thread or fibre ranks fit",
+            "sysctl -w vm.max_map_count=" + std::to_string(256 * many_ranks)};
+}
+
+Finding memory() {
+    const std::string limit = launch::describe_memory_limit();
+    rlimit addresses{};
+    getrlimit(RLIMIT_AS, &addresses);
+    if (addresses.rlim_cur != RLIM_INFINITY) {
+        return {Finding::hinders, "memory", "ulimit -v is " + number(addresses.rlim_cur / 1024) +
+                " kB: thread and fibre ranks reserve more addresses than they use", "ulimit -v unlimited"};
+    }
+    if (number_in("/proc/sys/vm/overcommit_memory").value_or(0) == 2) {
+        return {Finding::hinders, "memory", "vm.overcommit_memory is 2: addresses count as memory, of which ranks reserve more than they use",
+                "sysctl vm.overcommit_memory=0"};
+    }
+    return {limit.empty() ? Finding::good : Finding::note, "memory", limit.empty() ? "no limit" : limit};
+}
+
+Finding huge_pages() {
+    const std::string modes = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+    const bool never = modes.empty() || modes.find("[never]") != std::string::npos;
+    if (!never) {
+        return {Finding::good, "huge pages", modes};
+    }
+    return {Finding::hinders, "huge pages", "none: large arrays cost more page faults",
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"};
+}
+
+Finding page_faults() {
+    const std::string level = first_line("/proc/sys/kernel/perf_event_paranoid");
+    if (level.empty()) {
+        return {Finding::hinders, "page faults", "the kernel has no events: warren locality record sees no faults"};
+    }
+    if (geteuid() != 0 && std::atoi(level.c_str()) > 2) {
+        return {Finding::hinders, "page faults", "kernel.perf_event_paranoid is " + level + ": warren locality record sees no faults",
+                "sysctl kernel.perf_event_paranoid=2"};
+    }
+    return {Finding::good, "page faults", "warren locality record may see them"};
+}
+
+Finding launcher() {
+    for (const auto& [variable, name] : {std::pair{"SLURM_JOB_ID", "a Slurm job"}, {"PBS_JOBID", "a PBS job"},
+                                         {"FLUX_URI", "a Flux instance"}, {"LSB_JOBID", "an LSF job"}}) {
+        if (const char* value = std::getenv(variable)) {
+            return {Finding::note, "launcher", "inside " + std::string(name) + " (" + variable + "=" + value + ")"};
+        }
+    }
+    return {Finding::good, "launcher", "mpiexec; no batch system"};
+}
+
+} // namespace
+
+std::vector<Finding> examine_system() {
+    return {processors(), memory(),   memory_files(), single_copy(), fences(),    io_uring(),    seccomp(),
+            container(),  descriptors(), processes(),  mappings(),    huge_pages(), page_faults(), launcher()};
+}
+
+} // namespace warren::tools

@@ -92,9 +92,11 @@ class HandlePointer {
 
     explicit HandlePointer(Foreign* place) : place_(place) {
         handle_ = way == Way::inout && place != nullptr ? Kind::core(*place) : no_handle<Kind>();
+        before_ = handle_;
     }
+    // What the core has not changed stays: the program keeps a handle that was refused.
     ~HandlePointer() {
-        if (place_ != nullptr && handle_ != no_handle<Kind>()) {
+        if (handle_ != before_) {
             *place_ = Kind::foreign(handle_);
         }
     }
@@ -106,6 +108,7 @@ class HandlePointer {
   private:
     Foreign* const place_;
     Core handle_;
+    Core before_;
 };
 
 template <typename Kind, Way way>
@@ -124,7 +127,7 @@ class Handles {
         if (way != Way::in && array_ != nullptr) {
             auto* array = const_cast<Foreign*>(array_);
             for (MPI_Count i = 0; i < handles_.length(); ++i) {
-                if (way != Way::out || handles_[i] != no_handle<Kind>()) {
+                if (handles_[i] != (way == Way::out ? no_handle<Kind>() : Kind::core(array[i]))) {
                     array[i] = Kind::foreign(handles_[i]);
                 }
             }

@@ -119,9 +119,9 @@ static void removed_calls(void) {
 /* Each refused with the class of the ABI, and nothing crashes. */
 static void wrong_handles(void) {
     int value = 0;
-    const long inventions[] = {0,          1,          7,     0x44000007, 0x4c00ffff,
-                               0xc0000000, 0xdeadbeef, -1,    0x8c00000f, 0x7fffffff,
-                               0x1000,     0x400000,   0x1fff};
+    const long inventions[] = {
+        0,  1,          7,          0x44000007, 0x4c00ffff, 0xc0000000, 0xdeadbeef,
+        -1, 0x8c00000f, 0x7fffffff, 0x1000,     0x400000,   0x1fff,     (long)0x8000000000000203};
     for (size_t i = 0; i < sizeof inventions / sizeof *inventions; ++i) {
         const long bits = inventions[i];
         CHECK(class_of(MPI_Send(&value, 1, MPI_INT, 0, 0, (MPI_Comm)bits)) == MPI_ERR_COMM);
@@ -131,7 +131,10 @@ static void wrong_handles(void) {
                                      MPI_COMM_WORLD)) == MPI_ERR_OP);
         MPI_Request request = (MPI_Request)bits;
         CHECK(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)) == MPI_ERR_REQUEST);
-        CHECK(request == (MPI_Request)bits || request == MPI_REQUEST_NULL);
+        CHECK(request == (MPI_Request)bits);
+        MPI_Request requests[] = {MPI_REQUEST_NULL, request};
+        CHECK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE) != MPI_SUCCESS);
+        CHECK(requests[1] == request);
         MPI_Group group = (MPI_Group)bits;
         CHECK(class_of(MPI_Group_size(group, &value)) == MPI_ERR_GROUP);
     }

@@ -37,8 +37,11 @@ struct PointerHandle {
 
     static Core core(Foreign handle) {
         const auto bits = reinterpret_cast<std::uintptr_t>(handle);
-        return reinterpret_cast<Core>((bits & made_handle) != 0 ? bits & ~made_handle
-                                                                : predefined.core(handle));
+        if ((bits & made_handle) == 0) {
+            return reinterpret_cast<Core>(predefined.core(handle));
+        }
+        const std::uintptr_t made = bits & ~made_handle;
+        return reinterpret_cast<Core>(made >= first_handle ? made : invalid_handle);
     }
     static Foreign foreign(Core handle) {
         const auto bits = reinterpret_cast<std::uintptr_t>(handle);

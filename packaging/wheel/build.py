@@ -27,7 +27,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 NAME = "warren_mpi"
 # glibc's own libraries, which every system with the wheel's glibc has.
 SYSTEM = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
-LEFT_OUT = ("lib/warren/dynamorio/", "lib/warren/libwarren-counts-client", "lib/cmake/")
+LEFT_OUT = ("lib/warren/dynamorio/", "lib/warren/libwarren-counts-client", "lib/cmake/", "lib/standard-abi/")
 MODULES = "lib/python3"  # the folder of the Python modules in an installation
 METADATA = """\
 Metadata-Version: 2.1

@@ -25,6 +25,11 @@ def run(*arguments, **options):
     return cases.job(args.mpiexec, *arguments, **options)
 
 
+def is_sanitized():
+    libraries = subprocess.run(["ldd", args.copied], capture_output=True, text=True, check=False).stdout
+    return "libasan" in libraries or "libtsan" in libraries
+
+
 def state_of(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
@@ -335,11 +340,10 @@ def copied_ranks(*options, ranks, **more):
 @case
 def many_processes_are_copies_of_the_first():
     processors = len(os.sched_getaffinity(0))
-    is_sanitized = "libasan" in subprocess.run(["ldd", args.copied], capture_output=True, text=True,
-                                               check=False).stdout
+    sanitized = is_sanitized()
     lines, alike = copied_ranks(ranks=2 * processors + 21)
-    expect(alike != is_sanitized and all(line[4] == "-" for line in lines), lines)
-    if not is_sanitized:
+    expect(alike != sanitized and all(line[4] == "-" for line in lines), lines)
+    if not sanitized:
         lines, alike = copied_ranks(ranks=2 * processors)
         expect(not alike, "as many as the processors take are executed")
         # The user's own library stays, and what the program executes knows nothing of the copying.
@@ -405,27 +409,38 @@ def processes_may_have_several_ranks():
 
 
 @case
-def the_folder_of_a_missing_mpi_library_is_named():
+def programs_of_other_libraries_of_the_abi_get_warrens():
+    if is_sanitized():
+        return  # a sanitizer's library must be the first that a program loads
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
-        (path / "program.c").write_text("int MPI_Finalize(void);\n"
-                                        "int main(void) { return MPI_Finalize(); }\n")
-        (path / "library.c").write_text("int MPI_Finalize(void) { return 0; }\n")
+        (path / "program.c").write_text("int MPI_Init(void*, void*);\nint MPI_Finalize(void);\n"
+                                        "int main(void) { return MPI_Init(0, 0) || MPI_Finalize(); }\n")
+        (path / "library.c").write_text("int MPI_Init(void* a, void* b) { return a == b ? 1 : 2; }\n"
+                                        "int MPI_Finalize(void) { return 0; }\n")
         library = path / "libmpi_abi.so.1"
         subprocess.run(["gcc", "-shared", "-Wl,-soname,libmpi_abi.so.1", "-o", library,
                         path / "library.c"], check=True)
-        program = path / "program"
-        subprocess.run(["gcc", path / "program.c", library, "-o", program], check=True)
+        tags = {"by_variable": [], "by_runpath": ["-Wl,--enable-new-dtags,-rpath," + folder],
+                "by_rpath": ["-Wl,--disable-new-dtags,-rpath," + folder]}
+        for name, options in tags.items():
+            subprocess.run(["gcc", path / "program.c", library, "-o", path / name, *options], check=True)
+        environment = {**os.environ, "LD_LIBRARY_PATH": folder}
+        for name in tags:
+            alone = subprocess.run([path / name], env=environment, check=False)
+            expect(alone.returncode == 1, alone)
+            for command in ([str(path / name)], ["sh", "-c", str(path / name)]):
+                if name == "by_rpath" and command[0] == "sh":
+                    continue  # only what the program itself says leads to a preload
+                done = run("-n", "2", "-v", *command, env=environment)
+                expect(done.returncode == 0, done)
+                if command[0] != "sh":
+                    expect("/standard-abi" in done.stderr and f"finds {library}" in done.stderr, done)
+            done = run("--ranks", "threads", "-n", "2", str(path / name), env=environment)
+            expect(done.returncode == 0, done)
         library.unlink()
-        environment = {name: value for name, value in os.environ.items()
-                       if name != "LD_LIBRARY_PATH"}
-        done = run("-n", "1", str(program), env=environment)
-        hint = re.search(r"exited with code 127; if it does not find libmpi_abi.so.1: add "
-                         r"LD_LIBRARY_PATH=(\S+)", done.stderr)
-        expect(done.returncode == 127 and hint, done)
-        expect((pathlib.Path(hint[1]) / "libmpi_abi.so.1").exists(), hint[1])
-        done = run("-n", "1", "sh", "-c", "exit 127")
-        expect("LD_LIBRARY_PATH" not in done.stderr, done)
+        done = run("-n", "2", "-v", str(path / "by_variable"), env=environment)
+        expect(done.returncode == 0 and "by itself it finds none" in done.stderr, done)
 
 
 @case

@@ -4,9 +4,12 @@
 #include <deque>
 #include <set>
 #include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 #include "image/libraries.hpp"
+#include "launch/mpiexec/command_line.hpp"
 #include "launch/mpiexec/own_place.hpp"
 
 namespace warren::launch {
@@ -65,17 +68,40 @@ struct Visit {
 };
 
 std::string folder_of(Abi abi, const std::string& own_folder) {
-    const char* name = abi == Abi::mpich ? "mpich-abi" : "openmpi-abi";
-    return own_folder + library_folder + name;
+    const std::string folder = own_folder + library_folder;
+    if (abi != Abi::standard) {
+        return folder + (abi == Abi::mpich ? "mpich-abi" : "openmpi-abi");
+    }
+    // It holds links. A wheel, which can't have any, has nothing but Warren's beside the library.
+    const std::string links = folder + "standard-abi";
+    return access(links.c_str(), X_OK) == 0 ? links : folder;
 }
 
-bool is_foreign(Abi abi) {
-    return abi == Abi::mpich || abi == Abi::openmpi;
+bool are_the_same(const std::string& one, const std::string& other) {
+    struct stat first {};
+    struct stat second {};
+    return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// Completes what is known of a library that `visit` needs.
+ForeignNeed need_of(Abi abi, const std::string& name, const Visit& visit,
+                    const std::string& own_folder) {
+    ForeignNeed need = {abi, name, visit.file->path(), visit.has_rpath()};
+    image::FilePointer file;
+    if (Error error = image::find_library(name, visit.chain(), file)) {
+        error.drop(); // it comes from Warren's folder
+        return need;
+    }
+    need.found = file->path();
+    need.finds_own =
+        are_the_same(need.found, own_folder + library_folder + std::string(library_name));
+    return need;
 }
 
 } // namespace
 
-ForeignNeed foreign_need(const std::string& path) {
+ForeignNeed foreign_need(const std::string& path, const std::string& own_folder) {
     Visit program;
     if (Error error = image::open_file(path, program.file)) {
         error.drop(); // a script, or another machine's: whoever starts it says what is wrong
@@ -89,7 +115,7 @@ ForeignNeed foreign_need(const std::string& path) {
         for (const char* name : visit.file->dynamic().needed) {
             const Abi abi = abi_of_library(name);
             if (abi != Abi::unknown) {
-                return {abi, name, visit.file->path(), visit.has_rpath()};
+                return need_of(abi, name, visit, own_folder);
             }
             if (image::is_system_library(name) || !seen.insert(name).second) {
                 continue;
@@ -108,34 +134,46 @@ ForeignNeed foreign_need(const std::string& path) {
 }
 
 std::string foreign_folders(const ForeignNeed& need, const std::string& own_folder) {
-    if (need.abi == Abi::standard) {
+    if (need.is_met()) {
         return "";
     }
-    return is_foreign(need.abi)
-               ? folder_of(need.abi, own_folder)
-               : folder_of(Abi::mpich, own_folder) + ":" + folder_of(Abi::openmpi, own_folder);
+    std::string folders;
+    for (const Abi abi : {Abi::mpich, Abi::openmpi}) {
+        if (need.abi == abi || need.abi == Abi::unknown) {
+            folders += folder_of(abi, own_folder) + ":";
+        }
+    }
+    return folders + folder_of(Abi::standard, own_folder);
 }
 
 std::string foreign_preload(const ForeignNeed& need, const std::string& own_folder) {
-    if (!is_foreign(need.abi) || !need.has_rpath) {
+    if (need.abi == Abi::unknown || need.is_met() || !need.has_rpath) {
         return "";
+    }
+    const std::string folder = folder_of(need.abi, own_folder);
+    if (need.abi == Abi::standard) {
+        return folder + "/" + library_name;
     }
     // Fortran's too: the other one knows the insides of the other library.
     const bool mpich = need.abi == Abi::mpich;
-    const std::string folder = folder_of(need.abi, own_folder);
     return folder + (mpich ? "/libmpi.so.12" : "/libmpi.so.40") + ":" + folder +
            (mpich ? "/libmpifort.so.12" : "/libmpi_mpifh.so.40");
 }
 
 std::string foreign_account(const ForeignNeed& need, const std::string& own_folder,
                             const std::string& program) {
-    if (!is_foreign(need.abi)) {
+    if (need.abi == Abi::unknown || need.is_met()) {
         return "";
+    }
+    const std::string preloaded = need.has_rpath ? ", preloaded because of DT_RPATH" : "";
+    const std::string folder = folder_of(need.abi, own_folder);
+    if (need.abi == Abi::standard) {
+        return "'" + program + "' gets Warren's " + library_name + " in " + folder + preloaded +
+               "; by itself it finds " + (need.found.empty() ? "none" : need.found);
     }
     return "'" + program + "' is built for " +
            (need.abi == Abi::mpich ? "MPICH's ABI" : "Open MPI's ABI") + ": " + need.needed_by +
-           " needs " + need.library + ", which is Warren's in " + folder_of(need.abi, own_folder) +
-           (need.has_rpath ? ", preloaded because of DT_RPATH" : "");
+           " needs " + need.library + ", which is Warren's in " + folder + preloaded;
 }
 
 void offer_to_images(const std::string& own_folder) {

@@ -25,7 +25,7 @@ void report_other_libraries(const JobState& job, const JobPlan& plan, Report& re
     }
     for (const ResolvedProgram& program : plan.programs) {
         const ForeignNeed& need = program.foreign();
-        if (need.abi == Abi::mpich || need.abi == Abi::openmpi) {
+        if (need.abi != Abi::unknown && !need.is_met()) {
             report.say("no rank of '" + program.name() +
                        "' called MPI_Init of Warren's library: each was alone in another " +
                        need.library + ", or called none");

@@ -33,7 +33,7 @@ constexpr std::uint32_t most_executed_per_processor = 2;
 // need a larger table.
 constexpr int first_for_ranks = 40;
 
-// A program for another MPI library finds Warren's of that ABI.
+// A program that was built for another MPI library finds Warren's of its ABI.
 void find_foreign_libraries(JobState& job, const ResolvedProgram& program,
                             RankEnvironment& environment) {
     const ForeignNeed& need = program.foreign();

@@ -231,9 +231,6 @@ void JobWatch::judge_end(const std::vector<std::uint32_t>& ranks, pid_t pid, int
         }
     }
     Outcome outcome = judge(ended);
-    if (ended.state == node::RankStage::not_started && wait_status == exit_not_found << 8) {
-        outcome.message += plan_.programs[job_.ranks[ended.ranks.front()].program].library_hint();
-    }
     const int write_error = job_.output.write_error();
     if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGPIPE && write_error != 0) {
         outcome.message = (write_error == EPIPE ? "nobody reads the standard output any more"

@@ -5,12 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "image/elf_file.hpp"
 #include "launch/mpiexec/errors.hpp"
 #include "launch/mpiexec/own_place.hpp"
 
@@ -109,7 +107,7 @@ Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made) {
                     here ? "; did you mean ./" : "", here ? name.c_str() : "", here ? " ?" : "");
     }
 
-    made.foreign_ = foreign_need(made.full_path());
+    made.foreign_ = foreign_need(made.full_path(), own_folder());
     Program& own = made.program_;
     static char shell[] = "/bin/sh";
     made.shell_pointers_ = {shell, made.path_.data()};
@@ -126,23 +124,6 @@ Error ResolvedProgram::resolve(const Program& program, ResolvedProgram& made) {
 
 std::string ResolvedProgram::full_path() const {
     return in_directory(program_.directory, path_);
-}
-
-std::string ResolvedProgram::library_hint() const {
-    std::shared_ptr<const image::ElfFile> file;
-    if (Error error = image::ElfFile::open(full_path(), file)) {
-        error.drop(); // a script, say
-        return "";
-    }
-    const std::vector<const char*>& needed = file->dynamic().needed;
-    if (std::find(needed.begin(), needed.end(), std::string_view(library_name)) == needed.end()) {
-        return "";
-    }
-    const std::string folder = own_folder() + library_folder;
-    const std::unique_ptr<char, decltype(&std::free)> path(realpath(folder.c_str(), nullptr),
-                                                           std::free);
-    return std::string("; if it does not find ") + library_name +
-           ": add LD_LIBRARY_PATH=" + (path ? path.get() : folder.c_str());
 }
 
 void Environment::set(const EnvironmentSetting& setting) {

@@ -67,9 +67,6 @@ class ResolvedProgram {
 
     const std::string& path() const { return path_; } // as seen from the directory
     std::string full_path() const;                    // as seen from mpiexec's
-    // For the message about one that ended as those do whose libraries are not found: the folder of
-    // MPI's library, if the program needs that; else "".
-    std::string library_hint() const;
     // Which MPI library it is built for.
     const ForeignNeed& foreign() const { return foreign_; }
     const std::string& name() const { return program_.arguments[0]; }
